@@ -1,0 +1,39 @@
+# Everything runs inside one virtual environment, .venv, made on first use.
+PYTHON ?= python3
+BIN := .venv/bin
+# One BLAS thread a process: the test runner already uses every core.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+.PHONY: demo test test-all lint benchmark clean
+
+demo: .venv/installed
+	$(BIN)/prudent compare breast_cancer --report report.html
+
+test: lint
+	$(ONE_THREAD) $(BIN)/pytest -n auto -m "not slow"
+
+test-all: lint
+	$(ONE_THREAD) $(BIN)/pytest -n auto
+
+lint: .venv/test-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+benchmark: .venv/test-installed
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.ratios
+
+.venv/pyvenv.cfg:
+	$(PYTHON) -m venv .venv
+
+.venv/installed: .venv/pyvenv.cfg pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/test-installed: .venv/pyvenv.cfg pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

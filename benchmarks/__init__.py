@@ -1,0 +1,1 @@
+"""Speed of prudent as ratios against named peers: `python -m benchmarks.ratios`."""

@@ -1,0 +1,1 @@
+"""Tables and figures of the papers, recomputed: one file per table or figure."""

@@ -1,0 +1,40 @@
+"""Robust classification that states its promises and keeps them."""
+
+from importlib import import_module
+from typing import Any
+
+from prudent._version import __version__
+
+# name -> module that defines it; nothing is imported before it is asked for.
+_PUBLIC = {
+    "ClassMoments": "prudent.core.moments",
+    "RawMoments": "prudent.core.moments",
+    "Guarantee": "prudent.core.guarantee",
+    "GuaranteeCheck": "prudent.core.guarantee",
+    "predict_set": "prudent.estimator_tools",
+    "compare": "prudent.comparison",
+    "Comparison": "prudent.comparison",
+    "load": "prudent.persistence",
+    "save": "prudent.persistence",
+    "MinimaxProbabilityClassifier": "prudent.minimax",
+    "MinimaxOutlierDetector": "prudent.minimax",
+    "OptimisticScoreClassifier": "prudent.optimistic",
+    "ImpreciseDiscriminantAnalysis": "prudent.imprecise",
+    "ImpreciseDiscriminantAnalysisCV": "prudent.imprecise",
+    "RiskCalibratedClassifier": "prudent.calibration",
+    "RejectionGame": "prudent.adversarial",
+    "LowDensityRejector": "prudent.adversarial",
+}
+__all__ = ["__version__", *_PUBLIC]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'prudent' has no attribute {name!r}")
+    value = getattr(import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

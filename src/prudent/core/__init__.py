@@ -1,0 +1,1 @@
+"""The ground floor: class moments, distances, exact intervals and promises."""

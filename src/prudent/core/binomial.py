@@ -1,0 +1,139 @@
+"""Exact binomial intervals and order-statistic levels."""
+
+from __future__ import annotations
+
+import math
+
+from scipy.special import bdtr, betaincinv
+
+__all__ = ["clopper_pearson", "high_probability_rank", "mean_rank", "upper_limit"]
+
+
+def clopper_pearson(
+    successes: float, n: float, *, level: float = 0.05
+) -> tuple[float, float]:
+    """Exact two-sided confidence interval of a binomial proportion.
+
+    Parameters
+    ----------
+    successes : float
+        Number of successes, between 0 and `n`.
+    n : float
+        Number of trials, > 0.
+    level : float, default=0.05
+        Probability that the interval misses the true proportion; the
+        interval has confidence 1 - `level`.
+
+    Returns
+    -------
+    lower, upper : float
+        Bounds in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If `n` is not positive, `successes` lies outside [0, `n`] or `level`
+        outside (0, 1).
+
+    Notes
+    -----
+    The bounds solve P(Bin(n, lower) >= successes) = level / 2 and
+    P(Bin(n, upper) <= successes) = level / 2 (Clopper and Pearson 1934).
+
+    Examples
+    --------
+    >>> from prudent.core.binomial import clopper_pearson
+    >>> [round(bound, 4) for bound in clopper_pearson(3, 50)]
+    [0.0125, 0.1655]
+    """
+    _check_counts(successes, n, level)
+    lower = (
+        0.0
+        if successes == 0
+        else float(betaincinv(successes, n - successes + 1, level / 2))
+    )
+    upper = (
+        1.0
+        if successes == n
+        else float(betaincinv(successes + 1, n - successes, 1 - level / 2))
+    )
+    return lower, upper
+
+
+def upper_limit(successes: float, n: float, *, level: float = 0.05) -> float:
+    """Exact one-sided upper confidence limit of a binomial proportion.
+
+    The true proportion exceeds it with probability at most `level`; arguments
+    and errors as in :func:`clopper_pearson`.
+
+    Examples
+    --------
+    >>> from prudent.core.binomial import upper_limit
+    >>> round(upper_limit(0, 59), 4)
+    0.0495
+    """
+    _check_counts(successes, n, level)
+    if successes == n:
+        return 1.0
+    return float(betaincinv(successes + 1, n - successes, 1 - level))
+
+
+def mean_rank(n_calibration: int, rate: float) -> int:
+    """Largest k with k / (n_calibration + 1) <= rate.
+
+    A new exchangeable score lies strictly below the k-th smallest of
+    `n_calibration` scores with probability at most k / (n_calibration + 1);
+    k = 0 means that no rank keeps the rate.
+
+    Examples
+    --------
+    >>> from prudent.core.binomial import mean_rank
+    >>> mean_rank(19, 0.05), mean_rank(18, 0.05)
+    (1, 0)
+    """
+    _check_rate(rate)
+    # The product may fall an ulp below the integer it stands for (19 = 0.95 * 20).
+    return min(
+        n_calibration, math.floor((n_calibration + 1) * rate * (1 + 4e-16) + 1e-12)
+    )
+
+
+def high_probability_rank(n_calibration: int, rate: float, confidence: float) -> int:
+    """Largest k whose false-alarm rate is <= rate with probability `confidence`.
+
+    Given the calibration scores, the chance that a new score lies strictly below
+    the k-th smallest is Beta(k, n_calibration + 1 - k); it is at most `rate` with
+    probability P(Bin(n_calibration, rate) >= k). Returns 0 when no rank will do.
+
+    Examples
+    --------
+    >>> from prudent.core.binomial import high_probability_rank
+    >>> high_probability_rank(59, 0.05, 0.95), high_probability_rank(58, 0.05, 0.95)
+    (1, 0)
+    >>> high_probability_rank(500, 0.05, 0.95)
+    17
+    """
+    _check_rate(rate)
+    _check_rate(confidence)
+    low, high = 0, n_calibration
+    while low < high:
+        middle = (low + high + 1) // 2
+        if bdtr(middle - 1, n_calibration, rate) <= 1 - confidence:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _check_counts(successes: float, n: float, level: float) -> None:
+    if not n > 0:
+        raise ValueError(f"`n` must be > 0, got {n!r}.")
+    if not 0 <= successes <= n:
+        raise ValueError(f"`successes` must lie in [0, {n!r}], got {successes!r}.")
+    if not 0 < level < 1:
+        raise ValueError(f"`level` must lie in (0, 1), got {level!r}.")
+
+
+def _check_rate(rate: float) -> None:
+    if not 0 < rate < 1:
+        raise ValueError(f"a rate must lie in (0, 1), got {rate!r}.")

@@ -1,0 +1,393 @@
+"""What the estimators share: validation, the moment seam and set predictions."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+)
+
+from prudent._compat import validate_data
+from prudent.core.moments import ClassMoments
+from prudent.exceptions import DegenerateDataError, PrudentWarning
+
+__all__ = [
+    "MomentFitMixin",
+    "check_rows",
+    "check_training",
+    "constant_features",
+    "predict_set",
+    "warn_constant_features",
+]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+
+def check_training(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | None = None,
+    *,
+    reset: bool = True,
+) -> tuple[NDArray[Any], NDArray[Any], FloatArray | None]:
+    """Validate labelled rows and drop those of weight zero.
+
+    Rows of weight zero go first, before anybody looks at the labels, so that
+    weight 0 equals removal even when a whole class vanishes. float32 and integer
+    features keep their type: the mathematics converts block by block.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Receives `n_features_in_` and `feature_names_in_` when `reset`.
+    X : array-like or data frame of shape (n_samples, n_features)
+        Finite numbers.
+    y : array-like of shape (n_samples,)
+        Class labels.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights >= 0, read as repetitions of a row.
+    reset : bool, default=True
+        False checks the features against those of an earlier call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_kept, n_features)
+    y : ndarray of shape (n_kept,)
+    weight : ndarray of shape (n_kept,) or None
+        None when `sample_weight` is None.
+
+    Raises
+    ------
+    TypeError
+        If `X` is a dask collection.
+    ValueError
+        If the input is not a finite numeric table with one label per row, the
+        labels are not classes, or the weights are negative or all zero.
+    """
+    refuse_dask(X)
+    X, y = validate_data(estimator, X, y, reset=reset)
+    check_classification_targets(y)
+    if sample_weight is None:
+        return X, y, None
+    weight = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    kept = weight > 0
+    if not kept.any():
+        raise ValueError(
+            "all entries of `sample_weight` are zero: give at least one row "
+            "a positive weight."
+        )
+    if kept.all():
+        return X, y, weight
+    return X[kept], y[kept], weight[kept]
+
+
+def check_rows(estimator: Any, X: Any) -> NDArray[Any]:
+    """Validate rows to predict: the estimator is fitted, the features agree."""
+    check_is_fitted(estimator)
+    refuse_dask(X)
+    return validate_data(estimator, X, reset=False)
+
+
+def refuse_dask(X: Any) -> None:
+    """Raise TypeError for a dask collection instead of pulling all its data in."""
+    if hasattr(X, "__dask_graph__"):
+        raise TypeError(
+            "dask input: use prudent.dask.fit(estimator, X, y), "
+            "or call .compute() first."
+        )
+
+
+def constant_features(moments: ClassMoments) -> NDArray[np.intp]:
+    """Features with one value in all rows; every family ignores them.
+
+    Exact: first-row centring leaves a constant column a scatter of exactly 0.
+    """
+    seen = moments.weight > 0
+    scatter = moments.scatter[seen]
+    if scatter.ndim == 3:
+        scatter = np.diagonal(scatter, axis1=1, axis2=2)
+    constant = (scatter == 0).all(axis=0)
+    for mean in (moments.mean[seen], moments.mean_lo[seen]):
+        constant &= (mean == mean[:1]).all(axis=0)
+    return np.flatnonzero(constant)
+
+
+def warn_constant_features(estimator: Any, features: NDArray[np.intp]) -> None:
+    """Say which features take one value in all rows and are ignored."""
+    if len(features):
+        names = getattr(estimator, "feature_names_in_", None)
+        shown = [str(j) if names is None else repr(names[j]) for j in features[:5]]
+        more = f" and {len(features) - 5} more" if len(features) > 5 else ""
+        warnings.warn(
+            f"{type(estimator).__name__}: feature(s) {', '.join(shown)}{more} "
+            "are constant over all rows and are ignored.",
+            PrudentWarning,
+            stacklevel=2,
+        )
+
+
+def _needs_no_rows(estimator: Any) -> bool:
+    parameter = estimator._rows_needed_for()
+    if parameter is not None:
+        raise AttributeError(
+            f"{type(estimator).__name__} with {parameter} needs the rows, moments "
+            "do not suffice: use `fit`."
+        )
+    return True
+
+
+class MomentFitMixin:
+    """`fit_moments`, `from_moments` and `partial_fit` from one seam.
+
+    The estimator supplies
+
+    - `_rows_needed_for()`: the setting for which moments do not suffice, such as
+      "covariance='ledoit_wolf'", or None; the three methods exist only with None;
+    - `_learn(moments, given=False)`: check the parameters against the moments, call
+      the mathematics, store the attributes. `given` says that the moments are exact
+      by the caller's word (`from_moments`). A class of weight 0 has been declared
+      but not seen. `DegenerateDataError` means that these moments do not suffice;
+    - `_moments_ddof`: 0 or 1, the denominator W - ddof of published covariances.
+    """
+
+    _moments_ddof = 0
+
+    def _rows_needed_for(self) -> str | None:
+        raise NotImplementedError
+
+    def _learn(self, moments: ClassMoments, *, given: bool = False) -> None:
+        raise NotImplementedError
+
+    @available_if(_needs_no_rows)
+    def fit_moments(self, moments: ClassMoments) -> Self:
+        """Fit from class moments instead of rows.
+
+        Parameters
+        ----------
+        moments : ClassMoments
+            Additive statistics of every class; the result equals `fit` on the
+            rows behind them.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        TypeError
+            If `moments` is not a `ClassMoments`.
+        ValueError
+            As `fit`.
+        """
+        if not isinstance(moments, ClassMoments):
+            raise TypeError(
+                "`moments` must be a ClassMoments, got "
+                f"{type(moments).__name__}; see ClassMoments.from_arrays."
+            )
+        return self._fit_from(moments)
+
+    @classmethod
+    def from_moments(
+        cls,
+        means: ArrayLike,
+        covariances: ArrayLike,
+        counts: ArrayLike,
+        classes: ArrayLike | None = None,
+        **params: Any,
+    ) -> Self:
+        """Fit from published summary statistics, without rows.
+
+        Parameters
+        ----------
+        means : array-like of shape (n_classes, n_features)
+            Class means.
+        covariances : array-like of shape (n_classes, n_features, n_features)
+            Class covariances, used as given.
+        counts : array-like of shape (n_classes,)
+            Rows (or total weight) behind each class, > 0.
+        classes : array-like of shape (n_classes,), default=None
+            Labels; None means 0, 1, ...
+        **params
+            Constructor parameters.
+
+        Returns
+        -------
+        estimator : fitted estimator
+
+        Raises
+        ------
+        ValueError
+            If shapes disagree, a covariance is not symmetric positive
+            semidefinite, or a parameter needs the rows.
+        """
+        estimator = cls(**params)
+        parameter = estimator._rows_needed_for()
+        if parameter is not None:
+            raise ValueError(
+                f"{cls.__name__}.from_moments: {parameter} needs the rows; "
+                "choose a setting that uses moments only, or use `fit`."
+            )
+        moments = ClassMoments.from_covariances(
+            means, covariances, counts, classes, ddof=cls._moments_ddof
+        )
+        return estimator._fit_from(moments, given=True)
+
+    @available_if(_needs_no_rows)
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add rows to the moments seen so far and solve again.
+
+        The estimator counts as fitted once at least two classes have rows and
+        every class that has rows can be solved.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of this batch.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that may ever occur. A class not yet seen has its column
+            in every result, prior 0, and is never predicted.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0, read as repetitions.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If `y` holds a label outside `classes`, or the number of features
+            differs from the first batch.
+        """
+        self._validate_params()  # type: ignore[attr-defined]
+        first = not hasattr(self, "moments_")
+        X, y, weight = check_training(self, X, y, sample_weight, reset=first)
+        declared = getattr(self, "_declared_classes", None)
+        if classes is not None:
+            given = np.unique(column_or_1d(classes))
+            if declared is not None and not np.array_equal(given, declared):
+                raise ValueError(
+                    f"`classes` must stay {declared.tolist()} in every call of "
+                    f"partial_fit, got {given.tolist()}."
+                )
+            declared = given
+        moments = ClassMoments.from_arrays(
+            X, y, weight, classes=declared, **self._moment_options()
+        )
+        if not first:
+            moments = self.moments_ + moments
+        solved = np.count_nonzero(moments.weight) >= 2
+        if solved:
+            try:
+                self._learn(moments)
+            except DegenerateDataError:
+                solved = False
+        self.moments_ = moments
+        self._declared_classes = declared
+        self._solved = solved
+        return self
+
+    def _moment_options(self) -> dict[str, Any]:
+        """Options of `ClassMoments.from_arrays` that `_learn` relies on."""
+        return {}
+
+    def _fit_from(self, moments: ClassMoments, *, given: bool = False) -> Self:
+        """Learn from moments as a fit of their own, forgetting earlier batches."""
+        self._validate_params()  # type: ignore[attr-defined]
+        self.n_features_in_ = moments.mean.shape[1]
+        vars(self).pop("feature_names_in_", None)
+        self._learn_afresh(moments, given=given)
+        return self
+
+    def _learn_afresh(self, moments: ClassMoments, *, given: bool = False) -> None:
+        self._declared_classes = None
+        self._learn(moments, given=given)
+        self._solved = True
+
+    def _fit_rows(
+        self, X: NDArray[Any], y: NDArray[Any], weight: FloatArray | None
+    ) -> None:
+        """Learn from validated rows: the second half of a moment-only `fit`."""
+        self._learn_afresh(
+            ClassMoments.from_arrays(X, y, weight, **self._moment_options())
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return getattr(self, "_solved", False)
+
+
+def predict_set(estimator: Any, X: Any) -> BoolArray:
+    """Set of classes that a fitted estimator cannot rule out, for each row.
+
+    Works through `Pipeline`, search objects such as `GridSearchCV`, and
+    `FrozenEstimator`, none of which forwards `predict_set` by itself.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        One with `predict_set`, or a meta-estimator around it.
+    X : array-like or data frame of shape (n_samples, n_features)
+        Rows as the outermost estimator takes them.
+
+    Returns
+    -------
+    sets : ndarray of bool, shape (n_samples, n_classes)
+        Columns in the order of `classes_`.
+
+    Raises
+    ------
+    TypeError
+        If no estimator inside has `predict_set`.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = make_pipeline(
+    ...     StandardScaler(), prudent.ImpreciseDiscriminantAnalysis()
+    ... ).fit(X, y)
+    >>> prudent.predict_set(model, X[:2])
+    array([[ True, False, False],
+           [ True, False, False]])
+    """
+    if hasattr(estimator, "predict_set"):
+        return estimator.predict_set(X)
+    if isinstance(estimator, Pipeline):
+        if len(estimator.steps) > 1:
+            X = estimator[:-1].transform(X)
+        return predict_set(estimator.steps[-1][1], X)
+    if hasattr(estimator, "best_estimator_"):
+        return predict_set(estimator.best_estimator_, X)
+    inner = getattr(estimator, "estimator_", getattr(estimator, "estimator", None))
+    if inner is not None:
+        return predict_set(inner, X)
+    kind = "classifier" if is_classifier(estimator) else "object"
+    raise TypeError(
+        f"{kind} {type(estimator).__name__} has no `predict_set`; use one of "
+        "prudent's set-valued classifiers."
+    )
