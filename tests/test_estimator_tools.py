@@ -1,0 +1,224 @@
+"""The seam between rows, moments and estimators, on a small estimator of its own."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from prudent import ClassMoments, predict_set
+from prudent.estimator_tools import (
+    MomentFitMixin,
+    check_rows,
+    check_training,
+    constant_features,
+)
+from prudent.exceptions import DegenerateDataError
+
+
+class NearestMean(ClassifierMixin, MomentFitMixin, BaseEstimator):
+    """Distance to class means; a set holds every class within `slack` of the best."""
+
+    _parameter_constraints = {"slack": [float], "rows": [bool]}
+
+    def __init__(self, *, slack=0.0, rows=False):
+        self.slack = slack
+        self.rows = rows
+
+    def _rows_needed_for(self):
+        return "rows=True" if self.rows else None
+
+    def _learn(self, moments, *, given=False):
+        if (moments.count[moments.weight > 0] < 2).any():
+            raise DegenerateDataError("a class has 1 row")
+        self.classes_, self.moments_ = moments.classes, moments
+        self.means_, self.given_ = moments.mean, given
+
+    def fit(self, X, y, sample_weight=None):
+        self._fit_rows(*check_training(self, X, y, sample_weight))
+        return self
+
+    def _distances(self, X):
+        X = check_rows(self, X)
+        return ((X[:, None, :] - self.means_) ** 2).sum(axis=2)
+
+    def predict(self, X):
+        return self.classes_[self._distances(X).argmin(axis=1)]
+
+    def predict_set(self, X):
+        distances = self._distances(X)
+        return distances <= distances.min(axis=1, keepdims=True) + self.slack
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], 20)
+    X = rng.normal(size=(60, 2)) + 3 * np.repeat(np.arange(3), 20)[:, None]
+    return X, y
+
+
+def test_fit_moments_equals_fit(data):
+    X, y = data
+    rows = NearestMean().fit(X, y)
+    moments = NearestMean().fit_moments(ClassMoments.from_arrays(X, y))
+    np.testing.assert_array_equal(rows.means_, moments.means_)
+    assert moments.n_features_in_ == 2
+    assert not moments.given_
+
+
+def test_partial_fit_in_batches_equals_fit(data):
+    X, y = data
+    order = np.random.default_rng(1).permutation(60)
+    model = NearestMean()
+    for part in np.array_split(order, 7):
+        model.partial_fit(X[part], y[part], classes=["a", "b", "c"])
+    np.testing.assert_allclose(model.means_, NearestMean().fit(X, y).means_, rtol=1e-13)
+
+
+def test_partial_fit_counts_as_fitted_once_two_seen_classes_can_be_solved(data):
+    X, y = data
+    model = NearestMean().partial_fit(X[:5], y[:5], classes=["a", "b", "c"])
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    model.partial_fit(X[20:21], y[20:21])
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    model.partial_fit(X[21:25], y[21:25])
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    check_is_fitted(model)
+
+
+def test_partial_fit_after_fit_continues_and_fit_starts_over(data):
+    X, y = data
+    model = NearestMean().fit(X[::2], y[::2]).partial_fit(X[1::2], y[1::2])
+    np.testing.assert_allclose(model.means_, NearestMean().fit(X, y).means_, rtol=1e-13)
+    model.fit(X[::2], y[::2])
+    np.testing.assert_array_equal(
+        model.means_, NearestMean().fit(X[::2], y[::2]).means_
+    )
+
+
+def test_partial_fit_refuses_a_label_outside_classes(data):
+    X, y = data
+    with pytest.raises(ValueError, match="'c'"):
+        NearestMean().partial_fit(X, y, classes=["a", "b"])
+
+
+def test_partial_fit_refuses_other_classes_later(data):
+    X, y = data
+    model = NearestMean().partial_fit(X, y, classes=["a", "b", "c"])
+    with pytest.raises(ValueError, match="`classes` must stay"):
+        model.partial_fit(X, y, classes=["a", "b", "c", "d"])
+
+
+def test_failing_batch_leaves_the_model_as_it_was(data):
+    X, y = data
+    model = NearestMean().partial_fit(X, y, classes=["a", "b", "c"])
+    before = model.moments_
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:, :1], y)
+    assert model.moments_ is before
+
+
+def test_from_moments_needs_no_rows_and_is_marked_as_given():
+    model = NearestMean.from_moments(
+        [[0, 0], [4, 4]], [np.eye(2), np.eye(2)], [30, 40], ["no", "yes"], slack=1.0
+    )
+    assert model.given_
+    assert model.slack == 1.0
+    assert model.predict([[3.0, 3.0]]).tolist() == ["yes"]
+
+
+def test_a_setting_that_needs_rows_hides_the_moment_methods(data):
+    model = NearestMean(rows=True)
+    for name in ("fit_moments", "partial_fit"):
+        assert not hasattr(model, name)
+    with pytest.raises(AttributeError, match="rows=True needs the rows"):
+        model.fit_moments
+    with pytest.raises(ValueError, match="rows=True needs the rows"):
+        NearestMean.from_moments([[0], [1]], [[[1]], [[1]]], [5, 5], rows=True)
+
+
+def test_fit_moments_refuses_other_types():
+    with pytest.raises(TypeError, match="must be a ClassMoments, got ndarray"):
+        NearestMean().fit_moments(np.eye(2))
+
+
+def test_zero_weight_rows_go_before_classes_form(data):
+    X, y = data
+    model = NearestMean().fit(X, y, sample_weight=(y != "b").astype(float))
+    assert model.classes_.tolist() == ["a", "c"]
+
+
+def test_all_zero_weights_are_refused(data):
+    X, y = data
+    with pytest.raises(ValueError, match="`sample_weight` are zero"):
+        NearestMean().fit(X, y, sample_weight=np.zeros(60))
+
+
+def test_negative_weights_are_refused(data):
+    X, y = data
+    with pytest.raises(ValueError, match="Negative values"):
+        NearestMean().fit(X, y, sample_weight=-np.ones(60))
+
+
+def test_float32_rows_are_not_copied_to_float64(data):
+    X, y = data
+    kept, _, _ = check_training(NearestMean(), X.astype(np.float32), y)
+    assert kept.dtype == np.float32
+
+
+@pytest.mark.parametrize("method", ["fit", "predict"])
+def test_dask_input_is_refused_with_the_way_out(data, method):
+    array = pytest.importorskip("dask.array")
+    X, y = data
+    model = NearestMean().fit(X, y)
+    arguments = (array.from_array(X), y) if method == "fit" else (array.from_array(X),)
+    with pytest.raises(TypeError, match=r"prudent\.dask\.fit"):
+        getattr(model, method)(*arguments)
+
+
+def test_constant_features_are_those_with_one_value_in_all_rows():
+    X = np.array([[0.1, 1, 5], [0.1, 1, 6], [0.1, 2, 5], [0.1, 2, 7]])
+    moments = ClassMoments.from_arrays(X, [0, 0, 1, 1])
+    assert constant_features(moments).tolist() == [0]
+
+
+def test_predict_set_reaches_through_meta_estimators(data):
+    X, y = data
+    plain = NearestMean(slack=5.0).fit(X, y)
+    expected = plain.predict_set(X)
+    search = GridSearchCV(NearestMean(), {"slack": [5.0]}).fit(X, y)
+    pipeline = make_pipeline("passthrough", NearestMean(slack=5.0)).fit(X, y)
+    nested = GridSearchCV(
+        make_pipeline("passthrough", NearestMean()), {"nearestmean__slack": [5.0]}
+    ).fit(X, y)
+    for model in (plain, search, pipeline, nested, FrozenEstimator(plain)):
+        np.testing.assert_array_equal(predict_set(model, X), expected)
+
+
+def test_predict_set_transforms_on_the_way(data):
+    X, y = data
+    pipeline = make_pipeline(StandardScaler(), NearestMean(slack=0.3)).fit(X, y)
+    expected = pipeline[-1].predict_set(pipeline[0].transform(X))
+    np.testing.assert_array_equal(predict_set(pipeline, X), expected)
+
+
+def test_predict_set_takes_data_frames(data):
+    X, y = data
+    frame = pd.DataFrame(X, columns=["p", "q"])
+    model = NearestMean(slack=1.0).fit(frame, y)
+    np.testing.assert_array_equal(predict_set(model, frame), model.predict_set(frame))
+
+
+def test_predict_set_of_a_point_classifier_says_so(data):
+    X, y = data
+    with pytest.raises(TypeError, match="classifier LogisticRegression has no"):
+        predict_set(make_pipeline(LogisticRegression()).fit(X, y), X)
