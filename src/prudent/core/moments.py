@@ -1,0 +1,637 @@
+"""Additive statistics of each class: what every family learns from."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from prudent.core.accumulation import accumulate
+from prudent.core.covariance import (
+    Target,
+    check_not_indefinite,
+    ledoit_wolf_shrinkage,
+    oas_shrinkage,
+    shrink,
+    symmetric_nonnegative,
+)
+from prudent.core.merging import Statistics, empty_statistics, merge, remove
+from prudent.core.raw_moments import RawMoments
+from prudent.core.serialization import pack, unpack
+from prudent.core.validation import (
+    check_table,
+    check_values,
+    check_weight,
+    encode_labels,
+    is_text,
+    shown,
+)
+from prudent.exceptions import DegenerateDataError, PrudentWarning
+
+__all__ = ["ClassMoments", "RawMoments"]
+
+FloatArray = NDArray[np.float64]
+Structure = Literal["full", "diagonal"]
+# Ratios of the scatter before a removal to what is left, see ClassMoments.__sub__.
+FEW_DIGITS, NO_DIGITS = 1e6, 1e12
+Estimator = Literal["empirical", "ledoit_wolf", "oas"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassMoments:
+    """Weighted moments of each class, additive over parts of the data.
+
+    Parts merge in any split and order to the same moments, up to 1e-13 of
+    sqrt(S_ii S_jj), even where the mean is 1e12 times the spread.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (K,)
+        Sorted distinct labels.
+    count : ndarray of shape (K,)
+        Rows with non-zero weight.
+    weight : ndarray of shape (K,)
+        Total weight W of each class; a weight counts as a repetition.
+    mean, mean_lo : ndarray of shape (K, d)
+        Mean as an unevaluated pair, |mean_lo| <= ulp(mean) / 2, in the units of
+        the features.
+    scatter : ndarray of shape (K, d, d), or (K, d) for ``structure="diagonal"``
+        S = sum w (x - m)(x - m)', symmetric bit for bit, or its diagonal.
+    third : ndarray of shape (K, d) or None
+        t = sum w ||x - m||^2 (x - m).
+    fourth : ndarray of shape (K,) or None
+        f = sum w ||x - m||^4.
+
+    Notes
+    -----
+    Merging: Chan, Golub and LeVeque (1983), "Algorithms for computing the sample
+    variance", The American Statistician 37, with the mean kept as a pair.
+
+    Examples
+    --------
+    >>> from prudent import ClassMoments
+    >>> moments = ClassMoments.from_arrays([[0.0], [2.0], [5.0]], ["a", "a", "b"])
+    >>> moments.mean.tolist(), moments.scatter.ravel().tolist()
+    ([[1.0], [5.0]], [2.0, 0.0])
+    >>> more = ClassMoments.from_arrays([[4.0]], ["a"])
+    >>> (moments + more).covariance().ravel().round(4).tolist()
+    [2.6667, 0.0]
+    """
+
+    classes: NDArray[Any]
+    count: NDArray[np.int64]
+    weight: FloatArray
+    mean: FloatArray
+    mean_lo: FloatArray
+    scatter: FloatArray
+    third: FloatArray | None = None
+    fourth: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if value is not None:
+                dtype = {"classes": None, "count": np.int64}.get(name, np.float64)
+                view = np.ascontiguousarray(value, dtype=dtype).view()
+                view.flags.writeable = False
+                object.__setattr__(self, name, view)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+        fourth: bool = False,
+        structure: Structure = "full",
+        block_rows: int | None = None,
+    ) -> Self:
+        """Moments of labelled rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Finite numbers of magnitude <= 1e150 (1e75 with `fourth`). float32
+            and integers are converted to float64 block by block.
+        y : array-like of shape (n,)
+            Labels: strings, booleans or whole numbers.
+        sample_weight : array-like of shape (n,), default=None
+            Weights >= 0, read as repetitions; rows of weight 0 are not looked at.
+        classes : array-like of shape (K,), default=None
+            All labels; one that does not occur in `y` gets weight 0. By default
+            the labels that occur.
+        fourth : bool, default=False
+            Also learn `third` and `fourth`, which Ledoit-Wolf shrinkage needs.
+        structure : {"full", "diagonal"}, default="full"
+            "diagonal" keeps the diagonal of the scatter only.
+        block_rows : int, default=None
+            Rows worked on at a time; by default what fits the cache.
+
+        Raises
+        ------
+        TypeError
+            If `X` is sparse.
+        ValueError
+            If the input is not a finite numeric table with one label and one
+            weight >= 0 per row, or `y` holds labels outside `classes`.
+        """
+        X = check_table(X)
+        labels, codes = encode_labels(y, len(X), classes)
+        weight = None
+        if sample_weight is not None:
+            weight = check_weight(sample_weight, len(X))
+        _check_options(structure, fourth, block_rows)
+        if structure == "full":
+            _warn_about_memory(len(labels), X.shape[1])
+        moments = cls.from_rows(
+            X,
+            codes,
+            len(labels),
+            weight,
+            fourth=fourth,
+            structure=structure,
+            block_rows=block_rows,
+        )
+        # A value that is not finite or too large shows in the result, which
+        # saves the pass over the rows that would look for it.
+        if not moments._is_moderate():
+            check_values(X, 2**17 // X.shape[1] + 1, fourth=fourth)
+        return cls(labels, *moments._statistics)
+
+    @classmethod
+    def from_rows(
+        cls,
+        X: NDArray[Any],
+        codes: NDArray[np.integer],
+        n_classes: int,
+        weight: FloatArray | None = None,
+        *,
+        fourth: bool = False,
+        structure: Structure = "full",
+        block_rows: int | None = None,
+    ) -> Self:
+        """Moments of encoded rows, without validation.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Finite real numbers.
+        codes : ndarray of shape (n,)
+            Class of each row, 0..n_classes - 1; these are also the labels.
+        n_classes : int
+            Number of classes K.
+        weight : ndarray of shape (n,), default=None
+            Weights, of any sign as long as no sum of them is 0.
+        fourth, structure, block_rows
+            As in `from_arrays`.
+        """
+        statistics = accumulate(
+            X,
+            codes,
+            n_classes,
+            weight,
+            fourth=fourth,
+            diagonal=structure == "diagonal",
+            block_rows=block_rows,
+        )
+        return cls(np.arange(n_classes), *statistics)
+
+    @classmethod
+    def empty(
+        cls,
+        classes: ArrayLike,
+        n_features: int,
+        *,
+        fourth: bool = False,
+        structure: Structure = "full",
+    ) -> Self:
+        """Moments of no rows: the neutral element of `+`."""
+        _check_options(structure, fourth, None)
+        labels = np.unique(np.asarray(classes))
+        return cls(
+            labels,
+            *empty_statistics(
+                len(labels),
+                n_features,
+                fourth=fourth,
+                diagonal=structure == "diagonal",
+            ),
+        )
+
+    @classmethod
+    def from_covariances(
+        cls,
+        means: ArrayLike,
+        covariances: ArrayLike,
+        counts: ArrayLike,
+        classes: ArrayLike | None = None,
+        ddof: Literal[0, 1] = 0,
+    ) -> Self:
+        """Moments that have the given means and covariances.
+
+        Parameters
+        ----------
+        means : array-like of shape (K, d)
+            Class means.
+        covariances : array-like of shape (K, d, d)
+            Class covariances. Symmetric to 1e-8 and positive semidefinite to
+            1e-8, both relative; smaller negative eigenvalues are clipped to 0.
+        counts : array-like of shape (K,)
+            Total weight of each class, > `ddof`.
+        classes : array-like of shape (K,), default=None
+            Distinct labels, in the order of `means`; 0..K-1 by default.
+        ddof : {0, 1}, default=0
+            The covariances are S / (W - ddof).
+
+        Raises
+        ------
+        ValueError
+            If shapes disagree, a number is not finite, a covariance is not
+            symmetric positive semidefinite, or a count is not > `ddof`.
+        """
+        mean = np.atleast_2d(np.asarray(means, dtype=np.float64))
+        weight = np.asarray(counts, dtype=np.float64)
+        n_classes, n_features = mean.shape
+        labels = np.arange(n_classes) if classes is None else np.asarray(classes)
+        matrices = np.asarray(covariances, dtype=np.float64)
+        for name, array, shape in (
+            ("covariances", matrices, (n_classes, n_features, n_features)),
+            ("counts", weight, (n_classes,)),
+            ("classes", labels, (n_classes,)),
+        ):
+            if array.shape != shape:
+                raise ValueError(
+                    f"`{name}` must have shape {shape} to go with means of shape "
+                    f"{mean.shape}, got {array.shape}."
+                )
+        if not np.isfinite(mean).all():
+            raise ValueError("`means` must be finite.")
+        if not ((weight > ddof) & np.isfinite(weight)).all():
+            raise ValueError(
+                f"`counts` must be finite and > {ddof}, got {weight.tolist()}."
+            )
+        order = np.argsort(labels)
+        labels = labels[order]
+        if (labels[1:] == labels[:-1]).any():
+            raise ValueError(f"`classes` must be distinct, got {labels.tolist()}.")
+        matrices = symmetric_nonnegative(matrices[order], labels)
+        weight = weight[order]
+        return cls(
+            labels,
+            np.rint(weight).astype(np.int64),
+            weight,
+            mean[order],
+            np.zeros_like(mean),
+            matrices * (weight - ddof)[:, None, None],
+        )
+
+    @classmethod
+    def reduce(cls, parts: Iterable[Self]) -> Self:
+        """Sum of many parts by a binary tree over their position.
+
+        The tree depends on the number of parts alone, so results repeat bit for
+        bit whoever computes the parts; O(log n) of them are held at a time.
+
+        Raises
+        ------
+        ValueError
+            If there are no parts.
+        """
+        stack: list[tuple[int, Self]] = []
+        for part in parts:
+            height = 0
+            while stack and stack[-1][0] == height:
+                part = stack.pop()[1] + part
+                height += 1
+            stack.append((height, part))
+        if not stack:
+            raise ValueError("there are no moments to add: give at least one part.")
+        total = stack.pop()[1]
+        while stack:
+            total = stack.pop()[1] + total
+        return total
+
+    @property
+    def structure(self) -> Structure:
+        """ "full" or "diagonal": what the scatter holds."""
+        return "full" if self.scatter.ndim == 3 else "diagonal"
+
+    def __add__(self, other: ClassMoments) -> Self:
+        if not isinstance(other, ClassMoments):
+            return NotImplemented
+        self._check_alike(other)
+        classes = self.classes
+        if not np.array_equal(classes, other.classes):
+            classes = _union(classes, other.classes)
+        return type(self)(
+            classes, *merge(self._spread_over(classes), other._spread_over(classes))
+        )
+
+    def __sub__(self, part: ClassMoments) -> Self:
+        """Moments without the rows of a part that was added before.
+
+        Raises
+        ------
+        ValueError
+            If the part has classes or weight that the total lacks, or it had
+            so much of the spread that fewer than 4 digits would be left.
+
+        Warns
+        -----
+        PrudentWarning
+            If the spread of what is left is below 1e-6 of that of the total.
+        """
+        if not isinstance(part, ClassMoments):
+            return NotImplemented
+        self._check_alike(part)
+        foreign = part.classes[~np.isin(part.classes, self.classes)]
+        if len(foreign):
+            raise ValueError(
+                f"cannot remove classes {foreign.tolist()}: the total has "
+                f"{self.classes.tolist()}."
+            )
+        removed = part._spread_over(self.classes)
+        if (removed.weight > self.weight).any():
+            raise ValueError(
+                f"cannot remove weights {removed.weight.tolist()} from "
+                f"{self.weight.tolist()}: the part was not in the total."
+            )
+        left = type(self)(self.classes, *remove(self._statistics, removed))
+        _check_cancellation(self, left)
+        return left
+
+    def pooled(self) -> Self:
+        """One class, labelled 0, that holds all rows: within and between spread."""
+        return type(self).reduce(
+            type(self)(np.zeros(1, dtype=np.int64), *self._rows([k]))
+            for k in range(len(self.classes))
+        )
+
+    def within(self) -> Self:
+        """One class, labelled 0, of the rows shifted to the pooled mean.
+
+        Its scatter is the sum of the class scatters, as in linear discriminant
+        analysis with one covariance for all classes.
+        """
+        pooled = self.pooled()
+
+        def total(values: FloatArray | None) -> FloatArray | None:
+            return None if values is None else values.sum(axis=0, keepdims=True)
+
+        return type(self)(
+            pooled.classes,
+            *pooled._statistics._replace(
+                scatter=self.scatter.sum(axis=0, keepdims=True),
+                third=total(self.third),
+                fourth=total(self.fourth),
+            ),
+        )
+
+    def select(self, classes: ArrayLike) -> Self:
+        """Moments of some of the classes only, in sorted order."""
+        wanted = np.unique(np.asarray(classes))
+        unknown = wanted[~np.isin(wanted, self.classes)]
+        if len(unknown):
+            raise ValueError(
+                f"unknown classes {unknown.tolist()}: these moments hold "
+                f"{self.classes.tolist()}."
+            )
+        kept = np.flatnonzero(np.isin(self.classes, wanted))
+        return type(self)(self.classes[kept], *self._rows(kept))
+
+    def scale(self, factor: float) -> Self:
+        """Moments with every weight multiplied by `factor` > 0."""
+        if not 0 < factor < np.inf:
+            raise ValueError(f"`factor` must be finite and > 0, got {factor!r}.")
+        return type(self)(
+            self.classes,
+            self.count,
+            factor * self.weight,
+            self.mean,
+            self.mean_lo,
+            factor * self.scatter,
+            None if self.third is None else factor * self.third,
+            None if self.fourth is None else factor * self.fourth,
+        )
+
+    def about(self, origin: ArrayLike) -> RawMoments:
+        """Raw sums about a fixed origin, for signed updates."""
+        if self.structure != "full":
+            raise ValueError("raw moments need structure='full', got 'diagonal'.")
+        point = np.asarray(origin, dtype=np.float64)
+        gap = (self.mean - point) + self.mean_lo
+        return RawMoments(
+            point,
+            self.weight,
+            self.weight[:, None] * gap,
+            self.scatter
+            + self.weight[:, None, None] * (gap[:, :, None] * gap[:, None, :]),
+        )
+
+    def covariance(
+        self,
+        estimator: Estimator = "empirical",
+        *,
+        ddof: Literal[0, 1] = 0,
+        shrinkage: float | None = None,
+        target: Target = "diagonal",
+    ) -> FloatArray:
+        """Covariance matrix of each class.
+
+        Parameters
+        ----------
+        estimator : {"empirical", "ledoit_wolf", "oas"}, default="empirical"
+            C = S / (W - ddof), or shrunk to the identity times the mean variance
+            by the Ledoit-Wolf (needs `fourth`) or OAS amount.
+        ddof : {0, 1}, default=0
+            What is taken off the weight total.
+        shrinkage : float, default=None
+            Amount a in [0, 1]: (1 - a) C + a T instead. Empirical only.
+        target : {"diagonal", "identity"}, default="diagonal"
+            T = diag(C) or (trace C / d) I. Used with `shrinkage` only.
+
+        Returns
+        -------
+        ndarray of shape (K, d, d)
+            Of shape (K, d), the variances, for ``structure="diagonal"``.
+
+        Raises
+        ------
+        DegenerateDataError
+            If a class has a weight total <= `ddof`.
+        SingularCovarianceError
+            If the statistics of a class are indefinite (signed weights).
+        ValueError
+            If an argument is out of range or needs statistics not kept here.
+        """
+        self._check_covariance_options(estimator, ddof, shrinkage, target)
+        light = np.flatnonzero(~(self.weight > ddof))
+        if len(light):
+            k = light[0]
+            raise DegenerateDataError(
+                f"class {shown(self.classes[k])} has total weight "
+                f"{self.weight[k]:g}, so its covariance with ddof={ddof} is "
+                f"undefined: it needs a weight total > {ddof}."
+            )
+        divisor = (self.weight - ddof).reshape((-1,) + (1,) * (self.scatter.ndim - 1))
+        covariances = self.scatter / divisor
+        check_not_indefinite(covariances, self.classes)
+        if estimator == "oas":
+            amounts = oas_shrinkage(self.weight, self.scatter)
+            return shrink(covariances, amounts, "identity")
+        if estimator == "ledoit_wolf" and self.fourth is not None:
+            amounts = ledoit_wolf_shrinkage(self.weight, self.scatter, self.fourth)
+            return shrink(covariances, amounts, "identity")
+        return covariances if not shrinkage else shrink(covariances, shrinkage, target)
+
+    def to_bytes(self) -> bytes:
+        """These moments as bytes: npz with a version, no pickle."""
+        return pack(self.classes, self._statistics)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Moments from `to_bytes`, bit for bit."""
+        classes, statistics = unpack(data)
+        return cls(classes, *statistics)
+
+    @property
+    def _statistics(self) -> Statistics:
+        return Statistics(*(getattr(self, name) for name in Statistics._fields))
+
+    def _rows(self, classes: ArrayLike) -> Statistics:
+        return Statistics(
+            *(None if value is None else value[classes] for value in self._statistics)
+        )
+
+    def _spread_over(self, classes: NDArray[Any]) -> Statistics:
+        """Statistics with one row for each of a larger set of classes."""
+        if len(classes) == len(self.classes):
+            return self._statistics
+        wide = empty_statistics(
+            len(classes),
+            self.mean.shape[1],
+            fourth=self.fourth is not None,
+            diagonal=self.structure == "diagonal",
+        )
+        rows = np.searchsorted(classes, self.classes)
+        for target, source in zip(wide, self._statistics, strict=True):
+            if target is not None:
+                target[rows] = source
+        return wide
+
+    def _check_alike(self, other: ClassMoments) -> None:
+        for what, mine, theirs in (
+            ("numbers of features", self.mean.shape[1], other.mean.shape[1]),
+            ("structures", self.structure, other.structure),
+            ("`fourth`", self.fourth is not None, other.fourth is not None),
+        ):
+            if mine != theirs:
+                raise ValueError(
+                    f"the two moments have different {what}: {mine} and {theirs}."
+                )
+
+    def _check_covariance_options(
+        self, estimator: str, ddof: int, shrinkage: float | None, target: str
+    ) -> None:
+        for name, value, accepted in (
+            ("estimator", estimator, ("empirical", "ledoit_wolf", "oas")),
+            ("ddof", ddof, (0, 1)),
+            ("target", target, ("diagonal", "identity")),
+        ):
+            if value not in accepted:
+                raise ValueError(f"`{name}` must be one of {accepted}, got {value!r}.")
+        if shrinkage is not None and not 0 <= shrinkage <= 1:
+            raise ValueError(f"`shrinkage` must lie in [0, 1], got {shrinkage!r}.")
+        if estimator != "empirical" and shrinkage is not None:
+            raise ValueError(
+                f"estimator={estimator!r} chooses its own shrinkage: leave "
+                f"`shrinkage` out, got {shrinkage!r}."
+            )
+        if estimator == "ledoit_wolf" and self.fourth is None:
+            raise ValueError(
+                "estimator='ledoit_wolf' needs the fourth moment: accumulate with "
+                "`fourth=True`."
+            )
+        if self.structure == "diagonal" and (estimator != "empirical" or shrinkage):
+            raise ValueError(
+                "structure='diagonal' keeps the variances only, which cannot be "
+                "shrunk: accumulate with structure='full'."
+            )
+
+    def _is_moderate(self) -> bool:
+        """Whether no row can have held NaN, infinity or a number too large."""
+        scatter = self.scatter
+        if scatter.ndim == 3:
+            scatter = np.diagonal(scatter, axis1=1, axis2=2)
+        limit = 1e70 if self.fourth is not None else 1e145
+        return bool((np.abs(self.mean) < limit).all() and (scatter < limit**2).all())
+
+
+def _check_options(structure: str, fourth: bool, block_rows: int | None) -> None:
+    if structure not in ("full", "diagonal"):
+        raise ValueError(
+            f"`structure` must be 'full' or 'diagonal', got {structure!r}."
+        )
+    if structure == "diagonal" and fourth:
+        raise ValueError(
+            "`fourth=True` needs structure='full': its merge uses the whole scatter."
+        )
+    if block_rows is not None and not block_rows >= 1:
+        raise ValueError(f"`block_rows` must be >= 1, got {block_rows!r}.")
+
+
+def _warn_about_memory(n_classes: int, n_features: int) -> None:
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not known on this platform
+        return
+    needed = 8 * n_classes * n_features**2
+    if needed > memory / 4:
+        warnings.warn(
+            f"{n_classes} scatter matrices of {n_features} features take "
+            f"{needed / 2**30:.1f} GiB, more than a quarter of the memory: use "
+            "structure='diagonal', or one class for all rows (tied covariance).",
+            PrudentWarning,
+            stacklevel=3,
+        )
+
+
+def _union(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    if is_text(a) != is_text(b):
+        raise ValueError(
+            f"labels {a.tolist()} and {b.tolist()} mix strings and numbers."
+        )
+    return np.union1d(a, b)
+
+
+def _check_cancellation(total: ClassMoments, left: ClassMoments) -> None:
+    """Refuse or warn where a removal left little of the scatter."""
+    before, after = (
+        np.trace(moments.scatter, axis1=1, axis2=2)
+        if moments.structure == "full"
+        else moments.scatter.sum(axis=1)
+        for moments in (total, left)
+    )
+    thin = (left.weight > 0) & ~(before <= FEW_DIGITS * after)
+    lost = thin & ~(before <= NO_DIGITS * after)
+    if lost.any():
+        raise ValueError(
+            f"removing the part from class {shown(total.classes[lost][0])} leaves "
+            "less than 1e-12 of its scatter, and so no correct digits: accumulate "
+            "the remaining rows instead."
+        )
+    if thin.any():
+        warnings.warn(
+            f"removing the part from class {shown(total.classes[thin][0])} leaves "
+            "less than 1e-6 of its scatter, with few correct digits: accumulate "
+            "the remaining rows instead.",
+            PrudentWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,163 @@
+"""Sums about one fixed origin: a vector space, for signed updates."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from prudent.core.merging import two_sum
+from prudent.exceptions import PrudentWarning
+
+if TYPE_CHECKING:
+    from prudent.core.moments import ClassMoments
+
+__all__ = ["RawMoments"]
+
+FloatArray = NDArray[np.float64]
+LARGEST_LOSS = 1e-8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RawMoments:
+    """Sums of w, w(x - o) and w(x - o)(x - o)' of K classes about one origin o.
+
+    A vector space: sums, differences and multiples are exact in the sense of the
+    field, weights may have any sign. Cancellation grows as (distance between
+    class means / std)^2 eps, so the origin should be the pooled mean.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (d,)
+        The point o, in the units of the features.
+    s0 : ndarray of shape (K,)
+        sum w.
+    s1 : ndarray of shape (K, d)
+        sum w (x - o).
+    s2 : ndarray of shape (K, d, d)
+        sum w (x - o)(x - o)'.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prudent import RawMoments
+    >>> X = np.array([[0.0], [1.0], [5.0]])
+    >>> H = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    >>> raw = RawMoments.from_soft(X, H, [2.0])
+    >>> raw.s0.tolist(), (raw - 0.5 * raw).s0.tolist()
+    ([1.5, 1.5], [0.75, 0.75])
+    """
+
+    origin: FloatArray
+    s0: FloatArray
+    s1: FloatArray
+    s2: FloatArray
+
+    @classmethod
+    def from_soft(cls, X: NDArray[Any], H: NDArray[Any], origin: ArrayLike) -> Self:
+        """Sums over rows that belong to every class k with weight H[i, k].
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Finite rows.
+        H : ndarray of shape (n, K)
+            Finite weights of any sign.
+        origin : array-like of shape (d,)
+            The same point for all parts that will be added.
+
+        Returns
+        -------
+        RawMoments
+            Exactly linear in `H`.
+        """
+        origin = np.asarray(origin, dtype=np.float64)
+        n_rows, n_features = X.shape
+        n_classes = H.shape[1]
+        s0 = H.sum(axis=0, dtype=np.float64)
+        s1 = np.zeros((n_classes, n_features))
+        s2 = np.zeros((n_classes, n_features, n_features))
+        size = max(256, 2**17 // n_features)
+        for start in range(0, n_rows, size):
+            B = X[start : start + size] - origin
+            h = H[start : start + size]
+            s1 += h.T @ B
+            for k in range(n_classes):
+                s2[k] += (B * h[:, k, None]).T @ B
+        lower = np.tril(s2, -1)
+        s2 = lower + lower.transpose(0, 2, 1) + s2 * np.eye(n_features)
+        return cls(origin, s0, s1, s2)
+
+    def __add__(self, other: RawMoments) -> RawMoments:
+        self._check_origin(other)
+        return RawMoments(
+            self.origin, self.s0 + other.s0, self.s1 + other.s1, self.s2 + other.s2
+        )
+
+    def __sub__(self, other: RawMoments) -> RawMoments:
+        return self + -1.0 * other
+
+    def __mul__(self, factor: float) -> RawMoments:
+        return RawMoments(
+            self.origin, factor * self.s0, factor * self.s1, factor * self.s2
+        )
+
+    __rmul__ = __mul__
+
+    def to_moments(self) -> ClassMoments:
+        """Class moments with labels 0..K-1 and unknown `count` (0).
+
+        Raises
+        ------
+        ValueError
+            If the weight total of a class is 0 but its sums are not.
+
+        Warns
+        -----
+        PrudentWarning
+            If the class means lie so far from the origin, relative to the spread,
+            that the scatter loses more than 1e-8 relative.
+        """
+        from prudent.core.moments import ClassMoments
+
+        absent = self.s0 == 0
+        if (self.s1[absent] != 0).any() or (self.s2[absent] != 0).any():
+            k = int(np.flatnonzero(absent & (self.s2 != 0).any(axis=(1, 2)))[0])
+            raise ValueError(
+                f"class {k} has a weight total of 0 and so no mean, although its "
+                "signed sums are not 0: take a smaller step."
+            )
+        total = np.where(absent, 1.0, self.s0)
+        shift = self.s1 / total[:, None]
+        mean, mean_lo = two_sum(np.where(absent[:, None], 0.0, self.origin), shift)
+        scatter = self.s2 - self.s1[:, :, None] * shift[:, None, :]
+        scatter = (scatter + scatter.transpose(0, 2, 1)) / 2
+        raw = np.trace(self.s2, axis1=1, axis2=2)
+        central = np.abs(np.trace(scatter, axis1=1, axis2=2))
+        lost = np.finfo(np.float64).eps * raw > LARGEST_LOSS * central
+        if (lost & (raw > 0)).any():
+            warnings.warn(
+                f"class {int(np.flatnonzero(lost & (raw > 0))[0])} lies so far from "
+                "the origin of its raw moments that its scatter lost more than "
+                f"{LARGEST_LOSS:g} relative: use an origin nearer to the class.",
+                PrudentWarning,
+                stacklevel=2,
+            )
+        return ClassMoments(
+            np.arange(len(self.s0)),
+            np.zeros(len(self.s0), dtype=np.int64),
+            self.s0,
+            mean,
+            mean_lo,
+            scatter,
+        )
+
+    def _check_origin(self, other: RawMoments) -> None:
+        if not np.array_equal(self.origin, other.origin):
+            raise ValueError(
+                "raw moments can be added only about one origin, got "
+                f"{self.origin.tolist()} and {other.origin.tolist()}."
+            )

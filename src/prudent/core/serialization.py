@@ -1,0 +1,60 @@
+"""Class moments as bytes: npz with a version, no pickle."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.core.merging import Statistics
+
+__all__ = ["pack", "unpack"]
+
+FORMAT_VERSION = 1
+
+
+def pack(classes: NDArray[Any], statistics: Statistics) -> bytes:
+    """Labels and statistics as the bytes of an npz file."""
+    text_objects = classes.dtype == object
+    if text_objects and not all(isinstance(label, str) for label in classes):
+        raise ValueError(
+            "labels of dtype object can be stored only if all are strings, "
+            f"got {classes.tolist()}."
+        )
+    arrays = {
+        name: value for name, value in statistics._asdict().items() if value is not None
+    }
+    file = BytesIO()
+    np.savez(
+        file,
+        allow_pickle=False,
+        version=np.array(FORMAT_VERSION),
+        classes=classes.astype(str) if text_objects else classes,
+        text_objects=np.array(text_objects),
+        **arrays,
+    )
+    return file.getvalue()
+
+
+def unpack(data: bytes) -> tuple[NDArray[Any], Statistics]:
+    """Labels and statistics from the bytes that `pack` wrote."""
+    try:
+        with np.load(BytesIO(data), allow_pickle=False) as file:
+            version = int(file["version"])
+            if version != FORMAT_VERSION:
+                raise ValueError(
+                    f"these moments have format version {version}, this release "
+                    f"reads version {FORMAT_VERSION}."
+                )
+            classes = file["classes"]
+            if file["text_objects"]:
+                classes = classes.astype(object)
+            fields = {name: file.get(name) for name in Statistics._fields}
+    except (BadZipFile, EOFError, KeyError, OSError) as error:
+        raise ValueError(
+            f"the bytes are not class moments written by `to_bytes`: {error}."
+        ) from error
+    return classes, Statistics(**fields)

@@ -1,0 +1,165 @@
+"""Checks of user input for the entry points of `core`, without scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "check_table",
+    "check_values",
+    "check_weight",
+    "encode_labels",
+    "is_text",
+    "shown",
+]
+
+FloatArray = NDArray[np.float64]
+# Squares of larger numbers overflow once they are summed; fourth powers earlier.
+LARGEST = 1e150
+LARGEST_FOR_FOURTH = 1e75
+LOOKUP_RANGE = 2**16
+
+
+def check_table(X: Any) -> NDArray[Any]:
+    """A two-dimensional array of real numbers with at least one row and column."""
+    if hasattr(X, "tocsr"):
+        raise TypeError(
+            "Sparse data was passed for X, but dense data is required. "
+            "Use '.toarray()' to convert to a dense numpy array."
+        )
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D array instead. Reshape your data."
+        )
+    if X.dtype.kind == "c":
+        raise ValueError("Complex data not supported.")
+    if X.dtype.kind not in "fiub":
+        try:
+            X = X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"X must hold real numbers: {error}.") from error
+    for axis, what in enumerate(("sample", "feature")):
+        if X.shape[axis] == 0:
+            raise ValueError(
+                f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum "
+                "of 1 is required."
+            )
+    return X
+
+
+def check_values(X: NDArray[Any], block_rows: int, *, fourth: bool) -> None:
+    """Raise for the first column that is not finite or too large to square."""
+    largest = LARGEST_FOR_FOURTH if fourth else LARGEST
+    for start in range(0, len(X), block_rows):
+        block = X[start : start + block_rows].astype(np.float64)
+        finite = np.isfinite(block)
+        if not finite.all():
+            column = int(np.flatnonzero(~finite.all(axis=0))[0])
+            row = int(np.flatnonzero(~finite[:, column])[0])
+            what = "NaN" if np.isnan(block[row, column]) else "infinity"
+            raise ValueError(
+                f"Input X contains {what}: column {column}, first at row "
+                f"{start + row}. Impute it or drop the row."
+            )
+        large = (np.abs(block) > largest).any(axis=0)
+        if large.any():
+            raise ValueError(
+                f"column {int(np.flatnonzero(large)[0])} of X holds values beyond "
+                f"{largest:g}, whose powers overflow: rescale it."
+            )
+
+
+def check_weight(sample_weight: ArrayLike, n_rows: int) -> FloatArray:
+    """Finite weights >= 0, one per row."""
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n_rows,):
+        raise ValueError(
+            f"`sample_weight` must have shape ({n_rows},), got {weight.shape}."
+        )
+    if not np.isfinite(weight).all():
+        row = int(np.flatnonzero(~np.isfinite(weight))[0])
+        raise ValueError(
+            f"`sample_weight` contains NaN or infinity, first at row {row}."
+        )
+    if (weight < 0).any():
+        row = int(np.flatnonzero(weight < 0)[0])
+        raise ValueError(
+            f"`sample_weight` must be >= 0, got {weight[row]!r} at row {row}; "
+            "signed weights belong to RawMoments."
+        )
+    return weight
+
+
+def encode_labels(
+    y: Any, n_rows: int, classes: ArrayLike | None = None
+) -> tuple[NDArray[Any], NDArray[np.integer]]:
+    """Sorted distinct labels, and the number of each row's label among them."""
+    labels = _label_array(y, "y")
+    if labels.shape != (n_rows,):
+        raise ValueError(f"y must have shape ({n_rows},), got {labels.shape}.")
+    if classes is None:
+        return _distinct(labels)
+    given = np.unique(_label_array(classes, "classes"))
+    present, codes = _distinct(labels)
+    if is_text(present) != is_text(given):
+        outside = present
+    else:
+        outside = present[~np.isin(present, given)]
+    if len(outside):
+        raise ValueError(
+            f"y contains classes outside `classes`: {outside.tolist()}; "
+            f"`classes` is {given.tolist()}."
+        )
+    return given, np.searchsorted(given, present)[codes]
+
+
+def shown(label: Any) -> str:
+    """A label as a user would write it: 'benign', 3."""
+    return repr(label.item() if isinstance(label, np.generic) else label)
+
+
+def _label_array(labels: Any, name: str) -> NDArray[Any]:
+    array = np.asarray(labels)
+    if array.ndim != 1:
+        raise ValueError(f"{name} should be a 1d array, got shape {array.shape}.")
+    if array.dtype.kind == "O" or not hasattr(labels, "dtype"):
+        # NumPy would turn the list [1, "a"] into text without a word.
+        if len({isinstance(label, str) for label in labels}) > 1:
+            raise ValueError(
+                f"{name} mixes labels of type string and number: use one type."
+            )
+    if array.dtype.kind == "f" and not (array == np.floor(array)).all():
+        raise ValueError(
+            f"{name} holds NaN or continuous values: class labels must be whole "
+            "numbers, strings or booleans."
+        )
+    if array.dtype.kind == "f" and np.isinf(array).any():
+        raise ValueError(f"{name} contains infinity: class labels must be finite.")
+    return array
+
+
+def _distinct(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.integer]]:
+    """np.unique with inverse; a lookup table where integers lie close together."""
+    if labels.dtype.kind in "iu" and len(labels):
+        low = int(labels.min())
+        if int(labels.max()) - low < LOOKUP_RANGE:
+            offset = (labels - low).astype(np.intp)
+            present = np.flatnonzero(np.bincount(offset))
+            table = np.zeros(present[-1] + 1, dtype=np.intp)
+            table[present] = np.arange(len(present))
+            return (present + low).astype(labels.dtype), table[offset]
+    try:
+        return np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"y holds labels that cannot be ordered: {error}.") from error
+
+
+def is_text(labels: NDArray[Any]) -> bool:
+    """Whether the labels are strings."""
+    return labels.dtype.kind in "US" or (
+        labels.dtype.kind == "O" and len(labels) > 0 and isinstance(labels[0], str)
+    )
