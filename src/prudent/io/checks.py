@@ -1,0 +1,135 @@
+"""What can be wrong with labels and features once they are arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.io.errors import TableError, counted, listed, shown, thousands
+from prudent.io.table import is_number
+
+__all__ = ["labels_from_words", "notes_on_classes", "notes_on_features"]
+
+FloatArray = NDArray[np.float64]
+MOST_CLASSES = 50
+# Rows from which collinear columns are looked for: a note, not a decision.
+INSPECTED_ROWS = 20_000
+# Fewer rows than this are often all distinct by chance.
+FEWEST_IDENTIFIERS = 20
+
+
+def labels_from_words(spelled: NDArray[np.str_], target: str) -> NDArray[Any]:
+    """Return labels as integers where every word is one, else as text.
+
+    Raises
+    ------
+    TableError
+        If there is one class only or the target looks continuous.
+
+    Examples
+    --------
+    >>> labels_from_words(np.array(["1", "2", "10"]), "y").tolist()
+    [1, 2, 10]
+    >>> labels_from_words(np.array(["01", "2"]), "y").tolist()
+    ['01', '2']
+    """
+    distinct = np.unique(spelled).tolist()
+    if len(distinct) == 1:
+        raise TableError(
+            f"target {shown(target)} has one value ({shown(distinct[0])}). "
+            "To learn one class, use prudent detect"
+        )
+    if all(is_number(word) for word in distinct):
+        fractional = any(not float(word).is_integer() for word in distinct)
+        if fractional or len(distinct) > MOST_CLASSES:
+            raise TableError(
+                f"target {shown(target)} looks continuous "
+                f"({thousands(len(distinct))} values): prudent classifies. "
+                "Name another --target or cut it into classes"
+            )
+    # A label must read back as it was written: '01' and '1.0' stay text.
+    if all(
+        word.lstrip("-").isdecimal() and str(int(word)) == word for word in distinct
+    ):
+        return spelled.astype(np.int64)
+    return spelled
+
+
+def notes_on_features(X: FloatArray, names: Sequence[str]) -> list[str]:
+    """Name identifier-like and collinear columns."""
+    sample = X[:: max(1, len(X) // INSPECTED_ROWS)]
+    notes = [
+        f"column {shown(names[j])} has a different whole number in every row: "
+        f"an identifier? It is kept; use --drop {names[j]} to leave it out"
+        for j in _identifiers(X, sample)
+    ]
+    collinear = [names[j] for j in _collinear(sample)]
+    if collinear:
+        notes.append(
+            f"{counted(len(collinear), 'column')} (nearly) a linear combination of "
+            f"earlier ones: {listed(collinear)}. Methods that need full rank shrink "
+            "the covariance or say why they cannot"
+        )
+    return notes
+
+
+def notes_on_classes(y: NDArray[Any], n_features: int) -> list[str]:
+    """Name the classes with fewer rows than features."""
+    classes, counts = np.unique(y, return_counts=True)
+    small = [
+        f"{shown(label)} ({counted(count, 'row')})"
+        for label, count in zip(classes.tolist(), counts.tolist(), strict=True)
+        if count <= n_features
+    ]
+    if not small:
+        return []
+    return [
+        f"no more rows than features ({n_features}) in class {listed(small)}: methods "
+        "that need full rank shrink the covariance or say why they cannot"
+    ]
+
+
+def _identifiers(X: FloatArray, sample: FloatArray) -> list[int]:
+    """Columns of whole numbers, all distinct; measured values repeat or have decimals.
+
+    A strided sample sorts out nearly every column before the whole one is read.
+    """
+
+    def all_distinct(column: FloatArray) -> bool:
+        whole = bool(np.all(column == np.floor(column)))
+        return whole and len(np.unique(column)) == len(column)
+
+    if len(X) < FEWEST_IDENTIFIERS:
+        return []
+    return [
+        j
+        for j in range(X.shape[1])
+        if all_distinct(sample[:, j]) and all_distinct(X[:, j])
+    ]
+
+
+def _collinear(X: FloatArray) -> list[int]:
+    """Columns whose share of variance left by earlier columns is rounding error.
+
+    The pivot of column j in the Cholesky factor of the correlation matrix is
+    1 - R^2 of j on the columns before it; below 100 d eps it is none.
+    """
+    n_rows, n_features = X.shape
+    scale = X.std(axis=0)
+    if n_rows <= n_features:  # every matrix is singular then; a note of its own
+        return []
+    Z = (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
+    remaining = Z.T @ Z / n_rows
+    threshold = 100 * n_features * np.finfo(float).eps
+    found = []
+    for j in range(n_features):
+        pivot = remaining[j, j]
+        if pivot < threshold:
+            found.append(j)
+        else:
+            row = remaining[j, j:].copy()
+            remaining[j:, j:] -= np.outer(row, row / pivot)
+    return found

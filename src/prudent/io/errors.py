@@ -1,0 +1,66 @@
+"""What is wrong with a table, said in one sentence, and the words it is said with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+__all__ = ["TableError", "closest", "counted", "listed", "shown", "thousands"]
+
+LONGEST_VALUE = 64
+MOST_NAMES = 5
+
+
+class TableError(ValueError):
+    """A table that cannot be used; the message says what, where and what to try."""
+
+
+def shown(value: object) -> str:
+    """Quote a value of the user's, cut to 64 characters.
+
+    Examples
+    --------
+    >>> shown("age")
+    "'age'"
+    """
+    text = str(value)
+    if len(text) > LONGEST_VALUE:
+        text = text[: LONGEST_VALUE - 1] + "…"
+    return repr(text)
+
+
+def listed(values: Iterable[object]) -> str:
+    """List at most five values, then say how many are left.
+
+    Examples
+    --------
+    >>> listed("abcdefg")
+    'a, b, c, d, e and 2 more'
+    """
+    names = [str(value)[:LONGEST_VALUE] for value in values]
+    rest = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def closest(name: str, names: Sequence[str]) -> str | None:
+    """Return the name most like `name`, whatever its case, if any is like it."""
+    by_folded = {candidate.casefold(): candidate for candidate in names}
+    found = get_close_matches(name.casefold(), by_folded, n=1)
+    return by_folded[found[0]] if found else None
+
+
+def thousands(count: int) -> str:
+    """Group digits by spaces: 1 234 567."""
+    return f"{count:,}".replace(",", " ")
+
+
+def counted(count: int, noun: str) -> str:
+    """Say a count with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(4, "row"), counted(2, "class")
+    ('1 row', '4 rows', '2 classes')
+    """
+    plural = noun + ("es" if noun.endswith("s") else "s")
+    return f"{thousands(count)} {noun if count == 1 else plural}"

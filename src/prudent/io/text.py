@@ -1,0 +1,171 @@
+"""Open a text file, whatever its compression and encoding, and refuse what is none."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from prudent.io.errors import TableError, closest, shown
+
+__all__ = ["TextSource", "find_file", "open_text"]
+
+CHUNK = 1 << 20
+# First bytes of files that people mistake for tables.
+SIGNATURES = {
+    b"\x89PNG": "a PNG file",
+    b"\xff\xd8\xff": "a JPEG file",
+    b"%PDF": "a PDF file",
+    b"PK\x03\x04": "an Excel file",
+    b"\xd0\xcf\x11\xe0": "an old Excel file",
+    b"\x89HDF": "an HDF5 file",
+    b"\x93NUMPY": "a NumPy file",
+    b"\x80\x04\x95": "a pickle file",
+}
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+@dataclass(frozen=True)
+class TextSource:
+    """UTF-8 text that can be read from its start again and again.
+
+    Attributes
+    ----------
+    name : str
+        What the user calls it.
+    reopen : callable
+        Returns a seekable binary stream at the start of the text.
+    """
+
+    name: str
+    reopen: Callable[[], BinaryIO]
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """Open at the first byte; damaged compression is a `TableError`."""
+        try:
+            with self.reopen() as stream:
+                yield stream
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise TableError(
+                f"{self.name} is damaged: its gzip data end early or fail their "
+                "checksum. Copy the file again."
+            ) from error
+
+    def chunks(self) -> Iterator[bytes]:
+        """Read through once, a megabyte at a time."""
+        with self.open() as stream:
+            while chunk := stream.read(CHUNK):
+                yield chunk
+
+
+def find_file(path: str) -> Path:
+    """Return the path of a file that exists and may be read.
+
+    Raises
+    ------
+    TableError
+        If it is absent (naming a similar one), a directory, or not readable.
+    """
+    file = Path(path)
+    try:
+        if file.is_dir():
+            raise TableError(f"{path} is a directory, not a table. Name a file in it.")
+        with file.open("rb") as stream:
+            if not stream.read(1):
+                raise TableError(f"file is empty: {path}.")
+    except PermissionError as error:
+        raise TableError(
+            f"no permission to read {path}. Change its mode or copy it."
+        ) from error
+    except OSError as error:
+        siblings = (
+            [p.name for p in file.parent.iterdir()] if file.parent.is_dir() else []
+        )
+        similar = closest(file.name, siblings)
+        raise TableError(
+            f"file not found: {path}."
+            + (f" Similar here: {similar}" if similar else " Check the path.")
+        ) from error
+    return file
+
+
+def open_text(path: str, encoding: str | None = None) -> TextSource:
+    """Open a text file, or standard input for `-`, as UTF-8.
+
+    Plain UTF-8 files are streamed from the disk; gzip is recognised by its first
+    bytes; any other encoding (named, or told by a byte order mark) is transcoded.
+
+    Parameters
+    ----------
+    path : str
+        A path, or "-" for standard input.
+    encoding : str, default=None
+        Name of the encoding; None means UTF-8 unless a byte order mark says else.
+
+    Raises
+    ------
+    TableError
+        If there is no such file, it is empty, or it is not text.
+    """
+    if path == "-":
+        content = sys.stdin.buffer.read()
+        source = TextSource("standard input", lambda: io.BytesIO(content))
+    else:
+        file = find_file(path)
+        source = TextSource(path, lambda: cast(BinaryIO, file.open("rb")))
+    if _first_bytes(source).startswith(b"\x1f\x8b"):
+        packed = source
+        source = TextSource(
+            path, lambda: cast(BinaryIO, gzip.GzipFile(fileobj=packed.reopen()))
+        )
+    first = _first_bytes(source)
+    if not first:
+        raise TableError(f"file is empty: {source.name}.")
+    for signature, kind in SIGNATURES.items():
+        if first.startswith(signature):
+            raise TableError(
+                f"{source.name} looks like {kind}, not a table. "
+                "Open it where it came from and export to CSV or parquet"
+            )
+    for mark, marked in BYTE_ORDER_MARKS.items():
+        if first.startswith(mark):
+            encoding = marked
+            break
+    return _transcoded(source, encoding or "utf-8")
+
+
+def _first_bytes(source: TextSource) -> bytes:
+    with source.open() as stream:
+        return stream.read(8)
+
+
+def _transcoded(source: TextSource, encoding: str) -> TextSource:
+    try:
+        if codecs.lookup(encoding).name == "utf-8":
+            return source
+        text = b"".join(source.chunks()).decode(encoding)
+    except LookupError as error:
+        raise TableError(
+            f"unknown encoding {shown(encoding)}. Try --encoding latin-1 or utf-8."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise TableError(
+            f"{source.name} is not valid {encoding} (byte {error.start}). "
+            "Try another --encoding."
+        ) from error
+    content = text.encode()
+    return TextSource(source.name, lambda: io.BytesIO(content))
