@@ -38,7 +38,7 @@ class GuaranteeCheck:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Guarantee:
     """A promise about future rows that can be checked on data.
 
@@ -158,13 +158,11 @@ class Guarantee:
             sentence += ", assuming " + " and ".join(self.assumptions)
         return sentence + "."
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A mapping proxy does not pickle; rebuild from plain values.
-        return _rebuild, (
-            {name: getattr(self, name) for name in self.__slots__ if name != "evidence"}
-            | {"evidence": dict(self.evidence)},
+    def __getstate__(self) -> dict[str, Any]:
+        # A mapping proxy can be neither pickled nor saved; plain values can.
+        return {**self.__dict__, "evidence": dict(self.evidence)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(
+            {**state, "evidence": MappingProxyType(dict(state["evidence"]))}
         )
-
-
-def _rebuild(values: dict[str, Any]) -> Guarantee:
-    return Guarantee(**values)
