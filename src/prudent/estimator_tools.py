@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -164,7 +164,8 @@ class MomentFitMixin:
     - `_moments_ddof`: 0 or 1, the denominator W - ddof of published covariances.
     """
 
-    _moments_ddof = 0
+    _moments_ddof: Literal[0, 1] = 0
+    moments_: ClassMoments
 
     def _rows_needed_for(self) -> str | None:
         raise NotImplementedError
@@ -298,7 +299,7 @@ class MomentFitMixin:
         )
         if not first:
             moments = self.moments_ + moments
-        solved = np.count_nonzero(moments.weight) >= 2
+        solved = int(np.count_nonzero(moments.weight)) >= 2
         if solved:
             try:
                 self._learn(moments)

@@ -73,12 +73,12 @@ def cross_val_predict_set(
     True
     """
     X, y, groups = indexable(X, y, groups)
-    y = column_or_1d(y)
-    classes = np.unique(y)
-    folds = list(check_cv(cv, y, classifier=True).split(X, y, groups))
+    labels: NDArray[Any] = column_or_1d(y)
+    classes = np.unique(labels)
+    folds = list(check_cv(cv, labels, classifier=True).split(X, labels, groups))
     times_tested = np.bincount(
-        np.concatenate([np.arange(len(y))[test] for _, test in folds]),
-        minlength=len(y),
+        np.concatenate([np.arange(len(labels))[test] for _, test in folds]),
+        minlength=len(labels),
     )
     if (times_tested != 1).any():
         row = int(np.flatnonzero(times_tested != 1)[0])
@@ -87,13 +87,13 @@ def cross_val_predict_set(
             f"{row} is tested {times_tested[row]} times."
         )
     parts = Parallel(n_jobs=n_jobs)(
-        delayed(_fit_and_predict_set)(clone(estimator), X, y, train, test, params)
+        delayed(_fit_and_predict_set)(clone(estimator), X, labels, train, test, params)
         for train, test in folds
     )
-    sets = np.zeros((len(y), len(classes)), dtype=bool)
+    sets = np.zeros((len(labels), len(classes)), dtype=np.bool_)
     for (_, test), (fold_classes, fold_sets) in zip(folds, parts, strict=True):
         sets[
-            np.ix_(np.arange(len(y))[test], np.searchsorted(classes, fold_classes))
+            np.ix_(np.arange(len(labels))[test], np.searchsorted(classes, fold_classes))
         ] = fold_sets
     return sets
 
