@@ -7,13 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.core.merging import (
-    FloatArray,
-    Statistics,
-    empty_statistics,
-    merge,
-    two_sum,
-)
+from prudent.core.statistics import FloatArray, Statistics, merge, two_sum
 
 __all__ = ["accumulate"]
 
@@ -41,7 +35,7 @@ def accumulate(
     n_features = X.shape[1]
     block_rows = block_rows or max(256, 2**17 // n_features, 2 * n_features)
     order, ends = _rows_by_class(codes, n_classes, weight)
-    total = empty_statistics(n_classes, n_features, fourth=fourth, diagonal=diagonal)
+    total = Statistics.empty(n_classes, n_features, fourth=fourth, diagonal=diagonal)
     buffer = np.empty((min(block_rows, len(order)), n_features))
     # Overflow and NaN are found in the result; see ClassMoments.from_arrays.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -55,9 +49,7 @@ def accumulate(
                 new = _block_statistics(block, row_weight, fourth, diagonal)
                 part = new if part is None else merge(part, new)
             if part is not None:
-                for field, value in zip(total, part, strict=True):
-                    if field is not None:
-                        field[k] = value[0]
+                total.put([k], part)
     return total
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
+from prudent.core.statistics import Statistics
 from prudent.core.validation import shown
-from prudent.exceptions import SingularCovarianceError
+from prudent.exceptions import DegenerateDataError, SingularCovarianceError
 
 __all__ = [
     "FlooredCovariance",
@@ -28,6 +29,7 @@ FloatArray = NDArray[np.float64]
 # Negative eigenvalues, relative to the largest, that rounding explains: of an
 # accumulated scatter matrix, and of a matrix read from print.
 ROUNDING, PRINTED = 1e-10, 1e-8
+Estimator = Literal["empirical", "ledoit_wolf", "oas"]
 Target = Literal["diagonal", "identity"]
 
 
@@ -79,17 +81,82 @@ def floor_eigenvalues(
     """
     covariance = np.asarray(covariance, dtype=np.float64)
     values, vectors = np.linalg.eigh(covariance)
-    if minimum == "auto":
-        minimum = len(values) * np.finfo(np.float64).eps * max(values[-1], 0.0)
-    if not minimum >= 0:
+    if isinstance(minimum, str):
+        floor = len(values) * np.finfo(np.float64).eps * max(values[-1], 0.0)
+    else:
+        floor = minimum
+    if not floor >= 0:
         raise ValueError(f"`minimum` must be a number >= 0 or 'auto', got {minimum!r}.")
-    clipped = values < minimum
+    clipped = values < floor
     if not clipped.any():
         return FlooredCovariance(covariance, 0)
     # Only the clipped directions are lifted, the rest keeps its digits.
     low = vectors[:, clipped]
-    lifted = covariance + (low * (minimum - values[clipped])) @ low.T
+    lifted = covariance + (low * (floor - values[clipped])) @ low.T
     return FlooredCovariance((lifted + lifted.T) / 2, int(clipped.sum()))
+
+
+def class_covariances(
+    statistics: Statistics,
+    classes: NDArray[Any],
+    *,
+    estimator: Estimator,
+    ddof: Literal[0, 1],
+    shrinkage: float | None,
+    target: Target,
+) -> FloatArray:
+    """Covariance of each class; see `ClassMoments.covariance`."""
+    _check_options(statistics, estimator, ddof, shrinkage, target)
+    weight, scatter = statistics.weight, statistics.scatter
+    light = np.flatnonzero(~(weight > ddof))
+    if len(light):
+        k = light[0]
+        raise DegenerateDataError(
+            f"class {shown(classes[k])} has total weight {weight[k]:g}, so its "
+            f"covariance with ddof={ddof} is undefined: it needs a weight total "
+            f"> {ddof}."
+        )
+    covariances = scatter / np.expand_dims(weight - ddof, tuple(range(1, scatter.ndim)))
+    check_not_indefinite(covariances, classes)
+    if estimator == "oas":
+        return shrink(covariances, oas_shrinkage(weight, scatter), "identity")
+    if estimator == "ledoit_wolf":
+        amounts = ledoit_wolf_shrinkage(weight, scatter, statistics.fourth)
+        return shrink(covariances, amounts, "identity")
+    return covariances if not shrinkage else shrink(covariances, shrinkage, target)
+
+
+def _check_options(
+    statistics: Statistics,
+    estimator: str,
+    ddof: int,
+    shrinkage: float | None,
+    target: str,
+) -> None:
+    for name, value, accepted in (
+        ("estimator", estimator, ("empirical", "ledoit_wolf", "oas")),
+        ("ddof", ddof, (0, 1)),
+        ("target", target, ("diagonal", "identity")),
+    ):
+        if value not in accepted:
+            raise ValueError(f"`{name}` must be one of {accepted}, got {value!r}.")
+    if shrinkage is not None and not 0 <= shrinkage <= 1:
+        raise ValueError(f"`shrinkage` must lie in [0, 1], got {shrinkage!r}.")
+    if estimator != "empirical" and shrinkage is not None:
+        raise ValueError(
+            f"estimator={estimator!r} chooses its own shrinkage: leave `shrinkage` "
+            f"out, got {shrinkage!r}."
+        )
+    if estimator == "ledoit_wolf" and statistics.fourth is None:
+        raise ValueError(
+            "estimator='ledoit_wolf' needs the fourth moment: accumulate with "
+            "`fourth=True`."
+        )
+    if statistics.scatter.ndim == 2 and (estimator != "empirical" or shrinkage):
+        raise ValueError(
+            "structure='diagonal' keeps the variances only, which cannot be shrunk: "
+            "accumulate with structure='full'."
+        )
 
 
 def shrink(
@@ -97,20 +164,12 @@ def shrink(
 ) -> FloatArray:
     """(1 - a) C + a T, with T = diag(C) or (trace C / d) I; one a or one per class."""
     a = np.broadcast_to(np.asarray(shrinkage, dtype=np.float64), len(covariances))
-    n_features = covariances.shape[-1]
-    diagonal = np.diagonal(covariances, axis1=1, axis2=2)
+    kept = np.diagonal(covariances, axis1=1, axis2=2)
     if target == "identity":
-        kept = np.broadcast_to(diagonal.mean(axis=1, keepdims=True), diagonal.shape)
-    else:
-        kept = diagonal
+        kept = (1 - a[:, None]) * kept + (a * kept.mean(axis=1))[:, None]
     shrunk = (1 - a)[:, None, None] * covariances
-    features = np.arange(n_features)
-    # a diagonal target leaves the variances as they are, to the last bit
-    shrunk[:, features, features] = (
-        diagonal
-        if target == "diagonal"
-        else (1 - a)[:, None] * diagonal + a[:, None] * kept
-    )
+    features = np.arange(kept.shape[1])
+    shrunk[:, features, features] = kept  # of a diagonal target to the last bit
     return shrunk
 
 

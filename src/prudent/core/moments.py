@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -13,33 +11,30 @@ from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.accumulation import accumulate
 from prudent.core.covariance import (
+    Estimator,
     Target,
-    check_not_indefinite,
-    ledoit_wolf_shrinkage,
-    oas_shrinkage,
-    shrink,
+    class_covariances,
     symmetric_nonnegative,
 )
-from prudent.core.merging import Statistics, empty_statistics, merge, remove
 from prudent.core.raw_moments import RawMoments
 from prudent.core.serialization import pack, unpack
+from prudent.core.statistics import Statistics, merge, remove
 from prudent.core.validation import (
+    Structure,
+    check_cancellation,
+    check_options,
+    check_summary,
     check_table,
     check_values,
     check_weight,
     encode_labels,
-    is_text,
-    shown,
+    union_of_labels,
+    warn_about_memory,
 )
-from prudent.exceptions import DegenerateDataError, PrudentWarning
 
 __all__ = ["ClassMoments", "RawMoments"]
 
 FloatArray = NDArray[np.float64]
-Structure = Literal["full", "diagonal"]
-# Ratios of the scatter before a removal to what is left, see ClassMoments.__sub__.
-FEW_DIGITS, NO_DIGITS = 1e6, 1e12
-Estimator = Literal["empirical", "ledoit_wolf", "oas"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,9 +142,9 @@ class ClassMoments:
         weight = None
         if sample_weight is not None:
             weight = check_weight(sample_weight, len(X))
-        _check_options(structure, fourth, block_rows)
+        check_options(structure, fourth, block_rows)
         if structure == "full":
-            _warn_about_memory(len(labels), X.shape[1])
+            warn_about_memory(len(labels), X.shape[1])
         moments = cls.from_rows(
             X,
             codes,
@@ -159,11 +154,8 @@ class ClassMoments:
             structure=structure,
             block_rows=block_rows,
         )
-        # A value that is not finite or too large shows in the result, which
-        # saves the pass over the rows that would look for it.
-        if not moments._is_moderate():
-            check_values(X, 2**17 // X.shape[1] + 1, fourth=fourth)
-        return cls(labels, *moments._statistics)
+        check_values(X, moments._statistics)
+        return cls._of(labels, moments._statistics)
 
     @classmethod
     def from_rows(
@@ -201,7 +193,7 @@ class ClassMoments:
             diagonal=structure == "diagonal",
             block_rows=block_rows,
         )
-        return cls(np.arange(n_classes), *statistics)
+        return cls._of(np.arange(n_classes), statistics)
 
     @classmethod
     def empty(
@@ -213,17 +205,12 @@ class ClassMoments:
         structure: Structure = "full",
     ) -> Self:
         """Moments of no rows: the neutral element of `+`."""
-        _check_options(structure, fourth, None)
+        check_options(structure, fourth, None)
         labels = np.unique(np.asarray(classes))
-        return cls(
-            labels,
-            *empty_statistics(
-                len(labels),
-                n_features,
-                fourth=fourth,
-                diagonal=structure == "diagonal",
-            ),
+        statistics = Statistics.empty(
+            len(labels), n_features, fourth=fourth, diagonal=structure == "diagonal"
         )
+        return cls._of(labels, statistics)
 
     @classmethod
     def from_covariances(
@@ -256,33 +243,12 @@ class ClassMoments:
             If shapes disagree, a number is not finite, a covariance is not
             symmetric positive semidefinite, or a count is not > `ddof`.
         """
-        mean = np.atleast_2d(np.asarray(means, dtype=np.float64))
-        weight = np.asarray(counts, dtype=np.float64)
-        n_classes, n_features = mean.shape
-        labels = np.arange(n_classes) if classes is None else np.asarray(classes)
-        matrices = np.asarray(covariances, dtype=np.float64)
-        for name, array, shape in (
-            ("covariances", matrices, (n_classes, n_features, n_features)),
-            ("counts", weight, (n_classes,)),
-            ("classes", labels, (n_classes,)),
-        ):
-            if array.shape != shape:
-                raise ValueError(
-                    f"`{name}` must have shape {shape} to go with means of shape "
-                    f"{mean.shape}, got {array.shape}."
-                )
-        if not np.isfinite(mean).all():
-            raise ValueError("`means` must be finite.")
-        if not ((weight > ddof) & np.isfinite(weight)).all():
-            raise ValueError(
-                f"`counts` must be finite and > {ddof}, got {weight.tolist()}."
-            )
+        labels, mean, matrices, weight = check_summary(
+            means, covariances, counts, classes, ddof
+        )
         order = np.argsort(labels)
-        labels = labels[order]
-        if (labels[1:] == labels[:-1]).any():
-            raise ValueError(f"`classes` must be distinct, got {labels.tolist()}.")
+        labels, weight = labels[order], weight[order]
         matrices = symmetric_nonnegative(matrices[order], labels)
-        weight = weight[order]
         return cls(
             labels,
             np.rint(weight).astype(np.int64),
@@ -320,7 +286,7 @@ class ClassMoments:
 
     @property
     def structure(self) -> Structure:
-        """ "full" or "diagonal": what the scatter holds."""
+        """What the scatter holds: "full" matrices or their "diagonal"."""
         return "full" if self.scatter.ndim == 3 else "diagonal"
 
     def __add__(self, other: ClassMoments) -> Self:
@@ -329,9 +295,9 @@ class ClassMoments:
         self._check_alike(other)
         classes = self.classes
         if not np.array_equal(classes, other.classes):
-            classes = _union(classes, other.classes)
-        return type(self)(
-            classes, *merge(self._spread_over(classes), other._spread_over(classes))
+            classes = union_of_labels(classes, other.classes)
+        return self._of(
+            classes, merge(self._spread_over(classes), other._spread_over(classes))
         )
 
     def __sub__(self, part: ClassMoments) -> Self:
@@ -363,14 +329,14 @@ class ClassMoments:
                 f"cannot remove weights {removed.weight.tolist()} from "
                 f"{self.weight.tolist()}: the part was not in the total."
             )
-        left = type(self)(self.classes, *remove(self._statistics, removed))
-        _check_cancellation(self, left)
+        left = self._of(self.classes, remove(self._statistics, removed))
+        check_cancellation(self.classes, self._statistics, left._statistics)
         return left
 
     def pooled(self) -> Self:
         """One class, labelled 0, that holds all rows: within and between spread."""
         return type(self).reduce(
-            type(self)(np.zeros(1, dtype=np.int64), *self._rows([k]))
+            self._of(np.zeros(1, dtype=np.int64), self._statistics.take([k]))
             for k in range(len(self.classes))
         )
 
@@ -381,18 +347,10 @@ class ClassMoments:
         analysis with one covariance for all classes.
         """
         pooled = self.pooled()
-
-        def total(values: FloatArray | None) -> FloatArray | None:
-            return None if values is None else values.sum(axis=0, keepdims=True)
-
-        return type(self)(
-            pooled.classes,
-            *pooled._statistics._replace(
-                scatter=self.scatter.sum(axis=0, keepdims=True),
-                third=total(self.third),
-                fourth=total(self.fourth),
-            ),
-        )
+        arrays = pooled._statistics.arrays()
+        for name in arrays.keys() & {"scatter", "third", "fourth"}:
+            arrays[name] = getattr(self, name).sum(axis=0, keepdims=True)
+        return type(self)(pooled.classes, **arrays)
 
     def select(self, classes: ArrayLike) -> Self:
         """Moments of some of the classes only, in sorted order."""
@@ -404,41 +362,24 @@ class ClassMoments:
                 f"{self.classes.tolist()}."
             )
         kept = np.flatnonzero(np.isin(self.classes, wanted))
-        return type(self)(self.classes[kept], *self._rows(kept))
+        return self._of(self.classes[kept], self._statistics.take(kept))
 
     def scale(self, factor: float) -> Self:
         """Moments with every weight multiplied by `factor` > 0."""
         if not 0 < factor < np.inf:
             raise ValueError(f"`factor` must be finite and > 0, got {factor!r}.")
-        return type(self)(
-            self.classes,
-            self.count,
-            factor * self.weight,
-            self.mean,
-            self.mean_lo,
-            factor * self.scatter,
-            None if self.third is None else factor * self.third,
-            None if self.fourth is None else factor * self.fourth,
-        )
+        arrays = self._statistics.arrays()
+        for name in arrays.keys() & {"weight", "scatter", "third", "fourth"}:
+            arrays[name] = factor * arrays[name]
+        return type(self)(self.classes, **arrays)
 
     def about(self, origin: ArrayLike) -> RawMoments:
         """Raw sums about a fixed origin, for signed updates."""
-        if self.structure != "full":
-            raise ValueError("raw moments need structure='full', got 'diagonal'.")
-        point = np.asarray(origin, dtype=np.float64)
-        gap = (self.mean - point) + self.mean_lo
-        return RawMoments(
-            point,
-            self.weight,
-            self.weight[:, None] * gap,
-            self.scatter
-            + self.weight[:, None, None] * (gap[:, :, None] * gap[:, None, :]),
-        )
+        return RawMoments.of(self._statistics, np.asarray(origin, dtype=np.float64))
 
     def covariance(
         self,
         estimator: Estimator = "empirical",
-        *,
         ddof: Literal[0, 1] = 0,
         shrinkage: float | None = None,
         target: Target = "diagonal",
@@ -471,25 +412,14 @@ class ClassMoments:
         ValueError
             If an argument is out of range or needs statistics not kept here.
         """
-        self._check_covariance_options(estimator, ddof, shrinkage, target)
-        light = np.flatnonzero(~(self.weight > ddof))
-        if len(light):
-            k = light[0]
-            raise DegenerateDataError(
-                f"class {shown(self.classes[k])} has total weight "
-                f"{self.weight[k]:g}, so its covariance with ddof={ddof} is "
-                f"undefined: it needs a weight total > {ddof}."
-            )
-        divisor = (self.weight - ddof).reshape((-1,) + (1,) * (self.scatter.ndim - 1))
-        covariances = self.scatter / divisor
-        check_not_indefinite(covariances, self.classes)
-        if estimator == "oas":
-            amounts = oas_shrinkage(self.weight, self.scatter)
-            return shrink(covariances, amounts, "identity")
-        if estimator == "ledoit_wolf" and self.fourth is not None:
-            amounts = ledoit_wolf_shrinkage(self.weight, self.scatter, self.fourth)
-            return shrink(covariances, amounts, "identity")
-        return covariances if not shrinkage else shrink(covariances, shrinkage, target)
+        return class_covariances(
+            self._statistics,
+            self.classes,
+            estimator=estimator,
+            ddof=ddof,
+            shrinkage=shrinkage,
+            target=target,
+        )
 
     def to_bytes(self) -> bytes:
         """These moments as bytes: npz with a version, no pickle."""
@@ -499,31 +429,35 @@ class ClassMoments:
     def from_bytes(cls, data: bytes) -> Self:
         """Moments from `to_bytes`, bit for bit."""
         classes, statistics = unpack(data)
-        return cls(classes, *statistics)
+        return cls._of(classes, statistics)
 
     @property
     def _statistics(self) -> Statistics:
-        return Statistics(*(getattr(self, name) for name in Statistics._fields))
-
-    def _rows(self, classes: ArrayLike) -> Statistics:
         return Statistics(
-            *(None if value is None else value[classes] for value in self._statistics)
+            self.count,
+            self.weight,
+            self.mean,
+            self.mean_lo,
+            self.scatter,
+            self.third,
+            self.fourth,
         )
+
+    @classmethod
+    def _of(cls, classes: NDArray[Any], statistics: Statistics) -> Self:
+        return cls(classes, **statistics.arrays())
 
     def _spread_over(self, classes: NDArray[Any]) -> Statistics:
         """Statistics with one row for each of a larger set of classes."""
         if len(classes) == len(self.classes):
             return self._statistics
-        wide = empty_statistics(
+        wide = Statistics.empty(
             len(classes),
             self.mean.shape[1],
             fourth=self.fourth is not None,
             diagonal=self.structure == "diagonal",
         )
-        rows = np.searchsorted(classes, self.classes)
-        for target, source in zip(wide, self._statistics, strict=True):
-            if target is not None:
-                target[rows] = source
+        wide.put(np.searchsorted(classes, self.classes), self._statistics)
         return wide
 
     def _check_alike(self, other: ClassMoments) -> None:
@@ -536,102 +470,3 @@ class ClassMoments:
                 raise ValueError(
                     f"the two moments have different {what}: {mine} and {theirs}."
                 )
-
-    def _check_covariance_options(
-        self, estimator: str, ddof: int, shrinkage: float | None, target: str
-    ) -> None:
-        for name, value, accepted in (
-            ("estimator", estimator, ("empirical", "ledoit_wolf", "oas")),
-            ("ddof", ddof, (0, 1)),
-            ("target", target, ("diagonal", "identity")),
-        ):
-            if value not in accepted:
-                raise ValueError(f"`{name}` must be one of {accepted}, got {value!r}.")
-        if shrinkage is not None and not 0 <= shrinkage <= 1:
-            raise ValueError(f"`shrinkage` must lie in [0, 1], got {shrinkage!r}.")
-        if estimator != "empirical" and shrinkage is not None:
-            raise ValueError(
-                f"estimator={estimator!r} chooses its own shrinkage: leave "
-                f"`shrinkage` out, got {shrinkage!r}."
-            )
-        if estimator == "ledoit_wolf" and self.fourth is None:
-            raise ValueError(
-                "estimator='ledoit_wolf' needs the fourth moment: accumulate with "
-                "`fourth=True`."
-            )
-        if self.structure == "diagonal" and (estimator != "empirical" or shrinkage):
-            raise ValueError(
-                "structure='diagonal' keeps the variances only, which cannot be "
-                "shrunk: accumulate with structure='full'."
-            )
-
-    def _is_moderate(self) -> bool:
-        """Whether no row can have held NaN, infinity or a number too large."""
-        scatter = self.scatter
-        if scatter.ndim == 3:
-            scatter = np.diagonal(scatter, axis1=1, axis2=2)
-        limit = 1e70 if self.fourth is not None else 1e145
-        return bool((np.abs(self.mean) < limit).all() and (scatter < limit**2).all())
-
-
-def _check_options(structure: str, fourth: bool, block_rows: int | None) -> None:
-    if structure not in ("full", "diagonal"):
-        raise ValueError(
-            f"`structure` must be 'full' or 'diagonal', got {structure!r}."
-        )
-    if structure == "diagonal" and fourth:
-        raise ValueError(
-            "`fourth=True` needs structure='full': its merge uses the whole scatter."
-        )
-    if block_rows is not None and not block_rows >= 1:
-        raise ValueError(f"`block_rows` must be >= 1, got {block_rows!r}.")
-
-
-def _warn_about_memory(n_classes: int, n_features: int) -> None:
-    try:
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # not known on this platform
-        return
-    needed = 8 * n_classes * n_features**2
-    if needed > memory / 4:
-        warnings.warn(
-            f"{n_classes} scatter matrices of {n_features} features take "
-            f"{needed / 2**30:.1f} GiB, more than a quarter of the memory: use "
-            "structure='diagonal', or one class for all rows (tied covariance).",
-            PrudentWarning,
-            stacklevel=3,
-        )
-
-
-def _union(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    if is_text(a) != is_text(b):
-        raise ValueError(
-            f"labels {a.tolist()} and {b.tolist()} mix strings and numbers."
-        )
-    return np.union1d(a, b)
-
-
-def _check_cancellation(total: ClassMoments, left: ClassMoments) -> None:
-    """Refuse or warn where a removal left little of the scatter."""
-    before, after = (
-        np.trace(moments.scatter, axis1=1, axis2=2)
-        if moments.structure == "full"
-        else moments.scatter.sum(axis=1)
-        for moments in (total, left)
-    )
-    thin = (left.weight > 0) & ~(before <= FEW_DIGITS * after)
-    lost = thin & ~(before <= NO_DIGITS * after)
-    if lost.any():
-        raise ValueError(
-            f"removing the part from class {shown(total.classes[lost][0])} leaves "
-            "less than 1e-12 of its scatter, and so no correct digits: accumulate "
-            "the remaining rows instead."
-        )
-    if thin.any():
-        warnings.warn(
-            f"removing the part from class {shown(total.classes[thin][0])} leaves "
-            "less than 1e-6 of its scatter, with few correct digits: accumulate "
-            "the remaining rows instead.",
-            PrudentWarning,
-            stacklevel=3,
-        )

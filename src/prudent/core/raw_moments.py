@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prudent.core.merging import two_sum
+from prudent.core.statistics import Statistics, two_sum
 from prudent.exceptions import PrudentWarning
 
 if TYPE_CHECKING:
@@ -90,6 +90,17 @@ class RawMoments:
         lower = np.tril(s2, -1)
         s2 = lower + lower.transpose(0, 2, 1) + s2 * np.eye(n_features)
         return cls(origin, s0, s1, s2)
+
+    @classmethod
+    def of(cls, statistics: Statistics, origin: FloatArray) -> Self:
+        """Raw sums that equal the given central ones; see `ClassMoments.about`."""
+        if statistics.scatter.ndim == 2:
+            raise ValueError("raw moments need structure='full', got 'diagonal'.")
+        gap = (statistics.mean - origin) + statistics.mean_lo
+        s1 = statistics.weight[:, None] * gap
+        between = gap[:, :, None] * gap[:, None, :]
+        s2 = statistics.scatter + statistics.weight[:, None, None] * between
+        return cls(origin, statistics.weight, s1, s2)
 
     def __add__(self, other: RawMoments) -> RawMoments:
         self._check_origin(other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from io import BytesIO
 from typing import Any
 from zipfile import BadZipFile
@@ -9,7 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.core.merging import Statistics
+from prudent.core.statistics import Statistics
 
 __all__ = ["pack", "unpack"]
 
@@ -24,9 +25,6 @@ def pack(classes: NDArray[Any], statistics: Statistics) -> bytes:
             "labels of dtype object can be stored only if all are strings, "
             f"got {classes.tolist()}."
         )
-    arrays = {
-        name: value for name, value in statistics._asdict().items() if value is not None
-    }
     file = BytesIO()
     np.savez(
         file,
@@ -34,7 +32,7 @@ def pack(classes: NDArray[Any], statistics: Statistics) -> bytes:
         version=np.array(FORMAT_VERSION),
         classes=classes.astype(str) if text_objects else classes,
         text_objects=np.array(text_objects),
-        **arrays,
+        **statistics.arrays(),
     )
     return file.getvalue()
 
@@ -52,9 +50,11 @@ def unpack(data: bytes) -> tuple[NDArray[Any], Statistics]:
             classes = file["classes"]
             if file["text_objects"]:
                 classes = classes.astype(object)
-            fields = {name: file.get(name) for name in Statistics._fields}
+            statistics = Statistics(
+                **{field.name: file.get(field.name) for field in fields(Statistics)}
+            )
     except (BadZipFile, EOFError, KeyError, OSError) as error:
         raise ValueError(
             f"the bytes are not class moments written by `to_bytes`: {error}."
         ) from error
-    return classes, Statistics(**fields)
+    return classes, statistics

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import warnings
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from prudent.core.statistics import Statistics
+from prudent.exceptions import PrudentWarning
+
 __all__ = [
+    "Structure",
+    "check_cancellation",
+    "check_options",
+    "check_summary",
     "check_table",
     "check_values",
     "check_weight",
     "encode_labels",
     "is_text",
     "shown",
+    "union_of_labels",
+    "warn_about_memory",
 ]
 
+Structure = Literal["full", "diagonal"]
 FloatArray = NDArray[np.float64]
 # Squares of larger numbers overflow once they are summed; fourth powers earlier.
 LARGEST = 1e150
 LARGEST_FOR_FOURTH = 1e75
 LOOKUP_RANGE = 2**16
+# Ratios of the scatter before a removal to what is left of it.
+FEW_DIGITS, NO_DIGITS = 1e6, 1e12
 
 
 def check_table(X: Any) -> NDArray[Any]:
@@ -51,11 +65,21 @@ def check_table(X: Any) -> NDArray[Any]:
     return X
 
 
-def check_values(X: NDArray[Any], block_rows: int, *, fourth: bool) -> None:
-    """Raise for the first column that is not finite or too large to square."""
-    largest = LARGEST_FOR_FOURTH if fourth else LARGEST
-    for start in range(0, len(X), block_rows):
-        block = X[start : start + block_rows].astype(np.float64)
+def check_values(X: NDArray[Any], statistics: Statistics) -> None:
+    """Raise for the first column that is not finite or too large to square.
+
+    Such a value shows in the statistics of the rows, so a pass over the rows is
+    spent only when these look wrong.
+    """
+    largest = LARGEST if statistics.fourth is None else LARGEST_FOR_FOURTH
+    limit = largest / 1e5
+    if (np.abs(statistics.mean) < limit).all() and (
+        statistics.variation < limit**2
+    ).all():
+        return
+    size = 2**17 // X.shape[1] + 1
+    for start in range(0, len(X), size):
+        block = X[start : start + size].astype(np.float64)
         finite = np.isfinite(block)
         if not finite.all():
             column = int(np.flatnonzero(~finite.all(axis=0))[0])
@@ -71,6 +95,29 @@ def check_values(X: NDArray[Any], block_rows: int, *, fourth: bool) -> None:
                 f"column {int(np.flatnonzero(large)[0])} of X holds values beyond "
                 f"{largest:g}, whose powers overflow: rescale it."
             )
+
+
+def check_cancellation(
+    classes: NDArray[Any], total: Statistics, left: Statistics
+) -> None:
+    """Refuse or warn where a removal left little of the scatter."""
+    seen = left.weight > 0
+    thin = seen & ~(total.trace <= FEW_DIGITS * left.trace)
+    lost = thin & ~(total.trace <= NO_DIGITS * left.trace)
+    if lost.any():
+        raise ValueError(
+            f"removing the part from class {shown(classes[lost][0])} leaves less "
+            "than 1e-12 of its scatter, and so no correct digits: accumulate the "
+            "remaining rows instead."
+        )
+    if thin.any():
+        warnings.warn(
+            f"removing the part from class {shown(classes[thin][0])} leaves less "
+            "than 1e-6 of its scatter, with few correct digits: accumulate the "
+            "remaining rows instead.",
+            PrudentWarning,
+            stacklevel=3,
+        )
 
 
 def check_weight(sample_weight: ArrayLike, n_rows: int) -> FloatArray:
@@ -117,6 +164,86 @@ def encode_labels(
     return given, np.searchsorted(given, present)[codes]
 
 
+def check_options(structure: str, fourth: bool, block_rows: int | None) -> None:
+    """Check the options of an accumulation."""
+    if structure not in ("full", "diagonal"):
+        raise ValueError(
+            f"`structure` must be 'full' or 'diagonal', got {structure!r}."
+        )
+    if structure == "diagonal" and fourth:
+        raise ValueError(
+            "`fourth=True` needs structure='full': its merge uses the whole scatter."
+        )
+    if block_rows is not None and not block_rows >= 1:
+        raise ValueError(f"`block_rows` must be >= 1, got {block_rows!r}.")
+
+
+def warn_about_memory(n_classes: int, n_features: int) -> None:
+    """Warn when the scatter matrices take more than a quarter of the memory."""
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not known on this platform
+        return
+    needed = 8 * n_classes * n_features**2
+    if needed > memory / 4:
+        warnings.warn(
+            f"{n_classes} scatter matrices of {n_features} features take "
+            f"{needed / 2**30:.1f} GiB, more than a quarter of the memory: use "
+            "structure='diagonal', or one class for all rows (tied covariance).",
+            PrudentWarning,
+            stacklevel=3,
+        )
+
+
+def union_of_labels(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """Sorted distinct labels of both arrays."""
+    if is_text(a) != is_text(b):
+        raise ValueError(
+            f"labels {a.tolist()} and {b.tolist()} mix strings and numbers."
+        )
+    return np.union1d(a, b)
+
+
+def check_summary(
+    means: ArrayLike,
+    covariances: ArrayLike,
+    counts: ArrayLike,
+    classes: ArrayLike | None,
+    ddof: int,
+) -> tuple[NDArray[Any], FloatArray, FloatArray, FloatArray]:
+    """Labels, means, covariances and counts whose shapes and ranges agree."""
+    mean = np.asarray(means, dtype=np.float64)
+    if mean.ndim != 2 or not mean.size:
+        raise ValueError(
+            f"`means` must have shape (n_classes, n_features), got {mean.shape}."
+        )
+    n_classes, n_features = mean.shape
+    labels = (
+        np.arange(n_classes) if classes is None else _label_array(classes, "classes")
+    )
+    matrices = np.asarray(covariances, dtype=np.float64)
+    weight = np.asarray(counts, dtype=np.float64)
+    for name, array, shape in (
+        ("covariances", matrices, (n_classes, n_features, n_features)),
+        ("counts", weight, (n_classes,)),
+        ("classes", labels, (n_classes,)),
+    ):
+        if array.shape != shape:
+            raise ValueError(
+                f"`{name}` must have shape {shape} to go with `means` of shape "
+                f"{mean.shape}, got {array.shape}."
+            )
+    if not np.isfinite(mean).all():
+        raise ValueError(f"`means` must be finite, got {mean.tolist()}.")
+    if not ((weight > ddof) & np.isfinite(weight)).all():
+        raise ValueError(
+            f"`counts` must be finite and > {ddof}, got {weight.tolist()}."
+        )
+    if len(np.unique(labels)) < n_classes:
+        raise ValueError(f"`classes` must be distinct, got {labels.tolist()}.")
+    return labels, mean, matrices, weight
+
+
 def shown(label: Any) -> str:
     """A label as a user would write it: 'benign', 3."""
     return repr(label.item() if isinstance(label, np.generic) else label)
@@ -126,12 +253,12 @@ def _label_array(labels: Any, name: str) -> NDArray[Any]:
     array = np.asarray(labels)
     if array.ndim != 1:
         raise ValueError(f"{name} should be a 1d array, got shape {array.shape}.")
-    if array.dtype.kind == "O" or not hasattr(labels, "dtype"):
-        # NumPy would turn the list [1, "a"] into text without a word.
-        if len({isinstance(label, str) for label in labels}) > 1:
-            raise ValueError(
-                f"{name} mixes labels of type string and number: use one type."
-            )
+    # NumPy would turn the list [1, "a"] into text without a word.
+    untyped = array.dtype.kind == "O" or not hasattr(labels, "dtype")
+    if untyped and len({isinstance(label, str) for label in labels}) > 1:
+        raise ValueError(
+            f"{name} mixes labels of type string and number: use one type."
+        )
     if array.dtype.kind == "f" and not (array == np.floor(array)).all():
         raise ValueError(
             f"{name} holds NaN or continuous values: class labels must be whole "

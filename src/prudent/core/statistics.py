@@ -1,18 +1,21 @@
-"""Merge and split the additive statistics of classes without losing digits."""
+"""Additive statistics of classes: merge and remove without losing digits."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Statistics", "empty_statistics", "merge", "remove", "two_sum"]
+__all__ = ["Statistics", "merge", "remove", "two_sum"]
 
 FloatArray = NDArray[np.float64]
 
 
-class Statistics(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Statistics:
     """The fields of `ClassMoments` without its labels; rows are classes."""
 
     count: NDArray[np.int64]
@@ -20,24 +23,57 @@ class Statistics(NamedTuple):
     mean: FloatArray
     mean_lo: FloatArray
     scatter: FloatArray
-    third: FloatArray | None
-    fourth: FloatArray | None
+    third: Any = None
+    fourth: Any = None
 
+    @classmethod
+    def empty(
+        cls, n_classes: int, n_features: int, *, fourth: bool, diagonal: bool
+    ) -> Self:
+        """Statistics of no rows: the neutral element of `merge`."""
+        shape = (n_classes, n_features)
+        return cls(
+            np.zeros(n_classes, dtype=np.int64),
+            np.zeros(n_classes),
+            np.zeros(shape),
+            np.zeros(shape),
+            np.zeros(shape if diagonal else (*shape, n_features)),
+            np.zeros(shape) if fourth else None,
+            np.zeros(n_classes) if fourth else None,
+        )
 
-def empty_statistics(
-    n_classes: int, n_features: int, *, fourth: bool = False, diagonal: bool = False
-) -> Statistics:
-    """Statistics of no rows: the neutral element of `merge`."""
-    shape = (n_classes, n_features)
-    return Statistics(
-        np.zeros(n_classes, dtype=np.int64),
-        np.zeros(n_classes),
-        np.zeros(shape),
-        np.zeros(shape),
-        np.zeros(shape if diagonal else (*shape, n_features)),
-        np.zeros(shape) if fourth else None,
-        np.zeros(n_classes) if fourth else None,
-    )
+    @property
+    def variation(self) -> FloatArray:
+        """Sum w (x_j - m_j)^2 of each feature, (K, d): the diagonal of the scatter."""
+        if self.scatter.ndim == 2:
+            return self.scatter
+        return np.diagonal(self.scatter, axis1=1, axis2=2)
+
+    @property
+    def trace(self) -> FloatArray:
+        """Sum w ||x - m||^2, (K,)."""
+        return self.variation.sum(axis=1)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The fields that are kept, by name."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def map(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
+        """Statistics with a function applied to every field that is kept."""
+        return type(self)(
+            **{name: function(value) for name, value in self.arrays().items()}
+        )
+
+    def take(self, classes: Any) -> Self:
+        """Statistics of the classes of an index array or mask."""
+        return self.map(lambda values: values[classes])
+
+    def put(self, classes: Any, source: Statistics) -> None:
+        """Write statistics bit for bit to the classes of an index array or mask."""
+        arrays = self.arrays()
+        for name, values in source.arrays().items():
+            arrays[name][classes] = values
 
 
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
@@ -83,7 +119,10 @@ def merge(a: Statistics, b: Statistics) -> Statistics:
         third_b, fourth_b = _about(b, share_a * gap)
         third, fourth = third_a + third_b, fourth_a + fourth_b
     both = Statistics(a.count + b.count, weight, mean, mean_lo, scatter, third, fourth)
-    return _keep(b, a.weight == 0, _keep(a, b.weight == 0, both))
+    for kept, absent in ((a, b.weight == 0), (b, a.weight == 0)):
+        if absent.any():
+            both.put(absent, kept.take(absent))
+    return both
 
 
 def remove(total: Statistics, part: Statistics) -> Statistics:
@@ -93,29 +132,40 @@ def remove(total: Statistics, part: Statistics) -> Statistics:
     eps * trace(total) / trace(left).
     """
     weight = total.weight - part.weight
-    left = np.where(weight == 0, 1.0, weight)
+    rest = np.where(weight == 0, 1.0, weight)
     gap = (part.mean - total.mean) + (part.mean_lo - total.mean_lo)
-    shift = gap * (-part.weight / left)[:, None]
+    shift = gap * (-part.weight / rest)[:, None]
     mean, mean_lo = two_sum(total.mean, total.mean_lo + shift)
-    coefficient = (total.weight * part.weight) / left
+    coefficient = (total.weight * part.weight) / rest
     scatter = (total.scatter - part.scatter) - _spread(
         gap, coefficient, total.scatter.ndim
     )
-    rest = Statistics(
-        total.count - part.count, weight, mean, mean_lo, scatter, None, None
-    )
-    if total.third is not None and total.fourth is not None:
-        third_part, fourth_part = _about(part, gap)
-        zero = np.zeros_like(weight)
-        rest = rest._replace(third=total.third - third_part, fourth=zero)
-        moved, _ = _about(rest._replace(third=np.zeros_like(shift)), shift)
-        rest = rest._replace(third=total.third - third_part - moved)
-        _, moved_fourth = _about(rest, shift)
-        rest = rest._replace(fourth=total.fourth - fourth_part - moved_fourth)
-    nothing = empty_statistics(
-        *mean.shape, fourth=total.third is not None, diagonal=scatter.ndim == 2
-    )
-    return _keep(total, part.weight == 0, _keep(nothing, weight == 0, rest))
+    left = Statistics(total.count - part.count, weight, mean, mean_lo, scatter)
+    if total.third is not None:
+        left = _remove_higher(left, total, part, gap, shift)
+    gone = weight == 0
+    left.put(gone, left.take(gone).map(np.zeros_like))
+    untouched = part.weight == 0
+    left.put(untouched, total.take(untouched))
+    return left
+
+
+def _remove_higher(
+    left: Statistics,
+    total: Statistics,
+    part: Statistics,
+    gap: FloatArray,
+    shift: FloatArray,
+) -> Statistics:
+    """`left` with third and fourth: what `total` holds beyond `part`, moved back.
+
+    `gap` and `shift` lead from the mean of the total to those of part and rest.
+    """
+    third_part, fourth_part = _about(part, gap)
+    bare = replace(left, third=np.zeros_like(gap), fourth=np.zeros_like(left.weight))
+    third = total.third - third_part - _about(bare, shift)[0]
+    moved = _about(replace(bare, third=third), shift)[1]
+    return replace(left, third=third, fourth=total.fourth - fourth_part - moved)
 
 
 def _precedes(a: Statistics, b: Statistics) -> NDArray[np.bool_]:
@@ -133,31 +183,14 @@ def _spread(gap: FloatArray, coefficient: FloatArray, ndim: int) -> FloatArray:
 
 def _about(part: Statistics, s: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Third and fourth of a part about a point: its mean lies s away from it."""
-    assert part.third is not None and part.fourth is not None
-    trace = np.trace(part.scatter, axis1=1, axis2=2)
     u = np.matmul(part.scatter, s[:, :, None])[:, :, 0]
     q = (s * s).sum(axis=1)
-    third = part.third + 2 * u + (trace + part.weight * q)[:, None] * s
+    third = part.third + 2 * u + (part.trace + part.weight * q)[:, None] * s
     fourth = (
         part.fourth
         + 4 * (part.third * s).sum(axis=1)
-        + 2 * trace * q
+        + 2 * part.trace * q
         + 4 * (s * u).sum(axis=1)
         + part.weight * q * q
     )
     return third, fourth
-
-
-def _keep(
-    source: Statistics, rows: NDArray[np.bool_], target: Statistics
-) -> Statistics:
-    """`target` with the given classes taken from `source` bit for bit."""
-    if not rows.any():
-        return target
-    chosen = []
-    for old, new in zip(source, target, strict=True):
-        if new is not None:
-            new = new.copy()
-            new[rows] = old[rows]
-        chosen.append(new)
-    return Statistics(*chosen)
