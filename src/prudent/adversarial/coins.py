@@ -1,0 +1,52 @@
+"""Coins that fall the same way each time the same thing is asked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["keyed_uniform"]
+
+
+def keyed_uniform(
+    items: Iterable[bytes], key: int | str | bytes
+) -> NDArray[np.float64]:
+    """Uniform numbers in [0, 1), each a keyed hash of one item alone.
+
+    The same item and key give the same number in any batch, order or process;
+    without the key the numbers cannot be foretold (BLAKE2b).
+
+    Parameters
+    ----------
+    items : iterable of bytes
+        What the coins are thrown for.
+    key : int, str or bytes
+        The secret.
+
+    Raises
+    ------
+    TypeError
+        If `key` is of another type.
+
+    Examples
+    --------
+    >>> from prudent.adversarial.coins import keyed_uniform
+    >>> first, again = keyed_uniform([b"row", b"row"], key="secret")
+    >>> bool(first == again), bool(first == keyed_uniform([b"row"], key="other")[0])
+    (True, False)
+    """
+    if not isinstance(key, int | str | bytes | np.integer):
+        raise TypeError(
+            f"`key` must be an int, str or bytes, got {type(key).__name__}."
+        )
+    encoded = key if isinstance(key, bytes) else str(key).encode()
+    secret = hashlib.blake2b(encoded).digest()
+    digests = b"".join(
+        hashlib.blake2b(item, key=secret, digest_size=8).digest() for item in items
+    )
+    # The 53 leading bits: a float in [0, 1) exactly.
+    leading = np.frombuffer(digests, dtype="<u8") >> np.uint64(11)
+    return leading.astype(np.float64) * 2.0**-53

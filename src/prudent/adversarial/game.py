@@ -1,0 +1,319 @@
+"""The rejection game on a finite event space, solved exactly.
+
+The learner rejects event i with probability r_i, at most `rate` of the target's
+mass in all; an intruder who sees the target and r then picks the distribution Q,
+at divergence >= `bound` from the target, that is rejected least. Write
+r = z + a on the low levels (point divergence above the bound), r = z - b on the
+high ones. Duality turns the game into a transport problem from low to high levels,
+whose one-parameter family of greedy solutions is the whole security curve; see the
+user guide for the formulas (S), (A2), (A3), (A4) cited below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.adversarial.divergence import Divergence
+from prudent.adversarial.levels import Levels, split_levels
+
+__all__ = [
+    "GameSolution",
+    "SecurityCurve",
+    "critical_bound",
+    "curve_values",
+    "least_rate",
+    "solve_game",
+]
+
+FloatArray = NDArray[np.float64]
+
+_GAP_TOL = 1e-13  # relative duality gap at which the search stops
+_MAX_PASSES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class GameSolution:
+    """Optimal randomised rejection with its certificate.
+
+    Attributes
+    ----------
+    rejection : ndarray of shape (n_levels,)
+        Probability of rejecting an event of the level.
+    value : float
+        Least rejection rate over all admissible intruders: a lower bound of the
+        game's value that `rejection` attains.
+    upper_bound : float
+        Upper bound of the game's value, from the dual.
+    mixture : ndarray of shape (n_levels,)
+        Intruder mass on each level: the mixture of best intruders against which no
+        rejection does better than `upper_bound`. Sums to 1.
+    is_trivial : bool
+        Whether rejecting everything alike is optimal, then at every rate.
+    """
+
+    rejection: FloatArray
+    value: float
+    upper_bound: float
+    mixture: FloatArray
+    is_trivial: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityCurve:
+    """Miss rate of the best rules against the false-alarm rate they may spend.
+
+    Attributes
+    ----------
+    false_alarm_rates : ndarray of shape (n_rates,)
+        As asked for.
+    soft_miss_rates, hard_miss_rates : ndarray of shape (n_rates,)
+        Largest probability that an intruder passes the optimal randomised and the
+        optimal deterministic rule.
+    """
+
+    false_alarm_rates: FloatArray
+    soft_miss_rates: FloatArray
+    hard_miss_rates: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class _Breakpoint:
+    """A vertex (rate, value) of the security curve and the line it lies on.
+
+    For every game: rate + bought >= value * weight, with equality here (S).
+    """
+
+    bought: float  # v of (S)
+    weight: float  # 1 - U(v) + v, summed without cancellation
+    unserved: float  # U(v)
+    price: float  # -1 / U'(v)
+    end: int  # high level at which the supply ran out
+    left: float  # its unserved demand
+    value: float
+    rate: float
+    rejection: FloatArray
+
+    def bound(self, rate: float) -> float:
+        """Upper bound (S) of the game's value at this false-alarm rate."""
+        return min(1.0, (rate + self.bought) / self.weight)
+
+
+def solve_game(levels: Levels, rate: float) -> GameSolution:
+    """Solve the randomised game for one false-alarm rate.
+
+    Parameters
+    ----------
+    levels : Levels
+        Target, split at the bound.
+    rate : float
+        Largest target mass to reject, in [0, 1].
+
+    Returns
+    -------
+    GameSolution
+        With relative gap (upper_bound - value) / value of about 1e-13.
+
+    Notes
+    -----
+    O(n_levels) a pass of the greedy fill, about 20 passes (A3).
+    """
+    first = _first_breakpoint(levels)
+    if first is None:
+        everywhere = np.full(len(levels.value), float(rate))
+        return GameSolution(everywhere, rate, rate, levels.mass.copy(), True)
+    if rate <= first.rate:
+        # The ray from the origin to the first breakpoint.
+        share = rate / first.rate
+        value = min(1.0, rate / first.weight)
+        rejection = np.minimum(1.0, share * first.rejection)
+        return GameSolution(rejection, value, value, _mixture(levels, first), False)
+    low, high, best, share = _search(first, levels, attrgetter("rate"), rate)
+    return GameSolution(
+        rejection=(1 - share) * low.rejection + share * high.rejection,
+        value=(1 - share) * low.value + share * high.value,
+        upper_bound=best.bound(rate),
+        mixture=_mixture(levels, best),
+        is_trivial=False,
+    )
+
+
+def least_rate(levels: Levels, value: float) -> float:
+    """Least false-alarm rate at which every intruder is rejected at rate `value`."""
+    first = _first_breakpoint(levels)
+    if first is None:
+        return value
+    if value <= first.value:
+        return value * first.weight
+    low, high, _, share = _search(first, levels, attrgetter("value"), value)
+    return (1 - share) * low.rate + share * high.rate
+
+
+def curve_values(levels: Levels, rates: FloatArray) -> FloatArray:
+    """Values of the randomised game for many false-alarm rates.
+
+    The best v rises with the rate, so each search starts where the last ended.
+    """
+    first = _first_breakpoint(levels)
+    if first is None:
+        return rates.copy()
+    values = np.minimum(1.0, rates / first.weight)
+    low = first
+    for i in np.argsort(rates):
+        if rates[i] > first.rate:
+            low, high, _, share = _search(low, levels, attrgetter("rate"), rates[i])
+            values[i] = (1 - share) * low.value + share * high.value
+    return values
+
+
+def critical_bound(
+    value: FloatArray, mass: FloatArray, divergence: Divergence
+) -> float:
+    """Largest divergence bound at which the game is still trivial.
+
+    Below it nothing beats rejecting every event alike. Bisection to the last bit,
+    one pass each.
+    """
+    points = divergence.at_points(value, float(mass @ value))
+    trivial, beyond = float(points[-1]), float(points[0])
+    while True:
+        middle = (trivial + beyond) / 2
+        if not trivial < middle < beyond:
+            return trivial
+        if _first_breakpoint(split_levels(value, mass, divergence, middle)) is None:
+            trivial = middle
+        else:
+            beyond = middle
+
+
+def _first_breakpoint(levels: Levels) -> _Breakpoint | None:
+    """Breakpoint of v = 0; None when the game is trivial: U(0) = 0."""
+    if levels.lets_all_in:
+        return None
+    if levels.n_low == 0:
+        # The intruder can only play the level on the bound: that goes first.
+        rejection = np.zeros(len(levels.value))
+        rejection[: levels.n_admissible] = 1.0
+        rate = float(levels.mass @ rejection)
+        high_mass = levels.mass[levels.high]
+        return _Breakpoint(
+            bought=0.0,
+            weight=rate,
+            unserved=float(high_mass.sum()),
+            price=math.inf,
+            end=levels.n_admissible,
+            left=float(high_mass[0]),
+            value=1.0,
+            rate=rate,
+            rejection=rejection,
+        )
+    point = _breakpoint(levels, 0.0)
+    return None if point.unserved == 0.0 else point
+
+
+def _breakpoint(levels: Levels, bought: float) -> _Breakpoint:
+    """One greedy fill with `bought` extra units of the lowest level (A3)."""
+    from prudent.adversarial.kernels import fill
+
+    mass, first_high = levels.mass, levels.n_admissible
+    rejection = np.empty(len(mass))
+    end, left, price = fill(
+        levels.code,
+        levels.scale,
+        levels.excess,
+        mass,
+        levels.n_low,
+        first_high,
+        bought,
+        rejection,
+    )
+    # Never 1 - unserved: with one low event of mass 1e-12 the difference is 0.
+    weight = float(mass[:end].sum()) + bought
+    if end == len(mass):
+        return _everything(levels, bought, weight)
+    return _Breakpoint(
+        bought=bought,
+        weight=weight + (float(mass[end]) - left),
+        unserved=left + float(mass[end + 1 :].sum()),
+        price=price,
+        end=end,
+        left=left,
+        value=price / (1 + price),
+        rate=float(mass @ rejection),
+        rejection=rejection,
+    )
+
+
+def _everything(levels: Levels, bought: float, weight: float) -> _Breakpoint:
+    """Last breakpoint of every curve: reject all, value 1 at rate 1."""
+    return _Breakpoint(
+        bought=bought,
+        weight=weight,
+        unserved=0.0,
+        price=math.inf,
+        end=len(levels.value),
+        left=0.0,
+        value=1.0,
+        rate=1.0,
+        rejection=np.ones(len(levels.value)),
+    )
+
+
+def _search(
+    low: _Breakpoint,
+    levels: Levels,
+    coordinate: Callable[[_Breakpoint], float],
+    target: float,
+) -> tuple[_Breakpoint, _Breakpoint, _Breakpoint, float]:
+    """Breakpoints around the point of the curve where `coordinate` is `target`.
+
+    U is convex: the next v is where its tangents at the two ends meet, which ends
+    the search once the ends are neighbours; every fourth step halves instead.
+    Returns both ends, the breakpoint of the least upper bound, and the point's
+    share of the way from the lower end to the upper.
+    """
+    high, best = _everything(levels, math.inf, math.inf), low
+    for step in range(1, _MAX_PASSES):
+        share = (target - coordinate(low)) / (coordinate(high) - coordinate(low))
+        rate = (1 - share) * low.rate + share * high.rate
+        value = (1 - share) * low.value + share * high.value
+        if best.bound(rate) - value <= _GAP_TOL * value:
+            break
+        bought = _tangents_meet(low, high)
+        if high.bought == math.inf and step % 3 == 0:
+            bought = 2 * bought - low.bought
+        elif high.bought < math.inf and step % 4 == 0:
+            bought = (low.bought + high.bought) / 2
+        if not low.bought < bought < high.bought:
+            break  # no float lies between
+        point = _breakpoint(levels, bought)
+        if coordinate(point) < target:
+            low = point
+        else:
+            high = point
+        best = min(best, point, key=lambda known: known.bound(rate))
+    return low, high, best, share
+
+
+def _tangents_meet(low: _Breakpoint, high: _Breakpoint) -> float:
+    """Meeting point in v of the tangents of U; of the lower one with 0 at first."""
+    if high.bought == math.inf:
+        return low.bought + low.unserved * low.price
+    drop = low.unserved - high.unserved - (high.bought - low.bought) / high.price
+    bend = 1 / low.price - 1 / high.price
+    return low.bought + drop / bend if bend > 0 else low.bought
+
+
+def _mixture(levels: Levels, point: _Breakpoint) -> FloatArray:
+    """Intruder mass of each level against which (S) is attained."""
+    mixture = levels.mass.copy()
+    mixture[0] += point.bought
+    if point.end < len(mixture):
+        mixture[point.end] -= point.left
+        mixture[point.end + 1 :] = 0.0
+    return mixture / point.weight

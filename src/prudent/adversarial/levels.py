@@ -1,0 +1,165 @@
+"""Events grouped into levels of equal probability, split at the divergence bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.adversarial.divergence import Divergence
+from prudent.exceptions import InfeasibleError
+
+__all__ = ["Events", "Levels", "group_events", "split_levels"]
+
+FloatArray = NDArray[np.float64]
+
+_BOUND_TOL = 1e-12  # point divergences this close to the bound lie on it
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Events of a target distribution and the level each belongs to.
+
+    Attributes
+    ----------
+    level : ndarray of int, shape (n_events,)
+        Index of the event's level, -1 for an event of probability 0.
+    share : ndarray of shape (n_events,)
+        Part of the level's mass that the event holds.
+    value, mass : ndarray of shape (n_levels,)
+        Probability of one event of the level, rising, and of the whole level.
+    """
+
+    level: NDArray[np.intp]
+    share: FloatArray
+    value: FloatArray
+    mass: FloatArray
+
+    def spread(self, per_level: FloatArray, null: float) -> FloatArray:
+        """Give every event its level's number, and `null` to null events."""
+        return np.append(per_level, null)[self.level]
+
+    def smallest(self, per_event: FloatArray) -> FloatArray:
+        """Smallest number among the events of each level."""
+        lowest = np.full(len(self.value), np.inf)
+        present = self.level >= 0
+        np.minimum.at(lowest, self.level[present], per_event[present])
+        return lowest
+
+
+def group_events(value: FloatArray, mass: FloatArray, tie_tol: float) -> Events:
+    """Group events whose probabilities agree within a relative tolerance.
+
+    Parameters
+    ----------
+    value : ndarray of shape (n_events,)
+        Probability of one event, >= 0.
+    mass : ndarray of shape (n_events,)
+        Probability of all events an entry stands for (`value` itself, or more when
+        an entry is a whole level already).
+    tie_tol : float
+        Neighbours in rising order closer than `tie_tol` times their size tie.
+
+    Notes
+    -----
+    One sort. A level's value is the mean weighted by mass, as sum u (m / M): the
+    form sum u m / M underflows for u of 1e-300.
+    """
+    order = np.argsort(value)
+    order = order[np.count_nonzero(value == 0) :]
+    rising, rising_mass = value[order], mass[order]
+    is_first = np.append(True, np.diff(rising) > tie_tol * rising[1:])
+    level = np.full(len(value), -1, dtype=np.intp)
+    level[order] = np.cumsum(is_first) - 1
+    if is_first.all():
+        return Events(level, (value > 0).astype(np.float64), rising, rising_mass)
+    starts = np.flatnonzero(is_first)
+    level_mass = np.add.reduceat(rising_mass, starts)
+    share = np.zeros(len(value))
+    share[order] = rising_mass / level_mass[level[order]]
+    level_value = np.add.reduceat(rising * share[order], starts)
+    return Events(level, share, level_value, level_mass)
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Distinct target probabilities in rising order, split at the bound.
+
+    Attributes
+    ----------
+    value, mass : ndarray of shape (n_levels,)
+        Probability of one event of the level, and of the level as a whole.
+    excess : ndarray of shape (n_levels,)
+        Point divergence minus bound, in nats for kl; falls with `value`.
+    n_low, n_admissible : int
+        Levels [0, n_low) lie beyond the bound, [n_low, n_admissible) on it, the
+        rest short of it.
+    code : int
+        Divergence, as the kernels number it.
+    scale : float
+        Constant of the divergence's edge equation.
+    """
+
+    value: FloatArray
+    mass: FloatArray
+    excess: FloatArray
+    n_low: int
+    n_admissible: int
+    code: int
+    scale: float
+
+    @property
+    def low(self) -> slice:
+        """Levels which an intruder may play alone with room to spare."""
+        return slice(0, self.n_low)
+
+    @property
+    def high(self) -> slice:
+        """Levels too close to the target to be played alone."""
+        return slice(self.n_admissible, len(self.value))
+
+    @property
+    def lets_all_in(self) -> bool:
+        """Whether every distribution is far enough from the target."""
+        return self.n_admissible == len(self.value)
+
+
+def split_levels(
+    value: FloatArray, mass: FloatArray, divergence: Divergence, bound: float
+) -> Levels:
+    """Split rising levels at the divergence bound.
+
+    Parameters
+    ----------
+    value : ndarray of shape (n_levels,)
+        Rising probabilities of single events, > 0.
+    mass : ndarray of shape (n_levels,)
+        Probability of all events of the level, > 0.
+    divergence : Divergence
+        How distance from the target is measured.
+    bound : float
+        Least divergence of an intruder, in the divergence's unit.
+
+    Raises
+    ------
+    InfeasibleError
+        If no distribution is that far from the target.
+    """
+    points = divergence.at_points(value, float(mass @ value))
+    distance = points - bound
+    tolerance = _BOUND_TOL * max(1.0, abs(bound))
+    if distance[0] < -tolerance:
+        raise InfeasibleError(
+            f"`divergence_bound`={bound!r} leaves no intruder: the largest admissible "
+            f"value for this target is {float(points[0])!r}."
+        )
+    return Levels(
+        value=value,
+        mass=mass,
+        excess=distance * divergence.unit,
+        n_low=int(np.count_nonzero(distance > tolerance)),
+        n_admissible=int(np.count_nonzero(distance >= -tolerance)),
+        code=divergence.code,
+        scale=divergence.scale(bound),
+    )

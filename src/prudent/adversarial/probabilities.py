@@ -1,0 +1,96 @@
+"""Target distributions from what a caller has: checked, summing to one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "cell_probabilities",
+    "check_probabilities",
+    "frequencies",
+    "level_masses",
+]
+
+FloatArray = NDArray[np.float64]
+
+_SUM_TOL = 1e-8
+_SMALLEST = 1e-300  # below it 1 / p overflows
+
+
+def check_probabilities(p: ArrayLike, name: str = "p") -> FloatArray:
+    """Check a probability vector and rescale a sum off 1 by rounding."""
+    mass = _check_weights(p, name)
+    total = float(mass.sum())
+    if abs(total - 1) > _SUM_TOL:
+        raise ValueError(f"`{name}` must sum to 1, got a sum of {total!r}.")
+    return _normalised(mass, name)
+
+
+def frequencies(counts: ArrayLike, smoothing: float) -> FloatArray:
+    """Share (counts + smoothing) / total of each event."""
+    if not 0 <= smoothing < np.inf:
+        raise ValueError(f"`smoothing` must be a number >= 0, got {smoothing!r}.")
+    return _normalised(_check_weights(counts, "counts") + smoothing, "counts")
+
+
+def level_masses(values: ArrayLike, masses: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Check levels given as event probability and total mass."""
+    value, mass = (
+        _check_weights(values, "values"),
+        check_probabilities(masses, "masses"),
+    )
+    if value.shape != mass.shape:
+        raise ValueError(
+            "`values` and `masses` must have the same length, got "
+            f"{len(value)} and {len(mass)}."
+        )
+    disagree = (value >= _SMALLEST) != (mass > 0)
+    if disagree.any():
+        at = int(np.flatnonzero(disagree)[0])
+        raise ValueError(
+            f"`values` and `masses` must be both 0 or both at least {_SMALLEST}, "
+            f"got {value[at]!r} and {mass[at]!r} at level {at}."
+        )
+    return value, mass
+
+
+def cell_probabilities(density: ArrayLike, cell_volumes: ArrayLike) -> FloatArray:
+    """Probability density x volume of each cell, normalised."""
+    heights = _check_weights(density, "density")
+    volumes = _check_weights(np.atleast_1d(cell_volumes), "cell_volumes")
+    if len(volumes) not in (1, len(heights)) or not (volumes > 0).all():
+        raise ValueError(
+            f"`cell_volumes` must be one positive number or {len(heights)} of them, "
+            f"got {cell_volumes!r}."
+        )
+    return _normalised(heights * volumes, "density")
+
+
+def _check_weights(weights: ArrayLike, name: str) -> FloatArray:
+    vector = np.asarray(weights, dtype=np.float64)
+    if vector.ndim != 1 or not len(vector):
+        raise ValueError(
+            f"`{name}` must be a non-empty vector, got shape {vector.shape}."
+        )
+    lowest, highest = float(vector.min()), float(vector.max())
+    if not (lowest >= 0 and highest < np.inf):
+        bad = int(np.flatnonzero(~((vector >= 0) & (vector < np.inf)))[0])
+        raise ValueError(
+            f"`{name}` must hold finite numbers >= 0, got {vector[bad]!r} at {bad}."
+        )
+    return vector
+
+
+def _normalised(weights: FloatArray, name: str) -> FloatArray:
+    total = float(weights.sum())
+    if not 0 < total < np.inf:
+        raise ValueError(f"`{name}` must have a positive finite sum, got {total!r}.")
+    p: FloatArray = weights / total
+    lowest = np.min(p, where=p > 0, initial=1.0)
+    if lowest < _SMALLEST:
+        raise ValueError(
+            f"`{name}` gives an event the probability {lowest!r}, below "
+            f"{_SMALLEST}: round it to 0 (always rejected)."
+        )
+    return p

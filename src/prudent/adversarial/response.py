@@ -1,0 +1,133 @@
+"""The intruder's answer: the distribution that a given rule rejects least.
+
+For every rule and every convex divergence a worst intruder lives on an edge of the
+simplex, on at most two events (A2 of the user guide).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.adversarial.levels import Events, Levels
+
+__all__ = [
+    "Response",
+    "as_distribution",
+    "best_response",
+    "hard_response",
+    "soft_response",
+]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """Intruder q e_low + (1 - q) e_high; `value` is his rejection rate."""
+
+    value: float
+    low: int
+    high: int
+    q: float
+
+
+def best_response(levels: Levels, rejection: FloatArray) -> Response:
+    """Least rejected intruder against any rule, on an edge of the simplex (A2).
+
+    Parameters
+    ----------
+    levels : Levels
+        Target, split at the bound.
+    rejection : ndarray of shape (n_levels,)
+        Smallest rejection probability among the events of each level.
+
+    Notes
+    -----
+    Starts from the best single event and moves to the pair that undercuts it most
+    until none does; each search is O(n_levels log n_levels).
+    """
+    from prudent.adversarial.kernels import tightest_pair
+
+    alone = int(np.argmin(rejection[: levels.n_admissible]))
+    response = Response(float(rejection[alone]), alone, alone, 1.0)
+    excess_low, excess_high = levels.excess[levels.low], levels.excess[levels.high]
+    r_low, r_high = rejection[levels.low], rejection[levels.high]
+    # A level counts only if no lower one is rejected as little: theta rises.
+    highs = _records(r_high)
+    while len(r_low):
+        usable = highs[r_high[highs] < response.value]
+        if not len(usable):
+            break
+        l, at, ratio = tightest_pair(
+            levels.code,
+            levels.scale,
+            excess_low,
+            r_low - response.value,
+            excess_high[usable],
+            response.value - r_high[usable],
+        )
+        h = int(usable[at])
+        q = _edge_share(levels, l, levels.n_admissible + h)
+        value = float(r_high[h] + q * (r_low[l] - r_high[h]))
+        if not (ratio < 1 and value < response.value):
+            break
+        response = Response(value, l, levels.n_admissible + h, q)
+    return response
+
+
+def hard_response(levels: Levels, rate: float) -> Response:
+    """Best intruder against the rule that rejects the least probable events (A4).
+
+    The lowest accepted level decides, whichever of its events are rejected.
+    """
+    reachable = np.cumsum(levels.mass) <= rate * (1 + 1e-12)
+    accepted = int(np.count_nonzero(reachable))
+    if rate == 1 or accepted == len(levels.value):
+        return Response(1.0, 0, 0, 1.0)
+    if accepted < levels.n_admissible:
+        return Response(0.0, accepted, accepted, 1.0)
+    if levels.n_low == 0:
+        return Response(1.0, 0, 0, 1.0)
+    q = _edge_share(levels, 0, accepted)
+    return Response(q, 0, accepted, q)
+
+
+def soft_response(levels: Levels, value: float) -> Response:
+    """Best intruder against the optimal randomised rule of this value, no search.
+
+    The edge between the lowest low and the lowest high level is always tight.
+    """
+    if levels.n_low == 0 or levels.lets_all_in:
+        return Response(value, 0, 0, 1.0)
+    q = _edge_share(levels, 0, levels.n_admissible)
+    return Response(value, 0, levels.n_admissible, q)
+
+
+def as_distribution(
+    events: Events, rejection: FloatArray, response: Response
+) -> FloatArray:
+    """Intruder over events: in each of his levels on one that is rejected least."""
+    q = np.zeros(len(rejection))
+    for level, share in ((response.low, response.q), (response.high, 1 - response.q)):
+        members = np.flatnonzero(events.level == level)
+        q[members[np.argmin(rejection[members])]] += share
+    return q
+
+
+def _edge_share(levels: Levels, low: int, high: int) -> float:
+    """Share q of the low level at which the edge meets the bound."""
+    from prudent.adversarial.kernels import log_odds
+
+    excess_low, excess_high = levels.excess[low], levels.excess[high]
+    x = log_odds(levels.code, levels.scale, excess_low, excess_high, math.nan)
+    return 1 / (1 + math.exp(-x))
+
+
+def _records(sequence: FloatArray) -> NDArray[np.intp]:
+    """Positions of the strict running minima."""
+    before = np.minimum.accumulate(np.append(np.inf, sequence))[:-1]
+    return np.flatnonzero(sequence < before)

@@ -1,0 +1,83 @@
+"""The two strategies of the learner, as rules over events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.adversarial.game import solve_game
+from prudent.adversarial.levels import Events, Levels
+from prudent.adversarial.response import as_distribution, hard_response, soft_response
+
+__all__ = ["Rule", "hard_rule", "soft_rule"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """An optimal rule of its strategy, with its certificate.
+
+    Attributes
+    ----------
+    rejection : ndarray of shape (n_events,)
+        Probability of rejecting each event, 1 for null events.
+    value, upper_bound : float
+        Rejection rate of the best intruder, and the most any rule could reach.
+    adversary, mixture : ndarray of shape (n_events,)
+        A best intruder, and the mixture of intruders behind `upper_bound`.
+    is_trivial : bool
+        Whether nothing randomised beats rejecting every event alike.
+    """
+
+    rejection: FloatArray
+    value: float
+    upper_bound: float
+    adversary: FloatArray
+    mixture: FloatArray
+    is_trivial: bool
+
+
+def soft_rule(events: Events, levels: Levels, rate: float) -> Rule:
+    """Optimal randomised rule: the game solved level by level, spread over events."""
+    solution = solve_game(levels, rate)
+    rejection = events.spread(solution.rejection, 1.0)
+    response = soft_response(levels, solution.value)
+    return Rule(
+        rejection=rejection,
+        value=solution.value,
+        upper_bound=solution.upper_bound,
+        adversary=as_distribution(events, rejection, response),
+        mixture=events.share * events.spread(solution.mixture, 0.0),
+        is_trivial=solution.is_trivial,
+    )
+
+
+def hard_rule(events: Events, levels: Levels, rate: float) -> Rule:
+    """Optimal deterministic rule: reject the least probable events (A4).
+
+    Inside the last level reached, the events of lowest index.
+    """
+    budget = rate * (1 + 1e-12)
+    reached = np.cumsum(events.mass)
+    n_full = int(np.count_nonzero(reached <= budget))
+    rejection = np.where(events.level < n_full, 1.0, 0.0)
+    if rate == 1:
+        rejection[:] = 1.0
+    elif n_full < len(reached):
+        spent = reached[n_full - 1] if n_full else 0.0
+        members = np.flatnonzero(events.level == n_full)
+        each = events.share[members] * events.mass[n_full]
+        rejection[members[spent + np.cumsum(each) <= budget]] = 1.0
+    response = hard_response(levels, rate)
+    adversary = as_distribution(events, rejection, response)
+    return Rule(
+        rejection=rejection,
+        value=response.value,
+        upper_bound=response.value,
+        adversary=adversary,
+        mixture=adversary.copy(),
+        is_trivial=solve_game(levels, 0.0).is_trivial,
+    )
