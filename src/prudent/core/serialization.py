@@ -40,6 +40,8 @@ def pack(classes: NDArray[Any], statistics: Statistics) -> bytes:
 def unpack(data: bytes) -> tuple[NDArray[Any], Statistics]:
     """Labels and statistics from the bytes that `pack` wrote."""
     try:
+        if not data.startswith(b"PK"):  # NumPy would try to unpickle them
+            raise BadZipFile("they are no zip file")
         with np.load(BytesIO(data), allow_pickle=False) as file:
             version = int(file["version"])
             if version != FORMAT_VERSION:

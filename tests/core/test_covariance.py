@@ -1,0 +1,142 @@
+"""Floors, singularity detection and shrinkage of covariance matrices."""
+
+import numpy as np
+import pytest
+
+from prudent.core.covariance import (
+    check_not_indefinite,
+    check_positive_definite,
+    floor_eigenvalues,
+    shrink,
+)
+from prudent.exceptions import DegenerateDataError, SingularCovarianceError
+
+
+def spd(n_features, seed=0):
+    A = np.random.default_rng(seed).normal(size=(n_features, n_features))
+    return A @ A.T + 0.1 * np.eye(n_features)
+
+
+def test_reference_floor():
+    floored = floor_eigenvalues(np.array([[1.0, 2.0], [2.0, 1.0]]), 0.1)
+    np.testing.assert_allclose(floored.covariance, [[1.55, 1.45], [1.45, 1.55]])
+    assert floored.n_clipped == 1
+
+
+def test_floor_leaves_a_good_matrix_as_it_is():
+    C = spd(5)
+    floored = floor_eigenvalues(C, "auto")
+    np.testing.assert_array_equal(floored.covariance, C)
+    assert floored.n_clipped == 0
+
+
+def test_floor_lifts_every_eigenvalue_and_stays_symmetric():
+    C = spd(6) - 2 * np.eye(6)
+    floored = floor_eigenvalues(C, 0.5)
+    values = np.linalg.eigvalsh(C)
+    np.testing.assert_allclose(
+        np.linalg.eigvalsh(floored.covariance), np.maximum(values, 0.5), rtol=1e-12
+    )
+    assert floored.n_clipped == (values < 0.5).sum()
+    np.testing.assert_array_equal(floored.covariance, floored.covariance.T)
+
+
+def test_automatic_floor_is_relative_to_the_largest_eigenvalue():
+    C = np.diag([1e6, 1.0, 0.0])
+    floored = floor_eigenvalues(C, "auto")
+    assert floored.n_clipped == 1
+    expected = 3 * np.finfo(float).eps * 1e6
+    np.testing.assert_allclose(floored.covariance[2, 2], expected)
+
+
+@pytest.mark.parametrize("minimum", [-1.0, np.nan])
+def test_floor_refuses_a_negative_minimum(minimum):
+    with pytest.raises(ValueError, match="`minimum` must be a number >= 0 or 'auto'"):
+        floor_eigenvalues(np.eye(2), minimum)
+
+
+def test_factors_reproduce_the_matrices():
+    C = np.array([spd(4, seed) for seed in range(3)])
+    L = check_positive_definite(C)
+    np.testing.assert_allclose(L @ L.transpose(0, 2, 1), C, rtol=1e-13)
+    assert (np.triu(L, 1) == 0).all()
+
+
+def collinear(noise):
+    """Covariance of 5 features, the fourth nearly the sum of the first two."""
+    rng = np.random.default_rng(1)
+    data = rng.normal(size=(500, 5))
+    data[:, 3] = data[:, 0] + data[:, 1] + noise * data[:, 3]
+    return np.cov(data.T)
+
+
+def test_a_linear_combination_is_named():
+    C = np.array([spd(5), collinear(1e-9)])
+    with pytest.raises(SingularCovarianceError) as caught:
+        check_positive_definite(C, classes=["good", "bad"], feature_names=list("abcde"))
+    message = str(caught.value)
+    assert "class 'bad'" in message
+    assert "feature 'd' is a linear combination" in message
+    assert "ledoit_wolf" in message
+
+
+def test_the_pivot_ratio_is_the_unexplained_variance():
+    C = collinear(1e-3)
+    L = check_positive_definite(C[None])[0]
+    explained = C[3, :3] @ np.linalg.solve(C[:3, :3], C[:3, 3]) / C[3, 3]
+    np.testing.assert_allclose(L[3, 3] ** 2 / C[3, 3], 1 - explained, rtol=1e-8)
+
+
+def test_a_constant_feature_is_named():
+    C = spd(3)
+    C[1] = C[:, 1] = 0
+    with pytest.raises(SingularCovarianceError, match=r"class 0 .* feature 1 is const"):
+        check_positive_definite(C[None])
+
+
+def test_a_negative_variance_is_named():
+    with pytest.raises(SingularCovarianceError, match="feature 1 has the negative"):
+        check_positive_definite(np.diag([1.0, -2.0])[None])
+
+
+def test_fewer_rows_than_features_are_singular():
+    C = np.cov(np.random.default_rng(2).normal(size=(5, 8)).T)
+    with pytest.raises(SingularCovarianceError, match="feature 4 is a linear"):
+        check_positive_definite(C[None])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_entries_must_be_finite(value):
+    C = np.eye(3)[None].copy()
+    C[0, 2, 0] = C[0, 0, 2] = value
+    with pytest.raises(ValueError, match="class 0 is not finite"):
+        check_positive_definite(C)
+
+
+def test_scales_do_not_make_a_matrix_singular():
+    scale = np.array([1e-100, 1.0, 1e100])
+    C = spd(3) * scale[:, None] * scale
+    assert np.isfinite(check_positive_definite(C[None])).all()
+
+
+def test_the_error_is_both_degenerate_data_and_linear_algebra():
+    assert issubclass(SingularCovarianceError, DegenerateDataError)
+    assert issubclass(SingularCovarianceError, np.linalg.LinAlgError)
+
+
+def test_singular_but_not_indefinite_passes():
+    B = np.random.default_rng(3).normal(size=(3, 6))
+    check_not_indefinite((B.T @ B)[None], np.array(["a"]))
+    check_not_indefinite(np.zeros((1, 3, 3)), np.array(["a"]))
+
+
+def test_indefinite_with_positive_variances_is_flagged():
+    with pytest.raises(SingularCovarianceError, match="class 'a' is indefinite"):
+        check_not_indefinite(np.array([[[1.0, 2.0], [2.0, 1.0]]]), np.array(["a"]))
+
+
+def test_shrink_takes_one_amount_per_class():
+    C = np.array([spd(3, 0), spd(3, 1)])
+    shrunk = shrink(C, np.array([0.0, 1.0]), "identity")
+    np.testing.assert_allclose(shrunk[0], C[0])
+    np.testing.assert_allclose(shrunk[1], np.trace(C[1]) / 3 * np.eye(3), atol=1e-15)
