@@ -1,0 +1,260 @@
+"""One method on all folds: fit, predict, count."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from prudent.comparison.folds import Fold, stratified_sample
+from prudent.comparison.methods import Method
+from prudent.comparison.regions import region_map
+from prudent.comparison.result import CalibrationPath, RegionMap
+from prudent.comparison.shift import shifted_rows
+from prudent.comparison.tally import Tally
+from prudent.core.guarantee import Guarantee
+from prudent.core.moments import ClassMoments
+from prudent.estimator_tools import predict_set
+
+__all__ = [
+    "LEVELS",
+    "SHIFT_ROWS",
+    "Evaluation",
+    "FoldResult",
+    "Problem",
+    "Progress",
+    "evaluate",
+    "learns_from_moments",
+]
+
+Progress = Callable[[str, int, int], None]
+LEVELS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+SHIFT_ROWS = 2000
+PLANE_ROWS = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What every method gets.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, d)
+        Rows.
+    y : ndarray of shape (n,)
+        Labels.
+    codes : ndarray of shape (n,)
+        Labels as positions in `classes`.
+    classes : ndarray of shape (K,)
+        Distinct labels, sorted.
+    folds : sequence of Fold
+        Splits, those of one repeat after the other.
+    moments : sequence of ClassMoments
+        Moments of each fold's training rows.
+    moment_seconds : float
+        Time they took for one fold.
+    plane : ndarray of shape (n, 2) or None
+        Rows on the two discriminant axes.
+    sample : int or None
+        Most rows to fit on where rows are needed.
+    random_state : int
+        Seed of methods and samples.
+    n_jobs : int
+        Folds fitted at a time.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+    codes: NDArray[np.intp]
+    classes: NDArray[Any]
+    folds: Sequence[Fold]
+    moments: Sequence[ClassMoments]
+    moment_seconds: float
+    plane: NDArray[np.float64] | None
+    sample: int | None
+    random_state: int
+    n_jobs: int
+
+
+@dataclass(frozen=True, eq=False)
+class FoldResult:
+    """Counts of one method on one fold."""
+
+    tally: Tally
+    guarantees: tuple[Guarantee, ...]
+    fit_seconds: float
+    predict_seconds: float
+    n_train: int
+    shift_wrong: NDArray[np.intp] | None
+    shift_rows: int
+    false_alarms: NDArray[np.intp] | None
+    calibration: tuple[float, float, int] | None
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What a method did on all folds."""
+
+    folds: tuple[FoldResult, ...]
+    calibration: CalibrationPath | None
+    regions: RegionMap | None
+    parameters: dict[str, str]
+
+
+def learns_from_moments(estimator: Any) -> bool:
+    """Whether class moments suffice to fit an estimator as it is set."""
+    return hasattr(estimator, "fit_moments")
+
+
+def evaluate(
+    method: Method, problem: Problem, progress: Progress | None = None
+) -> Evaluation:
+    """Fit and test a method on every fold; errors are the method's own."""
+    estimator = method.build(problem.random_state)
+    n_folds = len(problem.folds)
+    results = []
+    jobs = Parallel(n_jobs=problem.n_jobs, return_as="generator")(
+        delayed(_run_fold)(clone(estimator), problem, index) for index in range(n_folds)
+    )
+    for index in range(n_folds):
+        if progress is not None:
+            progress(method.name, index + 1, n_folds)
+        results.append(next(jobs))
+    return Evaluation(
+        folds=tuple(results),
+        calibration=_calibration_path(results),
+        regions=None if method.is_baseline else _regions(estimator, problem),
+        parameters=_parameters(estimator),
+    )
+
+
+def _run_fold(estimator: Any, problem: Problem, index: int) -> FoldResult:
+    fold = problem.folds[index]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        n_train, fit_seconds = _fit(estimator, problem, index)
+        X, true = problem.X[fold.test], problem.codes[fold.test]
+        start = time.perf_counter()
+        predicted, sets, false_alarms = _predict(estimator, X, true, problem.classes)
+        predict_seconds = time.perf_counter() - start
+        shift_wrong, shift_rows = _shift(estimator, problem, index)
+    return FoldResult(
+        tally=Tally.count(true, predicted, sets, len(problem.classes)),
+        guarantees=tuple(getattr(estimator, "guarantees_", ())),
+        fit_seconds=fit_seconds,
+        predict_seconds=predict_seconds,
+        n_train=n_train,
+        shift_wrong=shift_wrong,
+        shift_rows=shift_rows,
+        false_alarms=false_alarms,
+        calibration=_calibration(estimator),
+        warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
+    )
+
+
+def _fit(estimator: Any, problem: Problem, index: int) -> tuple[int, float]:
+    """Fit on the training part; rows fitted on, and seconds it took."""
+    train = problem.folds[index].train
+    if learns_from_moments(estimator):
+        start = time.perf_counter()
+        estimator.fit_moments(problem.moments[index])
+        seconds = time.perf_counter() - start + problem.moment_seconds
+        return len(train), seconds
+    if problem.sample is not None and problem.sample < len(train):
+        chosen = stratified_sample(
+            problem.codes[train], problem.sample, problem.random_state
+        )
+        train = train[chosen]
+    X, y = problem.X[train], problem.y[train]
+    start = time.perf_counter()
+    estimator.fit(X, y)
+    return len(train), time.perf_counter() - start
+
+
+def _predict(
+    estimator: Any, X: NDArray[Any], true: NDArray[np.intp], classes: NDArray[Any]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_] | None, NDArray[np.intp] | None]:
+    """Codes, sets, and false alarms at each of LEVELS, as far as they exist."""
+    if hasattr(estimator, "p_values"):
+        p_values = estimator.p_values(X)
+        own = p_values[np.arange(len(X)), true]
+        false_alarms = (own[:, None] <= np.array(LEVELS)).sum(axis=0)
+        sets = p_values > estimator.false_alarm_rate
+        return p_values.argmax(axis=1), sets, false_alarms
+    predicted = np.searchsorted(classes, estimator.predict(X))
+    sets = predict_set(estimator, X) if hasattr(estimator, "predict_set") else None
+    return predicted, sets, None
+
+
+def _shift(
+    estimator: Any, problem: Problem, index: int
+) -> tuple[NDArray[np.intp] | None, int]:
+    """Wrong predictions of a sample of the tested rows, moved by each of SHIFTS."""
+    fold = problem.folds[index]
+    if fold.repeat > 1:
+        return None, 0
+    n_folds = max(fold.number for fold in problem.folds)
+    chosen = fold.test[
+        stratified_sample(
+            problem.codes[fold.test], SHIFT_ROWS // n_folds, problem.random_state
+        )
+    ]
+    codes = problem.codes[chosen]
+    moved = shifted_rows(
+        np.asarray(problem.X[chosen], dtype=np.float64), codes, problem.moments[index]
+    )
+    n_shifts, n_rows, n_features = moved.shape
+    predicted = estimator.predict(moved.reshape(-1, n_features))
+    wrong = predicted.reshape(n_shifts, n_rows) != problem.classes[codes]
+    return wrong.sum(axis=1), n_rows
+
+
+def _calibration(estimator: Any) -> tuple[float, float, int] | None:
+    """Error before and after risk-based calibration, and the chosen iterate."""
+    curve = getattr(estimator, "error_curve_", None)
+    if curve is None or len(curve) == 0:
+        return None
+    best = int(estimator.best_iteration_)
+    return float(curve[0]), float(curve[min(best, len(curve) - 1)]), best
+
+
+def _calibration_path(results: Sequence[FoldResult]) -> CalibrationPath | None:
+    found = [r.calibration for r in results if r.calibration is not None]
+    if len(found) < len(results):
+        return None
+    before, after, best = zip(*found, strict=True)
+    return CalibrationPath(error_before=before, error_after=after, best_iterations=best)
+
+
+def _regions(estimator: Any, problem: Problem) -> RegionMap | None:
+    """Regions of the method fitted in the plane; None where it cannot be."""
+    if problem.plane is None:
+        return None
+    chosen = stratified_sample(problem.codes, PLANE_ROWS, problem.random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said already about the folds
+        try:
+            return region_map(
+                clone(estimator),
+                problem.plane[chosen],
+                problem.y[chosen],
+                problem.classes,
+            )
+        except ValueError:  # a picture less is no failure of the method
+            return None
+
+
+def _parameters(estimator: Any) -> dict[str, str]:
+    return {
+        name: repr(value)
+        for name, value in sorted(estimator.get_params().items())
+        if not hasattr(value, "get_params") and name not in ("steps", "memory")
+    }

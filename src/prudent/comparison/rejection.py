@@ -1,0 +1,97 @@
+"""One-class rejectors as a classifier: each class may disown a row."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from prudent.adversarial import LowDensityRejector
+from prudent.core.guarantee import Guarantee
+from prudent.estimator_tools import check_rows, check_training
+
+__all__ = ["ClasswiseRejector"]
+
+# A rate of 0.05 needs 19 calibration rows; take up to half of a class for them.
+CALIBRATION_ROWS = 20
+
+
+class ClasswiseRejector(ClassifierMixin, BaseEstimator):
+    """A `LowDensityRejector` for each class.
+
+    The set of a row holds the classes whose rejector does not raise an alarm; it
+    is empty for a row like none of them. The predicted class has the largest
+    p-value.
+
+    Parameters
+    ----------
+    false_alarm_rate : float, default=0.05
+        Rate of rows rejected by the rejector of their own class, in (0, 1).
+    random_state : int, RandomState or None, default=None
+        Of the reference rows and the calibration split.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    rejectors_ : list of LowDensityRejector
+        One for each class.
+    guarantees_ : tuple of Guarantee
+        False-alarm rate of each class.
+    """
+
+    def __init__(
+        self, *, false_alarm_rate: float = 0.05, random_state: Any = None
+    ) -> None:
+        self.false_alarm_rate = false_alarm_rate
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit a rejector on the rows of each class."""
+        X, y, _ = check_training(self, X, y)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        self.rejectors_ = [self._fit_class(X[y == label]) for label in self.classes_]
+        return self
+
+    def _fit_class(self, X: NDArray[Any]) -> LowDensityRejector:
+        share = min(0.5, max(0.3, CALIBRATION_ROWS / len(X)))
+        return LowDensityRejector(
+            false_alarm_rate=self.false_alarm_rate,
+            calibration_size=share,
+            random_state=self.random_state,
+        ).fit(X)
+
+    @property
+    def guarantees_(self) -> tuple[Guarantee, ...]:
+        """False-alarm promises of the rejectors, each with its class as scope."""
+        return tuple(
+            Guarantee(
+                quantity=promise.quantity,
+                bound=promise.bound,
+                sense=promise.sense,
+                confidence=promise.confidence,
+                assumptions=promise.assumptions,
+                scope=label,
+                evidence=promise.evidence,
+                source=promise.source,
+            )
+            for label, rejector in zip(self.classes_, self.rejectors_, strict=True)
+            for promise in rejector.guarantees_
+        )
+
+    def p_values(self, X: Any) -> NDArray[np.float64]:
+        """p-value of each class, shape (n_samples, n_classes), in (0, 1]."""
+        X = check_rows(self, X)
+        return np.column_stack([rejector.p_value(X) for rejector in self.rejectors_])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class of the largest p-value, the first one on ties."""
+        return self.classes_[self.p_values(X).argmax(axis=1)]
+
+    def predict_set(self, X: Any) -> NDArray[np.bool_]:
+        """Classes whose p-value exceeds the false-alarm rate; may be none."""
+        return self.p_values(X) > self.false_alarm_rate
