@@ -135,12 +135,15 @@ class TrainingData:
         How `X` came about.
     notes : tuple of str
         What a reader should know about the data, one sentence each.
+    constant : tuple of str
+        Columns of one value, which were left out.
     """
 
     X: FloatArray
     y: NDArray[Any] | None
     preparation: Preparation
     notes: tuple[str, ...]
+    constant: tuple[str, ...]
 
 
 def training_data(
@@ -201,11 +204,11 @@ def training_data(
     X, preparation, dropped = _without_constants(X, preparation)
     notes += [f"column {shown(name)} is constant: dropped" for name in dropped]
     notes += notes_on_features(X, preparation.feature_names)
-    if labels is None or target is None:
-        return TrainingData(X, None, preparation, tuple(notes))
-    y = labels_from_words(labels, target)
-    notes += notes_on_classes(y, X.shape[1])
-    return TrainingData(X, y, preparation, tuple(notes))
+    y = None
+    if labels is not None and target is not None:
+        y = labels_from_words(labels, target)
+        notes += notes_on_classes(y, X.shape[1])
+    return TrainingData(X, y, preparation, tuple(notes), tuple(dropped))
 
 
 def _feature_columns(

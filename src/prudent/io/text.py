@@ -18,6 +18,7 @@ from prudent.io.errors import TableError, closest, shown
 __all__ = ["TextSource", "find_file", "open_text"]
 
 CHUNK = 1 << 20
+GZIP = b"\x1f\x8b"
 # First bytes of files that people mistake for tables.
 SIGNATURES = {
     b"\x89PNG": "a PNG file",
@@ -121,17 +122,7 @@ def open_text(path: str, encoding: str | None = None) -> TextSource:
     TableError
         If there is no such file, it is empty, or it is not text.
     """
-    if path == "-":
-        content = sys.stdin.buffer.read()
-        source = TextSource("standard input", lambda: io.BytesIO(content))
-    else:
-        file = find_file(path)
-        source = TextSource(path, lambda: cast(BinaryIO, file.open("rb")))
-    if _first_bytes(source).startswith(b"\x1f\x8b"):
-        packed = source
-        source = TextSource(
-            path, lambda: cast(BinaryIO, gzip.GzipFile(fileobj=packed.reopen()))
-        )
+    source = _from_standard_input() if path == "-" else _from_file(find_file(path))
     first = _first_bytes(source)
     if not first:
         raise TableError(f"file is empty: {source.name}.")
@@ -146,6 +137,20 @@ def open_text(path: str, encoding: str | None = None) -> TextSource:
             encoding = marked
             break
     return _transcoded(source, encoding or "utf-8")
+
+
+def _from_standard_input() -> TextSource:
+    content = sys.stdin.buffer.read()
+    if content.startswith(GZIP):
+        content = gzip.decompress(content)
+    return TextSource("standard input", lambda: io.BytesIO(content))
+
+
+def _from_file(file: Path) -> TextSource:
+    plain = TextSource(str(file), lambda: cast(BinaryIO, file.open("rb")))
+    if not _first_bytes(plain).startswith(GZIP):
+        return plain
+    return TextSource(str(file), lambda: cast(BinaryIO, gzip.open(file)))
 
 
 def _first_bytes(source: TextSource) -> bytes:

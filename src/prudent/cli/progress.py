@@ -1,0 +1,79 @@
+"""Which method and fold is running: one live line, or a plain line now and then."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+__all__ = ["Progress"]
+
+PLAIN_INTERVAL_S = 10.0
+LIVE_INTERVAL_S = 0.1
+
+
+class Progress:
+    """Shows on stderr what a comparison is doing, from a thread of its own.
+
+    The thread speaks even while one fit takes hours: the running method and fold
+    are always named. A terminal gets one line, redrawn; a file or a pipe gets a
+    plain line every ten seconds.
+
+    Parameters
+    ----------
+    n_methods : int
+        Methods that will run.
+    quiet : bool, default=False
+        Show nothing.
+    """
+
+    def __init__(self, n_methods: int, *, quiet: bool = False) -> None:
+        self._n_methods = n_methods
+        self._quiet = quiet
+        self._live = sys.stderr.isatty()
+        self._started = time.monotonic()
+        self._seen: list[str] = []
+        self._state = ""
+        self._finished = threading.Event()
+        self._thread = threading.Thread(target=self._speak, daemon=True)
+
+    def __enter__(self) -> Self:
+        if not self._quiet:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._finished.set()
+        if not self._quiet:
+            self._thread.join()
+
+    def update(self, method: str, fold: int, n_folds: int) -> None:
+        """Say that `fold` of `n_folds` of `method` has begun."""
+        if method not in self._seen:
+            self._seen.append(method)
+        number = self._seen.index(method) + 1
+        self._state = f"{number}/{self._n_methods} {method}   fold {fold}/{n_folds}"
+
+    def _speak(self) -> None:
+        if not self._live:
+            while not self._finished.wait(PLAIN_INTERVAL_S):
+                print(self._line(), file=sys.stderr, flush=True)
+            return
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
+
+        with Live(console=Console(stderr=True), transient=True) as live:
+            while not self._finished.wait(LIVE_INTERVAL_S):
+                live.update(Text(self._line()))
+
+    def _line(self) -> str:
+        elapsed = time.monotonic() - self._started
+        return f"{self._state or 'starting'}   {elapsed:.1f} s"

@@ -1,0 +1,45 @@
+"""Run the command line inside the test process."""
+
+from __future__ import annotations
+
+import io
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+from prudent.cli import main
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def prudent(capsys, monkeypatch):
+    """Call `prudent *arguments`; returns the exit code, stdout and stderr."""
+
+    def run(*arguments: object, stdin: bytes = b"") -> Outcome:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return Outcome(int(end.value.code), printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture
+def table_file(tmp_path):
+    """Write a table and return its path."""
+
+    def write(content: str | bytes, name: str = "table.csv"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
