@@ -1,0 +1,1 @@
+"""Imprecise discriminant analysis: exact set-valued predictions."""
