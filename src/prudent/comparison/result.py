@@ -363,8 +363,15 @@ class Comparison:
     folds: tuple[FoldScore, ...]
     versions: Mapping[str, str]
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Headings of `leaderboard`."""
+        from prudent.comparison.text import COLUMNS
+
+        return COLUMNS
+
     def leaderboard(self) -> tuple[tuple[str, ...], ...]:
-        """Rows of text under `prudent.comparison.text.COLUMNS`, for people."""
+        """Rows of text under `columns`, for people."""
         from prudent.comparison.text import cells
 
         return tuple(cells(row) for row in self.rows)

@@ -1,0 +1,28 @@
+"""Displays: each is built by a `from_...` method, drawn by `plot`, read by `frame`."""
+
+from importlib import import_module
+from typing import Any
+
+# name -> module; lazy because a display may need what another one does not.
+_PUBLIC = {
+    "CalibrationPathDisplay": "prudent.plots.calibration_path",
+    "FalseAlarmDisplay": "prudent.plots.false_alarm",
+    "GuaranteeDisplay": "prudent.plots.guarantee",
+    "ImprecisionPathDisplay": "prudent.plots.imprecision_path",
+    "MinimaxGeometryDisplay": "prudent.plots.minimax_geometry",
+    "SecurityCurveDisplay": "prudent.plots.security_curve",
+    "SetRegionDisplay": "prudent.plots.set_regions",
+}
+__all__ = sorted(_PUBLIC)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'prudent.plots' has no attribute {name!r}")
+    value = getattr(import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -1,0 +1,89 @@
+"""From a comparison to one HTML file: escaped, without network, the same each time."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from prudent.report.sections import sections
+
+if TYPE_CHECKING:
+    from prudent.comparison import Comparison
+
+__all__ = ["render"]
+
+LONGEST_NAME = 64
+MOST_NAMES = 200
+LONGEST_TEXT = 300
+
+
+def render(comparison: Comparison) -> str:
+    """Return the report of a comparison as one HTML document.
+
+    It refers to nothing outside itself, works without its script (which only
+    sorts the leaderboard), holds no row of the data, and is the same for the same
+    comparison byte for byte.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Read through its public fields only.
+    """
+    script, style = _resource("sort.js"), _resource("style.css")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        _environment()
+        .get_template("template.html")
+        .render(
+            title=f"prudent: {comparison.data.name}"[:LONGEST_NAME],
+            sections=sections(comparison),
+            script=Markup(script),
+            script_digest=digest,
+            style=Markup(style),
+            data=Markup(_embedded(comparison.to_dict())),
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("prudent.report", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+
+
+def _resource(name: str) -> str:
+    return (files("prudent.report") / name).read_text(encoding="utf-8")
+
+
+def _embedded(found: dict[str, Any]) -> str:
+    """JSON that cannot end the element it is in; names cut, figures to 6 digits."""
+    features = found["data"]["features"]
+    found["data"]["n_features"] = len(features)
+    found["data"]["features"] = features[:MOST_NAMES]
+    text = json.dumps(_compact(found), separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _compact(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _compact(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_compact(item) for item in value]
+    if isinstance(value, float):
+        rounded = float(f"{value:.6g}")
+        return int(rounded) if rounded.is_integer() else rounded
+    return value[:LONGEST_TEXT] if isinstance(value, str) else value

@@ -1,0 +1,272 @@
+"""Figures of the report, drawn from the public fields of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from prudent.plots.guarantee import GuaranteeDisplay
+from prudent.report.svg import INK
+
+if TYPE_CHECKING:
+    from prudent.comparison import Comparison
+    from prudent.comparison.result import MethodRow
+
+__all__ = [
+    "class_counts",
+    "confusions",
+    "errors",
+    "false_alarms",
+    "promises",
+    "regions",
+    "set_sizes",
+    "shift_curves",
+    "times",
+]
+
+# Colours of Okabe and Ito, told apart by all readers, with a marker and a dash each.
+COLOURS = (
+    *("#0072b2", "#e69f00", "#009e73", "#d55e00"),
+    *("#cc79a7", "#56b4e9", "#a6761d", "#888888"),
+)
+MARKERS = "osD^vP<X"
+DASHES = ("-", "--", ":", "-.")
+MOST_BARS = 30
+MOST_CELLS = 7
+WIDTH = 6.4
+
+
+def style_of(comparison: Comparison, name: str) -> dict[str, Any]:
+    """Colour, marker and dash of a method: the same in all figures."""
+    settings = comparison.settings
+    index = (*settings.methods, *settings.baselines).index(name)
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "marker": MARKERS[index % len(MARKERS)],
+        "linestyle": DASHES[index % len(DASHES)],
+    }
+
+
+def ran(comparison: Comparison) -> list[MethodRow]:
+    """Rows of the methods that finished."""
+    return [row for row in comparison.rows if row.error is not None]
+
+
+def class_counts(comparison: Comparison) -> Figure:
+    """Rows of each class, the largest classes first."""
+    data = comparison.data
+    order = np.argsort(data.class_counts, kind="stable")[::-1][:MOST_BARS]
+    labels = [shortened(data.classes[k]) for k in order]
+    figure, ax = _axes(0.5 + 0.18 * len(order))
+    ax.barh(range(len(order)), [data.class_counts[k] for k in order], color=COLOURS[0])
+    _name_rows(ax, labels)
+    ax.set(xlabel="rows")
+    return figure
+
+
+def errors(comparison: Comparison) -> Figure:
+    """Error of each method with its exact interval."""
+    rows = ran(comparison)
+    figure, ax = _axes(0.6 + 0.22 * len(rows))
+    for position, row in enumerate(rows):
+        style = style_of(comparison, row.name)
+        error = row.error or 0.0
+        low, high = row.error_interval
+        ax.plot([low, high], [position] * 2, color=style["color"])
+        ax.plot([error], [position], color=style["color"], marker=style["marker"])
+    _name_rows(ax, [row.label for row in rows])
+    ax.set(xlabel="out-of-fold error, 95 % interval")
+    ax.set_xlim(left=0)
+    return figure
+
+
+def promises(comparison: Comparison) -> Figure:
+    """Promised bound against measured rate."""
+    figure, ax = _axes(3.4, width=4.4)
+    GuaranteeDisplay.from_comparison(comparison).plot(ax)
+    return figure
+
+
+def false_alarms(comparison: Comparison) -> Figure:
+    """Requested against measured false-alarm rate, with the band of chance."""
+    figure, ax = _axes(3.2, width=4.4)
+    for row in ran(comparison):
+        curve = row.false_alarms
+        if curve is None:
+            continue
+        levels = np.array(curve.levels)
+        spread = 1.96 * np.sqrt(levels * (1 - levels) / curve.n)
+        ax.fill_between(
+            levels,
+            np.maximum(levels - spread, 0.1 / curve.n),
+            levels + spread,
+            color=COLOURS[-1],
+            alpha=0.3,
+            linewidth=0,
+            label="95 % band",
+        )
+        ax.plot(levels, levels, color=INK, linewidth=1, label="as requested")
+        measured = np.array(curve.false_alarms) / curve.n
+        ax.plot(levels, measured, **style_of(comparison, row.name), label=row.name)
+    ax.set(xlabel="requested false-alarm rate", ylabel="measured false-alarm rate")
+    ax.set(xscale="log", yscale="symlog")
+    ax.set_yscale("symlog", linthresh=1e-3, linscale=0.4)
+    ax.set_ylim(bottom=0)
+    ax.legend()
+    return figure
+
+
+def shift_curves(comparison: Comparison) -> Figure:
+    """Error of each method when the tested rows move."""
+    figure, ax = _axes(3.2)
+    for row in ran(comparison):
+        if row.shift is not None:
+            style = style_of(comparison, row.name) | {"markersize": 4, "linewidth": 1.2}
+            ax.plot(row.shift.shifts, row.shift.errors, **style, label=row.label)
+    ax.set(
+        xlabel="shift, in pooled standard deviations", ylabel="error", ylim=(0, None)
+    )
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    return figure
+
+
+def set_sizes(comparison: Comparison) -> Figure:
+    """Coverage against mean size, and the histogram of sizes."""
+    rows = [row for row in ran(comparison) if row.sets is not None]
+    figure = Figure(figsize=(WIDTH, 2.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    width = 0.8 / len(rows)
+    for position, row in enumerate(rows):
+        sets = row.sets
+        assert sets is not None
+        style = style_of(comparison, row.name)
+        left.plot(
+            [sets.mean_size],
+            [sets.coverage],
+            linestyle="",
+            color=style["color"],
+            marker=style["marker"],
+            label=row.name,
+        )
+        shares = np.array(sets.size_counts) / sum(sets.size_counts)
+        shares = _folded(shares)
+        places = np.arange(len(shares)) + (position - (len(rows) - 1) / 2) * width
+        right.bar(places, shares, width, color=style["color"])
+    left.set(xlabel="mean number of classes", ylabel="sets that hold the truth")
+    left.legend()
+    labels = [str(size) for size in range(len(shares))]
+    if len(shares) <= len(rows[0].confusion):
+        labels[-1] += "+"
+    right.set_xticks(range(len(shares)), labels)
+    right.set(xlabel="classes in the set", ylabel="share of rows")
+    return figure
+
+
+def regions(comparison: Comparison) -> Figure:
+    """Decision regions in the discriminant plane; undecided points are hatched."""
+    rows = [row for row in ran(comparison) if row.regions is not None]
+    figure, panels = _panels(len(rows), 2.0)
+    colours = _class_colours(len(comparison.data.classes))
+    for row, ax in zip(rows, panels, strict=False):
+        found = row.regions
+        assert found is not None
+        extent = (found.x[0], found.x[-1], found.y[0], found.y[-1])
+        sizes = found.sets.sum(axis=2)
+        pixels = colours[found.predicted]
+        undecided = sizes != 1
+        # Pale stripes: seen without colour, and in one small picture.
+        stripes = np.add.outer(np.arange(len(found.y)), np.arange(len(found.x))) % 4 < 2
+        pixels[undecided & stripes] = 0.25 * pixels[undecided & stripes] + 0.75
+        ax.imshow(pixels, origin="lower", extent=extent, aspect="auto")
+        ax.set(title=row.name, xlabel="axis 1", ylabel="axis 2")
+    return figure
+
+
+def confusions(comparison: Comparison) -> Figure:
+    """Confusion matrices, each row as shares of its class."""
+    rows = ran(comparison)
+    figure, panels = _panels(len(rows), 1.6)
+    for row, ax in zip(rows, panels, strict=False):
+        counts = np.array(row.confusion)
+        shares = counts / counts.sum(axis=1, keepdims=True)
+        ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+        if len(counts) <= MOST_CELLS:
+            for i, j in np.ndindex(*counts.shape):
+                colour = "#ffffff" if shares[i, j] > 0.5 else "#222222"
+                ax.text(
+                    *(j, i, f"{counts[i, j]:.0f}"),
+                    ha="center",
+                    va="center",
+                    color=colour,
+                    fontsize=7,
+                )
+        ax.set(title=row.name, xticks=[], yticks=[])
+    figure.supxlabel("predicted class", fontsize=9)
+    figure.supylabel("true class", fontsize=9)
+    return figure
+
+
+def times(comparison: Comparison) -> Figure:
+    """Seconds of a fit and of predicting a thousand rows."""
+    rows = [row for row in ran(comparison) if row.fit_seconds is not None]
+    figure, ax = _axes(0.7 + 0.25 * len(rows))
+    fit = [row.fit_seconds or 0.0 for row in rows]
+    predict = [1000 * (row.predict_seconds or 0.0) for row in rows]
+    places = np.arange(len(rows))
+    ax.barh(places - 0.2, fit, 0.38, color=COLOURS[0], label="fit")
+    ax.barh(places + 0.2, predict, 0.38, color=COLOURS[1], label="predict 1000 rows")
+    _name_rows(ax, [row.label for row in rows])
+    ax.set(xlabel="seconds", xscale="log")
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    return figure
+
+
+def shortened(text: str, longest: int = 24) -> str:
+    """Cut a name of the user's so that it fits beside a figure."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _axes(height: float, width: float = WIDTH) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots()
+
+
+def _panels(count: int, side: float) -> tuple[Figure, Sequence[Axes]]:
+    columns = min(4, count)
+    lines = -(-count // columns)
+    figure = Figure(figsize=(WIDTH, side * lines), layout="constrained")
+    axes: Iterable[Axes] = figure.subplots(lines, columns, squeeze=False).flat
+    panels = list(axes)
+    for ax in panels[count:]:
+        ax.set_axis_off()
+    return figure, panels
+
+
+def _name_rows(ax: Axes, labels: Sequence[str]) -> None:
+    ax.set_yticks(range(len(labels)), labels)
+    ax.invert_yaxis()
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+
+
+def _folded(shares: Any, most: int = 6) -> Any:
+    """Shares of set sizes with everything from `most` on in one bar."""
+    if len(shares) <= most + 1:
+        return shares
+    return np.append(shares[:most], shares[most:].sum())
+
+
+def _class_colours(n_classes: int) -> Any:
+    from matplotlib import colormaps
+
+    if n_classes <= len(COLOURS):
+        return np.array([_rgb(colour) for colour in COLOURS[:n_classes]])
+    return colormaps["turbo"](np.linspace(0.05, 0.95, n_classes))[:, :3]
+
+
+def _rgb(colour: str) -> tuple[float, ...]:
+    return tuple(int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
