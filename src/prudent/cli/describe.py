@@ -49,7 +49,6 @@ def describe(
         drop=names(drop),
         missing=missing.value,
         categorical=categorical.value,
-        decimal=decimal,
     )
     X = training.X
     print(f"{data}  {X.shape[0]} rows x {X.shape[1]} features")

@@ -116,7 +116,6 @@ def load_training(
         drop=names(drop),
         missing=missing.value,
         categorical=categorical.value,
-        decimal=reading.decimal,
     )
     for text in training.notes:
         note(text, quiet=quiet)

@@ -18,26 +18,27 @@ FloatArray = NDArray[np.float64]
 FEW_WORDS = 20
 
 
-def holds_numbers(table: Table, name: str, decimal: str = ".") -> bool:
+def holds_numbers(table: Table, name: str) -> bool:
     """Whether every cell of a column is a number, true or false, or missing."""
     column = table.columns[name]
     if _is_text(column.type):
         spellings = compute.unique(table.text(name)).to_pylist()
         return all(
-            word in MISSING_WORDS or is_number(word, decimal) for word in spellings
+            word in MISSING_WORDS or is_number(word, table.decimal)
+            for word in spellings
         )
     return True
 
 
-def numbers(table: Table, name: str, decimal: str = ".") -> FloatArray:
+def numbers(table: Table, name: str) -> FloatArray:
     """Return a column of numbers, missing cells as NaN."""
     column = table.columns[name]
     if _is_text(column.type):
         encoded = compute.dictionary_encode(table.text(name)).combine_chunks()
         values = np.array(
             [
-                float(word.replace(decimal, "."))
-                if is_number(word, decimal)
+                float(word.replace(table.decimal, "."))
+                if is_number(word, table.decimal)
                 else np.nan
                 for word in encoded.dictionary.to_pylist()
             ]
@@ -74,11 +75,11 @@ def indicators(table: Table, name: str, levels: tuple[str, ...]) -> FloatArray:
     return block
 
 
-def text_column(table: Table, name: str, decimal: str) -> TableError:
+def text_column(table: Table, name: str) -> TableError:
     """Say which cell of a column is not a number, and what to do with the column."""
     spelled = table.text(name).to_pylist()
     present = [word for word in spelled if word not in MISSING_WORDS]
-    bad = Counter(word for word in present if not is_number(word, decimal))
+    bad = Counter(word for word in present if not is_number(word, table.decimal))
     first = next(row for row, word in enumerate(spelled) if word in bad)
     count = bad.total()
     distinct = len(set(present))

@@ -92,7 +92,7 @@ def read_delimited(
         line, _ = next(islice(records, row + header, None))
         return f"line {line}"
 
-    return Table(columns, source.name, place)
+    return Table(columns, source.name, place, decimal)
 
 
 def _records(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 __all__ = ["TableError", "closest", "counted", "listed", "shown", "thousands"]
 
@@ -44,6 +43,8 @@ def listed(values: Iterable[object]) -> str:
 
 def closest(name: str, names: Sequence[str]) -> str | None:
     """Return the name most like `name`, whatever its case, if any is like it."""
+    from difflib import get_close_matches  # the command line starts without it
+
     by_folded = {candidate.casefold(): candidate for candidate in names}
     found = get_close_matches(name.casefold(), by_folded, n=1)
     return by_folded[found[0]] if found else None

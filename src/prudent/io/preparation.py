@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -57,13 +57,10 @@ class Preparation:
         Feature columns, in the order of training.
     fill : tuple of float
         Stand-in of a missing cell for each feature; empty if they are refused.
-    decimal : str
-        Decimal mark of numbers spelled as text.
     """
 
     columns: tuple[Column, ...]
     fill: tuple[float, ...] = ()
-    decimal: str = "."
 
     @property
     def feature_names(self) -> list[str]:
@@ -81,10 +78,8 @@ class Preparation:
         """
         for column in self.columns:
             table.check_column(column.name)
-            if not column.levels and not holds_numbers(
-                table, column.name, self.decimal
-            ):
-                raise text_column(table, column.name, self.decimal)
+            if not column.levels and not holds_numbers(table, column.name):
+                raise text_column(table, column.name)
         X = self.read(table)
         if self.fill:
             return np.where(np.isnan(X), self.fill, X)
@@ -103,22 +98,18 @@ class Preparation:
             if column.levels:
                 block[...] = indicators(table, column.name, column.levels)
             else:
-                block[:, 0] = numbers(table, column.name, self.decimal)
+                block[:, 0] = numbers(table, column.name)
             position += width
         _check_finite(X, table, self.feature_names)
         return X
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists, words and numbers, for a model file."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
-        """Read back what `to_dict` gave."""
+        """Read back what `dataclasses.asdict` gave, from a model file."""
         columns = tuple(
             Column(c["name"], tuple(c["levels"])) for c in stored["columns"]
         )
-        return cls(columns, tuple(stored["fill"]), stored["decimal"])
+        return cls(columns, tuple(stored["fill"]))
 
 
 @dataclass(frozen=True)
@@ -154,7 +145,6 @@ def training_data(
     drop: Collection[str] = (),
     missing: Missing = "error",
     categorical: Categorical = "error",
-    decimal: str = ".",
 ) -> TrainingData:
     """Check a table and turn it into arrays.
 
@@ -173,8 +163,6 @@ def training_data(
         the column over all rows (for indicators: the share of the word).
     categorical : {"error", "onehot", "drop"}, default="error"
         Text columns are refused, turned into indicators, or left out.
-    decimal : str, default="."
-        Decimal mark of numbers spelled as text.
 
     Raises
     ------
@@ -188,8 +176,8 @@ def training_data(
         labels = np.asarray(table.text(target).to_pylist(), dtype=str)
         kept = _rows_with_target(table, target, labels, missing)
         labels_from_words(labels[kept], target)  # one class, a continuous target
-    columns, notes = _choose_columns(table, names, categorical, decimal)
-    preparation = Preparation(columns, decimal=decimal)
+    columns, notes = _choose_columns(table, names, categorical)
+    preparation = Preparation(columns)
     X = preparation.read(table)
     absent = np.isnan(X)
     if absent[kept].any():
@@ -246,16 +234,16 @@ def _rows_with_target(
 
 
 def _choose_columns(
-    table: Table, names: Sequence[str], categorical: Categorical, decimal: str
+    table: Table, names: Sequence[str], categorical: Categorical
 ) -> tuple[tuple[Column, ...], list[str]]:
     columns: list[Column] = []
     notes: list[str] = []
     for name in names:
-        if holds_numbers(table, name, decimal):
+        if holds_numbers(table, name):
             columns.append(Column(name))
             continue
         if categorical == "error":
-            raise text_column(table, name, decimal)
+            raise text_column(table, name)
         levels = tuple(np.unique(words(table, name)).tolist())
         levels = tuple(level for level in levels if level)
         if categorical == "drop":

@@ -27,11 +27,14 @@ class Table:
         What the user calls it.
     place : callable
         Maps a row number (from 0) to the place in the file, such as "line 17".
+    decimal : str
+        Decimal mark, for columns that were kept as text.
     """
 
     columns: pa.Table
     name: str
     place: Callable[[int], str]
+    decimal: str = "."
 
     @property
     def names(self) -> list[str]:
