@@ -1,0 +1,397 @@
+"""One-class detection whose false-alarm rate is settled by held-out rows."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from prudent._compat import Interval, StrOptions, fit_context, validate_data
+from prudent.adversarial.coins import keyed_uniform
+from prudent.adversarial.density import learn_density
+from prudent.adversarial.density_game import play_on_density
+from prudent.adversarial.ensemble import MeanLogitClassifier
+from prudent.adversarial.reference import GridReference, kernel_width
+from prudent.adversarial.thresholds import choose_rank, fewest_scores, p_values
+from prudent.core.guarantee import Guarantee
+from prudent.estimator_tools import check_rows, refuse_dask, warn_constant_features
+from prudent.exceptions import PrudentWarning
+
+__all__ = ["LowDensityRejector"]
+
+FloatArray = NDArray[np.float64]
+
+_OUTSIDE = -1e5  # score of rows outside the reference, less their distance
+_DECIMALS = 9  # of a score: a row scores the same in every batch
+
+
+class LowDensityRejector(OutlierMixin, BaseEstimator):
+    """Reject rows of low density, with a false-alarm rate that is kept.
+
+    Learns one class. A classifier tells its rows from artificial rows of a known
+    density, which estimates the log density of the class; the cut is an order
+    statistic of the scores of held-out rows, so the false-alarm rate holds for any
+    classifier, reference and dimension. Only the power to catch intruders depends
+    on the model. Not for rows that drift: they are not exchangeable.
+
+    Parameters
+    ----------
+    false_alarm_rate : float, default=0.05
+        Largest share of normal rows to reject, in (0, 1).
+    estimator : classifier or None, default=None
+        Tells rows from artificial rows; needs `predict_proba` or
+        `decision_function` and should have a proper loss. None: mean logit of
+        gradient boosting and of a kernel logistic regression.
+    reference : {"mixture", "gaussian", "box", "grid"}, default="mixture"
+        Artificial rows: half an inflated Gaussian and half normal kernels at the
+        rows; the Gaussian alone; uniform on the enlarged bounding box; the paper's
+        uniform on occupied grid cells (two or three columns at most).
+    calibration_size : float, default=0.3
+        Share of the rows held out for the cut, in (0, 1).
+    guarantee : {"mean", "high_probability", "exact"} or None, default="mean"
+        False-alarm rate at most `false_alarm_rate` on average over training sets,
+        with probability `confidence`, or equal to it on average (randomised rank).
+        None: cut as for "mean", nothing promised.
+    confidence : float, default=0.95
+        Probability for "high_probability", in (0, 1).
+    strategy : {"hard", "soft"}, default="hard"
+        Cut at a threshold, or reject with the probabilities of the rejection game
+        played on the estimated density, scaled to keep the false-alarm rate.
+    divergence_bound : float or None, default=None
+        For "soft": least Kullback-Leibler divergence of an intruder, in bits.
+    random_state : int, RandomState or None, default=None
+        For the split, the artificial rows, the default classifier and the coins.
+
+    Attributes
+    ----------
+    threshold_ : float
+        Rows scoring strictly below are rejected; -inf: none is, nan: "soft".
+    offset_ : float
+        Equal to `threshold_`: `decision_function` = score - offset.
+    k_ : int
+        Rank of the threshold among the calibration scores; 0: no cut or "soft".
+    n_calibration_ : int
+        Number m of held-out rows.
+    missing_mass_ : float
+        Share of held-out rows outside the cells of the grid; 0 otherwise.
+    cell_size_ : float
+        Side of the grid's cells, else width n^(-1/(d+4)) of the kernels; in
+        standard deviations.
+    estimator_ : classifier
+        Fitted to standardised rows (class 1) and artificial rows (class 0); None
+        when every column is constant.
+    constant_features_ : ndarray of int
+        Columns of one value in the fit rows; a row that differs there scores below
+        all others.
+    guarantees_ : tuple of Guarantee
+        The false-alarm rate; empty for `guarantee=None`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range, "soft" lacks `divergence_bound` or is
+        combined with another guarantee than "mean" or None, or X has one row.
+    TypeError
+        If `estimator` has neither `predict_proba` nor `decision_function`.
+    InfeasibleError
+        If `divergence_bound` exceeds what the estimated density allows.
+
+    See Also
+    --------
+    RejectionGame : Finite event spaces, exactly.
+    MinimaxOutlierDetector : From two moments only.
+
+    Notes
+    -----
+    Score: s(x) = logit P(+1 | x) + log u(x), u the reference density; it estimates
+    log p because there are as many artificial as fit rows. With s_(k) the k-th
+    smallest of m calibration scores, P(s < s_(k)) <= k / (m + 1), with equality
+    without ties: k = floor((m + 1) rate). Given the calibration rows the rate is
+    Beta(k, m + 1 - k). "soft": r_t = min(1, t r) with the largest t for which
+    sum r_t + 1 <= (m + 1) rate over the calibration rows.
+
+    **Guarantee.** Future normal rows are exchangeable with the training rows; drift,
+    duplicated rows across the split and rates chosen after a look at the data break
+    it. `fit_predict` answers for the training rows, which it does not cover. There
+    is no promise about intruders: the density is estimated.
+
+    References
+    ----------
+    R. El-Yaniv and M. Nisenson, On the foundations of adversarial single-class
+    classification, section 7. V. Vovk, A. Gammerman and G. Shafer (2005),
+    Algorithmic learning in a random world (p-values).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prudent import LowDensityRejector
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> detector = LowDensityRejector(random_state=0).fit(X)
+    >>> detector.predict([[0.0, 0.0], [9.0, 9.0]])
+    array([ 1, -1])
+    >>> detector.n_calibration_, detector.k_, round(detector.guarantees_[0].bound, 4)
+    (90, 4, 0.044)
+    """
+
+    _parameter_constraints: Mapping[str, Any] = {
+        "false_alarm_rate": [Interval(Real, 0, 1, closed="neither")],
+        "estimator": "no_validation",
+        "reference": [StrOptions({"mixture", "gaussian", "box", "grid"})],
+        "calibration_size": [Interval(Real, 0, 1, closed="neither")],
+        "guarantee": [StrOptions({"mean", "high_probability", "exact"}), None],
+        "confidence": [Interval(Real, 0, 1, closed="neither")],
+        "strategy": [StrOptions({"hard", "soft"})],
+        "divergence_bound": [Interval(Real, None, None, closed="neither"), None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        false_alarm_rate: float = 0.05,
+        estimator: Any = None,
+        reference: Literal["mixture", "gaussian", "box", "grid"] = "mixture",
+        calibration_size: float = 0.3,
+        guarantee: Literal["mean", "high_probability", "exact"] | None = "mean",
+        confidence: float = 0.95,
+        strategy: Literal["hard", "soft"] = "hard",
+        divergence_bound: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.false_alarm_rate = false_alarm_rate
+        self.estimator = estimator
+        self.reference = reference
+        self.calibration_size = calibration_size
+        self.guarantee = guarantee
+        self.confidence = confidence
+        self.strategy = strategy
+        self.divergence_bound = divergence_bound
+        self.random_state = random_state
+
+    @fit_context
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the class from its rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            At least 2 rows of finite numbers, all of the class.
+        y : ignored
+
+        Returns
+        -------
+        self : LowDensityRejector
+        """
+        self._check_settings()
+        refuse_dask(X)
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        rng = check_random_state(self.random_state)
+        held_out, fit_rows = _split(X, self.calibration_size, rng)
+        classifier = self._new_classifier(rng)
+        self._density = learn_density(fit_rows, classifier, self.reference, rng)
+        self._key, self._coin = rng.bytes(32), float(rng.uniform())
+        self.estimator_ = self._density.classifier
+        varies = self._density.standardisation.varies
+        self.constant_features_ = np.flatnonzero(~varies)
+        warn_constant_features(self, self.constant_features_)
+        self.n_calibration_ = len(held_out)
+        self.cell_size_ = kernel_width(len(fit_rows), int(varies.sum()))
+        self.missing_mass_ = 0.0
+        if isinstance(self._density.reference, GridReference):
+            self.cell_size_ = self._density.reference.cells.size
+            self._measure_missing_mass(held_out)
+        self._calibration_scores = np.sort(self._density.score(held_out))
+        if self.strategy == "soft":
+            self._fit_scores = np.sort(self._density.score(fit_rows))
+        return self._set_rate()
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Estimated log density of each row, up to a constant.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Higher is more ordinary. Finite; below -1e5 outside the reference.
+        """
+        return self._density.score(self._rows(X))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Score minus offset; "soft": coin minus rejection probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Negative where the row is rejected; +inf everywhere if `k_` is 0.
+        """
+        rows = self._rows(X)
+        scores = self._density.score(rows)
+        if self.strategy == "soft":
+            coins = keyed_uniform((row.tobytes() for row in rows), self._key)
+            return coins - self._game.rejection_at(scores)
+        return scores - self.offset_
+
+    def predict(self, X: Any) -> NDArray[np.int_]:
+        """-1 for rejected rows, 1 for the others.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of int, shape (n_samples,)
+            "soft": the answer to a row depends on nothing but the row.
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def p_value(self, X: Any) -> FloatArray:
+        """Conformal p-value (1 + #{s_i <= s(x)}) / (m + 1) of each row.
+
+        Rejecting where it is at most a rate has that false-alarm rate.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            In [1 / (m + 1), 1].
+        """
+        scores = self.score_samples(X)
+        return p_values(self._calibration_scores, scores)
+
+    def with_false_alarm_rate(self, rate: float) -> Self:
+        """Fitted copy for another false-alarm rate, without a new fit.
+
+        Each rate has its promise; a rate chosen after a look at data has none.
+
+        Parameters
+        ----------
+        rate : float
+            In (0, 1).
+
+        Returns
+        -------
+        LowDensityRejector
+        """
+        check_is_fitted(self)
+        other = copy.copy(self).set_params(false_alarm_rate=rate)
+        other._validate_params()
+        return other._set_rate()
+
+    def _check_settings(self) -> None:
+        if self.strategy == "soft" and self.divergence_bound is None:
+            raise ValueError(
+                "`strategy='soft'` needs `divergence_bound`, the least divergence of "
+                "an intruder in bits."
+            )
+        if self.strategy == "soft" and self.guarantee not in ("mean", None):
+            raise ValueError(
+                "`strategy='soft'` keeps its rate on average only: `guarantee` must "
+                f"be 'mean' or None, got {self.guarantee!r}."
+            )
+        ways = ("predict_proba", "decision_function")
+        if self.estimator is not None and not any(
+            hasattr(self.estimator, way) for way in ways
+        ):
+            raise TypeError(
+                f"`estimator` must have `predict_proba` or `decision_function`, got "
+                f"{self.estimator!r}."
+            )
+
+    def _new_classifier(self, rng: np.random.RandomState) -> Any:
+        if self.estimator is not None:
+            return clone(self.estimator)
+        return MeanLogitClassifier(random_state=rng.randint(2**31 - 1))
+
+    def _rows(self, X: Any) -> FloatArray:
+        """Validated rows, with one kind of zero."""
+        rows: FloatArray = check_rows(self, X).astype(np.float64) + 0.0
+        return rows
+
+    def _measure_missing_mass(self, held_out: FloatArray) -> None:
+        self.missing_mass_ = float(np.mean(~self._density.inside(held_out)))
+        if self.missing_mass_ > self.false_alarm_rate / 2:
+            warnings.warn(
+                f"LowDensityRejector: {self.missing_mass_:.1%} of the held-out rows "
+                "lie in no cell of the grid and are ranked by distance only; use "
+                "reference='mixture'.",
+                PrudentWarning,
+                stacklevel=2,
+            )
+
+    def _set_rate(self) -> Self:
+        """Find the cut, or the scale of the game's rule, for `false_alarm_rate`."""
+        m, rate = self.n_calibration_, float(self.false_alarm_rate)
+        kind = self.guarantee or "mean"
+        self.k_, self.threshold_, rejects = 0, math.nan, True
+        if self.divergence_bound is not None and self.strategy == "soft":
+            n_varying = self.n_features_in_ - len(self.constant_features_)
+            self._game = play_on_density(
+                self._fit_scores,
+                self._calibration_scores,
+                n_varying * math.log(self.cell_size_),
+                rate,
+                self.divergence_bound,
+            )
+            rejects = self._game.scale > 0
+        else:
+            self.k_ = choose_rank(kind, m, rate, self.confidence, self._coin)
+            rejects = self.k_ > 0
+            self.threshold_ = -math.inf
+            if rejects:
+                self.threshold_ = float(self._calibration_scores[self.k_ - 1])
+        self.offset_ = self.threshold_
+        if not rejects:
+            warnings.warn(
+                f"LowDensityRejector: nothing is rejected, {m} calibration rows are "
+                f"too few for a false-alarm rate of {rate}; at least "
+                f"{fewest_scores(kind, rate, self.confidence)} are needed.",
+                PrudentWarning,
+                stacklevel=3,
+            )
+        self.guarantees_ = () if self.guarantee is None else (self._promise(),)
+        return self
+
+    def _promise(self) -> Guarantee:
+        m, rate = self.n_calibration_, float(self.false_alarm_rate)
+        on_average = self.strategy == "hard" and self.guarantee == "mean"
+        return Guarantee(
+            quantity="false alarm rate",
+            bound=self.k_ / (m + 1) if on_average else rate,
+            sense="<=",
+            confidence=(
+                self.confidence if self.guarantee == "high_probability" else None
+            ),
+            assumptions=("future normal rows are exchangeable with the training rows",),
+            evidence={"calibration size": float(m), "k": float(self.k_)},
+            source="El-Yaniv and Nisenson, section 7, with held-out scores",
+        )
+
+
+def _split(
+    X: FloatArray, share: float, rng: np.random.RandomState
+) -> tuple[FloatArray, FloatArray]:
+    """Random calibration rows, ceil(share n) but not all, and the rest."""
+    n = len(X)
+    m = min(math.ceil(share * n), n - 1)
+    order = rng.permutation(n)
+    return X[order[:m]], X[order[m:]]
