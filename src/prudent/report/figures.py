@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from prudent.plots.guarantee import GuaranteeDisplay
 from prudent.report.svg import INK
@@ -102,7 +103,7 @@ def false_alarms(comparison: Comparison) -> Figure:
         spread = 1.96 * np.sqrt(levels * (1 - levels) / curve.n)
         ax.fill_between(
             levels,
-            np.maximum(levels - spread, 0.1 / curve.n),
+            np.maximum(levels - spread, 0),
             levels + spread,
             color=COLOURS[-1],
             alpha=0.3,
@@ -113,9 +114,14 @@ def false_alarms(comparison: Comparison) -> Figure:
         measured = np.array(curve.false_alarms) / curve.n
         ax.plot(levels, measured, **style_of(comparison, row.name), label=row.name)
     ax.set(xlabel="requested false-alarm rate", ylabel="measured false-alarm rate")
-    ax.set(xscale="log", yscale="symlog")
+    # Measured rates may be 0, which a logarithmic axis cannot show.
+    ax.set_xscale("symlog", linthresh=1e-3, linscale=0.4)
     ax.set_yscale("symlog", linthresh=1e-3, linscale=0.4)
-    ax.set_ylim(bottom=0)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(FixedLocator([0, 1e-3, 1e-2, 1e-1, 1]))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_locator(NullLocator())
+    ax.set(xlim=(0, 1), ylim=(0, 1))
     ax.legend()
     return figure
 
@@ -221,6 +227,8 @@ def times(comparison: Comparison) -> Figure:
     ax.barh(places + 0.2, predict, 0.38, color=COLOURS[1], label="predict 1000 rows")
     _name_rows(ax, [row.label for row in rows])
     ax.set(xlabel="seconds", xscale="log")
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_locator(NullLocator())
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
     return figure
 

@@ -138,7 +138,11 @@ def _data(comparison: Comparison) -> Section:
 
 
 def _leaderboard(comparison: Comparison) -> Section:
-    from_text: Any = comparison.leaderboard()
+    # A failed row has its reason in the place of all figures.
+    lines = [
+        cells if row.error is not None else cells[:2]
+        for row, cells in zip(comparison.rows, comparison.leaderboard(), strict=True)
+    ]
     folds = comparison.settings
     repeats = f", {folds.n_repeats} times" if folds.n_repeats > 1 else ""
     sentences = [
@@ -153,7 +157,7 @@ def _leaderboard(comparison: Comparison) -> Section:
         for row in comparison.rows
         for text in row.warnings[:3]
     ]
-    tables = [Table("Methods by error", comparison.columns, from_text)]
+    tables = [Table("Methods by error", comparison.columns, lines)]
     if warnings:
         tables.append(
             _table("What the methods warned of", ("method", "warning"), warnings)

@@ -19,6 +19,8 @@ INK = "#010203"
 STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "prudent",
+    # Rasters go into the page as they are, not resampled to the size of the figure.
+    "image.interpolation": "none",
     "font.family": "DejaVu Sans",
     "font.size": 9,
     "axes.spines.top": False,
@@ -73,6 +75,7 @@ def _for_page(document: str, name: str, description: str) -> str:
     svg = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", svg)
     svg = re.sub(r"<[^>]+>", _shorter_tag, svg)
     svg = re.sub(r">\s+<", "><", svg).replace("<defs></defs>", "")
+    svg = _without_bare_groups(svg)
     label = escape(description, quote=True)
     return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
 
@@ -84,3 +87,16 @@ def _shorter_tag(tag: re.Match[str]) -> str:
         return text
     text = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", text)
     return re.sub(r"\s+", " ", text)
+
+
+def _without_bare_groups(svg: str) -> str:
+    """Unwrap groups without attributes, which change nothing."""
+    bare: list[bool] = []
+
+    def kept(tag: re.Match[str]) -> str:
+        if tag[0] == "</g>":
+            return "" if bare.pop() else tag[0]
+        bare.append(tag[0] == "<g>")
+        return "" if bare[-1] else tag[0]
+
+    return re.sub(r"<g(?: [^>]*)?>|</g>", kept, svg)
