@@ -20,7 +20,16 @@ def imprecise():
 
 
 def calibration():
-    return []
+    from prudent import RiskCalibratedClassifier as Calibrated
+
+    return [
+        Calibrated(),
+        Calibrated(family="tied_diag", stopping="none"),
+        Calibrated(family="diag", stopping="train", step="adaptive"),
+        Calibrated(family="tied", loss="zero_one", batch_size=10, stopping="none"),
+        Calibrated(family="tied", method="gd", stopping="none"),
+        Calibrated(family="categorical", stopping="none"),
+    ]
 
 
 def adversarial():

@@ -1,0 +1,313 @@
+"""The calibration itself: move the statistics until the labels are explained.
+
+s <- s + lr G(s) with G = sum_i W_ik psi(x_i): mirror ascent of the conditional
+log-likelihood with the log-partition function as mirror map, because s / M is the
+mean parameter of the joint exponential family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.calibration.families import Family, Statistics
+from prudent.calibration.problem import Evaluation, Problem
+
+__all__ = [
+    "CalibrationPath",
+    "Iterate",
+    "StepRule",
+    "ascend",
+    "step_on_batch",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+#: At a smaller log loss the classes are separated and the climb has no end.
+_SEPARATED = 1e-10
+_MAX_HALVINGS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class StepRule:
+    """How far a step goes and what happens when it goes too far.
+
+    Attributes
+    ----------
+    learning_rate : float
+        First step lr0.
+    freeze : bool
+        Refuse what would leave the valid cone, instead of halving the step.
+    line_search : bool
+        Reject a step that raises the objective and halve lr.
+    adaptive : bool
+        After each accepted step, lr <- min(1.2 lr, 4 lr0, 1 / (1 + lambda)).
+    """
+
+    learning_rate: float
+    freeze: bool = False
+    line_search: bool = True
+    adaptive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Iterate:
+    """One evaluated model on the way.
+
+    Attributes
+    ----------
+    statistics : list of ndarray
+    evaluation : Evaluation
+    step : float
+        The lr that led here.
+    is_accepted : bool
+        False where the line search turned the model down.
+    is_full_step : bool
+        Whether every block and count took its full step.
+    """
+
+    statistics: Statistics
+    evaluation: Evaluation
+    step: float
+    is_accepted: bool = True
+    is_full_step: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationPath:
+    """A calibration and the iterate that was kept.
+
+    Attributes
+    ----------
+    statistics, parameters : object
+        Of the kept iterate.
+    best_iteration : int
+        Its number of accepted updates t.
+    n_evaluations : int
+        All evaluations, those rejected by the line search included.
+    n_frozen : int
+        Accepted updates in which some block or count did not take its full step.
+    log_loss, error, learning_rate : ndarray of shape (T + 1,)
+        Training figures and lr after t = 0..T accepted updates.
+    criterion : tuple
+        What the iterates were judged by; the kept one is the first minimum.
+    """
+
+    statistics: Statistics
+    parameters: Any
+    best_iteration: int
+    n_evaluations: int
+    n_frozen: int
+    log_loss: FloatArray
+    error: FloatArray
+    learning_rate: FloatArray
+    criterion: tuple[Any, ...]
+
+
+def ascend(
+    problem: Problem,
+    start: Statistics,
+    rule: StepRule,
+    criterion: Callable[[int, Iterate], Any],
+    *,
+    max_evaluations: int,
+    max_updates: float = float("inf"),
+    batches: Iterator[IntArray] | None = None,
+    watch: Callable[[], bool] = lambda: False,
+) -> CalibrationPath:
+    """Calibrate from the statistics `start` and keep the first best iterate.
+
+    Parameters
+    ----------
+    problem : Problem
+    start : list of ndarray
+        Valid statistics, usually `problem.closed_form()`.
+    rule : StepRule
+    criterion : callable
+        (t, accepted iterate) -> comparable; the least one is kept.
+    max_evaluations : int
+        Evaluations of the model, the start and the rejected steps included.
+    max_updates : int, default=inf
+        Stop after this many accepted updates.
+    batches : iterator of int arrays, default=None
+        Rows behind each step; None takes all rows.
+    watch : callable, default=lambda: False
+        Called after each evaluation; True stops the calibration.
+
+    Returns
+    -------
+    CalibrationPath
+    """
+    accepted: list[tuple[float, float, float, bool]] = []
+    values: list[Any] = []
+    kept, best = None, 0
+    n_evaluations = 0
+    for iterate in islice(iterates(problem, start, rule, batches), max_evaluations):
+        n_evaluations += 1
+        if iterate.is_accepted:
+            loss = iterate.evaluation
+            values.append(criterion(len(values), iterate))
+            if kept is None or values[-1] < values[best]:
+                kept, best = (iterate.statistics, loss.parameters), len(values) - 1
+            accepted.append(
+                (loss.log_loss, loss.error, iterate.step, not iterate.is_full_step)
+            )
+        if watch() or len(accepted) > max_updates:
+            break
+    assert kept is not None  # the first iterate is the start, always accepted
+    curves = np.array(accepted)
+    return CalibrationPath(
+        statistics=kept[0],
+        parameters=kept[1],
+        best_iteration=best,
+        n_evaluations=n_evaluations,
+        n_frozen=int(curves[:, 3].sum()),
+        log_loss=curves[:, 0],
+        error=curves[:, 1],
+        learning_rate=curves[:, 2],
+        criterion=tuple(values),
+    )
+
+
+def iterates(
+    problem: Problem,
+    start: Statistics,
+    rule: StepRule,
+    batches: Iterator[IntArray] | None = None,
+) -> Iterator[Iterate]:
+    """Every evaluated model from the start on, one step after the other.
+
+    Ends only when the classes are separated: the caller takes what it needs.
+    """
+    share = problem.generative_weight
+    limit = 1.0 / (1.0 + share)
+    # Beyond this limit the pull back to s(X, Y) alone would overshoot.
+    step = min(rule.learning_rate, limit) if share else rule.learning_rate
+    accepted = Iterate(start, problem.evaluate(start), step)
+    yield accepted
+    while accepted.evaluation.log_loss >= _SEPARATED:
+        direction = _direction(problem, accepted, start, batches)
+        last = accepted.evaluation.objective
+        ceiling = last + 1e-12 * abs(last) if rule.line_search else float("inf")
+        while True:
+            statistics, is_full = _move(
+                problem.family, accepted.statistics, direction, step, rule.freeze
+            )
+            evaluation = problem.evaluate(statistics)
+            if not evaluation.objective > ceiling:
+                break
+            yield Iterate(statistics, evaluation, step, False, is_full)
+            step /= 2
+        accepted = Iterate(statistics, evaluation, step, True, is_full)
+        yield accepted
+        if rule.adaptive:
+            step = min(1.2 * step, 4 * rule.learning_rate, limit)
+
+
+def step_on_batch(
+    problem: Problem, statistics: Statistics, labels: Statistics, rule: StepRule
+) -> tuple[Iterate, Statistics]:
+    """One step that takes the rows of `problem` as a sample of all rows so far.
+
+    Parameters
+    ----------
+    problem : Problem
+        The batch.
+    statistics : list of ndarray
+        Calibrated statistics of all rows so far, the batch included.
+    labels : list of ndarray
+        s(X, Y) of all rows so far.
+    rule : StepRule
+
+    Returns
+    -------
+    before : Iterate
+        The model before the step, judged on the batch.
+    after : list of ndarray
+        Statistics after the step.
+    """
+    evaluation = problem.evaluate(statistics)
+    batch = problem.family.statistics(problem.rows, evaluation.residuals.T)
+    scale = labels[0].sum() / problem.weight.sum()
+    direction = [scale * g for g in batch]
+    direction = _pull(direction, problem.generative_weight, labels, statistics)
+    after, is_full = _move(
+        problem.family, statistics, direction, rule.learning_rate, rule.freeze
+    )
+    before = Iterate(statistics, evaluation, rule.learning_rate, True, is_full)
+    return before, after
+
+
+def _direction(
+    problem: Problem,
+    accepted: Iterate,
+    labels: Statistics,
+    batches: Iterator[IntArray] | None,
+) -> Statistics:
+    """G + lambda (s(X, Y) - s), G from all rows or scaled up from a batch."""
+    residuals = accepted.evaluation.residuals
+    if batches is None:
+        direction = problem.family.statistics(problem.rows, residuals.T)
+    else:
+        batch = next(batches)
+        scale = problem.weight.sum() / problem.weight[batch].sum()
+        direction = problem.family.statistics(
+            problem.rows[batch], (scale * residuals[:, batch]).T
+        )
+    return _pull(direction, problem.generative_weight, labels, accepted.statistics)
+
+
+def _pull(
+    direction: Statistics, share: float, labels: Statistics, statistics: Statistics
+) -> Statistics:
+    if not share:
+        return direction
+    triples = zip(direction, labels, statistics, strict=True)
+    return [g + share * (full - s) for g, full, s in triples]
+
+
+def _move(
+    family: Family,
+    statistics: Statistics,
+    direction: Statistics,
+    step: float,
+    freeze: bool,
+) -> tuple[Statistics, bool]:
+    """Valid statistics after a step, and whether it was taken in full."""
+    proposed = [s + step * g for s, g in zip(statistics, direction, strict=True)]
+    if family.is_valid(proposed).all():
+        return proposed, True
+    if not freeze:
+        return _halve(family, statistics, direction, step), False
+    # The paper's rule: keep single counts where there are any, else the whole.
+    if hasattr(family, "freeze"):
+        proposed = family.freeze(statistics, proposed)
+        if family.is_valid(proposed).all():
+            return proposed, False
+    return statistics, False
+
+
+def _halve(
+    family: Family, statistics: Statistics, direction: Statistics, step: float
+) -> Statistics:
+    """Halve the step of each invalid class, or of all if they are tied."""
+    steps = np.full(len(statistics[0]), float(step))
+    for halving in range(_MAX_HALVINGS + 1):
+        proposed = [
+            s + steps.reshape(-1, *[1] * (s.ndim - 1)) * g
+            for s, g in zip(statistics, direction, strict=True)
+        ]
+        valid = family.is_valid(proposed)
+        if getattr(family, "tied", False):
+            valid = np.full(len(steps), valid.all())
+        if valid.all():
+            break
+        # The old statistics are valid, whatever rounding does near the boundary.
+        steps[~valid] *= 0.5 if halving < _MAX_HALVINGS - 1 else 0.0
+    return proposed

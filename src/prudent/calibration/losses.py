@@ -1,0 +1,121 @@
+"""Losses of a posterior and the row weights W of the calibration step.
+
+Every loss moves the statistics by G = sum_i W_ik psi(x_i), with H the posteriors,
+Y the one-hot labels and w the sample weights:
+
+- log loss: W = w (Y - H);
+- expected cost sum_b H_ib C[y_i, b]:
+  W_ik = -w_i H_ik (C[y_i, k] - sum_b H_ib C[y_i, b]); C = 1 - I is the stochastic
+  0-1 loss 1 - h(y_i | x_i), W = w H_y (Y - H).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["LossSums", "cost_residuals", "log_residuals"]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.intp]
+
+_CACHED_NUMBERS = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class LossSums:
+    """Weighted sums over rows.
+
+    Attributes
+    ----------
+    log_loss : float
+        Of -w log h(y | x).
+    error : float
+        Weight of the rows predicted wrongly.
+    decision_cost : float
+        Cost of the predictions; equals `error` without costs.
+    expected_cost : float
+        Of w sum_b h(b | x) C[y, b]; NaN without costs.
+    """
+
+    log_loss: float
+    error: float
+    decision_cost: float
+    expected_cost: float = float("nan")
+
+
+def log_residuals(scores: FloatArray, codes: IntArray, weight: FloatArray) -> LossSums:
+    """Turn log joints (r, m) into W = w (Y - H) in place and sum the losses.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (r, m), C-ordered
+        Log joint up to a constant of the row; overwritten.
+    codes : ndarray of int, shape (m,)
+        Column of the true class.
+    weight : ndarray of shape (m,)
+
+    Returns
+    -------
+    LossSums
+        A row counts as wrong when its true class is not the first with the largest
+        score.
+    """
+    log_loss, error = 0.0, 0.0
+    step = max(1, _CACHED_NUMBERS // len(scores))
+    for start in range(0, scores.shape[1], step):
+        block = slice(start, start + step)
+        H, y, w = scores[:, block], codes[block], weight[block]
+        columns = np.arange(len(y))
+        H -= H.max(axis=0)
+        picked = H[y, columns]
+        np.exp(H, out=H)
+        total = H.sum(axis=0)
+        log_loss += float(w @ (np.log(total) - picked))
+        error += float(w @ _is_wrong(picked, total, H, y))
+        H *= -w / total
+        H[y, columns] += w
+    return LossSums(log_loss, error, error)
+
+
+def cost_residuals(
+    scores: FloatArray, codes: IntArray, weight: FloatArray, costs: FloatArray
+) -> LossSums:
+    """As `log_residuals` for the expected cost; costs (r, r), rows the true class.
+
+    The prediction is the class of least expected cost.
+    """
+    scores -= scores.max(axis=0)
+    columns = np.arange(len(codes))
+    picked = scores[codes, columns]
+    np.exp(scores, out=scores)
+    total = scores.sum(axis=0)
+    log_loss = weight @ (np.log(total) - picked)
+    scores /= total
+    decisions = (costs.T @ scores).argmin(axis=0)
+    true_costs = costs.T[:, codes]
+    expected = (scores * true_costs).sum(axis=0)
+    scores *= weight * (expected - true_costs)
+    return LossSums(
+        log_loss,
+        weight @ (decisions != codes),
+        weight @ costs[codes, decisions],
+        weight @ expected,
+    )
+
+
+def _is_wrong(
+    picked: FloatArray, total: FloatArray, likelihood: FloatArray, codes: IntArray
+) -> BoolArray:
+    """Whether argmax misses the label, without an argmax over every row.
+
+    `picked` is the true class's score minus the largest one. Two classes can only
+    share the largest score where the scaled likelihoods add up to 2 or more.
+    """
+    wrong = picked < 0
+    ties = np.flatnonzero((total >= 2) & ~wrong)
+    wrong[ties] = likelihood[:, ties].argmax(axis=0) != codes[ties]
+    return wrong

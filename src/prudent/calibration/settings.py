@@ -1,0 +1,279 @@
+"""From the estimator's parameters to a recipe, its stopping rule and its promise."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state, column_or_1d
+
+from prudent.calibration.ascent import StepRule
+from prudent.calibration.baselines import SoftmaxFamily
+from prudent.calibration.categorical import CategoricalFamily, MixedFamily
+from prudent.calibration.families import Family, PriorStrengths
+from prudent.calibration.gaussian import (
+    DiagonalFamily,
+    FullFamily,
+    TiedDiagonalFamily,
+    TiedFamily,
+)
+from prudent.calibration.recipe import Calibrated, LabelledRows, Recipe
+from prudent.calibration.stopping import deal_folds, group_equal_rows
+from prudent.calibration.tables import Table
+from prudent.core.binomial import upper_limit
+from prudent.core.guarantee import Guarantee
+from prudent.exceptions import PrudentWarning
+
+__all__ = [
+    "FAMILY_NAMES",
+    "calibrate",
+    "learned_attributes",
+    "make_recipe",
+    "promise",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+FamilyMaker = Callable[[Any, FloatArray], Family]
+
+_TIED: dict[str, type[TiedFamily]] = {
+    "tied": TiedFamily,
+    "tied_diag": TiedDiagonalFamily,
+}
+_GAUSSIAN: dict[str, Callable[..., Family]] = {
+    "full": FullFamily.from_rows,
+    "diag": DiagonalFamily.from_rows,
+    **{name: family.from_rows for name, family in _TIED.items()},
+}
+FAMILY_NAMES = {*_GAUSSIAN, "categorical", "mixed"}
+
+#: Updates when a class has a single row and nothing can be validated.
+_FEW_UPDATES = 8
+_CONFIDENCE = 0.95
+#: What tied families learn once for all classes.
+_SHARED = ("covariances_", "variances_")
+
+
+def make_recipe(
+    estimator: Any,
+    table: Table,
+    classes: NDArray[Any],
+    watch: Callable[[], bool] = lambda: False,
+) -> Recipe:
+    """Recipe with the parameters of the estimator."""
+    is_tm = estimator.method == "tm"  # TM: full steps of maximum likelihood
+    rule = StepRule(
+        learning_rate=1.0 if is_tm else estimator.learning_rate,
+        freeze=estimator.guard == "freeze",
+        line_search=estimator.line_search and not is_tm,
+        adaptive=estimator.step == "adaptive",
+    )
+    costs = _check_costs(estimator.costs, len(classes))
+    if costs is None and estimator.loss == "zero_one":
+        costs = 1.0 - np.eye(len(classes))
+    return Recipe(
+        _family_maker(estimator, table),
+        classes.tolist(),
+        rule,
+        estimator.max_iter,
+        costs,
+        estimator.generative_weight,
+        estimator.batch_size,
+        _seed(estimator.random_state),
+        watch,
+    )
+
+
+def calibrate(
+    estimator: Any, recipe: Recipe, data: LabelledRows, kept: IntArray, y: ArrayLike
+) -> Calibrated:
+    """Fit the rows with the estimator's stopping rule.
+
+    `kept` are their positions among the rows with the labels `y` given to `fit`.
+    """
+    if estimator.stopping == "none":
+        return recipe.fit_last(data)
+    if estimator.stopping == "train":
+        return recipe.fit_train(data)
+    if estimator.stopping == "holdout":
+        return recipe.fit_holdout(
+            data, _draw(len(data.codes), estimator.validation_fraction, recipe.seed)
+        )
+    folds = _folds(estimator.cv, recipe, data, kept, column_or_1d(y))
+    if folds:
+        return recipe.fit_folds(data, folds)
+    few = min(_FEW_UPDATES, recipe.max_evaluations - 1)
+    warnings.warn(
+        "RiskCalibratedClassifier: a class has a single distinct row, so that "
+        f"nothing can be cross-validated; the calibration stops after {few} updates.",
+        PrudentWarning,
+        stacklevel=3,
+    )
+    return recipe.fit_last(data, few)
+
+
+def promise(
+    fitted: Calibrated, weight: FloatArray, max_iter: int
+) -> tuple[Guarantee, ...]:
+    """Bound on the error rate from the held-out rows, if there are any.
+
+    The kept iterate is the best of `max_iter` candidates on those rows, so that each
+    candidate gets an equal share of the error probability. Rows of unequal weight
+    are not a sample of independent draws and carry no promise.
+    """
+    if fitted.validation is None or np.ptp(weight) > 0:
+        return ()
+    n_validation = fitted.validation.residuals.shape[1]
+    wrong = round(fitted.validation.wrong / float(weight[0]))
+    bound = upper_limit(wrong, n_validation, level=(1 - _CONFIDENCE) / max_iter)
+    return (
+        Guarantee(
+            quantity="error rate",
+            sense="<=",
+            bound=bound,
+            confidence=_CONFIDENCE,
+            assumptions=(
+                "the rows and those to come are independent draws from one population",
+            ),
+            evidence={
+                "n_validation": n_validation,
+                "wrong": wrong,
+                "candidates": max_iter,
+            },
+            source="Clopper and Pearson 1934, Bonferroni over the iterates",
+        ),
+    )
+
+
+def learned_attributes(
+    family: Any, parameters: Any, seen: IntArray, n_classes: int
+) -> dict[str, Any]:
+    """Fitted attributes of the parameters; zeros for classes not yet seen."""
+    if not hasattr(family, "learned"):
+        return {}
+    learned = family.learned(parameters)
+
+    def spread(name: str, value: Any) -> Any:
+        if isinstance(value, list):
+            return [spread(name, part) for part in value]
+        if len(seen) == n_classes or (family_is_tied and name in _SHARED):
+            return value
+        wider = np.zeros((n_classes, *value.shape[1:]))
+        wider[seen] = value
+        return wider
+
+    family_is_tied = getattr(family, "tied", False)
+    return {name: spread(name, value) for name, value in learned.items()}
+
+
+def _family_maker(estimator: Any, table: Table) -> FamilyMaker:
+    family, strengths = estimator.family, _strengths(estimator)
+    if estimator.method == "gd":
+        if not isinstance(family, str) or family not in _TIED:
+            raise ValueError(
+                "`method='gd'` descends on softmax regression and needs `family` "
+                f"'tied' or 'tied_diag', got {family!r}."
+            )
+        return partial(_softmax_family, family=_TIED[family], strengths=strengths)
+    if not isinstance(family, str):
+        return lambda rows, weight: family
+    if family in _GAUSSIAN:
+        return partial(_GAUSSIAN[family], strengths=strengths)
+    n_levels = table.n_levels
+    _check_level_strengths(strengths.levels, len(n_levels))
+    if family == "mixed":
+        return partial(MixedFamily.from_rows, n_levels=n_levels, strengths=strengths)
+    return lambda rows, weight: CategoricalFamily(n_levels, strengths)
+
+
+def _softmax_family(
+    rows: NDArray[Any],
+    weight: FloatArray,
+    family: type[TiedFamily],
+    strengths: PriorStrengths,
+) -> SoftmaxFamily:
+    return SoftmaxFamily(family.from_rows(rows, weight, strengths), float(weight.sum()))
+
+
+def _strengths(estimator: Any) -> PriorStrengths:
+    if estimator.method == "tm":
+        return PriorStrengths()
+    covariances = estimator.covariance_prior_strength
+    levels = np.asarray(estimator.level_prior_strength, dtype=np.float64)
+    return PriorStrengths(
+        classes=estimator.class_prior_strength,
+        means=estimator.mean_prior_strength,
+        covariances=None if covariances == "auto" else covariances,
+        levels=float(levels) if levels.ndim == 0 else tuple(levels.tolist()),
+    )
+
+
+def _check_level_strengths(levels: float | tuple[float, ...], n_features: int) -> None:
+    if isinstance(levels, tuple) and (
+        len(levels) != n_features or not min(levels, default=0.0) >= 0
+    ):
+        raise ValueError(
+            "`level_prior_strength` must be a number >= 0 or one for each of the "
+            f"{n_features} categorical features, got {levels!r}."
+        )
+
+
+def _check_costs(costs: ArrayLike | None, n_classes: int) -> FloatArray | None:
+    if costs is None:
+        return None
+    matrix = np.asarray(costs, dtype=np.float64)
+    if matrix.shape != (n_classes, n_classes) or not np.isfinite(matrix).all():
+        raise ValueError(
+            "`costs` must be a finite matrix of shape (n_classes, n_classes) = "
+            f"({n_classes}, {n_classes}), rows the true class, got {costs!r}."
+        )
+    return matrix
+
+
+def _seed(random_state: Any) -> int:
+    """One seed for folds, batches and the hold-out; None stands for 0."""
+    random = check_random_state(0 if random_state is None else random_state)
+    return int(random.randint(np.iinfo(np.int32).max))
+
+
+def _draw(n_rows: int, fraction: float, seed: int) -> IntArray:
+    n_drawn = min(max(1, round(fraction * n_rows)), n_rows - 1)
+    return np.random.RandomState(seed).permutation(n_rows)[:n_drawn]
+
+
+def _folds(
+    cv: Any, recipe: Recipe, data: LabelledRows, kept: IntArray, y: NDArray[Any]
+) -> list[tuple[IntArray, IntArray]]:
+    """Pairs (fit, test) of positions among the rows of positive weight.
+
+    Empty when some class has one distinct row only.
+    """
+    if cv is not None and not np.isscalar(cv):
+        position = np.full(len(y), -1)
+        position[kept] = np.arange(len(kept))
+        splits = check_cv(cv, y, classifier=True).split(np.zeros((len(y), 1)), y)
+        return [(_known(position[fit]), _known(position[test])) for fit, test in splits]
+    groups = group_equal_rows(_keys(data.rows), data.codes)
+    _, first = np.unique(groups, return_index=True)
+    n_folds = min(5 if cv is None else cv, np.bincount(data.codes[first]).min())
+    if n_folds < 2:
+        return []
+    random = np.random.RandomState(recipe.seed)
+    fold = deal_folds(groups, data.codes, n_folds, random)
+    return [
+        (np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)
+    ]
+
+
+def _known(positions: IntArray) -> IntArray:
+    return positions[positions >= 0]
+
+
+def _keys(rows: Any) -> NDArray[Any]:
+    """Numbers that tell rows apart, (m, n_keys)."""
+    return np.hstack([rows.numbers, rows.levels]) if hasattr(rows, "levels") else rows

@@ -1,0 +1,104 @@
+"""Which iterate is kept: folds, hold-out and the least validation error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "batches_of_epochs",
+    "deal_folds",
+    "earliest_least_error",
+    "group_equal_rows",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+
+def group_equal_rows(keys: NDArray[np.generic], codes: IntArray) -> IntArray:
+    """Number equal labelled rows alike, in sorted order of (class, row).
+
+    Parameters
+    ----------
+    keys : ndarray of shape (m, n_keys)
+        Numbers that tell the rows apart.
+    codes : ndarray of int, shape (m,)
+        Class of each row.
+
+    Returns
+    -------
+    ndarray of int, shape (m,)
+        Group of each row, 0, 1, ... in sorted order.
+    """
+    columns = [*keys.T[::-1], codes]
+    order = np.lexsort(columns)
+    differs = np.zeros(len(codes), dtype=bool)
+    for column in columns:
+        differs[1:] |= column[order][1:] != column[order][:-1]
+    groups = np.empty(len(codes), dtype=np.intp)
+    groups[order] = np.cumsum(differs)
+    return groups
+
+
+def deal_folds(
+    groups: IntArray, codes: IntArray, n_folds: int, random: np.random.RandomState
+) -> IntArray:
+    """Fold of each row; equal rows share one, classes spread evenly.
+
+    The distinct rows are permuted within each class and dealt round robin, so that
+    neither the order of the rows nor their repetition changes the folds.
+
+    Parameters
+    ----------
+    groups : ndarray of int, shape (m,)
+        From `group_equal_rows`.
+    codes : ndarray of int, shape (m,)
+    n_folds : int
+    random : RandomState
+
+    Returns
+    -------
+    ndarray of int, shape (m,)
+        In 0..n_folds-1.
+    """
+    _, first = np.unique(groups, return_index=True)
+    class_of_group = codes[first]
+    dealt = np.concatenate(
+        [
+            random.permutation(np.flatnonzero(class_of_group == k))
+            for k in np.unique(codes)
+        ]
+    )
+    fold_of_group = np.empty(len(first), dtype=np.intp)
+    fold_of_group[dealt] = np.arange(len(dealt)) % n_folds
+    return fold_of_group[groups]
+
+
+def earliest_least_error(curves: Sequence[Sequence[float]], tolerance: float) -> int:
+    """Number of updates T with the least total validation error.
+
+    Parameters
+    ----------
+    curves : sequence of sequences
+        Validation error of each fold after 0, 1, ... updates; a shorter one goes on
+        at its last value.
+    tolerance : float
+        Totals within this of the least one count as equal; the earliest wins.
+    """
+    length = max(len(curve) for curve in curves)
+    padded = [np.pad(curve, (0, length - len(curve)), "edge") for curve in curves]
+    total = np.sum(padded, axis=0)
+    return int(np.argmax(total <= total.min() + tolerance))
+
+
+def batches_of_epochs(
+    n_rows: int, batch_size: int, random: np.random.RandomState
+) -> Iterator[IntArray]:
+    """Endless batches: each epoch deals all rows once in a new order."""
+    while True:
+        order = random.permutation(n_rows)
+        for start in range(0, n_rows, batch_size):
+            yield order[start : start + batch_size]
