@@ -1,0 +1,225 @@
+"""The row blocks of a dask collection, and functions mapped over them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.exceptions import PrudentWarning
+
+__all__ = ["Chunks", "require_dask"]
+
+Block = tuple[NDArray[Any], NDArray[Any] | None]
+SMALL_CHUNK = 100_000
+MANY_CHUNKS = 2_000
+
+
+def require_dask() -> Any:
+    """The dask package, or an error that says how to get it."""
+    try:
+        import dask
+    except ImportError as error:
+        raise ImportError(
+            "prudent.dask needs dask; install it with: pip install 'prudent[dask]'"
+        ) from error
+    return dask
+
+
+@dataclass(frozen=True, eq=False)
+class Chunks:
+    """Row blocks (X, y) of a collection in order, none of them computed yet.
+
+    Attributes
+    ----------
+    blocks : sequence of delayed (X, y)
+        In row order; `y` is None without labels.
+    n_features : int
+        Columns of every X.
+    feature_names : ndarray of str or None
+        Names of the columns of a data frame.
+    client : distributed.Client or None
+        Where to compute; None is dask's own scheduler.
+    """
+
+    blocks: Sequence[Any]
+    n_features: int
+    feature_names: NDArray[np.object_] | None
+    client: Any
+
+    @classmethod
+    def of(cls, X: Any, y: Any, target: Any, client: Any) -> Chunks:
+        """Blocks of a dask array or data frame with its labels.
+
+        Raises
+        ------
+        TypeError
+            If `X` is no dask array or data frame.
+        ValueError
+            If labels are given twice or not at all where needed, `target` is
+            no column, or the blocks of `X` and `y` do not match.
+        """
+        require_dask()
+        if y is not None and target is not None:
+            raise ValueError("give the labels as `y` or as `target`, not both.")
+        if hasattr(X, "to_delayed") and hasattr(X, "columns"):
+            blocks, columns = _frame_blocks(X, y, target)
+            names: NDArray[np.object_] | None = columns
+            n_features = len(columns)
+        elif hasattr(X, "to_delayed") and hasattr(X, "chunks"):
+            if target is not None:
+                raise ValueError("`target` names a column of a data frame; give `y`.")
+            blocks, names = _array_blocks(X, y), None
+            n_features = X.shape[1]
+            _warn_about_chunks(X)
+        else:
+            raise TypeError(
+                "`X` must be a dask array or data frame, got "
+                f"{type(X).__name__}; fit other data with `estimator.fit`."
+            )
+        return cls(blocks, n_features, names, client or _current_client())
+
+    def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """`function(X, y, *arguments)` of every block, in order."""
+        from dask import delayed
+
+        mapped = [
+            delayed(_apply, pure=False)(function, b, arguments) for b in self.blocks
+        ]
+        return list(self.compute(mapped))
+
+    def reduce(
+        self,
+        function: Callable[..., Any],
+        combine: Callable[[Sequence[Any]], Any],
+        *arguments: Any,
+        fan_in: int = 16,
+    ) -> Any:
+        """Combine `function(X, y, *arguments)` of all blocks in a tree.
+
+        Only the root travels to the caller. `fan_in` is a power of two, so that
+        a `combine` which is itself a binary tree over position gives the bits of
+        one `combine` over all blocks.
+        """
+        from dask import delayed
+
+        level = [
+            delayed(_apply, pure=False)(function, b, arguments) for b in self.blocks
+        ]
+        while len(level) > 1:
+            level = [
+                delayed(combine, pure=False)(level[i : i + fan_in])
+                for i in range(0, len(level), fan_in)
+            ]
+        return self.compute(level)[0]
+
+    def compute(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Values of delayed objects, from the client if there is one."""
+        if self.client is None:
+            return require_dask().compute(*values)
+        return self.client.gather(self.client.compute(list(values)))
+
+
+def _apply(function: Callable[..., Any], block: Block, arguments: Any) -> Any:
+    return function(*block, *arguments)
+
+
+def _current_client() -> Any:
+    """The client of this process, if one is open."""
+    import sys
+
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import default_client
+
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def _array_blocks(X: Any, y: Any) -> list[Any]:
+    import dask.array as da
+    from dask import delayed
+
+    if X.ndim != 2:
+        raise ValueError(f"`X` must be two-dimensional, got shape {X.shape}.")
+    X = X.rechunk({1: -1})
+    rows = [block for (block,) in X.to_delayed()]
+    if y is None:
+        return [delayed(_pair)(block) for block in rows]
+    if not isinstance(y, da.Array):
+        y = da.from_array(np.asarray(y), chunks=(X.chunks[0],))
+    elif not np.isnan(X.chunks[0] + y.chunks[0]).any() and y.chunks[0] != X.chunks[0]:
+        y = y.rechunk((X.chunks[0],))
+    labels = y.to_delayed()
+    if len(labels) != len(rows):
+        raise ValueError(
+            f"`X` has {len(rows)} blocks of rows and `y` has {len(labels)}; they must "
+            "match where their sizes are unknown."
+        )
+    return [delayed(_pair)(a, b) for a, b in zip(rows, labels, strict=True)]
+
+
+def _frame_blocks(
+    X: Any, y: Any, target: Any
+) -> tuple[list[Any], NDArray[np.object_]]:
+    from dask import delayed
+
+    columns = list(X.columns)
+    if target is not None and target not in columns:
+        raise ValueError(f"no column {target!r}. Columns: {columns[:5]}")
+    names = [name for name in columns if name != target]
+    frames = X.to_delayed()
+    if target is not None:
+        blocks = [delayed(_split)(frame, names, target) for frame in frames]
+    elif y is None:
+        blocks = [delayed(_split)(frame, names, None) for frame in frames]
+    else:
+        labels = y.to_delayed()
+        if len(labels) != len(frames):
+            raise ValueError(
+                f"`X` has {len(frames)} partitions and `y` has {len(labels)}; "
+                "they must match."
+            )
+        blocks = [
+            delayed(_pair)(delayed(_split)(frame, names, None)[0], label)
+            for frame, label in zip(frames, labels, strict=True)
+        ]
+    return blocks, np.array(names, dtype=object)
+
+
+def _pair(X: Any, y: Any = None) -> Block:
+    X = np.asarray(X)
+    if y is None:
+        return X, None
+    y = np.asarray(y)
+    if len(X) != len(y):
+        raise ValueError(f"a block has {len(X)} rows and {len(y)} labels.")
+    return X, y
+
+
+def _split(frame: Any, names: Sequence[str], target: Any) -> Block:
+    X = frame[names].to_numpy(dtype=np.float64)
+    return X, None if target is None else frame[target].to_numpy()
+
+
+def _warn_about_chunks(X: Any) -> None:
+    n_chunks = len(X.chunks[0])
+    if n_chunks > 1 and X.size < SMALL_CHUNK * n_chunks:
+        warnings.warn(
+            f"chunks are small ({X.size // n_chunks} values on average): scheduling "
+            "costs more than the work; rechunk.",
+            PrudentWarning,
+            stacklevel=4,
+        )
+    if n_chunks > MANY_CHUNKS:
+        warnings.warn(
+            f"{n_chunks} chunks: scheduling costs about 4 ms each; rechunk.",
+            PrudentWarning,
+            stacklevel=4,
+        )

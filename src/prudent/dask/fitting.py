@@ -1,0 +1,70 @@
+"""`fit`: choose how an estimator learns from blocks of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prudent.dask.chunks import Chunks
+from prudent.dask.moments import fit_moments
+
+__all__ = ["fit"]
+
+
+def fit(
+    estimator: Any, X: Any, y: Any = None, *, target: Any = None, client: Any = None
+) -> Any:
+    """Fit a plain estimator on a dask collection.
+
+    Parameters
+    ----------
+    estimator : estimator of prudent
+        Fitted in place. What it learns from moments takes one pass.
+    X : dask array or data frame of shape (n_samples, n_features)
+        Rows; a data frame may hold the labels in the column `target`.
+    y : array, dask array or series of shape (n_samples,), default=None
+        Labels, in blocks that match those of `X`.
+    target : str, default=None
+        Column of a data frame that holds the labels.
+    client : distributed.Client, default=None
+        Where to compute; None takes the open client, else dask's scheduler.
+
+    Returns
+    -------
+    estimator : the same estimator, fitted
+        It holds no dask object: it predicts, pickles and saves without dask.
+
+    Raises
+    ------
+    TypeError
+        If `X` is no dask collection or the estimator cannot learn from blocks.
+    ValueError
+        As `estimator.fit`.
+
+    Notes
+    -----
+    Blocks are summed in a binary tree over their position, so the result equals
+    `ClassMoments.reduce` over the same blocks bit for bit, on any number of
+    workers and after the loss of one. Use it for size: on one machine the moments
+    of a block cost about as much as scheduling it.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import prudent
+    >>> from prudent.dask import fit
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = fit(prudent.MinimaxProbabilityClassifier(), da.from_array(X), y)
+    >>> round(model.score(X, y), 3) > 0.95
+    True
+    """
+    chunks = Chunks.of(X, y, target, client)
+    if not hasattr(estimator, "fit_moments"):
+        raise TypeError(
+            f"{estimator} cannot learn from blocks of rows; fit it on a sample, or "
+            "choose settings that need moments only."
+        )
+    fit_moments(estimator, chunks)
+    if chunks.feature_names is not None:
+        estimator.feature_names_in_ = chunks.feature_names
+    return estimator
