@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from prudent.cli import compare, datasets, describe
+from prudent.cli import compare, datasets, describe, fit, predict
 from prudent.cli.exits import CommandError, ExitCode
 from prudent.io.errors import TableError
 
@@ -24,6 +24,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command(name="compare")(compare.compare)
+app.command(name="fit")(fit.fit)
+app.command(name="predict")(predict.predict)
 app.command(name="describe")(describe.describe)
 app.command(name="datasets")(datasets.datasets)
 
@@ -101,6 +103,6 @@ def _explained(error: Exception) -> tuple[str, ExitCode]:
     if usage is not None:
         return f"{usage().rstrip('.')}. Try prudent --help", ExitCode.USAGE
     return (
-        f"{type(error).__name__}: {error}. Run again with --debug for the traceback",
+        f"{type(error).__name__}: {str(error).rstrip('.')}. Run again with --debug for the traceback",
         ExitCode.ALL_FAILED,
     )

@@ -100,7 +100,7 @@ def compare(
     quiet: Quiet = False,
 ) -> int:
     """Compare robust methods on a table, out of fold, and check their promises."""
-    chosen = "all" if methods == "all" else _known(methods, METHODS, "--methods")
+    chosen = METHODS if methods == "all" else _known(methods, METHODS, "--methods")
     references = (
         () if baselines == "none" else _known(baselines, BASELINES, "--baselines")
     )
@@ -117,13 +117,14 @@ def compare(
         categorical=categorical,
         quiet=quiet,
     )
-    n_folds = _folds(training.y, cv, quiet=quiet)
+    n_folds, fold_notes = _folds(training.y, cv)
+    for text in fold_notes:
+        note(text, quiet=quiet)
     pure = json_file == "-"
     if not pure:
         print(_heading(data, training, n_folds, seed, most_rows), flush=True)
     comparison, interrupted = _run(
         training,
-        n_methods=(len(METHODS) if chosen == "all" else len(chosen)) + len(references),
         quiet=quiet,
         methods=chosen,
         baselines=references,
@@ -134,7 +135,8 @@ def compare(
         time_limit=time_limit,
         sample=most_rows,
     )
-    comparison = _named(comparison, data, training, _command(context, target))
+    notes = (*training.notes, *fold_notes)
+    comparison = _named(comparison, data, training, notes, _command(context, target))
     if no_timings:
         comparison = comparison.without_timings()
     _show(comparison, pure=pure)
@@ -164,8 +166,8 @@ def _sample(text: str) -> int | None:
     return int(text)
 
 
-def _folds(y: NDArray[Any], cv: int, *, quiet: bool) -> int:
-    """Lower the folds to the rows of the smallest class."""
+def _folds(y: NDArray[Any], cv: int) -> tuple[int, list[str]]:
+    """Lower the folds to the rows of the smallest class, with a note."""
     import numpy as np
 
     labels, counts = np.unique(y, return_counts=True)
@@ -176,9 +178,9 @@ def _folds(y: NDArray[Any], cv: int, *, quiet: bool) -> int:
             f"class {label} has 1 row: it cannot be trained on and tested. "
             "Add rows or leave the class out"
         )
-    if fewest < cv:
-        note(f"{fewest} folds, not {cv}: class {label} has {fewest} rows", quiet=quiet)
-    return min(cv, fewest)
+    if fewest >= cv:
+        return cv, []
+    return fewest, [f"{fewest} folds, not {cv}: class {label} has {fewest} rows"]
 
 
 def _heading(
@@ -205,13 +207,14 @@ def _heading(
 
 
 def _run(
-    training: TrainingData, *, n_methods: int, quiet: bool, **protocol: Any
+    training: TrainingData, *, quiet: bool, **protocol: Any
 ) -> tuple[Comparison, bool]:
     """Compare with the progress shown; Ctrl-C returns what finished, and True."""
     from prudent.comparison import ComparisonInterrupted
     from prudent.comparison import compare as run
 
-    with Progress(n_methods, quiet=quiet) as progress:
+    running = (*protocol["methods"], *protocol["baselines"])
+    with Progress(running, quiet=quiet) as progress:
         try:
             return run(
                 training.X, training.y, **protocol, _progress=progress.update
@@ -221,7 +224,11 @@ def _run(
 
 
 def _named(
-    comparison: Comparison, data: str, training: TrainingData, command: str
+    comparison: Comparison,
+    data: str,
+    training: TrainingData,
+    notes: tuple[str, ...],
+    command: str,
 ) -> Comparison:
     """Add what only the command line knows: names, notes, the file, the command."""
     table = replace(
@@ -230,7 +237,7 @@ def _named(
         sha256=fingerprint(data) or comparison.data.sha256,
         features=tuple(training.preparation.feature_names),
         constant_features=training.constant,
-        notes=(*comparison.data.notes, *training.notes),
+        notes=(*comparison.data.notes, *notes),
     )
     settings = replace(comparison.settings, command=command)
     return replace(comparison, data=table, settings=settings)

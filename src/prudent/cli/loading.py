@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.options import Categorical, Missing, names
@@ -13,12 +16,14 @@ from prudent.datasets import BUNDLED
 from prudent.io.errors import listed
 
 if TYPE_CHECKING:
-    from prudent.io import Table, TrainingData
+    from prudent.io import Preparation, Table, TrainingData
 
 __all__ = [
     "Reading",
     "check_writable",
+    "failing_as_data",
     "fingerprint",
+    "load_model",
     "load_training",
     "note",
     "read",
@@ -156,3 +161,49 @@ def fingerprint(data: str) -> str | None:
         return None
     with path.open("rb") as stream:
         return file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def failing_as_data(*, quiet: bool = False) -> Iterator[None]:
+    """Pass warnings on as notes, and end the command where the data will not do."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield
+        except ValueError as error:
+            raise CommandError(str(error), ExitCode.DATA) from error
+        finally:
+            for text in dict.fromkeys(str(warning.message) for warning in caught):
+                note(" ".join(text.split()), quiet=quiet)
+
+
+def load_model(path: Path) -> tuple[Any, Preparation]:
+    """Read a model file and how its features come out of a table.
+
+    Raises
+    ------
+    CommandError
+        With code 4, if the file is absent or must not be read.
+    """
+    from prudent.io import Column, Preparation
+    from prudent.persistence import ModelFileError, load, read_header
+
+    try:
+        header = read_header(path)
+        estimator = load(path)
+    except ModelFileError as error:
+        raise CommandError(str(error), ExitCode.MODEL) from error
+    except OSError as error:
+        raise CommandError(
+            f"cannot read {path}: {error.strerror}. Give a file written by prudent fit",
+            ExitCode.MODEL,
+        ) from error
+    if header.preparation is not None:
+        return estimator, Preparation.from_dict(header.preparation)
+    if not header.features:
+        raise CommandError(
+            f"{path} does not know the names of its features. Fit it by prudent fit, "
+            "or on a data frame",
+            ExitCode.MODEL,
+        )
+    return estimator, Preparation(tuple(map(Column, header.features)))

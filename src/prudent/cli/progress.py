@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -23,18 +24,17 @@ class Progress:
 
     Parameters
     ----------
-    n_methods : int
-        Methods that will run.
+    methods : sequence of str
+        Methods that will run, in this order.
     quiet : bool, default=False
         Show nothing.
     """
 
-    def __init__(self, n_methods: int, *, quiet: bool = False) -> None:
-        self._n_methods = n_methods
+    def __init__(self, methods: Sequence[str], *, quiet: bool = False) -> None:
+        self._methods = methods
         self._quiet = quiet
         self._live = sys.stderr.isatty()
         self._started = time.monotonic()
-        self._seen: list[str] = []
         self._state = ""
         self._finished = threading.Event()
         self._thread = threading.Thread(target=self._speak, daemon=True)
@@ -56,10 +56,8 @@ class Progress:
 
     def update(self, method: str, fold: int, n_folds: int) -> None:
         """Say that `fold` of `n_folds` of `method` has begun."""
-        if method not in self._seen:
-            self._seen.append(method)
-        number = self._seen.index(method) + 1
-        self._state = f"{number}/{self._n_methods} {method}   fold {fold}/{n_folds}"
+        number = f"{self._methods.index(method) + 1}/{len(self._methods)}"
+        self._state = f"{number} {method}   fold {fold}/{n_folds}"
 
     def _speak(self) -> None:
         if not self._live:

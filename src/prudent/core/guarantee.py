@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from prudent.core.binomial import clopper_pearson
 
 __all__ = ["Guarantee", "GuaranteeCheck", "Quantity", "Sense", "Verdict"]
@@ -149,7 +151,9 @@ class Guarantee:
         )
 
     def __str__(self) -> str:
-        scope = "" if self.scope is None else f" of class {self.scope!r}"
+        # A NumPy label would show its type: np.str_('benign').
+        label = self.scope.item() if isinstance(self.scope, np.generic) else self.scope
+        scope = "" if label is None else f" of class {label!r}"
         side = "at most" if self.sense == "<=" else "at least"
         sentence = f"The {self.quantity}{scope} is {side} {self.bound:.4g}"
         if self.confidence is not None:

@@ -5,6 +5,7 @@ from typing import Any
 
 # name -> module; lazy because the command line must start without NumPy.
 _PUBLIC = {
+    "Column": "prudent.io.preparation",
     "Preparation": "prudent.io.preparation",
     "Table": "prudent.io.table",
     "TableError": "prudent.io.errors",
