@@ -12,7 +12,15 @@ def minimax():
 
 
 def optimistic():
-    return []
+    from prudent import OptimisticScoreClassifier
+
+    return [
+        OptimisticScoreClassifier(),
+        OptimisticScoreClassifier(likelihood="nonparametric"),
+        OptimisticScoreClassifier(rule="minimax"),
+        OptimisticScoreClassifier(rule="minimax", covariance="oas"),
+        OptimisticScoreClassifier(threshold="bayes", radius=0.1, covariance=0.5),
+    ]
 
 
 def imprecise():

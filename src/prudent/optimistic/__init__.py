@@ -1,0 +1,23 @@
+"""Optimistic score ratio: classify by the most plausible moments in a ball."""
+
+from prudent.optimistic.classifier import OptimisticScoreClassifier
+from prudent.optimistic.radii import (
+    bootstrap_radius,
+    clt_radius,
+    moment_divergence,
+    moment_radius,
+)
+from prudent.optimistic.scores import gaussian_scores, nonparametric_scores
+from prudent.optimistic.threshold import BestThreshold, best_threshold
+
+__all__ = [
+    "BestThreshold",
+    "OptimisticScoreClassifier",
+    "best_threshold",
+    "bootstrap_radius",
+    "clt_radius",
+    "gaussian_scores",
+    "moment_divergence",
+    "moment_radius",
+    "nonparametric_scores",
+]

@@ -1,0 +1,230 @@
+"""The scalar equations behind the scores, for arrays and for the compiler.
+
+Every score depends on a row only through its squared distance M to the class centre:
+it is a closed form at the root x of one increasing function D(x) = rho. Each
+`Equation` holds a start for x, one fourth-order Householder update (a factor of x)
+and the score at the root. All are plain arithmetic, so that the same text serves
+NumPy arrays and, in `prudent.optimistic.kernels`, vectorised machine code. Logarithms
+appear only in A and B below: no term cancels, however small the radius.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = [
+    "GAUSSIAN_LOWER",
+    "GAUSSIAN_UPPER",
+    "MAX_SWEEPS",
+    "NONPARAMETRIC_LOWER",
+    "NONPARAMETRIC_UPPER",
+    "TOLERANCE",
+    "Equation",
+    "log1p_excess",
+    "log1p_remainder",
+]
+
+# log 2 in two parts: a multiple of the first by an exponent is exact.
+LOG2_HIGH, LOG2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+
+
+# A fourth-order step below TOLERANCE leaves no error above rounding.
+TOLERANCE, MAX_SWEEPS = 1e-4, 30
+
+
+class Equation(NamedTuple):
+    """Root finding problem of one score.
+
+    `start(M, d, rho, a, b)`, `update(M, x, d, rho)` and `value(M, x, d, rho)`, with
+    squared distance M, root x, number of features d, radius rho and two constants
+    a, b of (d, rho) that fit the start to its limits in M.
+    """
+
+    start: Callable[..., Any]
+    update: Callable[..., Any]
+    value: Callable[..., Any]
+
+
+def _split_log(u: Any) -> tuple[Any, Any, Any]:
+    """Split log u = k log 2 + f - tail, with 1 + f in [sqrt(1/2), sqrt(2)), u > 0.
+
+    The logarithm of fdlibm (Sun Microsystems 1993): exponent, mantissa and an odd
+    series in f/(2 + f). tail = f - log(1 + f) keeps full relative accuracy.
+    """
+    bits = np.float64(u).view(np.int64) + 0x95F6200000000  # carries at sqrt(2)
+    k = (bits >> 52) - 0x3FF
+    mantissa = (bits & 0xFFFFFFFFFFFFF) + 0x3FE6A09E00000000
+    f = np.int64(mantissa).view(np.float64) - 1.0
+    half = 0.5 * f * f
+    s = f / (2.0 + f)
+    s2 = s * s
+    s4 = s2 * s2
+    odd = 0.3999999999940941908 + s4 * (
+        0.2222219843214978396 + s4 * 0.1531383769920937332
+    )
+    even = 0.6666666666666735130 + s4 * (
+        0.2857142874366239149
+        + s4 * (0.1818357216161805012 + s4 * 0.1479819860511658591)
+    )
+    return k, f, half - s * (half + (s4 * odd + s2 * even))
+
+
+def log1p_excess(z: Any) -> Any:
+    """A(z) = z - log(1 + z) for z >= 0, to full relative accuracy."""
+    u = 1.0 + z
+    k, f, tail = _split_log(u)
+    lost = z - (u - 1.0)  # what rounding took from 1 + z
+    return (
+        ((u - 1.0) - f - k * LOG2_HIGH)
+        + tail
+        + (lost * (z - 0.5 * lost) / u - k * LOG2_LOW)
+    )
+
+
+def log1p_remainder(z: Any) -> Any:
+    """B(z) = log(1 + z) - z/(1 + z) for z >= 0, to full relative accuracy."""
+    u = 1.0 + z
+    k, f, tail = _split_log(u)
+    lost = z - (u - 1.0)
+    return (
+        k * LOG2_HIGH
+        + (((f - (u - 1.0)) + f * (u - 1.0)) / u - tail)
+        + (lost * ((z - 0.5 * lost) / u) / u + k * LOG2_LOW)
+    )
+
+
+def _householder_step(newton: Any, a: Any, b: Any) -> Any:
+    """Fourth-order step for newton = f/f', a = f''/(2 f'), b = f'''/(6 f')."""
+    bend = (1.0 - a * newton) / (1.0 - newton * (2.0 * a - b * newton))
+    # Far from the root the bend may lose its sign; Newton's direction is right.
+    return newton * np.minimum(np.maximum(bend, 0.25), 4.0)
+
+
+def _factor(newton: Any, a: Any, b: Any) -> Any:
+    """Factor of x by the same step with all derivatives relative to x."""
+    return np.maximum(1.0 - _householder_step(newton, a, b), 0.05)
+
+
+# Optimistic Gaussian (Theorem 4.1): x = t = 1/gamma and, with w = M t/(1+t),
+# D(t) = d A(t) + B(w).
+
+
+def gaussian_upper_start(M: Any, d: Any, rho: Any, a: Any, b: Any) -> Any:
+    """Limits: gamma = a at M = 0 and b M at infinity."""
+    return 1.0 / np.sqrt(a * a + (b * M) * (b * M))
+
+
+def gaussian_upper_update(M: Any, t: Any, d: Any, rho: Any) -> Any:
+    i = 1.0 / (1.0 + t)
+    w = M * t * i
+    c = 1.0 / (1.0 + w)
+    r = M * i * c
+    weight = d + r * r
+    excess = d * log1p_excess(t) + log1p_remainder(w) - rho
+    p = 1.0 - i * c
+    h = p * (r * r / weight)
+    a = 0.5 * i - h
+    b = p * h - i * (2.0 * h + t * i) * (1.0 / 3.0)
+    return _factor(excess / (t * t * i * weight), a, b)
+
+
+def gaussian_upper_value(M: Any, t: Any, d: Any, rho: Any) -> Any:
+    """L_up + log det S."""
+    return d * t - rho - M / (1.0 + M * (t / (1.0 + t)))
+
+
+# Pessimistic Gaussian, the other root of the same equation: t = -1/(1+k) with the
+# multiplier k > M; x = e = k - M and D(e) = d B(1/k) + A(M/e).
+
+
+def gaussian_lower_start(M: Any, d: Any, rho: Any, a: Any, b: Any) -> Any:
+    """Limits: k = a at M = 0 and e = b M at infinity."""
+    low = np.maximum(a - M, 0.0)
+    return np.sqrt(low * low + (b * M) * (b * M))
+
+
+def gaussian_lower_update(M: Any, e: Any, d: Any, rho: Any) -> Any:
+    k = M + e
+    v = M / e
+    p = 1.0 / (1.0 + k)
+    share = e / k
+    rest = e * p
+    dp = d * p * p
+    weight = dp + v * v
+    excess = d * log1p_remainder(1.0 / k) + log1p_excess(v) - rho
+    s1 = -2.0 * (dp * rest + v * v) / weight
+    s2 = -2.0 * (dp * rest * (1.0 - 3.0 * rest) - 2.0 * v * v) / weight
+    q = 1.0 - share
+    newton = -excess / (share * weight)
+    a = 0.5 * (q + s1)
+    b = (q * (1.0 - 2.0 * share + 2.0 * s1) + s2) * (1.0 / 6.0)
+    step = np.minimum(np.maximum(_householder_step(newton, a, b), -2.0), 2.0)
+    # The unknown is log e: exp(-step) by its (2, 2) Pade form keeps the order.
+    even = 1.0 + step * step * (1.0 / 12.0)
+    return (even - 0.5 * step) / (even + 0.5 * step)
+
+
+def gaussian_lower_value(M: Any, e: Any, d: Any, rho: Any) -> Any:
+    """L_low + log det S."""
+    k = M + e
+    return -(rho + k * (M / e) + d / (k + 1.0))
+
+
+# Optimistic nonparametric (Theorem 3.1), for rows beyond the reach of the ball,
+# M > expm1(rho): x = s in (0, M), gamma = M/s - 1, D(s) = B(s) + s^2/(M (1+s)).
+
+
+def nonparametric_start(M: Any, d: Any, rho: Any, a: Any, b: Any) -> Any:
+    """Values: s = 1/sqrt(a + b) at M = 1 and 1/sqrt(a) at infinity."""
+    return 1.0 / np.sqrt(a + b / M)
+
+
+def nonparametric_upper_update(M: Any, s: Any, d: Any, rho: Any) -> Any:
+    w = 1.0 + s
+    m = 1.0 + 1.0 / M
+    g = 1.0 + (s + 2.0) / M
+    excess = log1p_remainder(s) + s / M * (s / w) - rho
+    a = (2.0 * m / w - 1.0) / (2.0 * g)
+    b = s * (1.0 - 3.0 * m / w) / (3.0 * w * g)
+    return _factor(excess * w / s * (w / s) / g, a, b)
+
+
+def nonparametric_upper_value(M: Any, s: Any, d: Any, rho: Any) -> Any:
+    """q_up."""
+    return (M - s) / M * ((M - s) / (1.0 + s))
+
+
+# Pessimistic nonparametric, the other root: k = M (1+v)/v, x = v and
+# D(v) = A(v) + v^2/(M (1+v)). Its start has the form of the optimistic one.
+
+
+def nonparametric_lower_update(M: Any, v: Any, d: Any, rho: Any) -> Any:
+    w = 1.0 + v
+    g = w + (v + 2.0) / M
+    excess = log1p_excess(v) + v / M * (v / w) - rho
+    a = (1.0 + 2.0 / (M * w)) / (2.0 * g)
+    b = -v * (1.0 + 3.0 / (M * w)) / (3.0 * w * g)
+    return _factor(excess * w / v * (w / v) / g, a, b)
+
+
+def nonparametric_lower_value(M: Any, v: Any, d: Any, rho: Any) -> Any:
+    """q_low."""
+    move = v / (1.0 + v)
+    return M * (1.0 + v) + 2.0 * v + move * v / M
+
+
+GAUSSIAN_UPPER = Equation(
+    gaussian_upper_start, gaussian_upper_update, gaussian_upper_value
+)
+GAUSSIAN_LOWER = Equation(
+    gaussian_lower_start, gaussian_lower_update, gaussian_lower_value
+)
+NONPARAMETRIC_UPPER = Equation(
+    nonparametric_start, nonparametric_upper_update, nonparametric_upper_value
+)
+NONPARAMETRIC_LOWER = Equation(
+    nonparametric_start, nonparametric_lower_update, nonparametric_lower_value
+)

@@ -1,0 +1,117 @@
+"""The learned rule: from rows to decisions, sets and posterior bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.optimistic.class_scores import ClassScores
+from prudent.optimistic.posterior import (
+    dominance_sets,
+    minimax_scores,
+    posterior_bounds,
+)
+
+__all__ = ["OptimisticModel", "Rule", "winner"]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+Rule = Literal["ratio", "minimax"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OptimisticModel:
+    """Scores of the classes seen and how they are compared.
+
+    Attributes
+    ----------
+    scores : ClassScores
+        Ambiguity sets of the classes seen.
+    rule : {"ratio", "minimax"}
+    priors : ndarray of shape (n_classes,)
+        Of all classes.
+    offsets : ndarray of shape (n_classes,)
+        Added to the scores before they are compared.
+    seen : ndarray of int
+        Classes with rows. The others have score -inf and are in no set.
+    """
+
+    scores: ClassScores
+    rule: Rule
+    priors: FloatArray
+    offsets: FloatArray
+    seen: NDArray[np.intp]
+
+    @property
+    def log_threshold(self) -> float | None:
+        """Log of the score ratio from which class 1 wins; None beyond two classes."""
+        if len(self.priors) > 2:
+            return None
+        return float(self.offsets[0] - self.offsets[1])
+
+    def decision(self, X: NDArray[Any]) -> FloatArray:
+        """Two classes: ratio less threshold (n,); more: compared values (n, K)."""
+        if self.rule == "minimax":
+            return self._compare(minimax_scores(*self._joint_bounds(X)))
+        return self._compare(self.scores.decision(X))
+
+    def sets(self, X: NDArray[Any]) -> BoolArray:
+        """Classes that no other dominates, and the winner, shape (n, K)."""
+        lower, upper = self._joint_bounds(X)
+        sets = self._spread(dominance_sets(lower, upper), False)
+        if self.rule == "minimax":
+            scores = minimax_scores(lower, upper)
+        else:
+            scores = upper - self._log_priors()
+        sets[np.arange(len(sets)), winner(self._compare(scores))] = True
+        return sets
+
+    def posterior_bounds(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+        """Least and largest posterior of each class, 0 for a class not seen."""
+        lower, upper = posterior_bounds(*self._joint_bounds(X))
+        return self._spread(lower, 0.0), self._spread(upper, 0.0)
+
+    def optimistic(self, X: NDArray[Any]) -> FloatArray:
+        """Optimistic log scores of all classes."""
+        return self._spread(self.scores.optimistic(X), -np.inf)
+
+    def pessimistic(self, X: NDArray[Any]) -> FloatArray:
+        """Pessimistic log scores of all classes."""
+        return self._spread(self.scores.pessimistic(X), -np.inf)
+
+    def _log_priors(self) -> FloatArray:
+        """Weights of the scores in sets: a nonparametric score is no density."""
+        if self.scores.likelihood == "gaussian":
+            return np.log(self.priors[self.seen])
+        return np.zeros(len(self.seen))
+
+    def _joint_bounds(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+        log_priors = self._log_priors()
+        lower, upper = self.scores.bounds(X)
+        lower += log_priors
+        upper += log_priors
+        return lower, upper
+
+    def _compare(self, scores: FloatArray) -> FloatArray:
+        threshold = self.log_threshold
+        if threshold is not None:
+            return scores[:, 1] - scores[:, 0] - threshold
+        return self._spread(scores + self.offsets[self.seen], -np.inf)
+
+    def _spread(self, values: NDArray[Any], fill: float | bool) -> NDArray[Any]:
+        """Columns of the classes seen, placed among all classes."""
+        if len(self.seen) == len(self.priors):
+            return values
+        spread = np.full((len(values), len(self.priors)), fill, dtype=values.dtype)
+        spread[:, self.seen] = values
+        return spread
+
+
+def winner(decision: FloatArray) -> NDArray[np.intp]:
+    """Index of the class that a decision value stands for."""
+    if decision.ndim == 1:
+        return (decision >= 0).astype(np.intp)
+    return decision.argmax(axis=1)
