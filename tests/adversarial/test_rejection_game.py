@@ -1,0 +1,465 @@
+"""RejectionGame: reference values, draws, other constructors, degenerate input."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from prudent import RejectionGame
+from prudent.adversarial import SecurityCurve
+from prudent.exceptions import InfeasibleError
+
+EIGHT = np.array([0.01, 0.02, 0.03, 0.05, 0.09, 0.12, 0.18, 0.5])
+RATES = (0.01, 0.05, 0.2, 0.5)
+
+
+def game(p=EIGHT, **params):
+    return RejectionGame(**{"divergence_bound": 3, **params}).fit(p)
+
+
+SOFT = {
+    ("kl", 3): (0.024511067902, 0.122555339512, 0.453398195044, 0.688637548262),
+    ("kl", 5): (0.148513920445, 0.701640441341, 0.832490859644, 0.895306787278),
+    ("l2", 0.9): (0.018653783647, 0.093268918236, 0.373075672945, 0.866561042368),
+    ("chi2", 20): (0.099627860352, 0.432971491081, 0.531615619087, 0.707259761929),
+    ("hellinger", 0.75): (
+        0.082455495304, 0.412277476521, 0.865908584061, 0.961559602230,
+    ),
+}  # fmt: skip
+HARD = {
+    ("kl", 3): (0, 0, 0, 0.531057996832),
+    ("kl", 5): (0, 0, 0.762201988077, 0.826626873787),
+    ("l2", 0.9): (0, 0, 0, 0.855520607473),
+    ("chi2", 20): (0, 0, 0.427408792304, 0.451648324246),
+    ("hellinger", 0.75): (0, 0, 0.782544378698, 0.953579815112),
+}
+PINNED = [
+    (strategy, name, bound, rate, value)
+    for strategy, table in (("soft", SOFT), ("hard", HARD))
+    for (name, bound), values in table.items()
+    for rate, value in zip(RATES, values, strict=True)
+]
+
+
+@pytest.mark.parametrize(("strategy", "name", "bound", "rate", "value"), PINNED)
+def test_pinned_rejection_rate(strategy, name, bound, rate, value):
+    solved = game(
+        strategy=strategy,
+        divergence=name,
+        divergence_bound=bound,
+        false_alarm_rate=rate,
+    )
+    assert solved.rejection_rate_ == pytest.approx(value, abs=5e-12)
+    assert solved.gap_ <= 1e-13
+
+
+def test_pinned_rule_and_mixture_on_the_ray():
+    solved = game(false_alarm_rate=0.05)
+    rule = [0.3499558134, 0.2547421014, 0.2103248470, 0.1666062263, 0.1329498730]
+    np.testing.assert_allclose(
+        solved.rejection_, [*rule, 0.1233337879, 0, 0], atol=5e-11
+    )
+    mixture = [0.0245110679, 0.0490221358, 0.0735332037, 0.1225553395, 0.2205996111]
+    np.testing.assert_allclose(
+        solved.adversary_mixture_, [*mixture, 0.2941328148, 0.2156458271, 0], atol=5e-11
+    )
+
+
+def test_pinned_rule_between_breakpoints():
+    rule = [1, 0.7711350995, 0.6643694845, 0.5592831733, 0.4821833940, 0.4558277791]
+    np.testing.assert_allclose(
+        game(false_alarm_rate=0.2).rejection_, [*rule, 0.1588123104, 0], atol=5e-11
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "rate"),
+    [
+        (0.1, 0.0407978960),
+        (0.3, 0.1223936881),
+        (0.6, 0.3576617897),
+        (0.9, 0.8394154474),
+    ],
+)
+def test_pinned_least_false_alarm_rate(value, rate):
+    assert game().min_false_alarm(1 - value) == pytest.approx(rate, abs=5e-11)
+
+
+@pytest.mark.parametrize(
+    ("rate", "value"),
+    [(0.05, 0.129265184788), (0.1, 0.258530369576), (0.3, 0.775591108727)],
+)
+def test_pinned_game_with_ties(rate, value):
+    p = np.array([1, 1, 1, 2, 2, 3, 3, 3, 4]) / 20
+    soft = game(p, divergence_bound=3.3, false_alarm_rate=rate)
+    hard = game(p, divergence_bound=3.3, false_alarm_rate=rate, strategy="hard")
+    assert soft.rejection_rate_ == pytest.approx(value, abs=5e-12)
+    assert soft.n_levels_ == 4
+    assert hard.rejection_rate_ == 0
+
+
+def test_pinned_game_with_a_level_on_the_bound():
+    solved = game(np.array([1, 2, 3, 10]) / 16, false_alarm_rate=0.1)
+    assert solved.rejection_rate_ == pytest.approx(0.494821977758, abs=5e-12)
+    np.testing.assert_allclose(
+        solved.rejection_, [0.6103560445, 0.4948219778, 0, 0], atol=5e-11
+    )
+
+
+@pytest.mark.parametrize(
+    ("rate", "value", "rule"), [(0.05, 0.4, (0.4, 0, 0)), (0.5, 1, (1, 3 / 7, 3 / 7))]
+)
+def test_pinned_game_whose_lowest_level_is_on_the_bound(rate, value, rule):
+    solved = game(np.array([1, 3, 4]) / 8, false_alarm_rate=rate)
+    assert solved.rejection_rate_ == pytest.approx(value, abs=1e-14)
+    np.testing.assert_allclose(solved.rejection_, rule, atol=1e-14)
+    np.testing.assert_allclose(solved.adversary_mixture_, (1, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("p", "bound"),
+    [(EIGHT, 1.285987629), (np.arange(1, 21) / 210, 3.544320516)],
+)
+def test_pinned_critical_divergence(p, bound):
+    assert game(p).critical_divergence() == pytest.approx(bound, abs=5e-10)
+
+
+def test_below_the_critical_divergence_the_game_is_trivial_and_above_it_is_not():
+    critical = game().critical_divergence()
+    below = game(divergence_bound=critical - 1e-9, false_alarm_rate=0.3)
+    above = game(divergence_bound=critical + 1e-6, false_alarm_rate=0.3)
+    assert below.is_trivial_
+    np.testing.assert_array_equal(below.rejection_, 0.3)
+    np.testing.assert_allclose(below.adversary_mixture_, EIGHT, atol=1e-15)
+    assert not above.is_trivial_
+    assert above.rejection_rate_ > 0.3
+
+
+# --- the answers of one game fit together ------------------------------------------
+
+
+def test_guarantees_state_both_rates_and_their_assumptions():
+    false_alarm, miss = game(false_alarm_rate=0.2).guarantees_
+    assert (false_alarm.quantity, false_alarm.bound) == ("false alarm rate", 0.2)
+    assert miss.quantity == "miss rate"
+    assert miss.bound == pytest.approx(1 - 0.453398195044)
+    assert miss.confidence is None
+    assert "p is known exactly" in miss.assumptions
+    assert "at least 3 away" in miss.assumptions[1]
+    assert miss.evidence["duality gap"] <= 1e-13
+
+
+@pytest.mark.parametrize("strategy", ["soft", "hard"])
+def test_adversary_attains_the_value_at_the_bound(strategy):
+    solved = game(false_alarm_rate=0.5, strategy=strategy)
+    q = solved.adversary_
+    used = q > 0
+    assert np.count_nonzero(used) == 2
+    assert q @ solved.rejection_ == pytest.approx(solved.rejection_rate_, abs=1e-14)
+    divergence = np.sum(q[used] * np.log2(q[used] / EIGHT[used]))
+    assert divergence == pytest.approx(3, abs=1e-12)
+
+
+def test_worst_case_of_a_rule_that_is_not_monotone():
+    value, q = game().worst_case([0.5, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.2])
+    assert q @ [0.5, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.2] == pytest.approx(value)
+    assert value < 0.5
+    assert set(np.flatnonzero(q)) == {0, 7}
+
+
+def test_hard_rule_rejects_the_lowest_indices_inside_a_tie():
+    p = np.array([0.3, 0.1, 0.1, 0.2, 0.1, 0.1, 0.1])
+    rule = game(
+        p, divergence_bound=3, strategy="hard", false_alarm_rate=0.35
+    ).rejection_
+    np.testing.assert_array_equal(rule, [0, 1, 1, 0, 1, 0, 0])
+
+
+def test_hard_rule_fills_an_exact_budget():
+    rule = game(EIGHT, strategy="hard", false_alarm_rate=0.06).rejection_
+    np.testing.assert_array_equal(rule, [1, 1, 1, 0, 0, 0, 0, 0])
+
+
+def test_security_curve_agrees_with_single_games_in_any_order():
+    rates = np.array([0.5, 0.0, 0.05, 1.0, 0.2])
+    curve = game().security_curve(rates)
+    assert isinstance(curve, SecurityCurve)
+    for i, rate in enumerate(rates):
+        soft = game(false_alarm_rate=rate).miss_rate_
+        hard = game(false_alarm_rate=rate, strategy="hard").miss_rate_
+        assert curve.soft_miss_rates[i] == pytest.approx(soft, abs=1e-12)
+        assert curve.hard_miss_rates[i] == pytest.approx(hard, abs=1e-12)
+
+
+def test_clone_and_refit_repeat_the_answer():
+    first = game()
+    np.testing.assert_array_equal(clone(first).fit(EIGHT).rejection_, first.rejection_)
+
+
+# --- draws --------------------------------------------------------------------------
+
+
+def test_keyed_draws_depend_on_event_and_key_only():
+    solved = game(false_alarm_rate=0.2)
+    events = np.tile(np.arange(8), 50)
+    batch = solved.reject(events, key="secret")
+    np.testing.assert_array_equal(batch, np.tile(batch[:8], 50))
+    single = [bool(solved.reject(event, key="secret")) for event in range(8)]
+    np.testing.assert_array_equal(batch[:8], single)
+
+
+def test_keyed_draws_follow_the_rule_over_keys():
+    solved = game(false_alarm_rate=0.2)
+    draws = np.array([solved.reject(np.arange(8), key=key) for key in range(4000)])
+    error = 4 * np.sqrt(solved.rejection_ * (1 - solved.rejection_) / 4000)
+    assert (np.abs(draws.mean(axis=0) - solved.rejection_) <= error).all()
+
+
+def test_keyed_coins_of_two_events_are_independent():
+    solved = RejectionGame(divergence_bound=None, false_alarm_rate=0.5).fit([0.5, 0.5])
+    draws = np.array([solved.reject([0, 1], key=key) for key in range(4000)])
+    assert abs(np.corrcoef(draws.T)[0, 1]) <= 4 / np.sqrt(4000)
+
+
+def test_seeded_draws_follow_the_rule():
+    solved = game(false_alarm_rate=0.2)
+    events = np.repeat(np.arange(8), 100_000)
+    draws = solved.reject(events, random_state=0).reshape(8, -1)
+    error = 4 * np.sqrt(solved.rejection_ * (1 - solved.rejection_) / 100_000)
+    assert (np.abs(draws.mean(axis=1) - solved.rejection_) <= error).all()
+
+
+def test_events_never_heard_of_are_rejected():
+    assert game().reject([-1, 8, 10**9], random_state=0).all()
+    np.testing.assert_array_equal(game().rejection_probability([[-5], [8]]), [[1], [1]])
+
+
+def test_drawing_with_two_sources_is_refused():
+    with pytest.raises(ValueError, match="not both"):
+        game().reject([0], random_state=0, key="secret")
+
+
+def test_key_of_another_type_is_refused():
+    with pytest.raises(
+        TypeError, match="`key` must be an int, str or bytes, got float"
+    ):
+        game().reject([0], key=0.5)
+
+
+def test_events_must_be_whole_numbers():
+    with pytest.raises(TypeError, match="`events` must be integers, got dtype float64"):
+        game().reject([0.5])
+
+
+# --- other constructors -------------------------------------------------------------
+
+
+def test_from_counts_smooths_and_says_plug_in():
+    solved = RejectionGame.from_counts([0, 9, 90], smoothing=1, divergence_bound=2)
+    exact = game(np.array([1, 10, 91]) / 102, divergence_bound=2)
+    np.testing.assert_allclose(solved.rejection_, exact.rejection_, atol=1e-14)
+    assert all("plug-in density" in g.assumptions[0] for g in solved.guarantees_)
+
+
+def test_from_levels_equals_fit_on_the_events():
+    value = np.array([0.01, 0.02, 0.1])
+    mass = np.array([0.1, 0.4, 0.5])
+    levels = RejectionGame.from_levels(value, mass, divergence_bound=4)
+    events = game(np.repeat(value, (10, 20, 5)), divergence_bound=4)
+    assert levels.rejection_rate_ == pytest.approx(events.rejection_rate_, abs=1e-13)
+    np.testing.assert_allclose(
+        levels.rejection_, events.rejection_[[0, 10, 30]], atol=1e-12
+    )
+
+
+def test_from_density_normalises_and_says_plug_in():
+    solved = RejectionGame.from_density(
+        [1.0, 2.0, 5.0], [0.5, 1.0, 0.1], divergence_bound=1
+    )
+    exact = game(np.array([0.5, 2.0, 0.5]) / 3, divergence_bound=1)
+    np.testing.assert_allclose(solved.rejection_, exact.rejection_, atol=1e-14)
+    assert "plug-in density" in solved.guarantees_[1].assumptions[0]
+
+
+# --- degenerate input (A6) ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("p", "message"),
+    [
+        ([0.5, -0.1, 0.6], r"`p` must hold finite numbers >= 0, got .*-0.1.* at 1"),
+        ([0.5, np.nan, 0.5], "`p` must hold finite numbers >= 0, got .*nan.* at 1"),
+        ([0.5, 0.4], "`p` must sum to 1, got a sum of 0.9"),
+        ([], r"`p` must be a non-empty vector, got shape \(0,\)"),
+        ([[0.5, 0.5]], r"`p` must be a non-empty vector, got shape \(1, 2\)"),
+        ([1e-305, 1.0], "probability .*1e-305.*, below 1e-300: round it to 0"),
+    ],
+)
+def test_not_a_probability_vector(p, message):
+    with pytest.raises(ValueError, match=message):
+        RejectionGame().fit(p)
+
+
+def test_a_sum_off_by_rounding_is_rescaled():
+    assert game(EIGHT * (1 + 5e-9)).rejection_rate_ == pytest.approx(
+        game().rejection_rate_, abs=1e-13
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("false_alarm_rate", -0.1),
+        ("false_alarm_rate", 1.1),
+        ("false_alarm_rate", np.nan),
+        ("divergence_bound", np.inf),
+        ("divergence_bound", np.nan),
+        ("divergence", "jeffreys"),
+        ("base", 1.0),
+        ("strategy", "mixed"),
+        ("tie_tol", -1e-3),
+    ],
+)
+def test_parameter_outside_its_range_is_named(name, value):
+    with pytest.raises(ValueError, match=name):
+        RejectionGame(**{name: value}).fit(EIGHT)
+    with pytest.raises(ValueError, match=name):
+        RejectionGame.from_counts([1, 2], **{name: value})
+
+
+@pytest.mark.parametrize("strategy", ["soft", "hard"])
+def test_rate_zero_rejects_nothing(strategy):
+    solved = game(np.append(EIGHT, 0.0), false_alarm_rate=0, strategy=strategy)
+    np.testing.assert_array_equal(solved.rejection_[:8], 0)
+    assert solved.rejection_[8] == 1
+    assert solved.rejection_rate_ == 0
+
+
+@pytest.mark.parametrize("strategy", ["soft", "hard"])
+def test_rate_one_rejects_everything(strategy):
+    solved = game(false_alarm_rate=1, strategy=strategy)
+    np.testing.assert_array_equal(solved.rejection_, 1)
+    assert solved.rejection_rate_ == 1
+    assert solved.gap_ == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "largest"),
+    [
+        ("kl", np.log2(100)),
+        ("l2", 0.98 + EIGHT @ EIGHT),
+        ("chi2", 99.0),
+        ("hellinger", 0.9),
+    ],
+)
+def test_bound_that_leaves_no_intruder_names_the_largest(name, largest):
+    with pytest.raises(InfeasibleError, match="largest admissible value") as caught:
+        game(divergence=name, divergence_bound=largest + 1e-6)
+    assert float(str(caught.value).split("is ")[-1].rstrip(".")) == pytest.approx(
+        largest
+    )
+    game(divergence=name, divergence_bound=largest)  # just admissible
+
+
+@pytest.mark.parametrize("bound", [0, -1, None, 0.9])
+def test_unrestricted_intruder_makes_the_game_trivial(bound):
+    soft = game(divergence_bound=bound, false_alarm_rate=0.3)
+    hard = game(divergence_bound=bound, false_alarm_rate=0.3, strategy="hard")
+    assert soft.is_trivial_
+    assert soft.rejection_rate_ == 0.3
+    np.testing.assert_array_equal(soft.rejection_, 0.3)
+    assert hard.rejection_rate_ == 0
+
+
+def test_unrestricted_intruder_is_named_in_the_assumptions():
+    miss = game(divergence_bound=None).guarantees_[1]
+    assert "the intruder is any distribution over the events" in miss.assumptions
+
+
+def test_close_probabilities_are_one_level():
+    p = np.array([0.1, 0.1 * (1 + 1e-13), 0.3, 0.5])
+    solved = game(p / p.sum(), divergence_bound=2)
+    assert solved.n_levels_ == 3
+    assert solved.rejection_[0] == solved.rejection_[1]
+    assert game(p / p.sum(), divergence_bound=2, tie_tol=0).n_levels_ == 4
+
+
+@pytest.mark.parametrize("p", [[1.0], [0.25] * 4])
+def test_one_level(p):
+    solved = game(p, divergence_bound=np.log2(len(p)), false_alarm_rate=0.2)
+    np.testing.assert_allclose(solved.rejection_, 0.2, atol=1e-15)
+    assert solved.rejection_rate_ == pytest.approx(0.2)
+    with pytest.raises(InfeasibleError):
+        game(p, divergence_bound=np.log2(len(p)) + 0.1)
+
+
+@pytest.mark.parametrize("name", ["kl", "l2", "chi2", "hellinger"])
+def test_tiny_probabilities_are_solved_exactly(name):
+    p = np.array([1e-300, 1e-300 * (1 + 1e-14), 1e-200, 1e-12, 0.3, 0.7 - 1e-12])
+    bound = {"kl": 20, "l2": 0.9, "chi2": 1e6, "hellinger": 0.99}[name]
+    solved = game(p, divergence=name, divergence_bound=bound)
+    assert solved.n_levels_ == 5
+    assert 0.05 <= solved.rejection_rate_ <= 1
+    assert solved.gap_ <= 1e-12
+    assert solved.worst_case()[0] == pytest.approx(solved.rejection_rate_, abs=1e-12)
+
+
+def test_one_low_event_of_tiny_mass_keeps_its_certificate():
+    solved = game(np.array([1e-14, 0.4, 0.6 - 1e-14]), divergence_bound=10)
+    assert np.isfinite(solved.upper_bound_)
+    assert solved.gap_ <= 1e-13
+
+
+def test_null_events_are_rejected_at_no_cost():
+    with_null = game(np.insert(EIGHT, 3, 0.0), false_alarm_rate=0.2)
+    assert with_null.rejection_[3] == 1
+    assert with_null.adversary_mixture_[3] == 0
+    without = game(false_alarm_rate=0.2).rejection_rate_
+    assert with_null.rejection_rate_ == pytest.approx(without, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RejectionGame.from_counts([0, 0]), "`counts` must have a positive"),
+        (lambda: RejectionGame.from_counts([1], smoothing=-1), "`smoothing` must be"),
+        (
+            lambda: RejectionGame.from_levels([0.1], [0.5, 0.5]),
+            "same length, got 1 and 2",
+        ),
+        (
+            lambda: RejectionGame.from_levels([0, 1], [0.5, 0.5]),
+            "both 0 or both at least",
+        ),
+        (
+            lambda: RejectionGame.from_levels([1, 1], [0.5, 0.4]),
+            "`masses` must sum to 1",
+        ),
+        (lambda: RejectionGame.from_density([1, 2], [1, 0]), "`cell_volumes` must be"),
+        (lambda: game().worst_case([0.5]), "`rejection` must be 8 probabilities"),
+        (lambda: game().worst_case(np.full(8, 1.5)), "`rejection` must be 8"),
+        (lambda: game().security_curve([0.1, 2]), "`false_alarm_rates` must be"),
+        (
+            lambda: game().min_false_alarm(1.5),
+            r"`miss_rate` must lie in \[0, 1\], got 1.5",
+        ),
+    ],
+)
+def test_bad_argument_is_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda g: g.reject([0]),
+        lambda g: g.worst_case(),
+        lambda g: g.security_curve([0.1]),
+        lambda g: g.min_false_alarm(0.5),
+        lambda g: g.critical_divergence(),
+    ],
+)
+def test_asking_before_fit(ask):
+    with pytest.raises(NotFittedError):
+        ask(RejectionGame())
