@@ -1,0 +1,285 @@
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
+from tests.comparison.conftest import Majority
+
+from prudent import compare
+from prudent.comparison import ComparisonInterrupted
+from prudent.comparison.folds import make_folds
+from prudent.core.binomial import clopper_pearson
+
+BASELINES = {"methods": (), "baselines": ("lda", "qda")}
+
+
+@pytest.fixture(scope="module")
+def comparison(iris):
+    return compare(*iris, **BASELINES)
+
+
+def row(comparison, name):
+    (found,) = [row for row in comparison.rows if row.name == name]
+    return found
+
+
+def test_error_and_confusion_are_those_of_models_that_have_not_seen_the_row(
+    comparison, iris
+):
+    X, y = iris
+    predicted = np.empty_like(y)
+    for fold in make_folds(y, 5, 1, random_state=0):
+        model = LinearDiscriminantAnalysis().fit(X[fold.train], y[fold.train])
+        predicted[fold.test] = model.predict(X[fold.test])
+    found = row(comparison, "lda")
+    assert found.error == pytest.approx(np.mean(predicted != y))
+    counts = [[np.sum((y == i) & (predicted == j)) for j in range(3)] for i in range(3)]
+    assert np.array(found.confusion).tolist() == counts
+
+
+def test_error_comes_with_its_exact_interval(comparison):
+    found = row(comparison, "lda")
+    assert found.error_interval == clopper_pearson(150 * found.error, 150)
+
+
+def test_same_seed_gives_the_same_comparison(comparison, iris):
+    again = compare(*iris, **BASELINES)
+    first, second = (c.without_timings().to_dict() for c in (comparison, again))
+    assert first == second
+
+
+def test_another_seed_draws_other_folds(comparison, iris):
+    other = compare(*iris, **BASELINES, random_state=1)
+    errors = [[s.error for s in c.folds] for c in (comparison, other)]
+    assert errors[0] != errors[1]
+
+
+def test_parallel_folds_give_the_same_figures(comparison, iris):
+    parallel = compare(*iris, **BASELINES, n_jobs=2)
+    first, second = (c.without_timings().to_dict() for c in (comparison, parallel))
+    assert first["rows"] == second["rows"]
+
+
+def test_rows_are_ordered_by_error(comparison):
+    errors = [found.error for found in comparison.rows]
+    assert errors == sorted(errors)
+
+
+def test_repeats_test_every_row_again_but_the_interval_counts_it_once(iris):
+    comparison = compare(*iris, **BASELINES, n_repeats=3)
+    found = row(comparison, "qda")
+    assert len([s for s in comparison.folds if s.method == "qda"]) == 15
+    assert sum(map(sum, found.confusion)) == pytest.approx(150)
+    assert found.error_interval == clopper_pearson(150 * found.error, 150)
+
+
+def test_fold_scores_average_to_the_error(comparison):
+    for found in comparison.rows:
+        scores = [s for s in comparison.folds if s.method == found.name]
+        assert np.average(
+            [s.error for s in scores], weights=[s.n_test for s in scores]
+        ) == pytest.approx(found.error)
+
+
+def test_worse_methods_are_not_tied_and_equal_ones_are(stand_in, iris):
+    stand_in(
+        good=LinearDiscriminantAnalysis(),
+        same=LinearDiscriminantAnalysis(),
+        bad=Majority(),
+    )
+    comparison = compare(*iris)
+    assert [found.name for found in comparison.rows] == ["good", "same", "bad"]
+    assert row(comparison, "good").tied_with is None
+    assert row(comparison, "same").tied_with == "good"
+    assert row(comparison, "bad").tied_with is None
+
+
+def test_failing_method_is_the_last_row_with_its_reason(stand_in, iris):
+    def refuse(X, y):
+        raise ValueError("column 'b' is constant within class 'x'.\nMore.")
+
+    stand_in(bad=Majority(trouble=refuse), good=Majority())
+    comparison = compare(*iris)
+    assert [found.name for found in comparison.rows] == ["good", "bad"]
+    assert comparison.rows[1].failure == "column 'b' is constant within class 'x'."
+    assert comparison.rows[1].error is None
+
+
+def test_an_exception_without_words_is_named(stand_in, iris):
+    def refuse(X, y):
+        raise MemoryError
+
+    stand_in(bad=Majority(trouble=refuse))
+    assert compare(*iris).rows[0].failure == "MemoryError"
+
+
+def test_failure_after_some_folds_leaves_no_scores(stand_in, iris):
+    calls = []
+
+    def refuse_the_third(X, y):
+        calls.append(1)
+        if len(calls) == 3:
+            raise ValueError("no")
+
+    stand_in(bad=Majority(trouble=refuse_the_third))
+    assert compare(*iris).folds == ()
+
+
+def test_warnings_of_a_method_are_in_its_row_once(stand_in, iris):
+    stand_in(loud=Majority(trouble=lambda X, y: warnings.warn("careful", stacklevel=2)))
+    assert compare(*iris).rows[0].warnings == ("careful",)
+
+
+def test_interrupt_carries_what_was_finished(stand_in, iris):
+    def interrupt(X, y):
+        raise KeyboardInterrupt
+
+    stand_in(done=Majority(), stopped=Majority(trouble=interrupt), never=Majority())
+    with pytest.raises(ComparisonInterrupted) as caught:
+        compare(*iris)
+    comparison = caught.value.comparison
+    assert row(comparison, "done").error is not None
+    assert row(comparison, "stopped").failure == "interrupted"
+    assert row(comparison, "never").failure == "interrupted"
+
+
+def test_interrupt_is_a_keyboard_interrupt():
+    assert issubclass(ComparisonInterrupted, KeyboardInterrupt)
+
+
+def test_progress_names_every_method_and_fold(iris):
+    seen = []
+    compare(*iris, **BASELINES, cv=3, _progress=lambda *state: seen.append(state))
+    assert seen == [(name, k, 3) for name in ("lda", "qda") for k in (1, 2, 3)]
+
+
+def test_large_tables_are_sampled_and_the_row_says_so(iris):
+    comparison = compare(*iris, methods=(), baselines=("lda",), sample=60)
+    assert comparison.rows[0].notes == ("fitted on 60 of 120 rows",)
+    assert {score.n_train for score in comparison.folds} == {60}
+    assert {score.n_test for score in comparison.folds} == {30}
+
+
+def test_methods_that_learn_from_moments_are_never_sampled(iris):
+    comparison = compare(*iris, methods=("minimax",), baselines=(), sample=60)
+    assert comparison.rows[0].notes == ()
+    assert {score.n_train for score in comparison.folds} == {120}
+
+
+def test_fit_from_merged_moments_equals_fit_on_the_rows(iris):
+    from prudent import MinimaxProbabilityClassifier
+
+    X, y = iris
+    found = row(compare(X, y, methods=("minimax",), baselines=()), "minimax")
+    predicted = np.empty_like(y)
+    for fold in make_folds(y, 5, 1, random_state=0):
+        model = MinimaxProbabilityClassifier().fit(X[fold.train], y[fold.train])
+        predicted[fold.test] = model.predict(X[fold.test])
+    assert found.error == pytest.approx(np.mean(predicted != y))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_column_names_of_a_frame_are_kept(iris, frame):
+    X, y = iris
+    table = frame({f"c{j}": X[:, j] for j in range(4)})
+    comparison = compare(table, y, methods=(), baselines=("lda",))
+    assert comparison.data.features == ("c0", "c1", "c2", "c3")
+
+
+def test_labels_may_be_text(iris):
+    X, y = iris
+    labels = np.array(["setosa", "versicolor", "virginica"])[y]
+    comparison = compare(X, labels, **BASELINES)
+    assert comparison.data.classes == ("setosa", "versicolor", "virginica")
+    assert comparison.data.class_counts == (50, 50, 50)
+
+
+def test_constant_features_are_named(iris):
+    X, y = iris
+    X = np.column_stack([X, np.ones(150)])
+    comparison = compare(X, y, methods=(), baselines=("lda",))
+    assert comparison.data.constant_features == ("x4",)
+
+
+def test_folds_are_lowered_to_the_smallest_class_with_a_note(iris):
+    X, y = iris[0][:103], iris[1][:103]
+    comparison = compare(X, y, methods=(), baselines=("lda",))
+    assert comparison.settings.n_folds == 3
+    assert comparison.data.notes == ("class '2' has 3 rows: 3 folds instead of 5",)
+
+
+def test_class_of_one_row_is_refused_by_name(iris):
+    with pytest.raises(ValueError, match="class '2' has 1 row"):
+        compare(iris[0][:101], iris[1][:101])
+
+
+def test_one_class_is_refused(iris):
+    with pytest.raises(ValueError, match="`y` has one class, '0'"):
+        compare(iris[0][:50], iris[1][:50])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"methods": ["svm"]}, "`methods` must be names among .*got 'svm'"),
+        ({"baselines": ["svm"]}, "`baselines` must be names among .*got 'svm'"),
+        ({"methods": ["minimax", "minimax"]}, "`methods` repeats a name"),
+        ({"methods": (), "baselines": ()}, "nothing to compare"),
+        ({"cv": 1}, "`cv` must be an integer >= 2, got 1"),
+        ({"n_repeats": 0}, "`n_repeats` must be an integer >= 1, got 0"),
+        ({"n_jobs": 0}, "`n_jobs` must be an integer other than 0, got 0"),
+        ({"sample": 1}, "`sample` must be an integer >= 2 or None, got 1"),
+        ({"time_limit": 0}, "`time_limit` must be a number of seconds > 0"),
+    ],
+)
+def test_bad_argument_is_named_with_its_value(iris, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        compare(*iris, **arguments)
+
+
+def test_missing_values_are_refused(iris):
+    X = iris[0].copy()
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        compare(X, iris[1])
+
+
+def test_dictionary_is_strict_json(comparison):
+    text = json.dumps(comparison.to_dict(), allow_nan=False)
+    assert json.loads(text)["rows"][0]["name"] == comparison.rows[0].name
+
+
+def test_without_timings_nothing_depends_on_the_clock(comparison):
+    bare = comparison.without_timings()
+    assert bare.settings.date is None
+    assert {found.fit_seconds for found in bare.rows} == {None}
+    assert {score.predict_seconds for score in bare.folds} == {None}
+
+
+def test_false_alarms_are_counted_against_the_rejector_of_the_own_class(iris):
+    X, y = iris
+    comparison = compare(X, y, methods=("rejection",), baselines=())
+    found = comparison.rows[0]
+    at_rate = found.false_alarms.levels.index(0.05)
+    missed = sum(promise.violations for promise in found.promises)
+    assert found.false_alarms.false_alarms[at_rate] == missed
+    assert missed == pytest.approx(150 * (1 - found.sets.coverage))
+
+
+def test_shift_of_length_zero_is_the_out_of_fold_error(comparison):
+    for found in comparison.rows:
+        assert found.shift.errors[0] == pytest.approx(found.error)
+
+
+def test_quadratic_baseline_that_cannot_be_fitted_says_why(iris):
+    X = np.column_stack([iris[0], iris[0][:, 0]])
+    with pytest.raises(np.linalg.LinAlgError) as reason:
+        QuadraticDiscriminantAnalysis().fit(X, iris[1])
+    comparison = compare(X, iris[1], methods=(), baselines=("qda",))
+    assert comparison.rows[0].failure[:40] == str(reason.value)[:40]

@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from prudent import ClassMoments
+from prudent.comparison.folds import make_folds, stratified_sample, training_moments
+
+CODES = np.repeat([0, 1, 2], [40, 25, 12])
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    y = np.array(["a", "b", "c"])[CODES]
+    return rng.normal(1e6, 1.0, (len(y), 4)) + CODES[:, None], y
+
+
+def test_each_row_is_tested_once_in_each_repeat():
+    folds = make_folds(CODES, 4, 3, random_state=1)
+    for repeat in (1, 2, 3):
+        tested = np.concatenate([f.test for f in folds if f.repeat == repeat])
+        assert sorted(tested) == list(range(len(CODES)))
+
+
+def test_training_and_test_rows_of_a_fold_are_complementary():
+    for fold in make_folds(CODES, 5, 1, random_state=0):
+        assert sorted([*fold.train, *fold.test]) == list(range(len(CODES)))
+
+
+def test_folds_are_numbered_from_one_within_each_repeat():
+    folds = make_folds(CODES, 3, 2, random_state=0)
+    numbers = [(fold.repeat, fold.number) for fold in folds]
+    assert numbers == [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]
+
+
+@pytest.mark.parametrize("n_folds", [2, 3, 5])
+def test_merged_training_moments_equal_those_of_the_training_rows(table, n_folds):
+    X, y = table
+    folds = make_folds(CODES, n_folds, 1, random_state=0)
+    merged, _ = training_moments(X, y, folds)
+    for fold, moments in zip(folds, merged, strict=True):
+        direct = ClassMoments.from_arrays(X[fold.train], y[fold.train])
+        np.testing.assert_array_equal(moments.classes, direct.classes)
+        np.testing.assert_array_equal(moments.weight, direct.weight)
+        np.testing.assert_allclose(moments.mean, direct.mean, rtol=1e-15)
+        scale = np.abs(direct.scatter).max()
+        np.testing.assert_allclose(moments.scatter, direct.scatter, atol=1e-13 * scale)
+
+
+def test_moments_of_all_rows_come_with_those_of_the_folds(table):
+    X, y = table
+    _, total = training_moments(X, y, make_folds(CODES, 5, 1, random_state=0))
+    direct = ClassMoments.from_arrays(X, y)
+    np.testing.assert_allclose(total.scatter, direct.scatter, rtol=1e-12, atol=1e-11)
+
+
+def test_sample_keeps_the_class_proportions():
+    chosen = stratified_sample(np.repeat([0, 1], [900, 100]), 100, random_state=0)
+    assert np.bincount(np.repeat([0, 1], [900, 100])[chosen]).tolist() == [90, 10]
+
+
+def test_sample_is_sorted_and_without_repetition():
+    chosen = stratified_sample(CODES, 30, random_state=0)
+    assert len(chosen) == 30
+    assert (np.diff(chosen) > 0).all()
+
+
+def test_sample_larger_than_the_table_is_the_table():
+    np.testing.assert_array_equal(stratified_sample(CODES, 1000, 0), np.arange(77))
+
+
+def test_sample_smaller_than_the_number_of_classes_is_still_drawn():
+    assert len(stratified_sample(CODES, 2, random_state=0)) == 2

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+
+from prudent.comparison.tally import Tally
+
+TRUE = np.array([0, 0, 1, 2, 2, 2])
+PREDICTED = np.array([0, 1, 1, 2, 0, 2])
+SETS = np.array(
+    [[1, 0, 0], [0, 1, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1], [0, 0, 1]], dtype=bool
+)
+
+
+@pytest.fixture
+def tally():
+    return Tally.count(TRUE, PREDICTED, SETS, 3)
+
+
+def test_confusion_has_true_classes_as_rows(tally):
+    assert tally.confusion.tolist() == [[1, 1, 0], [0, 1, 0], [1, 0, 2]]
+
+
+def test_set_sizes_are_counted_by_true_class(tally):
+    assert tally.set_sizes.tolist() == [[0, 1, 1, 0], [0, 0, 0, 1], [1, 1, 1, 0]]
+
+
+def test_covered_counts_sets_that_hold_the_truth(tally):
+    assert tally.covered.tolist() == [1, 1, 2]
+
+
+def test_wrong_predictions_and_rows_are_counted_by_true_class(tally):
+    assert tally.wrong.tolist() == [1, 0, 1]
+    assert tally.rows.tolist() == [2, 1, 3]
+
+
+def test_a_hedging_set_is_no_miss_though_the_prediction_is_wrong():
+    everything = np.ones((6, 3), dtype=bool)
+    tally = Tally.count(TRUE, PREDICTED, everything, 3)
+    assert tally.missed.tolist() == [0, 0, 0]
+    assert tally.wrong.tolist() == [1, 0, 1]
+
+
+def test_without_sets_a_miss_is_a_wrong_prediction():
+    tally = Tally.count(TRUE, PREDICTED, None, 3)
+    assert tally.set_sizes is None
+    assert tally.missed.tolist() == tally.wrong.tolist()
+
+
+def test_parts_add_up_to_the_whole(tally):
+    parts = [
+        Tally.count(TRUE[rows], PREDICTED[rows], SETS[rows], 3)
+        for rows in (slice(0, 2), slice(2, 3), slice(3, 6))
+    ]
+    total = Tally.total(parts)
+    for name in ("confusion", "set_sizes", "covered"):
+        np.testing.assert_array_equal(getattr(total, name), getattr(tally, name))
+
+
+def test_a_class_that_is_not_tested_has_a_row_of_zeros():
+    tally = Tally.count(np.array([0]), np.array([2]), None, 3)
+    assert tally.confusion.tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
