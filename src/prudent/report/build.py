@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from prudent.report.sections import sections
+from prudent.report.sections import Section, sections
 
 if TYPE_CHECKING:
     from prudent.comparison import Comparison
 
-__all__ = ["render"]
+__all__ = ["page", "render"]
 
 LONGEST_NAME = 64
 MOST_NAMES = 200
@@ -36,18 +37,37 @@ def render(comparison: Comparison) -> str:
     comparison : Comparison
         Read through its public fields only.
     """
+    return page(
+        f"prudent: {comparison.data.name}",
+        sections(comparison),
+        _with_few_names(comparison.to_dict()),
+    )
+
+
+def page(title: str, sections: Sequence[Section], data: dict[str, Any]) -> str:
+    """Return one HTML document with these sections.
+
+    Parameters
+    ----------
+    title : str
+        Heading, cut to 64 characters.
+    sections : sequence of Section
+        In the order of the page.
+    data : dict
+        JSON types, for programs that read the page.
+    """
     script, style = _resource("sort.js"), _resource("style.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         _environment()
         .get_template("template.html")
         .render(
-            title=f"prudent: {comparison.data.name}"[:LONGEST_NAME],
-            sections=sections(comparison),
+            title=title[:LONGEST_NAME],
+            sections=sections,
             script=Markup(script),
             script_digest=digest,
             style=Markup(style),
-            data=Markup(_embedded(comparison.to_dict())),
+            data=Markup(_embedded(data)),
         )
     )
 
@@ -67,11 +87,15 @@ def _resource(name: str) -> str:
     return (files("prudent.report") / name).read_text(encoding="utf-8")
 
 
-def _embedded(found: dict[str, Any]) -> str:
-    """JSON that cannot end the element it is in; names cut, figures to 6 digits."""
+def _with_few_names(found: dict[str, Any]) -> dict[str, Any]:
     features = found["data"]["features"]
     found["data"]["n_features"] = len(features)
     found["data"]["features"] = features[:MOST_NAMES]
+    return found
+
+
+def _embedded(found: dict[str, Any]) -> str:
+    """JSON that cannot end the element it is in; texts cut, figures to 6 digits."""
     text = json.dumps(_compact(found), separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
