@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -16,6 +16,10 @@ from prudent.core.covariance import check_positive_definite
 __all__ = ["MahalanobisFactors", "row_blocks", "squared_mahalanobis"]
 
 FloatArray = NDArray[np.float64]
+# The compiled kernel is faster up to this many features, and worth importing from
+# this many numbers to multiply on.
+COMPILED_FEATURES = 48
+COMPILED_SIZE = 2**20
 
 
 def row_blocks(n_rows: int, n_features: int) -> Iterator[slice]:
@@ -136,22 +140,51 @@ class MahalanobisFactors:
             Their squared distances; the array is reused by the next block.
         """
         n_classes, n_features = self.means.shape
-        size = None
+        compiled = n_features <= COMPILED_FEATURES
+        if compiled and X.size * n_classes >= COMPILED_SIZE:
+            measure = self._compiled_kernel()
+        else:
+            measure = self._blas_kernel()
         for rows in row_blocks(len(X), n_features):
-            if size is None:
-                size = rows.stop
-                centred = np.empty((size, n_features))
-                distances = np.empty((size, n_classes))
+            if rows.start == 0:  # the largest block
+                distances = np.empty((rows.stop, n_classes))
             block = X[rows]
-            B, D = centred[: len(block)], distances[: len(block)]
-            for k in range(n_classes):
-                np.subtract(block, self.means[k], out=B)
-                if self.means_lo[k].any():
-                    B -= self.means_lo[k]
-                # Z = U B' in place: transposes are column-major views, so that
-                # BLAS copies neither of the two
-                Z = dtrmm(
-                    1.0, self.inverse_factors[k].T, B.T, trans_a=1, overwrite_b=1
-                ).T
-                np.einsum("ij,ij->i", Z, Z, out=D[:, k])
+            D = distances[: len(block)]
+            measure(block, D)
             yield rows, D
+
+    def _blas_kernel(self) -> Callable[[NDArray[Any], FloatArray], None]:
+        """Triangular products in place: half the flops of a general product."""
+        buffer: FloatArray = np.empty(0)
+
+        def measure(block: NDArray[Any], out: FloatArray) -> None:
+            nonlocal buffer
+            if len(buffer) < len(block):
+                buffer = np.empty(block.shape)
+            B = buffer[: len(block)]
+            for k, (mean, mean_lo, U) in enumerate(
+                zip(self.means, self.means_lo, self.inverse_factors, strict=True)
+            ):
+                np.subtract(block, mean, out=B)
+                if mean_lo.any():
+                    B -= mean_lo
+                # Z = U B': both transposes are column-major views of the buffers,
+                # so BLAS works in place.
+                Z = dtrmm(1.0, U.T, B.T, trans_a=1, overwrite_b=1).T
+                np.einsum("ij,ij->i", Z, Z, out=out[:, k])
+
+        return measure
+
+    def _compiled_kernel(self) -> Callable[[NDArray[Any], FloatArray], None]:
+        from prudent.core._compiled import squared_distances
+
+        n_classes, n_features = self.means.shape
+        padded = -(-n_features // 4) * 4
+        factors = np.zeros((n_classes, padded, padded))
+        factors[:, :n_features, :n_features] = self.inverse_factors
+
+        def measure(block: NDArray[Any], out: FloatArray) -> None:
+            rows = np.ascontiguousarray(block, dtype=np.float64)
+            squared_distances(rows, self.means, self.means_lo, factors, out)
+
+        return measure

@@ -1,0 +1,141 @@
+"""Compiled kernels for few features; imported only where rows are many.
+
+Both hold `LANES` rows side by side, so that the innermost loop runs over rows and
+fills the vector registers whatever the number of features.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["LANES", "class_sums", "first_rows", "squared_distances"]
+
+FloatArray = NDArray[np.float64]
+LANES = 64
+
+
+@njit(cache=True, fastmath={"reassoc", "nsz", "contract"})
+def add_products(A: Any, B: Any, s1: Any, s2: Any) -> None:  # pragma: no cover
+    """Add sum_p a_p and the lower triangle of sum_p a_p b_p' of `LANES` rows.
+
+    Tiles of 2 x 4 features: 6 loads feed 8 multiplications.
+    """
+    for i in range(0, len(A), 2):
+        sum0 = sum1 = 0.0
+        for p in range(LANES):
+            sum0 += A[i, p]
+            sum1 += A[i + 1, p]
+        s1[i] += sum0
+        s1[i + 1] += sum1
+        for j in range(0, i + 2, 4):
+            s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = 0.0
+            for p in range(LANES):
+                a0, a1 = A[i, p], A[i + 1, p]
+                b0, b1, b2, b3 = B[j, p], B[j + 1, p], B[j + 2, p], B[j + 3, p]
+                s00 += a0 * b0
+                s01 += a0 * b1
+                s02 += a0 * b2
+                s03 += a0 * b3
+                s10 += a1 * b0
+                s11 += a1 * b1
+                s12 += a1 * b2
+                s13 += a1 * b3
+            s2[i, j] += s00
+            s2[i, j + 1] += s01
+            s2[i, j + 2] += s02
+            s2[i, j + 3] += s03
+            s2[i + 1, j] += s10
+            s2[i + 1, j + 1] += s11
+            s2[i + 1, j + 2] += s12
+            s2[i + 1, j + 3] += s13
+
+
+@njit(cache=True)
+def first_rows(
+    X: Any, codes: Any, n_classes: int
+) -> tuple[FloatArray, NDArray[np.int64]]:  # pragma: no cover
+    """First row of each class, and how many rows it has."""
+    first = np.zeros((n_classes, X.shape[1]))
+    count = np.zeros(n_classes, dtype=np.int64)
+    for i in range(len(X)):
+        k = codes[i]
+        if count[k] == 0:
+            first[k] = X[i]
+        count[k] += 1
+    return first, count
+
+
+@njit(cache=True)
+def class_sums(
+    X: Any, codes: Any, weight: Any, origins: Any, s1: Any, s2: Any
+) -> None:  # pragma: no cover
+    """Add sum w(x - o) and the lower triangle of sum w(x - o)(x - o)' per class.
+
+    `s1` (K, p) and `s2` (K, p, p) are padded: p is d rounded up to a multiple of
+    4. An empty `weight` stands for ones.
+    """
+    n_classes, padded = s1.shape
+    n_features = X.shape[1]
+    weighted = len(weight) > 0
+    # 8 more than LANES: a power of two would put all features in one cache set
+    B = np.zeros((n_classes, padded, LANES + 8))
+    A = np.zeros_like(B) if weighted else B
+    filled = np.zeros(n_classes, dtype=np.int64)
+    for i in range(len(X)):
+        k = codes[i]
+        p = filled[k]
+        for j in range(n_features):
+            B[k, j, p] = X[i, j] - origins[k, j]
+        if weighted:
+            for j in range(n_features):
+                A[k, j, p] = weight[i] * B[k, j, p]
+        filled[k] = p + 1
+        if p + 1 == LANES:
+            add_products(A[k], B[k], s1[k], s2[k])
+            filled[k] = 0
+    for k in range(n_classes):
+        if filled[k]:
+            A[k, :, filled[k] :] = 0.0
+            add_products(A[k], B[k], s1[k], s2[k])
+
+
+@njit(cache=True, fastmath={"contract"})
+def squared_distances(
+    X: Any, means: Any, means_lo: Any, factors: Any, out: Any
+) -> None:  # pragma: no cover
+    """Squared Mahalanobis distances; `factors` (K, p, p) padded like `class_sums`."""
+    n_classes, n_features = means.shape
+    padded = factors.shape[1]
+    rows = np.zeros((padded, LANES))
+    B = np.zeros((padded, LANES))
+    z0, z1, total = np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    for start in range(0, len(X), LANES):
+        n_rows = min(LANES, len(X) - start)
+        for p in range(n_rows):
+            for j in range(n_features):
+                rows[j, p] = X[start + p, j]
+        for k in range(n_classes):
+            for j in range(n_features):
+                for p in range(LANES):
+                    B[j, p] = (rows[j, p] - means[k, j]) - means_lo[k, j]
+            total[:] = 0.0
+            for i in range(0, padded, 2):
+                z0[:] = 0.0
+                z1[:] = 0.0
+                for j in range(0, i + 2, 4):
+                    u00, u01 = factors[k, i, j], factors[k, i, j + 1]
+                    u02, u03 = factors[k, i, j + 2], factors[k, i, j + 3]
+                    u10, u11 = factors[k, i + 1, j], factors[k, i + 1, j + 1]
+                    u12, u13 = factors[k, i + 1, j + 2], factors[k, i + 1, j + 3]
+                    for p in range(LANES):
+                        b0, b1, b2, b3 = B[j, p], B[j + 1, p], B[j + 2, p], B[j + 3, p]
+                        z0[p] += u00 * b0 + u01 * b1 + u02 * b2 + u03 * b3
+                        z1[p] += u10 * b0 + u11 * b1 + u12 * b2 + u13 * b3
+                for p in range(LANES):
+                    total[p] += z0[p] * z0[p] + z1[p] * z1[p]
+            for p in range(n_rows):
+                out[start + p, k] = total[p]
