@@ -49,7 +49,7 @@ def test_rows_move_towards_the_nearest_other_mean(example):
 
 
 def test_a_row_stops_at_the_mean_it_moves_to(example):
-    X, codes, moments = example
+    *_, moments = example
     at_mean = moments.mean[[1]] + [[0.5, 0.0]]
     moved = shifted_rows(at_mean, np.array([0]), moments)
     np.testing.assert_allclose(moved[-1], moments.mean[[1]], rtol=1e-12)

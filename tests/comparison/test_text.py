@@ -14,6 +14,10 @@ def checked(bound, assumptions=(), quantity="class error rate", sense="<="):
     )
 
 
+def by_column(row):
+    return dict(zip(COLUMNS, cells(row), strict=True))
+
+
 def test_row_shows_error_with_interval_and_the_promise_of_least_margin():
     row = MethodRow(
         name="minimax",
@@ -24,7 +28,7 @@ def test_row_shows_error_with_interval_and_the_promise_of_least_margin():
         fit_seconds=0.0041,
         predict_seconds=3e-7,
     )
-    shown = dict(zip(COLUMNS, cells(row), strict=True))
+    shown = by_column(row)
     assert shown["error (95% interval)"] == "0.027 (0.010–0.070)"
     assert shown["promise"] == "class error ≤ 0.142"
     assert shown["kept?"] == "yes"
@@ -33,7 +37,7 @@ def test_row_shows_error_with_interval_and_the_promise_of_least_margin():
 
 
 def test_row_without_promise_says_none():
-    shown = dict(zip(COLUMNS, cells(MethodRow(name="lda", error=0.1)), strict=True))
+    shown = by_column(MethodRow(name="lda", error=0.1))
     assert (shown["promise"], shown["kept?"]) == ("none", "–")
 
 
@@ -58,7 +62,7 @@ def test_sets_show_size_and_share_of_undecided_rows():
         class_mean_size=(1, 1.1),
         class_coverage=(1, 0.98),
     )
-    shown = dict(zip(COLUMNS, cells(MethodRow(name="a", error=0.1, sets=sets))))
+    shown = by_column(MethodRow(name="a", error=0.1, sets=sets))
     assert (shown["set size"], shown["undecided"]) == ("1.07", "6 %")
 
 
