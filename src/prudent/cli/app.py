@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from prudent.cli import compare, datasets, describe, fit, predict
+from prudent.cli import compare, datasets, describe, detect, fit, game, predict
 from prudent.cli.exits import CommandError, ExitCode
 from prudent.io.errors import TableError
 
@@ -26,6 +26,8 @@ app = typer.Typer(
 app.command(name="compare")(compare.compare)
 app.command(name="fit")(fit.fit)
 app.command(name="predict")(predict.predict)
+app.command(name="detect")(detect.detect)
+app.command(name="game")(game.game)
 app.command(name="describe")(describe.describe)
 app.command(name="datasets")(datasets.datasets)
 
@@ -102,7 +104,5 @@ def _explained(error: Exception) -> tuple[str, ExitCode]:
     usage = getattr(error, "format_message", None)  # errors that typer raises itself
     if usage is not None:
         return f"{usage().rstrip('.')}. Try prudent --help", ExitCode.USAGE
-    return (
-        f"{type(error).__name__}: {str(error).rstrip('.')}. Run again with --debug for the traceback",
-        ExitCode.ALL_FAILED,
-    )
+    what = f"{type(error).__name__}: {str(error).rstrip('.')}"
+    return f"{what}. Run again with --debug", ExitCode.ALL_FAILED

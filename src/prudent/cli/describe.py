@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prudent.cli.loading import Reading, read
+from prudent.cli.loading import Reading, prepare, read
 from prudent.cli.options import (
     Categorical,
     CategoricalOption,
@@ -16,7 +16,6 @@ from prudent.cli.options import (
     MissingOption,
     NoHeader,
     Target,
-    names,
 )
 from prudent.cli.tables import print_table
 
@@ -38,17 +37,15 @@ def describe(
     """Check a table as compare would, and print what it holds."""
     import numpy as np
 
-    from prudent.io import training_data
-
     reading = Reading(delimiter, encoding, decimal, no_header)
     table, target = read(data, target, reading)
-    training = training_data(
+    training = prepare(
         table,
         target,
-        features=names(features) or None,
-        drop=names(drop),
-        missing=missing.value,
-        categorical=categorical.value,
+        features=features,
+        drop=drop,
+        missing=missing,
+        categorical=categorical,
     )
     X = training.X
     print(f"{data}  {X.shape[0]} rows x {X.shape[1]} features")

@@ -26,6 +26,7 @@ __all__ = [
     "load_model",
     "load_training",
     "note",
+    "prepare",
     "read",
 ]
 
@@ -88,6 +89,28 @@ def read(
     return table, target
 
 
+def prepare(
+    table: Table,
+    target: str | None,
+    *,
+    features: str | None,
+    drop: str | None,
+    missing: Missing,
+    categorical: Categorical,
+) -> TrainingData:
+    """Check a table and turn it into arrays, as the options ask."""
+    from prudent.io import training_data
+
+    return training_data(
+        table,
+        target,
+        features=names(features) or None,
+        drop=names(drop),
+        missing=missing.value,
+        categorical=categorical.value,
+    )
+
+
 def load_training(
     data: str,
     target: str | None,
@@ -106,21 +129,19 @@ def load_training(
     UsageError
         If no target is named: the last column is suggested, never guessed.
     """
-    from prudent.io import training_data
-
     table, target = read(data, target, reading, quiet=quiet)
     if target is None:
         raise UsageError(
             f"--target is missing. Columns: {listed(table.names)}. "
             f"Perhaps --target {table.names[-1]}"
         )
-    training = training_data(
+    training = prepare(
         table,
         target,
-        features=names(features) or None,
-        drop=names(drop),
-        missing=missing.value,
-        categorical=categorical.value,
+        features=features,
+        drop=drop,
+        missing=missing,
+        categorical=categorical,
     )
     for text in training.notes:
         note(text, quiet=quiet)

@@ -16,6 +16,7 @@ __all__ = [
     "Delimiter",
     "Drop",
     "Encoding",
+    "FalseAlarm",
     "Features",
     "Missing",
     "MissingOption",
@@ -76,6 +77,15 @@ Encoding = Annotated[
 Decimal = Annotated[str, typer.Option(help="Decimal mark.")]
 NoHeader = Annotated[
     bool, typer.Option("--no-header", help="The first line holds data, not names.")
+]
+FalseAlarm = Annotated[
+    float,
+    typer.Option(
+        "--false-alarm",
+        min=0,
+        max=1,
+        help="Share of ordinary rows that may be rejected.",
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print results and errors only.")]

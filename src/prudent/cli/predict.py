@@ -99,13 +99,11 @@ def _predictions(
         for label, column in zip(estimator.classes_, probabilities, strict=True):
             columns[f"probability {label}"] = column
     if as_set:
-        from prudent.estimator_tools import predict_set
-
         _require(estimator, "predict_set", "sets", "--set", model)
         labels = [str(label) for label in estimator.classes_]
         columns["set"] = [
             "|".join(label for label, member in zip(labels, row, strict=True) if member)
-            for row in predict_set(estimator, X)
+            for row in estimator.predict_set(X)
         ]
     return columns
 

@@ -128,6 +128,8 @@ class TrainingData:
         What a reader should know about the data, one sentence each.
     constant : tuple of str
         Columns of one value, which were left out.
+    rows : ndarray of int, shape (n_rows,)
+        Positions of the rows in the table.
     """
 
     X: FloatArray
@@ -135,6 +137,7 @@ class TrainingData:
     preparation: Preparation
     notes: tuple[str, ...]
     constant: tuple[str, ...]
+    rows: NDArray[np.intp]
 
 
 def training_data(
@@ -196,7 +199,9 @@ def training_data(
     if labels is not None and target is not None:
         y = labels_from_words(labels, target)
         notes += notes_on_classes(y, X.shape[1])
-    return TrainingData(X, y, preparation, tuple(notes), tuple(dropped))
+    return TrainingData(
+        X, y, preparation, tuple(notes), tuple(dropped), np.flatnonzero(kept)
+    )
 
 
 def _feature_columns(

@@ -1,0 +1,126 @@
+"""`prudent game`: the best rejection rule against an intruder who knows it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from prudent.cli.exits import UsageError
+from prudent.cli.loading import Reading, check_writable, failing_as_data, note, read
+from prudent.cli.options import Quiet, Report
+from prudent.cli.tables import print_table
+from prudent.io.errors import TableError, counted
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Strategy", "game"]
+
+DEMO = (0.01, 0.02, 0.03, 0.05, 0.09, 0.12, 0.18, 0.5)
+PROBABILITY = "probability"
+MOST_EVENTS = 20
+
+
+class Strategy(StrEnum):
+    """Rules that may be asked for."""
+
+    SOFT = "soft"
+    HARD = "hard"
+
+
+def game(
+    game_file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="GAMEFILE", help="CSV with a column probability; - for stdin."
+        ),
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Play eight events.")] = False,
+    false_alarm: Annotated[
+        float,
+        typer.Option(
+            "--false-alarm",
+            "--delta",
+            min=0,
+            max=1,
+            help="Probability of rejecting an ordinary event.",
+        ),
+    ] = 0.05,
+    divergence: Annotated[
+        float,
+        typer.Option(help="Least divergence of the intruder, in bits."),
+    ] = 1.0,
+    strategy: Annotated[
+        Strategy, typer.Option(help="Randomised rule, or deterministic one.")
+    ] = Strategy.SOFT,
+    report: Report = None,
+    quiet: Quiet = False,
+) -> None:
+    """Solve a finite rejection game: its value, a best rule, and the certificate."""
+    check_writable(report)
+    if (game_file is None) != demo:
+        raise UsageError("give a GAMEFILE or --demo, one of the two.")
+    p = DEMO if game_file is None else _probabilities(game_file)
+    from prudent.adversarial import RejectionGame
+
+    with failing_as_data(quiet=quiet):
+        solved = RejectionGame(
+            false_alarm_rate=false_alarm,
+            divergence_bound=divergence,
+            strategy=strategy.value,
+        ).fit(p)
+    summary = _summary(solved, len(p))
+    columns, rules = _rules(solved, p)
+    for sentence in summary:
+        print(sentence)
+    print_table(columns, rules[:MOST_EVENTS])
+    if len(p) > MOST_EVENTS:
+        print(f"and {counted(len(p) - MOST_EVENTS, 'event')} more")
+    if report is not None:
+        from prudent.cli.pages import game_page
+
+        report.write_text(game_page(summary, columns, rules), "utf-8")
+        note(f"report: {report}", quiet=quiet)
+
+
+def _probabilities(game_file: str) -> NDArray[Any]:
+    from prudent.io.columns import holds_numbers, numbers, text_column
+
+    table, _ = read(game_file, None, Reading())
+    table.check_column(PROBABILITY)
+    if not holds_numbers(table, PROBABILITY):
+        raise text_column(table, PROBABILITY)
+    p = numbers(table, PROBABILITY)
+    if (p != p).any():
+        raise TableError(f"column {PROBABILITY!r} of {game_file} has missing values.")
+    return p
+
+
+def _summary(solved: Any, n_events: int) -> list[str]:
+    return [
+        f"{counted(n_events, 'event')}, {counted(solved.n_levels_, 'level')}, "
+        f"{solved.strategy} rule at false alarm rate {solved.false_alarm_rate:g}, "
+        f"intruder at least {solved.divergence_bound:g} bits away",
+        f"value: every such intruder is rejected with probability at least "
+        f"{solved.rejection_rate_:.6f}",
+        f"certificate: no {solved.strategy} rule gets more than "
+        f"{solved.upper_bound_:.6f} (gap {solved.gap_:.1e})",
+        *map(str, solved.guarantees_),
+    ]
+
+
+def _rules(solved: Any, p: Any) -> tuple[list[str], list[list[str]]]:
+    """Events with their rule and the worst intruder, the least probable first."""
+    order = sorted(range(len(p)), key=lambda event: float(p[event]))
+    columns = ["event", PROBABILITY, "rejection", "worst intruder"]
+    return columns, [
+        [
+            str(event + 1),
+            f"{p[event]:.6g}",
+            f"{solved.rejection_[event]:.6f}",
+            f"{solved.adversary_[event]:.6f}",
+        ]
+        for event in order
+    ]
