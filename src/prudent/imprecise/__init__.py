@@ -1,1 +1,5 @@
 """Imprecise discriminant analysis: exact set-valued predictions."""
+
+from prudent.imprecise.classifier import ImpreciseDiscriminantAnalysis
+
+__all__ = ["ImpreciseDiscriminantAnalysis"]

@@ -89,7 +89,7 @@ class Boxes(NamedTuple):
         return self.log_determinant[self.matrix]
 
     def half_distances(self, points: FloatArray) -> FloatArray:
-        """z'Az / 2 for every row and class, at the centre of the boxes."""
+        """Half squared distances z'Az / 2 of every row to every centre (n, K)."""
         if len(self.factor) == len(self.mean):
             centred = MahalanobisFactors(
                 self.mean, np.zeros_like(self.mean), self.factor, self.log_determinant

@@ -20,13 +20,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from prudent.imprecise.branch_and_bound import COMPILE
-from prudent.imprecise.decisions import (
-    DOMINATED,
-    UNANSWERED,
+from prudent.imprecise.decisions import DOMINATED, UNANSWERED, is_dominated
+from prudent.imprecise.row import (
     Row,
     improve_point,
     improve_vertex,
-    is_dominated,
     know_field,
     new_row,
     set_imprecision,
@@ -239,11 +237,11 @@ def diagonal_critical(
     critical = np.full(half.shape, np.inf)
     behind = up - half  # joint logs of the precise model
     lower = [_lower_terms(boxes, points, a) for a in range(len(low))]
-    for b in np.flatnonzero(up > -np.inf):
+    for b in np.flatnonzero(up > -np.inf).tolist():
         reached, pieces = _upper_pieces(boxes, points, b)
         critical[:, b] = 0.0
         tie = _TIE * (1.0 + np.abs(behind[:, b]))
-        for a in np.flatnonzero(low > -np.inf):
+        for a in np.flatnonzero(low > -np.inf).tolist():
             lead = (low[a] - half[:, a]) - behind[:, b]
             constant, slope, curvature = pieces
             joins = _piecewise_crossing(
