@@ -1,0 +1,515 @@
+"""`MinimaxProbabilityClassifier`: planes with a bound on the error of each class."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from prudent._compat import Interval, StrOptions, fit_context
+from prudent.core.moments import ClassMoments
+from prudent.estimator_tools import MomentFitMixin, check_rows, check_training
+from prudent.minimax.fitting import (
+    Outcome,
+    check_settings,
+    learn_moments,
+    learn_rows,
+    learn_span,
+)
+from prudent.minimax.kernel import Span, landmark_span, span_of
+from prudent.minimax.least_favourable import least_favourable_rows, worst_moments
+from prudent.minimax.settings import (
+    COVARIANCE_CONSTRAINTS,
+    KERNEL_CONSTRAINTS,
+    kept_columns,
+    kernel_matrix,
+    moment_options,
+    rows_needed_for_covariance,
+)
+from prudent.minimax.solver import ParetoFrontier, pareto_frontier
+
+__all__ = ["MinimaxProbabilityClassifier"]
+
+FloatArray = NDArray[np.float64]
+
+
+def _is_linear(estimator: MinimaxProbabilityClassifier) -> bool:
+    if estimator.kernel != "linear":
+        raise AttributeError(
+            "MinimaxProbabilityClassifier has this method for kernel='linear' only, "
+            f"got kernel={estimator.kernel!r}."
+        )
+    return True
+
+
+class MinimaxProbabilityClassifier(MomentFitMixin, ClassifierMixin, BaseEstimator):
+    """Linear or kernel classifier with the best worst-case accuracy.
+
+    Only the mean and covariance of each class are used. Among all planes it takes
+    the one whose accuracy is highest under the worst law with these moments, and
+    says how high. Use it when a bound per class matters more than the last percent
+    of accuracy, or when only summary statistics exist; do not use it when classes
+    differ in spread rather than in mean.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="linear"
+        "linear", a name of :func:`sklearn.metrics.pairwise.pairwise_kernels`, a
+        function of two rows, or "precomputed".
+    gamma, degree, coef0 : float, default=None, 3, 1.0
+        Parameters of the named kernels; `gamma` None is 1 / n_features.
+    kernel_params : dict, default=None
+        Keyword arguments of a callable kernel.
+    n_components : int, default=None
+        Number of landmarks drawn from the training rows for a kernel (Nystroem);
+        None uses all rows.
+    objective : {"minimax", "cost", "mean"}, default="minimax"
+        Minimise the larger of the two worst-case class errors, the larger after
+        weighting with `costs`, or their mean after weighting with `priors`.
+    costs : array-like of shape (n_classes, n_classes), default=None
+        Rows are the truth. For ``objective="cost"`` only.
+    priors : array-like of shape (n_classes,), default=None
+        Class probabilities; None takes the class weights.
+    covariance : {"empirical", "ledoit_wolf", "oas"}, float or estimator, \
+default="empirical"
+        A float a in [0, 1] shrinks to (1 - a) S + a diag(S).
+    mean_radius : float or array-like of shape (n_classes,), default=0.0
+        Mahalanobis radius nu >= 0 in which the class mean is known.
+    covariance_radius : float or array-like of shape (n_classes,), default=0.0
+        Frobenius radius rho >= 0, in squared units of the features. 0 for a kernel
+        means 1e-3 of the mean of the kernel's diagonal.
+    covariance_factor : float or array-like of shape (n_classes,), default=1.0
+        Factor gamma >= 1 by which the true covariance may exceed the given one.
+    uncertainty : {None, "gaussian", "bootstrap"}, default=None
+        Take the radii from the data, so that the bounds hold with probability
+        `confidence` over the training rows.
+    confidence : float, default=0.95
+        In (0, 1). Also the coverage of `predict_set` by default.
+    bound : {"union", "exact"}, default="union"
+        For more than two classes: add the bounds of the duels, or solve for the
+        exact one, which needs the extra ``prudent[solvers]``.
+    on_degenerate : {"raise", "warn"}, default="raise"
+        For classes with the same mean: raise, or predict the heavier one.
+    random_state : int, RandomState or None, default=None
+        For landmarks and bootstrap resamples.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels; everything per class is in their order.
+    coef_ : ndarray of shape (n_pairs, n_features)
+        Normals, scaled so that the means of a pair lie 1 apart; linear fits only.
+    intercept_ : ndarray of shape (n_pairs,)
+        Minus the offsets. Pairs k < l in lexicographic order, `classes_[l]` positive.
+    dual_coef_ : ndarray of shape (n_pairs, n_train) or (n_pairs, n_components)
+        Weights of the kernel columns; kernel fits only.
+    kappa_ : float, or ndarray of shape (n_pairs,)
+        Standard deviations between plane and means in the worst case.
+    class_worst_case_error_ : ndarray of shape (n_classes,)
+        Largest error of each class under any law with its moments.
+    worst_case_accuracy_, worst_case_error_ : float
+        One minus the largest class error, and that error; prior-weighted means for
+        ``objective="mean"``.
+    gaussian_accuracy_ : float, or ndarray of shape (n_pairs,)
+        Accuracy if the classes were normal with these moments: Phi(kappa).
+    duality_gap_ : float
+        Certified distance of the largest gap from the optimal kappa.
+    means_, covariances_ : ndarray
+        Class moments used, before any radius; linear fits only.
+    mean_radius_, covariance_radius_, covariance_factor_ : ndarray of (n_classes,)
+        Radii used.
+    moments_ : ClassMoments
+        What was learned from the rows; linear fits only.
+    n_iter_ : int
+        Largest number of solver steps of a pair.
+    constant_features_ : ndarray of int
+        Features that take one value in all rows; their coefficients are 0.
+    guarantees_ : tuple of Guarantee
+        One bound on the error rate per class. Empty for kernels, and when an
+        estimated direction without variance separates the classes.
+
+    Raises
+    ------
+    DegenerateDataError
+        If two class means coincide and ``on_degenerate="raise"``.
+    ValueError
+        If the settings contradict each other or the data.
+
+    Notes
+    -----
+    Guarantee: under every law with the class means and covariances used, the error of
+    class k is at most ``class_worst_case_error_[k]``. Without `uncertainty` the
+    moments are plug-in estimates, and the bound is conditional on them. The bound is
+    tight for two classes, a union bound for more.
+
+    References
+    ----------
+    Lanckriet, El Ghaoui, Bhattacharyya, Jordan (2002). A robust minimax approach to
+    classification. JMLR 3, 555-582.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.MinimaxProbabilityClassifier.from_moments(
+    ...     means=[[-1, 0], [1, 2]],
+    ...     covariances=[[[1, -0.3], [-0.3, 3]], [[2, 0.5], [0.5, 1]]],
+    ...     counts=[100, 100],
+    ...     classes=["ill", "well"],
+    ... )
+    >>> round(model.worst_case_accuracy_, 4)
+    0.5276
+    >>> model.predict([[0.5, 1.0], [-2.0, 0.0]])
+    array(['well', 'ill'], dtype='<U4')
+    """
+
+    _parameter_constraints = {
+        **KERNEL_CONSTRAINTS,
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "objective": [StrOptions({"minimax", "cost", "mean"})],
+        "costs": ["array-like", None],
+        "priors": ["array-like", None],
+        "covariance": COVARIANCE_CONSTRAINTS,
+        "mean_radius": [Real, "array-like"],
+        "covariance_radius": [Real, "array-like"],
+        "covariance_factor": [Real, "array-like"],
+        "uncertainty": [StrOptions({"gaussian", "bootstrap"}), None],
+        "confidence": [Interval(Real, 0, 1, closed="neither")],
+        "bound": [StrOptions({"union", "exact"})],
+        "on_degenerate": [StrOptions({"raise", "warn"})],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "linear",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        kernel_params: dict[str, Any] | None = None,
+        n_components: int | None = None,
+        objective: str = "minimax",
+        costs: ArrayLike | None = None,
+        priors: ArrayLike | None = None,
+        covariance: Any = "empirical",
+        mean_radius: ArrayLike = 0.0,
+        covariance_radius: ArrayLike = 0.0,
+        covariance_factor: ArrayLike = 1.0,
+        uncertainty: str | None = None,
+        confidence: float = 0.95,
+        bound: str = "union",
+        on_degenerate: str = "raise",
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.n_components = n_components
+        self.objective = objective
+        self.costs = costs
+        self.priors = priors
+        self.covariance = covariance
+        self.mean_radius = mean_radius
+        self.covariance_radius = covariance_radius
+        self.covariance_factor = covariance_factor
+        self.uncertainty = uncertainty
+        self.confidence = confidence
+        self.bound = bound
+        self.on_degenerate = on_degenerate
+        self.random_state = random_state
+
+    @fit_context
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Find the planes between every two classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; the kernel matrix among them for ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Class labels, at least two.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0, read as repetitions.
+
+        Returns
+        -------
+        self : MinimaxProbabilityClassifier
+        """
+        check_settings(self)
+        X, y, weight = check_training(self, X, y, sample_weight)
+        if self._rows_needed_for() is None:
+            self._fit_rows(X, y, weight)
+            return self
+        X = X.astype(np.float64, copy=False)
+        self.classes_ = np.unique(y)
+        if self.kernel == "linear":
+            outcome = learn_rows(self, X, y, weight)
+            self._store(outcome)
+            self.moments_ = outcome.evidence.moments
+        else:
+            span = self._span(X, sample_weight)
+            outcome = learn_span(self, span, y, weight)
+            self._store(outcome)
+            self.dual_coef_ = span.dual(outcome.normals)
+        self._declared_classes, self._solved = None, True
+        return self
+
+    def _rows_needed_for(self) -> str | None:
+        if self.kernel != "linear":
+            return f"kernel={self.kernel!r}"
+        if self.uncertainty == "bootstrap":
+            return "uncertainty='bootstrap'"
+        return rows_needed_for_covariance(self.covariance)
+
+    def _moment_options(self) -> dict[str, Any]:
+        return moment_options(self.covariance)
+
+    def _learn(self, moments: ClassMoments, *, given: bool = False) -> None:
+        check_settings(self)
+        outcome = learn_moments(self, moments, given=given)
+        self.classes_, self.moments_ = moments.classes, moments
+        self._store(outcome)
+
+    def _span(self, X: FloatArray, sample_weight: ArrayLike | None) -> Span:
+        """Span coordinates of the training rows; keep what prediction needs."""
+        chosen = np.arange(len(X))
+        if self.n_components is not None and self.n_components < len(X):
+            random = check_random_state(self.random_state)
+            chosen = np.sort(random.choice(len(X), self.n_components, replace=False))
+        if self.kernel == "precomputed":
+            self._columns = kept_columns(X, sample_weight)[chosen]
+            K = X[:, self._columns]
+        else:
+            self._rows = X[chosen]
+            K = kernel_matrix(self, X, self._rows)
+        return span_of(K) if len(chosen) == len(X) else landmark_span(K, K[chosen])
+
+    def _store(self, outcome: Outcome) -> None:
+        evidence, duels = outcome.evidence, outcome.duels.duels
+        kappa = np.array([duel.kappa for duel in duels])
+        binary = len(evidence.seen) == 2
+        self._outcome = outcome
+        self.intercept_ = -outcome.duels.offsets
+        self.kappa_ = float(kappa[0]) if binary else kappa
+        self.gaussian_accuracy_ = float(ndtr(kappa[0])) if binary else ndtr(kappa)
+        self.duality_gap_ = max(duel.gap for duel in duels)
+        self.n_iter_ = max(duel.n_iter for duel in duels)
+        self.class_worst_case_error_ = outcome.for_all(outcome.errors, 1.0)
+        self.worst_case_accuracy_ = outcome.accuracy
+        self.worst_case_error_ = 1 - outcome.accuracy
+        self.mean_radius_ = outcome.for_all(evidence.radii.mean)
+        self.covariance_radius_ = outcome.for_all(evidence.radii.covariance)
+        self.covariance_factor_ = outcome.for_all(evidence.radii.factor, 1.0)
+        self.constant_features_ = evidence.constant
+        self.guarantees_ = outcome.guarantees
+        if self.kernel == "linear":
+            self.coef_ = outcome.normals
+            self.means_ = outcome.for_all(evidence.moments.mean)
+            self.covariances_ = outcome.for_all(evidence.covariances)
+
+    def _scores(self, X: Any) -> FloatArray:
+        """Scores a'z of every plane, (n, pairs)."""
+        X = check_rows(self, X)
+        if self.kernel == "linear":
+            return X @ self.coef_.T
+        if self.kernel == "precomputed":
+            return X[:, self._columns] @ self.dual_coef_.T
+        return kernel_matrix(self, X, self._rows) @ self.dual_coef_.T
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores on which `predict` rests.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: a'z - b, >= 0 for `classes_[1]`. More: duels won plus a
+            tie-break in (-1/2, 1/2), -inf for a class without rows.
+        """
+        margins = self._scores(X) + self.intercept_
+        if len(self.classes_) == 2:
+            return margins[:, 0]
+        return self._for_all_columns(self._outcome.duels.votes(margins), -np.inf)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class of each row: the winner of its duels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        decision = self.decision_function(X)
+        if decision.ndim == 1:
+            return self.classes_[(decision >= 0).astype(np.intp)]
+        return self.classes_[decision.argmax(axis=1)]
+
+    def worst_case_p_values(self, X: Any) -> FloatArray:
+        """Largest probability that any law with the moments of a class allows.
+
+        For each class, a bound on the probability of a row at least as far towards
+        the other classes. Not a posterior: the values of a row need not sum to 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            p = 1 / (1 + distance^2), with distance in standard deviations towards
+            the other class, 0 on the near side of the mean; Bonferroni-corrected
+            for more than two classes. 0 for a class without rows.
+        """
+        p = self._outcome.duels.p_values(self._scores(X))
+        return self._for_all_columns(p, 0.0)
+
+    def predict_set(self, X: Any, level: float | None = None) -> NDArray[np.bool_]:
+        """Classes whose worst-case p-value exceeds `level`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        level : float, default=None
+            In (0, 1); None is 1 - `confidence`. The set of a row misses its class
+            with at most this probability, under every law with the class moments.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_samples, n_classes)
+            The predicted class alone where no p-value exceeds `level`.
+
+        Raises
+        ------
+        ValueError
+            If `level` lies outside (0, 1).
+        """
+        level = 1 - self.confidence if level is None else level
+        if not 0 < level < 1:
+            raise ValueError(f"`level` must lie in (0, 1), got {level!r}.")
+        sets = self.worst_case_p_values(X) > level
+        empty = ~sets.any(axis=1)
+        if empty.any():
+            predicted = np.searchsorted(self.classes_, self.predict(X))
+            sets[empty, predicted[empty]] = True
+        return sets
+
+    @available_if(_is_linear)
+    def pareto_frontier(self, n_points: int = 101) -> ParetoFrontier:
+        """Best trade-offs between the worst-case errors of two classes.
+
+        Parameters
+        ----------
+        n_points : int, default=101
+            Points on the curve, >= 2, evenly spaced in its parameter s.
+
+        Returns
+        -------
+        ParetoFrontier
+            `s`, `kappas` and `errors`, columns in the order of `classes_`. Includes
+            the additive covariance radius, not the other two.
+
+        Raises
+        ------
+        ValueError
+            For more than two classes, or fewer than two points.
+        """
+        check_is_fitted(self)
+        k, l = self._two_classes("pareto_frontier")
+        rho = self.covariance_radius_[:, None, None] * np.eye(self.n_features_in_)
+        covariances = self.covariances_ + rho
+        return pareto_frontier(
+            self.means_[l] - self.means_[k], covariances[l], covariances[k], n_points
+        )
+
+    @available_if(_is_linear)
+    def least_favourable(
+        self, class_label: Any, n_samples: int, random_state: Any = None
+    ) -> FloatArray:
+        """Draw rows of a law that attains the bound on the error of a class.
+
+        Parameters
+        ----------
+        class_label : object
+            One of `classes_`.
+        n_samples : int
+            Number of rows.
+        random_state : int, RandomState or None, default=None
+            Source of the draw.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Rows with exactly `means_` and `covariances_` of the class (the worst
+            moments within its radii, if there are any) that `predict` gets wrong
+            with probability ``class_worst_case_error_``.
+
+        Raises
+        ------
+        ValueError
+            For an unknown label, more than two classes, or a class that no law makes
+            err.
+        """
+        check_is_fitted(self)
+        self._two_classes("least_favourable")
+        where = np.flatnonzero(self.classes_ == class_label)
+        if not len(where):
+            raise ValueError(
+                f"`class_label` must be one of {self.classes_.tolist()}, got "
+                f"{class_label!r}."
+            )
+        k = int(where[0])
+        a = self.coef_[0]
+        mean, covariance = worst_moments(
+            a if k == 1 else -a,
+            self.means_[k],
+            self.covariances_[k],
+            self.mean_radius_[k],
+            self.covariance_radius_[k],
+            self.covariance_factor_[k],
+        )
+        return least_favourable_rows(
+            a,
+            -float(self.intercept_[0]),
+            mean,
+            covariance,
+            n_samples,
+            check_random_state(random_state),
+            positive=k == 1,
+        )
+
+    def _two_classes(self, method: str) -> tuple[int, int]:
+        if len(self.classes_) != 2:
+            raise ValueError(
+                f"`{method}` is defined for 2 classes, got {len(self.classes_)}."
+            )
+        return 0, 1
+
+    def _for_all_columns(self, values: FloatArray, unseen: float) -> FloatArray:
+        if values.shape[1] == len(self.classes_):
+            return values
+        return self._outcome.for_all(values.T, unseen).T
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags

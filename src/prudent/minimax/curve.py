@@ -1,0 +1,302 @@
+"""The curve (kx(s), ky(s)) of best trade-offs between two classes.
+
+For 0 < s < 1 let M(s) = (1 - s) Sx + s Sy and a(s) = M(s)^-1 d with d = mx - my. No
+plane keeps class x more than kx(s) = (1 - s) sqrt(a'Sx a) standard deviations away
+while it keeps class y more than ky(s) = s sqrt(a'Sy a) away, and the plane with normal
+a(s) does both. Every variant of the minimax probability machine is one point of this
+curve. All functions take the logit tau = log(s / (1 - s)), so that s and 1 - s are both
+known to full relative accuracy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh, solve_triangular
+from scipy.linalg.lapack import dpotrf
+from scipy.optimize import brentq, minimize_scalar
+
+__all__ = [
+    "Balance",
+    "CurvePoint",
+    "ParetoCurve",
+    "balanced_logit",
+    "shares",
+]
+
+FloatArray = NDArray[np.float64]
+EPS = float(np.finfo(np.float64).eps)
+MAX_LOGIT = 60.0
+MAX_STEPS = 60
+
+
+def shares(tau: float) -> tuple[float, float]:
+    """Return s and 1 - s of a logit, each to full relative accuracy."""
+    small = math.exp(-abs(tau))
+    large, small = 1.0 / (1.0 + small), small / (1.0 + small)
+    return (large, small) if tau >= 0 else (small, large)
+
+
+class CurvePoint(NamedTuple):
+    """s, t = 1 - s, P = a'Sx a, Q = a'Sy a and R = a'Sx M^-1 Sy a of one point."""
+
+    s: float
+    t: float
+    P: float
+    Q: float
+    R: float
+
+    @property
+    def kappas(self) -> tuple[float, float]:
+        """Standard deviations kx, ky from the plane to the class means."""
+        return self.t * math.sqrt(self.P), self.s * math.sqrt(self.Q)
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The point sought: kx / wx - nx = ky / wy - ny.
+
+    `widths` = (wx, wy) are the square roots of the covariance factors, `radii` =
+    (nx, ny) the mean radii, each for the positive and the negative class.
+    """
+
+    widths: tuple[float, float] = (1.0, 1.0)
+    radii: tuple[float, float] = (0.0, 0.0)
+
+    def scaled(self, x: float, y: float) -> Balance:
+        """Return the same condition when kx is measured x and ky y times larger."""
+        return Balance((self.widths[0] * x, self.widths[1] * y), self.radii)
+
+    def robust(self, kx: float, ky: float) -> tuple[float, float]:
+        """Standard deviations that are left to each class in its worst case."""
+        return (
+            kx / self.widths[0] - self.radii[0],
+            ky / self.widths[1] - self.radii[1],
+        )
+
+    def excess(self, kx: float, ky: float) -> float:
+        """Advantage of class x over class y; falls along the curve."""
+        robust_x, robust_y = self.robust(kx, ky)
+        return robust_x - robust_y
+
+    def log_step(self, point: CurvePoint) -> float:
+        """Newton step in tau on log((kx/wx + ny) / (ky/wy + nx)) = 0.
+
+        The logarithm is linear in tau for proportional covariances: one step is
+        exact there, and half as many are needed elsewhere.
+        """
+        s, t, P, Q, R = point
+        (kx, ky), (wx, wy), (nx, ny) = point.kappas, self.widths, self.radii
+        x, y = kx / wx + ny, ky / wy + nx
+        # dkx/ds = -R / sqrt(P), dky/ds = R / sqrt(Q), ds/dtau = s t
+        slope = s * t * R * (1 / (math.sqrt(P) * wx * x) + 1 / (math.sqrt(Q) * wy * y))
+        return math.log(x / y) / slope
+
+
+def balanced_logit(
+    evaluate: Callable[[float], CurvePoint],
+    balance: Balance,
+    start: float,
+    tolerance: float = 1e-11,
+) -> tuple[float, int]:
+    """Solve the balance condition by safeguarded Newton steps.
+
+    `evaluate` was last called at the returned logit. The excess is certified by the
+    caller; steps end when it is below `tolerance` or has stalled at rounding level.
+    """
+    low, high = -MAX_LOGIT, MAX_LOGIT
+    tau = min(max(start, low), high)
+    recent = [math.inf] * 3
+    n_iter = 0
+    while n_iter < MAX_STEPS:
+        n_iter += 1
+        point = evaluate(tau)
+        kx, ky = point.kappas
+        excess = balance.excess(kx, ky)
+        relative = abs(excess) / (kx / balance.widths[0] + ky / balance.widths[1])
+        stalled = relative <= 1e-10 and relative > 0.5 * recent[0]
+        if not relative > tolerance or stalled or high - low < 1e-15 * abs(tau):
+            break
+        recent = [*recent[1:], relative]
+        low, high = (tau, high) if excess > 0 else (low, tau)
+        usable = point.P > 0 and point.Q > 0 and point.R > 0
+        tau += balance.log_step(point) if usable else math.inf
+        if not low < tau < high:
+            tau = 0.5 * (low + high)
+    return tau, n_iter
+
+
+@dataclass(frozen=True, slots=True)
+class ParetoCurve:
+    """The whole curve in coordinates that make both covariances diagonal.
+
+    `basis` (n, r) satisfies basis' Sx basis = spread_x^2 diag(p) and
+    basis' Sy basis = spread_y^2 diag(1 - p), `c` = basis' d. Its own parameter s
+    belongs to Sx / spread_x^2 and Sy / spread_y^2. `null_normal` is a direction in
+    which neither class varies but the means differ, or None.
+    """
+
+    p: FloatArray
+    q: FloatArray
+    c: FloatArray
+    basis: FloatArray
+    spread: tuple[float, float]
+    null_normal: FloatArray | None = None
+
+    @classmethod
+    def from_moments(cls, d: FloatArray, Sx: FloatArray, Sy: FloatArray) -> ParetoCurve:
+        """Diagonalise Sx and Sy together, dropping common null directions.
+
+        Features must be scaled to comparable variances.
+        """
+        n = len(d)
+        spread = _spread(Sx), _spread(Sy)
+        X, Y = Sx / spread[0] ** 2, Sy / spread[1] ** 2
+        B = X + Y
+        null_normal = None
+        L, info = dpotrf(B, lower=1)
+        if info == 0 and (np.diag(L) ** 2 >= 100 * n * EPS * np.diag(B)).all():
+            whiten = solve_triangular(L, np.eye(n), lower=True, check_finite=False).T
+        else:
+            values, vectors = eigh(B, driver="evd", check_finite=False)
+            kept = values > n * EPS * max(values[-1], 0.0)
+            null = vectors[:, ~kept]
+            # Rounding alone leaves a null part of order eps in d.
+            null_part = null.T @ d
+            if null_part @ null_part > n * EPS * (d @ d):
+                null_normal = null @ null_part
+            whiten = vectors[:, kept] / np.sqrt(values[kept])
+        if not whiten.shape[1]:
+            nothing = np.empty(0)
+            return cls(nothing, nothing, nothing, whiten, spread, null_normal)
+        p, V = eigh(whiten.T @ X @ whiten, driver="evd", check_finite=False)
+        p[p < 50 * n * EPS] = 0.0
+        p[p > 1 - 50 * n * EPS] = 1.0
+        basis = whiten @ V
+        return cls(p, 1.0 - p, basis.T @ d, basis, spread, null_normal)
+
+    def point(self, tau: float) -> CurvePoint:
+        """P, Q and R at a finite logit, in O(n)."""
+        s, t = shares(tau)
+        m = t * self.p + s * self.q
+        weight = (self.c / m) ** 2
+        P, Q = float(self.p @ weight), float(self.q @ weight)
+        return CurvePoint(s, t, P, Q, float((self.p * self.q / m) @ weight))
+
+    def kappas(self, tau: float) -> tuple[float, float]:
+        """Return kx and ky in standard deviations; `tau` may be infinite."""
+        if math.isinf(tau):
+            at_x, alone, other = (
+                (self.q == 0, self.p, self.q)
+                if tau > 0
+                else (self.p == 0, self.q, self.p)
+            )
+            held = math.sqrt(float(np.sum(self.c[at_x] ** 2 / alone[at_x])))
+            free = math.sqrt(float(np.sum(self.c[~at_x] ** 2 / other[~at_x])))
+            kx, ky = (held, free) if tau > 0 else (free, held)
+        else:
+            kx, ky = self.point(tau).kappas
+        return kx / self.spread[0], ky / self.spread[1]
+
+    def achieved(self, tau: float) -> tuple[float, float]:
+        """As `kappas`, but infinite for a class that is constant along the normal.
+
+        The plane runs just beside such a class, which it then never gets wrong.
+        """
+        kx, ky = self.kappas(tau)
+        if math.isinf(tau):
+            fixed = self.q if tau > 0 else self.p
+            constant = self._separates(fixed == 0)
+            x_constant, y_constant = constant and tau < 0, constant and tau > 0
+        else:
+            x_constant, y_constant = kx == 0, ky == 0
+        return (math.inf if x_constant else kx), (math.inf if y_constant else ky)
+
+    def _separates(self, chosen: NDArray[np.bool_]) -> bool:
+        """Whether the means differ, beyond rounding, along the chosen coordinates."""
+        across = float(np.linalg.norm(self.c[chosen]))
+        return across > math.sqrt(len(self.c) * EPS) * float(np.linalg.norm(self.c))
+
+    def normal(self, tau: float) -> FloatArray:
+        """Normal of the plane at a logit, scaled to a'd = 1.
+
+        At an end where one class does not vary in some direction that separates the
+        means, the plane lies across that direction.
+        """
+        if not math.isinf(tau):
+            s, t = shares(tau)
+            coefficients = self.c / (t * self.p + s * self.q)
+        else:
+            fixed, other = (self.q, self.p) if tau > 0 else (self.p, self.q)
+            at_end = fixed == 0
+            # With no such direction the limit is Sy^-1 d (or Sx^-1 d).
+            if self._separates(at_end):
+                chosen, divisor = at_end, other
+            else:
+                chosen, divisor = ~at_end, fixed
+            coefficients = np.divide(
+                self.c, divisor, where=chosen, out=np.zeros_like(self.c)
+            )
+        return self.basis @ coefficients / (coefficients @ self.c)
+
+    def balanced(self, balance: Balance) -> tuple[float, int]:
+        """Logit where the balance condition holds, infinite at an end, and steps."""
+        at_start = balance.excess(*self.kappas(-math.inf)) <= 0
+        at_end = balance.excess(*self.kappas(math.inf)) >= 0
+        if at_start and at_end:
+            return 0.0, 1  # the optimum is not unique
+        if at_start or at_end:
+            return (-math.inf if at_start else math.inf), 1
+        own = balance.scaled(*self.spread)
+        start = math.log(own.widths[1] / own.widths[0])
+        return balanced_logit(self.point, own, start)
+
+    def cheapest(self, balance: Balance, costs: tuple[float, float]) -> float:
+        """Logit that minimises max(cx err_x, cy err_y), err = 1 / (1 + kappa^2)."""
+
+        def advantage(tau: float) -> float:
+            x, y = (max(k, 0.0) for k in balance.robust(*self.kappas(tau)))
+            return math.log(costs[0] / costs[1] * (1 + y * y) / (1 + x * x))
+
+        if advantage(-math.inf) >= 0:
+            return -math.inf
+        if advantage(math.inf) <= 0:
+            return math.inf
+        if advantage(-MAX_LOGIT) * advantage(MAX_LOGIT) >= 0:
+            return -math.inf if advantage(-MAX_LOGIT) >= 0 else math.inf
+        return float(brentq(advantage, -MAX_LOGIT, MAX_LOGIT, xtol=1e-14, rtol=1e-14))
+
+    def best_mean(self, balance: Balance, prior: float) -> float:
+        """Logit that maximises prior A(kx) + (1 - prior) A(ky), A(k) = k^2/(1 + k^2).
+
+        The value may have up to five stationary points, so a grid brackets them all
+        and each bracket is refined.
+        """
+
+        def loss(tau: float) -> float:
+            x, y = (max(k, 0.0) for k in balance.robust(*self.achieved(tau)))
+            return prior / (1 + x * x) + (1 - prior) / (1 + y * y)
+
+        grid = np.linspace(-MAX_LOGIT / 2, MAX_LOGIT / 2, 513)
+        values = np.array([loss(tau) for tau in grid])
+        candidates = [-math.inf, math.inf, *grid[[0, -1]]]
+        inner = values[1:-1]
+        lowest = np.flatnonzero((inner <= values[:-2]) & (inner <= values[2:])) + 1
+        for i in lowest:
+            refined = minimize_scalar(
+                loss,
+                bounds=(grid[i - 1], grid[i + 1]),
+                method="bounded",
+                options={"xatol": 1e-10},
+            )
+            candidates.append(float(refined.x))
+        return min(candidates, key=loss)
+
+
+def _spread(S: FloatArray) -> float:
+    return math.sqrt(float(np.trace(S)) / len(S)) or 1.0

@@ -1,0 +1,351 @@
+"""From moments and settings to solved duels: the middle of every minimax fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from prudent.core.guarantee import Guarantee
+from prudent.core.moments import ClassMoments
+from prudent.estimator_tools import constant_features, warn_constant_features
+from prudent.minimax.exact_bound import exact_errors
+from prudent.minimax.kernel import Span
+from prudent.minimax.multiclass import Classes, DuelSet, solve_duels
+from prudent.minimax.promises import Ground, class_guarantees
+from prudent.minimax.radii import (
+    Radii,
+    bootstrap_covariance_radius,
+    covariance_factor,
+    mean_radius,
+)
+from prudent.minimax.settings import class_covariances, moment_options, per_class
+from prudent.minimax.warn import warn_about
+
+__all__ = [
+    "Evidence",
+    "Outcome",
+    "check_settings",
+    "learn_moments",
+    "learn_rows",
+    "learn_span",
+]
+
+FloatArray = NDArray[np.float64]
+#: Additive radius of kernel fits, as a share of the mean of the kernel diagonal.
+DEFAULT_KERNEL_RADIUS = 1e-3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What a fit knows of its classes, and where it comes from.
+
+    `seen` (n_classes,) marks the classes that have rows; `moments`, `covariances`
+    (before any radius) and `radii` are theirs alone. `constant` features are left out
+    of every plane.
+    """
+
+    seen: NDArray[np.bool_]
+    moments: ClassMoments
+    covariances: FloatArray
+    radii: Radii
+    ground: Ground
+    constant: NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """Solved duels and what they promise for the classes that have rows."""
+
+    evidence: Evidence
+    duels: DuelSet
+    normals: FloatArray
+    errors: FloatArray
+    accuracy: float
+    guarantees: tuple[Guarantee, ...]
+
+    def for_all(self, values: FloatArray, unseen: float = 0.0) -> FloatArray:
+        """Values of the seen classes in the rows of all classes."""
+        everything = np.full((len(self.evidence.seen), *values.shape[1:]), unseen)
+        everything[self.evidence.seen] = values
+        return everything
+
+
+def learn_moments(estimator: Any, moments: ClassMoments, *, given: bool) -> Outcome:
+    """Linear rule from moments alone."""
+    seen = _seen(moments)
+    own = moments if seen.all() else moments.select(moments.classes[seen])
+    ground: Ground = "given" if given else "plug-in"
+    if estimator.uncertainty == "gaussian":
+        ground, radii = "gaussian", _gaussian_radii(own, estimator.confidence)
+    else:
+        radii = _given_radii(estimator, seen)
+    covariances = class_covariances(estimator.covariance, own)
+    constant = constant_features(own)
+    warn_constant_features(estimator, constant)
+    return decide(estimator, Evidence(seen, own, covariances, radii, ground, constant))
+
+
+def learn_rows(
+    estimator: Any, X: FloatArray, y: NDArray[Any], weight: FloatArray | None
+) -> Outcome:
+    """Linear rule from more than the moments hold."""
+    moments = ClassMoments.from_arrays(X, y, weight)
+    seen = _seen(moments)
+    rows, weights = _split(X, y, weight, moments.classes)
+    covariances = class_covariances(estimator.covariance, moments, rows, weights)
+    ground: Ground = "plug-in"
+    if estimator.uncertainty == "bootstrap":
+        random = check_random_state(estimator.random_state)
+        radii = _bootstrap_radii(rows, weights, estimator.confidence, random)
+        ground = "bootstrap"
+    else:
+        radii = _given_radii(estimator, seen)
+    constant = constant_features(moments)
+    warn_constant_features(estimator, constant)
+    return decide(
+        estimator, Evidence(seen, moments, covariances, radii, ground, constant)
+    )
+
+
+def learn_span(
+    estimator: Any,
+    span: Span,
+    y: NDArray[Any],
+    weight: FloatArray | None,
+) -> Outcome:
+    """Kernel rule, in the span coordinates of the training rows."""
+    moments = ClassMoments.from_arrays(
+        span.rows, y, weight, **moment_options(estimator.covariance)
+    )
+    seen = _seen(moments)
+    rows, weights = _split(span.rows, y, weight, moments.classes)
+    covariances = class_covariances(estimator.covariance, moments, rows, weights)
+    radii = _given_radii(estimator, seen)
+    # Without a radius every kernel fit separates its training rows perfectly.
+    default = DEFAULT_KERNEL_RADIUS * span.mean_diagonal
+    covariance_radius = np.where(radii.covariance > 0, radii.covariance, default)
+    return decide(
+        estimator,
+        Evidence(
+            seen,
+            moments,
+            covariances,
+            replace(radii, covariance=covariance_radius),
+            "plug-in",
+            np.empty(0, dtype=np.intp),
+        ),
+    )
+
+
+def _seen(moments: ClassMoments) -> NDArray[np.bool_]:
+    seen = moments.weight > 0
+    if np.count_nonzero(seen) < 2:
+        raise ValueError(
+            "the minimax classifier needs rows of at least 2 classes, got "
+            f"{np.count_nonzero(seen)} class."
+        )
+    return seen
+
+
+def _split(
+    X: FloatArray, y: NDArray[Any], weight: FloatArray | None, labels: NDArray[Any]
+) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Rows and weights of each class."""
+    w = np.ones(len(X)) if weight is None else weight
+    masks = [y == label for label in labels]
+    return [X[mask] for mask in masks], [w[mask] for mask in masks]
+
+
+def check_settings(estimator: Any) -> None:
+    """Raise ValueError for settings that contradict each other."""
+    if estimator.uncertainty is not None:
+        taken = {
+            "kernel": "linear",
+            "covariance": "empirical",
+            "mean_radius": 0,
+            "covariance_radius": 0,
+            "covariance_factor": 1,
+        }
+        for name, neutral in taken.items():
+            value = getattr(estimator, name)
+            if not np.all(np.asarray(value, dtype=object) == neutral):
+                raise ValueError(
+                    f"uncertainty={estimator.uncertainty!r} takes all radii from the "
+                    f"empirical moments: leave `{name}` at {neutral!r}, got {value!r}."
+                )
+    if estimator.bound == "exact" and (
+        estimator.uncertainty is not None or np.any(np.asarray(estimator.mean_radius))
+    ):
+        raise ValueError(
+            "bound='exact' holds for known means: use bound='union' together with "
+            f"mean_radius={estimator.mean_radius!r} and "
+            f"uncertainty={estimator.uncertainty!r}."
+        )
+    if (estimator.objective == "cost") != (estimator.costs is not None):
+        raise ValueError(
+            "objective='cost' and `costs` go together, got "
+            f"objective={estimator.objective!r} and costs={estimator.costs!r}."
+        )
+
+
+def _given_radii(estimator: Any, seen: NDArray[np.bool_]) -> Radii:
+    """Radii of the classes with rows as set by the user."""
+
+    def setting(name: str, least: float) -> FloatArray:
+        return per_class(name, getattr(estimator, name), len(seen), least)[seen]
+
+    return Radii(
+        setting("mean_radius", 0),
+        setting("covariance_radius", 0),
+        setting("covariance_factor", 1),
+    )
+
+
+def _gaussian_radii(moments: ClassMoments, confidence: float) -> Radii:
+    """Radii that hold for all classes together with probability `confidence`."""
+    n_classes, n_features = moments.mean.shape
+    level = (1 - confidence) / (2 * n_classes)
+    n_rows = np.floor(moments.weight).astype(int).tolist()
+    for label, n in zip(moments.classes.tolist(), n_rows, strict=True):
+        if n <= n_features + 1:
+            raise ValueError(
+                f"uncertainty='gaussian' needs more than {n_features + 1} rows per "
+                f"class for {n_features} features, class {label!r} has {n}: use "
+                "uncertainty='bootstrap', fewer features or more rows."
+            )
+    return Radii(
+        mean=np.array([mean_radius(n_features, n, level) for n in n_rows]),
+        covariance=np.zeros(n_classes),
+        factor=np.array([covariance_factor(n_features, n, level) for n in n_rows]),
+    )
+
+
+def _bootstrap_radii(
+    rows: list[FloatArray],
+    weights: list[FloatArray],
+    confidence: float,
+    random: np.random.RandomState,
+) -> Radii:
+    """Radii that hold for all classes together with about `confidence`."""
+    level = (1 - confidence) / (2 * len(rows))
+    n_features = rows[0].shape[1]
+    return Radii(
+        mean=np.array([mean_radius(n_features, w.sum(), level) for w in weights]),
+        covariance=np.array(
+            [
+                bootstrap_covariance_radius(X, w, level, random)
+                for X, w in zip(rows, weights, strict=True)
+            ]
+        ),
+        factor=np.ones(len(rows)),
+    )
+
+
+def decide(estimator: Any, evidence: Evidence) -> Outcome:
+    """Solve the duels of all seen classes and state what they promise."""
+    classes = _classes(estimator, evidence)
+    duels = solve_duels(
+        classes,
+        estimator.objective,
+        _costs(estimator, evidence.seen),
+        constant_if_coinciding=estimator.on_degenerate == "warn",
+    )
+    if estimator.bound == "exact" and len(classes.label) > 2:
+        errors = exact_errors(classes, duels)
+    else:
+        errors = duels.union_errors()
+    if estimator.objective == "mean":
+        accuracy = 1 - float(classes.prior @ errors)
+    else:
+        accuracy = 1 - float(errors.max())
+    warn_about(estimator, classes, duels, accuracy)
+    normals = np.zeros((len(duels.duels), evidence.moments.mean.shape[1]))
+    normals[:, _varying(evidence)] = duels.normals
+    guarantees = _promises(estimator, classes, duels, errors, evidence)
+    return Outcome(evidence, duels, normals, errors, accuracy, guarantees)
+
+
+def _varying(evidence: Evidence) -> NDArray[np.intp]:
+    n_features = evidence.moments.mean.shape[1]
+    return np.setdiff1d(np.arange(n_features), evidence.constant)
+
+
+def _classes(estimator: Any, evidence: Evidence) -> Classes:
+    moments, radii, kept = evidence.moments, evidence.radii, _varying(evidence)
+    covariance = evidence.covariances[:, kept[:, None], kept]
+    return Classes(
+        label=moments.classes,
+        mean=moments.mean[:, kept],
+        mean_lo=moments.mean_lo[:, kept],
+        covariance=covariance + radii.covariance[:, None, None] * np.eye(len(kept)),
+        radius=radii.mean,
+        factor=radii.factor,
+        prior=_priors(estimator, evidence.seen, moments.weight),
+    )
+
+
+def _priors(estimator: Any, seen: NDArray[np.bool_], weight: FloatArray) -> FloatArray:
+    if estimator.priors is None:
+        return weight / weight.sum()
+    priors = per_class("priors", estimator.priors, len(seen), 0.0)
+    if abs(priors.sum() - 1) > 1e-8:
+        raise ValueError(f"`priors` must sum to 1, got {priors.sum():g}.")
+    if not (priors[seen] > 0).all():
+        raise ValueError(
+            f"`priors` of classes with rows must be > 0, got {priors.tolist()}."
+        )
+    return priors[seen] / priors[seen].sum()
+
+
+def _costs(estimator: Any, seen: NDArray[np.bool_]) -> FloatArray | None:
+    """Weight of an error of the row's class against the column's."""
+    if estimator.costs is None:
+        return None
+    costs = np.asarray(estimator.costs, dtype=np.float64)
+    if costs.shape != (len(seen), len(seen)):
+        raise ValueError(
+            f"`costs` must have shape {(len(seen), len(seen))}, got {costs.shape}."
+        )
+    weights = costs - np.diag(costs)[:, None]
+    wrong = ~np.eye(len(seen), dtype=bool)
+    if not (np.isfinite(costs).all() and (weights[wrong] > 0).all()):
+        raise ValueError(
+            "`costs` must be finite, and each error must cost more than the right "
+            f"answer in its row, got {costs.tolist()}."
+        )
+    return weights[np.ix_(seen, seen)]
+
+
+def _promises(
+    estimator: Any,
+    classes: Classes,
+    duels: DuelSet,
+    errors: FloatArray,
+    evidence: Evidence,
+) -> tuple[Guarantee, ...]:
+    kappas = np.array([duel.kappa for duel in duels.duels])
+    if estimator.kernel != "linear" or (
+        evidence.ground != "given" and np.isinf(kappas).any()
+    ):
+        return ()
+    figures = {
+        "kappa": float(kappas.min()),
+        "duality_gap": max(duel.gap for duel in duels.duels),
+    }
+    if estimator.objective == "mean":
+        figures["trivial_bound"] = float(classes.prior.max())
+    radii = evidence.radii
+    return class_guarantees(
+        classes.label,
+        errors,
+        ground=evidence.ground,
+        with_radii=bool(
+            radii.mean.any() or radii.covariance.any() or (radii.factor > 1).any()
+        ),
+        confidence=estimator.confidence,
+        evidence=figures,
+    )

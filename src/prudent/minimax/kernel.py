@@ -1,0 +1,90 @@
+"""Coordinates in the span of the training rows: kernel fits without n x n matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, solve_triangular
+from scipy.linalg.lapack import dpstrf
+
+__all__ = ["Span", "landmark_span", "span_of"]
+
+FloatArray = NDArray[np.float64]
+SMALLEST_PIVOT = 1e-13
+LANDMARK_RIDGE = 1e-10
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Coordinates G of rows with Gram matrix K = G G'.
+
+    `rows` (N, r) holds G, `factor` (r, r) the lower triangular coordinates of the r
+    columns of K in `columns` (of `n_columns`), `mean_diagonal` the mean of diag(K).
+    """
+
+    rows: FloatArray
+    factor: FloatArray
+    columns: NDArray[np.intp]
+    n_columns: int
+    mean_diagonal: float
+
+    def dual(self, normals: FloatArray) -> FloatArray:
+        """Coefficients over kernel columns of normals given in span coordinates."""
+        coefficients = np.zeros((len(normals), self.n_columns))
+        coefficients[:, self.columns] = solve_triangular(
+            self.factor, normals.T, lower=True, trans="T", check_finite=False
+        ).T
+        return coefficients
+
+
+def span_of(K: FloatArray) -> Span:
+    """Span coordinates of a positive semidefinite Gram matrix, (N, N).
+
+    Pivoted Cholesky K[piv][:, piv] = G_p G_p', stopped where a pivot falls to 1e-13
+    of the largest diagonal entry.
+
+    Raises
+    ------
+    ValueError
+        If the matrix has no positive diagonal entry.
+    """
+    largest = float(np.max(np.diag(K)))
+    if not largest > 0:
+        raise ValueError(
+            "the kernel matrix has no positive diagonal entry: use a kernel that is "
+            "positive definite."
+        )
+    factor, pivots, rank, _ = dpstrf(K.T, lower=1, tol=SMALLEST_PIVOT * largest)
+    order = pivots - 1
+    lower = np.tril(factor[:, :rank])
+    rows = np.empty((len(K), rank))
+    rows[order] = lower
+    return Span(
+        rows,
+        np.ascontiguousarray(lower[:rank]),
+        order[:rank],
+        len(K),
+        float(np.mean(np.diag(K))),
+    )
+
+
+def landmark_span(to_landmarks: FloatArray, landmarks: FloatArray) -> Span:
+    """Span coordinates G = k(X, Z) L^-T with L L' = k(Z, Z) + ridge (Nystroem).
+
+    Parameters
+    ----------
+    to_landmarks : ndarray of shape (N, m)
+        Kernel between rows and landmarks.
+    landmarks : ndarray of shape (m, m)
+        Kernel among the landmarks.
+    """
+    ridge = LANDMARK_RIDGE * float(np.mean(np.diag(landmarks)))
+    factor, _ = cho_factor(
+        landmarks + np.diag(np.full(len(landmarks), ridge)), lower=True
+    )
+    rows = solve_triangular(factor, to_landmarks.T, lower=True, check_finite=False).T
+    columns = np.arange(len(landmarks))
+    mean_diagonal = float(np.mean(np.diag(landmarks)))
+    return Span(rows, factor, columns, len(columns), mean_diagonal)

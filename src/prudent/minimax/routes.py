@@ -1,0 +1,280 @@
+"""Three routes to the balance of a duel, and the certificate that judges them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
+
+from prudent.minimax.curve import (
+    EPS,
+    Balance,
+    CurvePoint,
+    ParetoCurve,
+    balanced_logit,
+    shares,
+)
+
+__all__ = [
+    "Answer",
+    "ScaledDuel",
+    "at_logit",
+    "lanczos",
+    "newton",
+    "separable",
+    "spectral",
+]
+
+FloatArray = NDArray[np.float64]
+#: Share of a'd by which a plane leaves the point where a constant class sits.
+TIE_SHIFT = 1e-9
+LANCZOS_STEPS = 10
+REFACTORINGS = 4
+TINY_PIVOT = 100 * EPS
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledDuel:
+    """Two classes in units in which pivots and radii compare with 1.
+
+    Features are divided by `scale`, the covariances Sx and Sy by the squares of
+    `spread`, so that both have average variance 1.
+    """
+
+    d: FloatArray
+    X: FloatArray
+    Y: FloatArray
+    balance: Balance
+    scale: FloatArray
+    spread: tuple[float, float]
+
+    @classmethod
+    def from_moments(
+        cls, d: FloatArray, Sx: FloatArray, Sy: FloatArray, balance: Balance
+    ) -> ScaledDuel:
+        """Scale a duel given in the units of the features."""
+        variances = np.diag(Sx), np.diag(Sy)
+        total = variances[0] + variances[1]
+        scale = np.sqrt(np.where(total > 0, total, 1.0))
+        spread, scaled = [], []
+        for S, variance in zip((Sx, Sy), variances, strict=True):
+            average = float(np.mean(variance / scale / scale))
+            deviation = math.sqrt(average) if average > 0 else 1.0
+            factor = 1.0 / (scale * deviation)
+            copy = S * factor
+            copy *= factor[:, None]
+            spread.append(deviation)
+            scaled.append(copy)
+        return cls(
+            d / scale,
+            scaled[0],
+            scaled[1],
+            balance.scaled(*spread),
+            scale,
+            (spread[0], spread[1]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A plane in the units of its duel; `tau` is the logit of its curve."""
+
+    normal: FloatArray
+    kappa: float
+    plain_kappa: float
+    gap: float
+    tau: float
+    distance_pos: float
+    n_iter: int
+    class_kappas: tuple[float, float] | None = None
+
+
+def newton(duel: ScaledDuel) -> Answer | None:
+    """Newton steps on the curve, one Cholesky factor each (n <= NEWTON_LIMIT)."""
+    d, X, Y = duel.d, duel.X, duel.Y
+    factor = a = d
+    first = True
+
+    def evaluate(tau: float) -> CurvePoint:
+        nonlocal factor, a, first
+        s, t = shares(tau)
+        M = t * X + s * Y
+        diagonal = M.diagonal().copy()
+        factor, failed = dpotrf(M.T, lower=1, clean=0, overwrite_a=1)
+        if failed or (first and _has_tiny_pivot(factor, diagonal)):
+            raise np.linalg.LinAlgError
+        first = False
+        a, _ = dpotrs(factor, d, lower=1)
+        Xa, Ya = X @ a, Y @ a
+        b, _ = dpotrs(factor, Ya, lower=1)
+        return CurvePoint(s, t, float(Xa @ a), float(Ya @ a), float(Xa @ b))
+
+    try:
+        tau, n_iter = balanced_logit(evaluate, duel.balance, _start(duel.balance))
+    except (np.linalg.LinAlgError, ValueError):
+        return None
+    return _certified(duel, a, tau, n_iter, lambda r: dtrtrs(factor, r, lower=1)[0])
+
+
+def _has_tiny_pivot(factor: FloatArray, diagonal: FloatArray) -> bool:
+    return bool((factor.diagonal() ** 2 < len(factor) * TINY_PIVOT * diagonal).any())
+
+
+def _start(balance: Balance) -> float:
+    # Exact for proportional covariances of equal average variance.
+    return math.log(balance.widths[1] / balance.widths[0])
+
+
+def lanczos(duel: ScaledDuel) -> Answer | None:
+    """One Cholesky factor and a short Lanczos recursion; refactor if it is slow."""
+    tau, n_iter = _start(duel.balance), 0
+    for _ in range(REFACTORINGS):
+        s0, t0 = shares(tau)
+        M = t0 * duel.X
+        M += s0 * duel.Y
+        diagonal = M.diagonal().copy()
+        factor, failed = dpotrf(M.T, lower=1, clean=0, overwrite_a=1)
+        if failed or _has_tiny_pivot(factor, diagonal):
+            return None
+        step = _krylov_plane(duel, factor, s0, t0)
+        if step is None:
+            return None
+        normal, shift, converged, steps = step
+        tau += shift
+        n_iter += steps
+        if converged:
+            break
+    return _certified(
+        duel, normal, tau, n_iter, lambda r: dtrtrs(factor, r, lower=1)[0]
+    )
+
+
+def _krylov_plane(
+    duel: ScaledDuel, factor: FloatArray, s0: float, t0: float
+) -> tuple[FloatArray, float, bool, int] | None:
+    """Balance the classes in the Krylov space of C = t0 L^-1 Sx L^-T and L^-1 d.
+
+    Ritz values and weights stand in for the spectrum of C (Gauss quadrature), so the
+    balance is exact once the residual of a vanishes.
+    """
+    balance = duel.balance.scaled(1 / math.sqrt(t0), 1 / math.sqrt(s0))
+    c = dtrtrs(factor, duel.d, lower=1)[0]
+    size = float(np.linalg.norm(c))
+    V = np.empty((LANCZOS_STEPS + 1, len(c)))
+    V[0] = c / size
+    T = np.zeros((LANCZOS_STEPS + 1, LANCZOS_STEPS + 1))
+    for k in range(1, LANCZOS_STEPS + 1):
+        w = dtrtrs(factor, V[k - 1], lower=1, trans=1)[0]
+        w = dtrtrs(factor, duel.X @ w, lower=1, overwrite_b=1)[0]
+        w *= t0
+        T[k - 1, k - 1] = V[k - 1] @ w
+        for _ in range(2):
+            w -= (V[:k] @ w) @ V[:k]
+        T[k, k - 1] = T[k - 1, k] = beta = float(np.linalg.norm(w))
+        exhausted = beta <= EPS
+        if not exhausted:
+            V[k] = w / beta
+        if not exhausted and (k < 4 or k % 2):
+            continue
+        p, Z = np.linalg.eigh(T[:k, :k])
+        p = np.clip(p, 0.0, 1.0)
+        curve = ParetoCurve(p, 1 - p, size * Z[0], Z, (1.0, 1.0))
+        tau, _ = curve.balanced(balance)
+        if math.isinf(tau):
+            return None
+        s, t = shares(tau)
+        y = Z @ (curve.c / (t * p + s * curve.q))
+        residual = abs(s - t) * beta * abs(float(y[-1]))
+        converged = exhausted or bool(residual <= 1e-13 * size)
+        if converged:
+            break
+    a = dtrtrs(factor, y @ V[:k], lower=1, trans=1)[0]
+    a *= s * s0 + t * t0
+    return a, tau, converged, k
+
+
+def spectral(duel: ScaledDuel) -> Answer:
+    """Solve on the diagonalised problem; takes singular covariances as they are."""
+    curve = ParetoCurve.from_moments(duel.d, duel.X, duel.Y)
+    if curve.null_normal is not None:
+        return separable(duel, curve.null_normal)
+    tau, n_iter = curve.balanced(duel.balance)
+    if math.isinf(tau):
+        return at_logit(duel, curve, tau)
+    a = curve.normal(tau)
+    s, t = shares(tau)
+    a /= t * (a @ duel.X @ a) + s * (a @ duel.Y @ a)
+    return _certified(duel, a, tau, n_iter, lambda r: curve.basis.T @ r)
+
+
+def separable(duel: ScaledDuel, normal: FloatArray) -> Answer:
+    """Plane across a direction in which neither class varies: halfway, kappa = inf."""
+    normal = normal / (normal @ duel.d)
+    return Answer(normal, math.inf, math.inf, 0.0, 0.0, 0.5, 1)
+
+
+def at_logit(duel: ScaledDuel, curve: ParetoCurve, tau: float) -> Answer:
+    """Plane at a point of the curve; the two classes need not be in balance."""
+    a = curve.normal(tau)
+    (wx, wy), radii = duel.balance.widths, duel.balance.radii
+    kappas = curve.kappas(tau)
+    robust = duel.balance.robust(*kappas)
+    beta = math.sqrt(max(float(a @ duel.X @ a), 0.0))
+    eta = math.sqrt(max(float(a @ duel.Y @ a), 0.0))
+    resolution = math.sqrt(len(a) * EPS)
+    if min(beta, eta) <= resolution * max(beta, eta):
+        # One class is constant along a: the plane runs just beside it.
+        varying, spread = (0, wx * beta) if beta > eta else (1, wy * eta)
+        held = (1 - TIE_SHIFT) / spread - radii[varying]
+        both = (held, math.inf) if beta > eta else (math.inf, held)
+        gap = abs(robust[varying] - (1 / spread - radii[varying]))
+        return Answer(a, held, 1 / spread, gap, tau, 1.0 - varying, 1, both)
+    s, t = shares(tau)
+    length = t * beta * beta + s * eta * eta
+    residual = duel.d - (t * (duel.X @ a) + s * (duel.Y @ a)) / length
+    return Answer(
+        normal=a,
+        kappa=min(robust),
+        plain_kappa=1 / (wx * beta + wy * eta),
+        gap=float(np.linalg.norm(curve.basis.T @ residual)) / min(wx, wy),
+        tau=tau,
+        distance_pos=kappas[0] * beta,
+        n_iter=1,
+        class_kappas=robust,
+    )
+
+
+def _certified(
+    duel: ScaledDuel,
+    a: FloatArray,
+    tau: float,
+    n_iter: int,
+    whiten: Callable[[FloatArray], FloatArray],
+) -> Answer:
+    """Bound the optimum from both sides at a ~ M(s)^-1 d, whatever produced it.
+
+    The plane bounds it from below. Above, the ellipsoids meet at z = mx - t Sx a up
+    to the residual r, whose norm `whiten` takes in a metric not larger than Sx + Sy.
+    """
+    (wx, wy), (nx, ny) = duel.balance.widths, duel.balance.radii
+    s, t = shares(tau)
+    Xa, Ya = duel.X @ a, duel.Y @ a
+    beta, eta = math.sqrt(max(float(Xa @ a), 0.0)), math.sqrt(max(float(Ya @ a), 0.0))
+    length, total = float(a @ duel.d), wx * beta + wy * eta
+    kappa = (length - nx * wx * beta - ny * wy * eta) / total
+    residual = float(np.linalg.norm(whiten(duel.d - t * Xa - s * Ya)))
+    upper = max((t * beta + residual) / wx - nx, (s * eta + residual) / wy - ny)
+    return Answer(
+        normal=a / length,
+        kappa=kappa,
+        plain_kappa=length / total,
+        # A plane with kappa <= 0 promises nothing: only the positive part counts.
+        gap=max(max(upper, 0.0) - max(kappa, 0.0), 0.0),
+        tau=tau,
+        distance_pos=(kappa + nx) * wx * beta / length,
+        n_iter=n_iter,
+    )

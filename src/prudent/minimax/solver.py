@@ -1,0 +1,324 @@
+"""The minimax plane of two classes with known means and covariances, certified."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg.lapack import dpotrf
+
+from prudent.exceptions import DegenerateDataError
+from prudent.minimax.curve import EPS, Balance, ParetoCurve, shares
+from prudent.minimax.routes import (
+    TIE_SHIFT,
+    Answer,
+    ScaledDuel,
+    at_logit,
+    lanczos,
+    newton,
+    separable,
+    spectral,
+)
+
+__all__ = [
+    "MinimaxSolution",
+    "ParetoFrontier",
+    "pareto_frontier",
+    "solve",
+    "solve_on_curve",
+    "solve_validated",
+]
+
+FloatArray = NDArray[np.float64]
+#: Relative gap at which an answer is accepted.
+ACCEPTED_GAP = 1e-9
+#: Smallest kappa that is told apart from coinciding means.
+SMALLEST_KAPPA = 1e-12
+#: Features up to which Newton steps beat a Lanczos recursion.
+NEWTON_LIMIT = 128
+COINCIDE = (
+    "the class means coincide, so no plane separates the classes: drop a class or "
+    "add features that differ between them."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MinimaxSolution:
+    """The plane a'z = b that keeps both classes apart in their worst case.
+
+    Attributes
+    ----------
+    normal : ndarray of shape (n_features,)
+        Normal a of the plane, scaled so that a'(mean_pos - mean_neg) = 1.
+    kappa : float
+        Standard deviations between the plane and each class mean that are left in
+        the worst case; negative when no plane separates the uncertainty sets.
+    alpha : float
+        Probability with which each class is classified correctly under every law
+        with its moments, kappa^2 / (1 + kappa^2), 0 for kappa < 0.
+    gap : float
+        Certified: the largest possible kappa lies within `gap` of `kappa`.
+    s : float
+        Weight of the negative class's covariance: a solves
+        ((1 - s) Sx + s Sy) a ~ mean_pos - mean_neg.
+    n_iter : int
+        Steps of all solver routes taken.
+    distance_pos : float
+        a'mean_pos - b, in [0, 1].
+    class_kappas : tuple of float
+        kappa of the positive and of the negative class; equal to `kappa` unless the
+        plane serves another objective.
+    """
+
+    normal: FloatArray
+    kappa: float
+    alpha: float
+    gap: float
+    s: float
+    n_iter: int
+    distance_pos: float
+    class_kappas: tuple[float, float]
+
+    def offset_from(self, mean_pos: ArrayLike) -> float:
+        """Offset b of the plane, from the mean of the positive class.
+
+        Where one class is constant along the normal the plane would run through that
+        class; it stands 1e-9 of the distance between the means off it, or as much as
+        rounding asks.
+        """
+        mean = np.asarray(mean_pos, dtype=np.float64)
+        distance = self.distance_pos
+        if distance in (0.0, 1.0):
+            resolution = 64 * EPS * float(np.abs(self.normal) @ np.abs(mean))
+            distance = abs(distance - min(max(TIE_SHIFT, resolution), 0.5))
+        return float(self.normal @ mean) - distance
+
+
+def solve(
+    mean_gap: ArrayLike,
+    cov_pos: ArrayLike,
+    cov_neg: ArrayLike,
+    *,
+    mean_radius: tuple[float, float] = (0.0, 0.0),
+    covariance_factor: tuple[float, float] = (1.0, 1.0),
+) -> MinimaxSolution:
+    """Find the plane with the best worst-case accuracy over all laws.
+
+    Maximises alpha such that both classes are classified correctly with probability
+    at least alpha under every law with the given means and covariances. An additive
+    covariance radius rho is part of the arguments: pass cov + rho I.
+
+    Parameters
+    ----------
+    mean_gap : array-like of shape (n_features,)
+        Mean of the positive minus mean of the negative class.
+    cov_pos, cov_neg : array-like of shape (n_features, n_features)
+        Class covariances, symmetric positive semidefinite, in squared units of
+        `mean_gap`.
+    mean_radius : tuple of float, default=(0, 0)
+        Mahalanobis radius nu >= 0 in which the mean of the positive and of the
+        negative class is known.
+    covariance_factor : tuple of float, default=(1, 1)
+        Factor gamma >= 1 by which the covariance of the positive and of the negative
+        class may exceed the given one.
+
+    Returns
+    -------
+    MinimaxSolution
+        Normal, kappa, alpha and a certified gap.
+
+    Raises
+    ------
+    DegenerateDataError
+        If the class means coincide.
+    ValueError
+        If shapes disagree, an entry is not finite, a covariance is not symmetric
+        positive semidefinite, or a radius is out of range.
+
+    Notes
+    -----
+    Solves 1/kappa = min sqrt(a'Sx a) + sqrt(a'Sy a) subject to a'd = 1 (Theorem 2) and
+    its robust forms (Theorem 3, class by class). One root in one variable; O(n^3), a
+    Cholesky factor being the unit: a few for n <= 128, else one and a short Lanczos
+    recursion.
+
+    References
+    ----------
+    Lanckriet, El Ghaoui, Bhattacharyya, Jordan (2002). A robust minimax approach to
+    classification. JMLR 3, Theorems 2 and 3.
+
+    Examples
+    --------
+    >>> from prudent.minimax import solve
+    >>> plane = solve([2, 2], [[2, 0.5], [0.5, 1]], [[1, -0.3], [-0.3, 3]])
+    >>> round(plane.kappa, 6), round(plane.alpha, 6)
+    (1.056775, 0.527583)
+    >>> round(plane.offset_from([1, 2]), 6)
+    0.142663
+    """
+    d = np.asarray(mean_gap, dtype=np.float64)
+    if d.ndim != 1 or not len(d):
+        raise ValueError(f"`mean_gap` must have shape (n_features,), got {d.shape}.")
+    Sx = np.asarray(cov_pos, dtype=np.float64)
+    Sy = np.asarray(cov_neg, dtype=np.float64)
+    for name, S in (("cov_pos", Sx), ("cov_neg", Sy)):
+        if S.shape != (len(d), len(d)):
+            raise ValueError(
+                f"`{name}` must have shape {(len(d), len(d))}, got {S.shape}."
+            )
+    balance = checked_balance(mean_radius, covariance_factor)
+    if not (np.isfinite(d).all() and np.isfinite(Sx).all() and np.isfinite(Sy).all()):
+        raise ValueError(
+            "`mean_gap`, `cov_pos` and `cov_neg` must hold finite numbers."
+        )
+    for name, S in (("cov_pos", Sx), ("cov_neg", Sy)):
+        check_semidefinite(name, S)
+    return solve_validated(d, Sx, Sy, balance)
+
+
+def solve_validated(
+    d: FloatArray, Sx: FloatArray, Sy: FloatArray, balance: Balance
+) -> MinimaxSolution:
+    """Solve for moments known to be finite, symmetric and semidefinite."""
+    if not d.any():
+        raise DegenerateDataError(COINCIDE)
+    duel = ScaledDuel.from_moments(d, Sx, Sy, balance)
+    answer = (newton if len(d) <= NEWTON_LIMIT else lanczos)(duel)
+    n_iter = answer.n_iter if answer else 0
+    if answer is None or not answer.gap <= ACCEPTED_GAP * abs(answer.kappa):
+        fallback = spectral(duel)
+        n_iter += fallback.n_iter
+        if answer is None or not answer.gap <= fallback.gap:
+            answer = fallback
+    if answer.plain_kappa < SMALLEST_KAPPA:
+        raise DegenerateDataError(COINCIDE)
+    return _in_given_units(answer, duel, n_iter)
+
+
+def solve_on_curve(
+    d: FloatArray,
+    Sx: FloatArray,
+    Sy: FloatArray,
+    balance: Balance,
+    choose: Callable[[ParetoCurve, Balance], float],
+) -> MinimaxSolution:
+    """Plane at the logit that `choose` picks from the curve of trade-offs."""
+    if not d.any():
+        raise DegenerateDataError(COINCIDE)
+    duel = ScaledDuel.from_moments(d, Sx, Sy, balance)
+    curve = ParetoCurve.from_moments(duel.d, duel.X, duel.Y)
+    if curve.null_normal is not None:
+        answer = separable(duel, curve.null_normal)
+    else:
+        answer = at_logit(duel, curve, choose(curve, duel.balance))
+    if answer.plain_kappa < SMALLEST_KAPPA:
+        raise DegenerateDataError(COINCIDE)
+    return _in_given_units(answer, duel, answer.n_iter)
+
+
+def _in_given_units(answer: Answer, duel: ScaledDuel, n_iter: int) -> MinimaxSolution:
+    s, _ = shares(answer.tau + 2 * math.log(duel.spread[0] / duel.spread[1]))
+    return MinimaxSolution(
+        normal=answer.normal / duel.scale,
+        kappa=answer.kappa,
+        alpha=alpha_of(answer.kappa),
+        gap=answer.gap,
+        s=s,
+        n_iter=n_iter,
+        distance_pos=answer.distance_pos,
+        class_kappas=answer.class_kappas or (answer.kappa, answer.kappa),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParetoFrontier:
+    """Best trade-offs between two classes; columns: negative, positive class.
+
+    Attributes
+    ----------
+    s : ndarray of shape (n_points,)
+        Parameter of the curve, from 0 to 1: weight of the negative class.
+    kappas : ndarray of shape (n_points, 2)
+        Standard deviations between the plane and the class means.
+    errors : ndarray of shape (n_points, 2)
+        Worst-case errors 1 / (1 + kappa^2).
+    """
+
+    s: FloatArray
+    kappas: FloatArray
+    errors: FloatArray
+
+
+def pareto_frontier(
+    d: FloatArray, Sx: FloatArray, Sy: FloatArray, n_points: int
+) -> ParetoFrontier:
+    """Trade-offs of two classes with mean gap d and covariances Sx (positive), Sy.
+
+    Raises
+    ------
+    ValueError
+        If `n_points` < 2.
+    DegenerateDataError
+        If a direction without variance separates the means: there is no trade-off.
+    """
+    if n_points < 2:
+        raise ValueError(f"`n_points` must be >= 2, got {n_points!r}.")
+    duel = ScaledDuel.from_moments(d, Sx, Sy, Balance())
+    curve = ParetoCurve.from_moments(duel.d, duel.X, duel.Y)
+    if curve.null_normal is not None:
+        raise DegenerateDataError(
+            "there is no trade-off: neither class varies in a direction that separates "
+            "their means. Set `covariance_radius` > 0 or shrink the `covariance`."
+        )
+    s = np.linspace(0.0, 1.0, n_points)
+    with np.errstate(divide="ignore"):
+        taus = np.log(s) - np.log1p(-s)
+    # The curve's own parameter belongs to covariances of average variance 1.
+    taus += 2 * math.log(duel.spread[1] / duel.spread[0])
+    kappas = np.array([curve.kappas(tau)[::-1] for tau in taus])
+    kappas /= duel.spread[::-1]
+    return ParetoFrontier(s, kappas, 1 / (1 + kappas**2))
+
+
+def alpha_of(kappa: float) -> float:
+    """Worst-case probability of a half-space kappa standard deviations away."""
+    kappa = max(kappa, 0.0)
+    return 1.0 if math.isinf(kappa) else kappa * kappa / (1 + kappa * kappa)
+
+
+def check_semidefinite(name: str, S: FloatArray) -> None:
+    """Raise ValueError unless a covariance is symmetric positive semidefinite."""
+    largest = float(np.abs(S).max())
+    if float(np.abs(S - S.T).max()) > 1e-8 * largest:
+        raise ValueError(f"`{name}` must be symmetric; average it with its transpose.")
+    # A factor of S + 1e-8 max S_ii I proves the point without eigenvalues.
+    shifted = S.copy()
+    shifted.flat[:: len(S) + 1] += 1e-8 * largest
+    if dpotrf(shifted.T, lower=1, overwrite_a=1)[1] != 0:
+        values = np.linalg.eigvalsh(S)
+        if values[0] < -1e-8 * values[-1]:
+            raise ValueError(
+                f"`{name}` must be positive semidefinite, its smallest eigenvalue is "
+                f"{values[0]:.3g}; `floor_eigenvalues` raises it."
+            )
+
+
+def checked_balance(
+    mean_radius: tuple[float, float], covariance_factor: tuple[float, float]
+) -> Balance:
+    """Balance condition of two classes, from radii in their allowed ranges."""
+    for name, pair, least in (
+        ("mean_radius", mean_radius, 0),
+        ("covariance_factor", covariance_factor, 1),
+    ):
+        if len(pair) != 2 or not all(least <= value < math.inf for value in pair):
+            raise ValueError(
+                f"`{name}` must be two finite numbers >= {least}, got {pair!r}."
+            )
+    return Balance(
+        (math.sqrt(covariance_factor[0]), math.sqrt(covariance_factor[1])),
+        (float(mean_radius[0]), float(mean_radius[1])),
+    )
