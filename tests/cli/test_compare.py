@@ -1,0 +1,163 @@
+"""`prudent compare`: what is printed where, what is written, how it ends."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from prudent.comparison import methods
+
+GOLDEN = Path(__file__).parent / "golden"
+TWO_METHODS = ("--methods", "optimistic,minimax", "--baselines", "lda")
+ONE_BASELINE = ("--methods", "minimax", "--baselines", "lda")
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    """Make a method raise when it is built."""
+
+    def replace_build(name: str, error: BaseException) -> None:
+        def build(_random_state: int):
+            raise error
+
+        known = methods.METHODS if name in methods.METHODS else methods.BASELINES
+        monkeypatch.setitem(known, name, replace(known[name], build=build))
+
+    return replace_build
+
+
+@pytest.mark.parametrize("name", ["iris", "wine"])
+def test_output_is_golden(prudent, name):
+    outcome = prudent("compare", name, *TWO_METHODS, "--no-timings")
+    assert outcome.code == 0
+    assert outcome.out == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def test_failure_is_a_row_with_its_reason(prudent, broken):
+    broken("minimax", ValueError("column 'b' is constant within class 'x'. Drop b."))
+    outcome = prudent("compare", "iris", *ONE_BASELINE)
+    assert outcome.code == 0
+    row = outcome.out.splitlines()[-2]
+    assert row.startswith("minimax")
+    assert "FAILED" in row
+    assert row.endswith("column 'b' is constant within class 'x'. Drop b.")
+    assert "warning: 1 of 2 methods failed" in outcome.err
+
+
+def test_failure_is_partial_success_when_strict(prudent, broken):
+    broken("minimax", ValueError("no"))
+    assert prudent("compare", "iris", *ONE_BASELINE, "--strict").code == 1
+
+
+def test_strict_success_is_success(prudent):
+    outcome = prudent(
+        "compare", "iris", "--methods", "minimax", "--baselines", "none", "--strict"
+    )
+    assert outcome.code == 0
+
+
+def test_all_failed_is_its_own_code(prudent, broken):
+    broken("minimax", ValueError("no covariance"))
+    outcome = prudent("compare", "iris", "--methods", "minimax", "--baselines", "none")
+    assert outcome.code == 5
+    assert "prudent: error: no method finished: no covariance" in outcome.err
+
+
+def test_time_limit_is_its_own_code_if_nothing_finished(prudent):
+    outcome = prudent(
+        *("compare", "iris", "--methods", "optimistic", "--baselines", "none"),
+        *("--time-limit", "0.001"),
+    )
+    assert outcome.code == 6
+    assert "stopped after 0.001 s" in outcome.out
+
+
+def test_interruption_shows_what_finished_and_writes_the_report(
+    prudent, broken, tmp_path
+):
+    broken("lda", KeyboardInterrupt())
+    report, found = tmp_path / "r.html", tmp_path / "r.json"
+    outcome = prudent(
+        "compare", "iris", *ONE_BASELINE, "--report", report, "--json", found
+    )
+    assert outcome.code == 130
+    assert "minimax" in outcome.out
+    assert outcome.err.endswith("prudent: error: interrupted\n")
+    assert "interrupted" in report.read_text(encoding="utf-8")
+    assert json.loads(found.read_text())["rows"][1]["failure"] == "interrupted"
+
+
+def test_json_on_stdout_is_pure(prudent):
+    outcome = prudent("compare", "iris", *ONE_BASELINE, "--json", "-")
+    found = json.loads(outcome.out)
+    assert outcome.code == 0
+    assert {row["name"] for row in found["rows"]} == {"minimax", "lda"}
+    assert "reproduce: " in outcome.err
+
+
+def test_json_and_report_are_named_and_describe_the_table(prudent, tmp_path):
+    report, file = tmp_path / "r.html", tmp_path / "r.json"
+    outcome = prudent(
+        "compare", "iris", *ONE_BASELINE, "--report", report, "--json", file
+    )
+    found = json.loads(file.read_text(encoding="utf-8"))
+    assert found["data"]["name"] == "iris"
+    assert found["data"]["features"][0] == "sepal_length_cm"
+    assert len(found["data"]["sha256"]) == 64
+    assert f"report: {report} (" in outcome.out
+    assert "sepal_length_cm" in report.read_text(encoding="utf-8")
+
+
+def test_no_timings_repeats_byte_for_byte(prudent, tmp_path):
+    reports = [tmp_path / "1.html", tmp_path / "2.html"]
+    for report in reports:
+        prudent("compare", "iris", *ONE_BASELINE, "--no-timings", "--report", report)
+    first, second = (report.read_bytes() for report in reports)
+    assert first == second
+
+
+def test_command_to_repeat_names_what_was_chosen(prudent, table_file):
+    path = table_file("a;b;a class\n1,5;2;u\n3;5;v\n2;1;u\n4;4;v\n1;1;u\n4;7;v\n")
+    outcome = prudent(
+        *("compare", path, "--target", "a class", "--decimal", ",", "--cv", "2"),
+        *("--methods", "minimax", "--baselines", "none", "--quiet", "--json", "-"),
+    )
+    command = json.loads(outcome.out)["settings"]["command"]
+    assert command == (
+        f"prudent compare {path} --target 'a class' --methods minimax "
+        "--baselines none --cv 2 --seed 0 --decimal ,"
+    )
+
+
+def test_quiet_prints_results_only(prudent):
+    outcome = prudent("compare", "iris", *ONE_BASELINE, "--quiet")
+    assert outcome.err == ""
+    assert "reproduce" not in outcome.out
+
+
+def test_folds_are_lowered_to_the_smallest_class_with_a_note(prudent, table_file):
+    rows = "".join(f"{i},{i * i % 7},{'uv'[i % 4 == 0]}\n" for i in range(12))
+    path = table_file("a,b,y\n" + rows)
+    outcome = prudent(
+        "compare", path, "--target", "y", "--methods", "minimax", "--baselines", "lda"
+    )
+    assert "3-fold stratified CV" in outcome.out
+    assert "note: 3 folds, not 5: class 'v' has 3 rows" in outcome.err
+
+
+def test_sample_is_stated_in_the_header(prudent):
+    outcome = prudent("compare", "iris", *ONE_BASELINE, "--sample", "60")
+    assert "fitted on a stratified sample of 60 rows" in outcome.out
+
+
+def test_labels_like_markup_come_out_as_they_are(prudent, table_file):
+    rows = "".join(
+        f"{i},{i * i % 7},{'[red]' if i % 2 else '<b>'}\n" for i in range(20)
+    )
+    path = table_file("a,b,y\n" + rows)
+    outcome = prudent("describe", path, "--target", "y")
+    assert "[red]" in outcome.out
+    assert "<b>" in outcome.out

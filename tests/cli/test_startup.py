@@ -1,0 +1,55 @@
+"""What the command line may import before there is work to do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("numpy", "scipy", "sklearn", "matplotlib", "pyarrow", "numba", "prudent.core")
+PROBE = """
+import sys
+from prudent.cli import main
+try:
+    main({arguments!r})
+except SystemExit as end:
+    loaded = [name for name in {heavy!r} if name in sys.modules]
+    print("LOADED", loaded, end.code, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--help"], 0),
+        (["compare", "--help"], 0),
+        (["--version"], 0),
+        (["datasets"], 0),
+        (["datasets", "iris"], 0),
+        (["datasets", "nothing"], 2),
+        (["frobnicate"], 2),
+        (["compare"], 2),
+        (["compare", "iris", "--cv", "0"], 2),
+        (["compare", "iris", "--methods", "svm"], 2),
+        ([], 2),
+    ],
+)
+def test_nothing_heavy_is_imported(arguments, code):
+    probe = PROBE.format(arguments=arguments, heavy=HEAVY)
+    ended = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=True
+    )
+    assert f"LOADED [] {code}" in ended.stderr
+
+
+def test_python_m_prudent_is_the_same_command():
+    ended = subprocess.run(
+        [sys.executable, "-m", "prudent", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.startswith("prudent ")
+    names = [line.split()[0] for line in ended.stdout.splitlines()]
+    assert names == ["prudent", "numpy", "scipy", "scikit-learn"]
