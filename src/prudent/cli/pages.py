@@ -9,7 +9,7 @@ import numpy as np
 
 from prudent.comparison.detection import Detection
 from prudent.report.build import page
-from prudent.report.sections import Section, Table
+from prudent.report.parts import Section, Table
 
 __all__ = ["detection_page", "game_page"]
 
