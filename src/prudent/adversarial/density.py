@@ -18,7 +18,7 @@ FloatArray = NDArray[np.float64]
 
 _OUTSIDE = -1e5  # score of a row outside the reference, less its distance
 _CLIP = 1e-6  # probabilities nearer to 0 or 1 than this are not believed
-_DECIMALS = 9  # of a score: rounding, so that a row scores the same in every batch
+_DECIMALS = 6  # of a score, so that a row scores the same in every batch
 
 
 @dataclass(frozen=True)

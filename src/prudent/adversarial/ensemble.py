@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.kernel_approximation import Nystroem
@@ -15,11 +14,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
-__all__ = ["MeanLogitClassifier", "log_odds_of"]
+from prudent.adversarial.density import log_odds
+
+__all__ = ["MeanLogitClassifier"]
 
 FloatArray = NDArray[np.float64]
 
-_CLIP = 1e-6  # probabilities nearer to 0 or 1 than this are not believed
 _MAX_KERNEL_ROWS = 4000  # of each class
 _MAX_COMPONENTS = 200
 
@@ -68,16 +68,9 @@ class MeanLogitClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: FloatArray) -> FloatArray:
         """Mean of the clipped log odds of class 1."""
-        return np.mean([log_odds_of(model, X) for model in self.models_], axis=0)
+        boosting, kernel_model = self.models_
+        return 0.5 * (log_odds(boosting, X) + log_odds(kernel_model, X))
 
     def predict(self, X: FloatArray) -> NDArray[np.int_]:
         """Class 1 where the mean log odds are positive."""
         return (self.decision_function(X) > 0).astype(int)
-
-
-def log_odds_of(classifier: Any, X: FloatArray) -> FloatArray:
-    """Log odds of the second class; the margin of a classifier that has no more."""
-    if hasattr(classifier, "predict_proba"):
-        probability = classifier.predict_proba(X)[:, 1]
-        return logit(np.clip(probability, _CLIP, 1 - _CLIP))
-    return np.asarray(classifier.decision_function(X), dtype=np.float64)

@@ -13,6 +13,7 @@ __all__ = ["Standardisation"]
 FloatArray = NDArray[np.float64]
 
 _ROUNDING = 1e-12  # relative; a constant column's rows differ by no more
+_FARTHEST = 1e100  # standard deviations; squares stay finite
 _DEPARTURE = 1e6  # lost by a score for leaving a constant column: below all others
 
 
@@ -43,7 +44,9 @@ class Standardisation:
     def apply(self, X: FloatArray) -> FloatArray:
         """Standardised values of the varying columns."""
         kept = self.varies
-        return (X[:, kept] - self.mean[kept]) / self.deviation[kept]
+        with np.errstate(over="ignore"):
+            Z = (X[:, kept] - self.mean[kept]) / self.deviation[kept]
+        return np.clip(Z, -_FARTHEST, _FARTHEST)
 
     def departure(self, X: FloatArray) -> FloatArray:
         """Penalty of each row for differing in a constant column; 0 if it does not.

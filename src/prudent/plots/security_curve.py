@@ -1,0 +1,118 @@
+"""Miss rate of the best rules of a rejection game against the false-alarm rate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike
+
+from prudent.adversarial import RejectionGame, SecurityCurve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["SecurityCurveDisplay"]
+
+
+class SecurityCurveDisplay:
+    """Security curve of a rejection game: soft, hard and uniform rejection.
+
+    The soft curve is convex. Where it touches the straight line "reject every event
+    alike", randomised rejection gains nothing.
+
+    Parameters
+    ----------
+    curve : SecurityCurve
+        Miss rates for rising false-alarm rates.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes drawn on by `plot`.
+    figure_ : matplotlib Figure
+        Figure of `ax_`.
+    lines_ : list of matplotlib Line2D
+        Soft, hard, uniform.
+
+    Examples
+    --------
+    >>> from prudent import RejectionGame
+    >>> from prudent.plots import SecurityCurveDisplay
+    >>> game = RejectionGame(divergence_bound=3).fit([0.01, 0.04, 0.15, 0.3, 0.5])
+    >>> SecurityCurveDisplay.from_estimator(game, [0.0, 0.5, 1.0]).frame()[
+    ...     "soft_miss_rate"
+    ... ].to_pylist()
+    [1.0, 0.26892..., 0.0]
+    """
+
+    def __init__(self, curve: SecurityCurve) -> None:
+        self.curve = curve
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: RejectionGame, false_alarm_rates: ArrayLike | None = None
+    ) -> Self:
+        """Solve a fitted game for many false-alarm rates.
+
+        Parameters
+        ----------
+        estimator : fitted RejectionGame
+            Its `false_alarm_rate` and `strategy` play no part.
+        false_alarm_rates : array-like of shape (n_rates,), default=None
+            In [0, 1]; None: 101 equal steps.
+        """
+        if false_alarm_rates is None:
+            false_alarm_rates = np.linspace(0, 1, 101)
+        return cls(estimator.security_curve(np.sort(false_alarm_rates)))
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw on `ax`, or on new axes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw.
+
+        Returns
+        -------
+        self
+        """
+        if ax is None:
+            from matplotlib import pyplot
+
+            _, ax = pyplot.subplots()
+        rates = self.curve.false_alarm_rates
+        self.lines_ = [
+            *ax.plot(rates, self.curve.soft_miss_rates, color="#0072b2", label="soft"),
+            *ax.plot(
+                rates,
+                self.curve.hard_miss_rates,
+                color="#d62728",
+                drawstyle="steps-post",
+                label="hard",
+            ),
+            *ax.plot(
+                rates, 1 - rates, color="#777777", linestyle="--", label="uniform"
+            ),
+        ]
+        ax.set(
+            xlabel="false-alarm rate",
+            ylabel="miss rate, worst intruder",
+            xlim=(0, 1),
+            ylim=(0, 1.02),
+        )
+        ax.legend(frameon=False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def frame(self) -> pa.Table:
+        """One row for each false-alarm rate."""
+        return pa.table(
+            {
+                "false_alarm_rate": self.curve.false_alarm_rates,
+                "soft_miss_rate": self.curve.soft_miss_rates,
+                "hard_miss_rate": self.curve.hard_miss_rates,
+            }
+        )

@@ -1,0 +1,410 @@
+"""LowDensityRejector: cuts, promises, parameters, degenerate input (B4-B6)."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from prudent import LowDensityRejector
+from prudent.exceptions import InfeasibleError, PrudentWarning
+
+EXCHANGEABLE = "future normal rows are exchangeable with the training rows"
+
+
+def normal_rows(n=300, d=2, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def quick(**params):
+    """A detector whose classifier costs little."""
+    return LowDensityRejector(
+        **{"estimator": LogisticRegression(), "random_state": 0, **params}
+    )
+
+
+@pytest.fixture(scope="module")
+def default():
+    return LowDensityRejector(random_state=0).fit(normal_rows(1000))
+
+
+# --- the cut ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "k", "bound"),
+    [
+        ({"guarantee": "mean"}, 4, 4 / 91),
+        ({"guarantee": "mean", "false_alarm_rate": 0.1}, 9, 9 / 91),
+        ({"guarantee": "high_probability"}, 1, 0.05),
+        ({"guarantee": "exact", "false_alarm_rate": 10 / 91}, 10, 10 / 91),
+    ],
+)
+def test_rank_and_promise(params, k, bound):
+    detector = quick(**params).fit(normal_rows())
+    (promise,) = detector.guarantees_
+    assert (detector.n_calibration_, detector.k_) == (90, k)
+    assert promise.quantity == "false alarm rate"
+    assert promise.bound == pytest.approx(bound)
+    assert promise.assumptions == (EXCHANGEABLE,)
+    assert dict(promise.evidence) == {"calibration size": 90.0, "k": float(k)}
+    careful = params["guarantee"] == "high_probability"
+    assert promise.confidence == (0.95 if careful else None)
+
+
+def test_exact_rank_is_rounded_up_as_often_as_it_should():
+    ranks = [
+        quick(guarantee="exact", random_state=seed).fit(normal_rows(100)).k_
+        for seed in range(400)
+    ]  # (30 + 1) * 0.05 = 1.55
+    assert set(ranks) == {1, 2}
+    assert abs(np.mean(ranks) - 1.55) <= 4 * np.sqrt(0.55 * 0.45 / 400)
+
+
+def test_without_a_guarantee_the_cut_is_that_of_the_mean():
+    plain = quick(guarantee=None).fit(normal_rows())
+    mean = quick().fit(normal_rows())
+    assert plain.guarantees_ == ()
+    assert plain.threshold_ == mean.threshold_
+
+
+def test_decision_predict_and_threshold_agree(default):
+    rows = normal_rows(2000, seed=1)
+    scores = default.score_samples(rows)
+    np.testing.assert_array_equal(
+        default.decision_function(rows), scores - default.offset_
+    )
+    np.testing.assert_array_equal(
+        default.predict(rows), np.where(scores < default.threshold_, -1, 1)
+    )
+    assert default.offset_ == default.threshold_
+
+
+def test_p_value_decides_as_predict(default):
+    rows = normal_rows(2000, seed=1)
+    rejected = default.p_value(rows) <= default.false_alarm_rate
+    np.testing.assert_array_equal(rejected, default.predict(rows) == -1)
+
+
+def test_p_values_of_the_calibration_scores_are_their_ranks():
+    detector = quick(reference="gaussian").fit(normal_rows())
+    lowest = detector.p_value([[50.0, 50.0]])[0]
+    assert lowest == 1 / 91
+
+
+def test_other_rates_need_no_refit_and_leave_the_detector_alone(default):
+    before = default.threshold_
+    rows = normal_rows(500, seed=2)
+    other = default.with_false_alarm_rate(0.2)
+    fresh = LowDensityRejector(random_state=0, false_alarm_rate=0.2).fit(
+        normal_rows(1000)
+    )
+    assert (default.threshold_, default.false_alarm_rate) == (before, 0.05)
+    assert other.threshold_ == fresh.threshold_
+    assert other.guarantees_ == fresh.guarantees_
+    np.testing.assert_array_equal(other.predict(rows), fresh.predict(rows))
+    assert (other.predict(rows) <= default.predict(rows)).all()
+
+
+def test_other_rate_outside_its_range_is_named(default):
+    with pytest.raises(ValueError, match="false_alarm_rate"):
+        default.with_false_alarm_rate(1.0)
+
+
+def test_tied_scores_are_not_rejected():
+    detector = quick(estimator=DummyClassifier(), reference="box").fit(normal_rows())
+    assert (detector.predict(normal_rows(seed=1, n=50) / 9) == 1).all()
+
+
+def test_a_row_scores_the_same_alone_and_in_a_batch(default):
+    rows = normal_rows(300, seed=3)
+    alone = [default.score_samples(row[None])[0] for row in rows]
+    np.testing.assert_array_equal(default.score_samples(rows), alone)
+
+
+# --- the density --------------------------------------------------------------------
+
+
+def test_default_score_ranks_by_the_density(default):
+    rows = normal_rows(4000, seed=4)
+    distance = (rows**2).sum(axis=1)
+    unlikely = distance > np.quantile(distance, 0.95)
+    assert roc_auc_score(unlikely, -default.score_samples(rows)) > 0.97
+
+
+def test_score_is_the_log_density_when_the_classifier_is_right():
+    """Normal rows against a normal reference: the log odds are a quadratic."""
+    quadratic = make_pipeline(PolynomialFeatures(2), LogisticRegression(C=1e4))
+    detector = quick(estimator=quadratic, reference="gaussian").fit(normal_rows(20_000))
+    rows = normal_rows(1000, seed=4)
+    truth = -0.5 * (rows**2).sum(axis=1) - np.log(2 * np.pi)
+    np.testing.assert_allclose(detector.score_samples(rows), truth, atol=0.5)
+    assert np.mean(detector.score_samples(rows) - truth) == pytest.approx(0, abs=0.03)
+
+
+@pytest.mark.parametrize("reference", ["box", "grid"])
+def test_rows_outside_the_reference_score_below_all_inside(reference):
+    detector = quick(reference=reference).fit(normal_rows(2000))
+    far = detector.score_samples([[50.0, 0.0], [500.0, 0.0]])
+    assert detector.score_samples(normal_rows(500) / 2).min() > -100
+    assert -1e5 > far[0] > far[1]
+    assert (detector.predict([[50.0, 0.0]]) == -1).all()
+
+
+def test_grid_reports_missing_mass_and_warns():
+    detector = quick(reference="grid", false_alarm_rate=0.01)
+    with pytest.warns(PrudentWarning, match=r"lie in no cell .* reference='mixture'"):
+        detector.fit(normal_rows(2000))
+    assert detector.missing_mass_ > 0.005
+    assert detector.cell_size_ > 0
+
+
+def test_cell_size_is_the_kernel_width_elsewhere():
+    detector = quick().fit(normal_rows(400, d=3))
+    assert detector.cell_size_ == pytest.approx(280 ** (-1 / 7))
+    assert detector.missing_mass_ == 0
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [LinearSVC(), make_pipeline(StandardScaler(), SVC()), RandomForestClassifier(20)],
+)
+def test_classifiers_with_margin_or_probability_will_do(estimator):
+    detector = quick(estimator=estimator).fit(normal_rows())
+    assert detector.predict([[30.0, 30.0]]) == -1
+    assert type(detector.estimator_) is type(estimator)
+
+
+# --- parameters and scikit-learn ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("false_alarm_rate", 0.0),
+        ("false_alarm_rate", 1.0),
+        ("calibration_size", 1.0),
+        ("confidence", 0.0),
+        ("reference", "uniform"),
+        ("guarantee", "median"),
+        ("strategy", "both"),
+        ("divergence_bound", np.nan),
+    ],
+)
+def test_parameter_outside_its_range_is_named(name, value):
+    with pytest.raises(ValueError, match=name):
+        quick(**{name: value}).fit(normal_rows())
+
+
+def test_soft_needs_a_bound():
+    with pytest.raises(ValueError, match="'soft'` needs `divergence_bound`"):
+        quick(strategy="soft").fit(normal_rows())
+
+
+def test_soft_keeps_its_rate_on_average_only():
+    with pytest.raises(ValueError, match="'mean' or None, got 'exact'"):
+        quick(strategy="soft", divergence_bound=1.0, guarantee="exact").fit(
+            normal_rows()
+        )
+
+
+def test_estimator_without_scores_is_refused():
+    with pytest.raises(TypeError, match="`predict_proba` or `decision_function`"):
+        quick(estimator=StandardScaler()).fit(normal_rows())
+
+
+def test_same_random_state_same_detector():
+    rows = normal_rows(50, seed=1)
+    first, second = (
+        LowDensityRejector(random_state=3).fit(normal_rows()) for _ in range(2)
+    )
+    np.testing.assert_array_equal(first.score_samples(rows), second.score_samples(rows))
+
+
+@pytest.mark.parametrize("params", [{}, {"strategy": "soft", "divergence_bound": 2.0}])
+def test_pickled_detector_answers_alike(params):
+    detector = quick(**params).fit(normal_rows())
+    rows = normal_rows(200, seed=1)
+    copied = pickle.loads(pickle.dumps(detector))
+    np.testing.assert_array_equal(copied.predict(rows), detector.predict(rows))
+
+
+def test_frames_keep_their_names():
+    import pandas as pd
+    import polars as pl
+
+    rows = normal_rows()
+    answers = [
+        quick().fit(frame).predict(frame)
+        for frame in (
+            pd.DataFrame(rows, columns=["a", "b"]),
+            pl.DataFrame(rows, ["a", "b"]),
+        )
+    ]
+    np.testing.assert_array_equal(answers[0], quick().fit(rows).predict(rows))
+    np.testing.assert_array_equal(answers[1], answers[0])
+
+
+def test_works_in_a_grid_search():
+    rows = np.concatenate([normal_rows(200), normal_rows(40, seed=1) * 9])
+    labels = np.repeat([1, -1], (200, 40))
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), quick()),
+        {"lowdensityrejector__false_alarm_rate": [0.1, 0.5]},
+        scoring="accuracy",
+        cv=3,
+    )
+    assert search.fit(rows, labels).best_score_ > 0.6
+
+
+def test_asking_before_fit():
+    with pytest.raises(NotFittedError):
+        quick().predict(normal_rows())
+    with pytest.raises(NotFittedError):
+        quick().with_false_alarm_rate(0.1)
+
+
+# --- soft strategy ------------------------------------------------------------------
+
+
+def soft(**params):
+    return quick(strategy="soft", divergence_bound=2.0, **params)
+
+
+def test_soft_answers_depend_on_the_row_alone():
+    detector = soft().fit(normal_rows())
+    rows = normal_rows(200, seed=1)
+    batch = detector.predict(rows)
+    np.testing.assert_array_equal(detector.predict(rows[::-1])[::-1], batch)
+    np.testing.assert_array_equal(
+        [detector.predict(row[None])[0] for row in rows[:20]], batch[:20]
+    )
+    assert {-1, 1} == set(batch)
+
+
+def test_soft_coins_differ_between_fits():
+    rows = normal_rows(500, seed=1)
+    answers = [
+        soft(random_state=seed).fit(normal_rows()).predict(rows) for seed in (1, 2)
+    ]
+    assert (answers[0] != answers[1]).any()
+
+
+def test_soft_has_no_threshold_and_promises_false_alarms_only():
+    detector = soft().fit(normal_rows())
+    assert np.isnan(detector.threshold_)
+    assert np.isnan(detector.offset_)
+    assert detector.k_ == 0
+    (promise,) = detector.guarantees_
+    assert (promise.quantity, promise.bound) == ("false alarm rate", 0.05)
+
+
+def test_soft_rejects_low_density_more_often():
+    detector = LowDensityRejector(
+        strategy="soft", divergence_bound=11, false_alarm_rate=0.3, random_state=0
+    ).fit(normal_rows(1000))
+    rows = normal_rows(4000, seed=1)
+    rejected = detector.predict(rows) < 0
+    order = np.argsort(detector.score_samples(rows))
+    assert rejected[order[:400]].mean() > rejected[order[-400:]].mean() + 0.3
+
+
+def test_soft_other_rates_play_the_game_anew():
+    detector = soft().fit(normal_rows(1000))
+    rows = normal_rows(2000, seed=1)
+    fresh = soft(false_alarm_rate=0.3).fit(normal_rows(1000))
+    other = detector.with_false_alarm_rate(0.3)
+    np.testing.assert_array_equal(other.predict(rows), fresh.predict(rows))
+    assert detector.predict(rows).mean() > other.predict(rows).mean()
+
+
+def test_soft_bound_beyond_the_estimated_density_is_named():
+    with pytest.raises(InfeasibleError, match="`divergence_bound`=500"):
+        quick(strategy="soft", divergence_bound=500).fit(normal_rows())
+
+
+# --- degenerate input (B6) ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_rows_must_be_finite(bad):
+    rows = normal_rows()
+    rows[3, 1] = bad
+    with pytest.raises(ValueError, match="NaN|infinity"):
+        quick().fit(rows)
+
+
+def test_one_row_is_too_few():
+    with pytest.raises(ValueError, match="1 sample"):
+        quick().fit([[1.0, 2.0]])
+
+
+@pytest.mark.parametrize(
+    ("params", "needed"),
+    [({}, 19), ({"guarantee": "high_probability"}, 59),
+     ({"strategy": "soft", "divergence_bound": 0.0}, 19)],
+)  # fmt: skip
+def test_too_few_calibration_rows_reject_nothing_and_say_how_many(params, needed):
+    with pytest.warns(PrudentWarning, match=f"at least {needed} are needed"):
+        detector = quick(**params).fit(normal_rows(50))
+    assert (detector.predict(normal_rows(50) * 99) == 1).all()
+    assert detector.k_ == 0
+    if detector.strategy == "hard":
+        assert detector.threshold_ == -np.inf
+        assert detector.decision_function([[0.0, 0.0]]) == np.inf
+
+
+def test_constant_column_is_ignored_until_a_row_differs():
+    rows = np.insert(normal_rows(), 1, 7.0, axis=1)
+    with pytest.warns(PrudentWarning, match="constant"):
+        detector = quick().fit(rows)
+    np.testing.assert_array_equal(detector.constant_features_, [1])
+    same, rounded, differs, far = detector.score_samples(
+        [[0, 7, 0], [0, 7 + 1e-13, 0], [0, 7.1, 0], [0, 1e300, 0]]
+    )
+    assert same == rounded
+    assert np.isfinite(far)
+    assert far < differs < -1e6 < same
+    assert detector.predict([[0, 7.1, 0]]) == -1
+
+
+def test_equal_rows_are_kept_and_others_rejected():
+    rows = np.full((100, 3), 0.1)
+    with pytest.warns(PrudentWarning, match="constant"):
+        detector = LowDensityRejector(random_state=0).fit(rows)
+    np.testing.assert_array_equal(
+        detector.predict([[0.1, 0.1, 0.1], [0.1, 0.1, 0.2]]), [1, -1]
+    )
+    assert detector.estimator_ is None
+    assert detector.k_ == 1
+
+
+def test_two_rows_are_enough_to_fit():
+    with pytest.warns(PrudentWarning):
+        detector = quick().fit(normal_rows(2))
+    assert detector.n_calibration_ == 1
+
+
+def test_more_columns_than_rows():
+    detector = LowDensityRejector(random_state=0).fit(normal_rows(80, d=120))
+    assert np.isfinite(detector.score_samples(normal_rows(10, d=120, seed=1))).all()
+
+
+def test_huge_rows_have_finite_scores(default):
+    scores = default.score_samples([[1e308, -1e308], [1e200, 0], [1e6, 0]])
+    assert np.isfinite(scores).all()
+    assert (default.predict([[1e308, -1e308]]) == -1).all()
+
+
+def test_duplicated_rows_do_not_raise_the_rate():
+    rows = np.repeat(normal_rows(60), 10, axis=0)
+    detector = quick(reference="gaussian").fit(rows)
+    assert np.mean(detector.predict(rows) < 0) <= 0.05
