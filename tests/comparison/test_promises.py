@@ -64,12 +64,10 @@ def test_repeats_do_not_make_the_interval_narrower():
     assert thrice.check == once.check
 
 
-def test_margin_is_the_distance_of_the_interval_from_the_bound():
-    (upper,) = check_promises([[promise(0.2)]], [tally([[18, 2], [5, 45]])], CLASSES)
-    assert upper.margin == pytest.approx(0.2 - clopper_pearson(2, 20)[1])
+def test_allowed_share_turns_coverage_into_misses():
     given = promise(0.7, quantity="coverage", sense=">=")
-    (lower,) = check_promises([[given]], [tally([[18, 2], [5, 45]])], CLASSES)
-    assert lower.margin == pytest.approx((1 - clopper_pearson(2, 20)[1]) - 0.7)
+    (checked,) = check_promises([[given]], [tally([[18, 2], [5, 45]])], CLASSES)
+    assert checked.allowed == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize(

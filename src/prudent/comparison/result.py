@@ -117,12 +117,10 @@ class PromiseCheck:
     check: GuaranteeCheck
 
     @property
-    def margin(self) -> float:
-        """How far the whole interval lies on the promised side; < 0: it does not."""
-        lower, upper = self.check.interval
-        if self.guarantee.sense == "<=":
-            return self.guarantee.bound - upper
-        return lower - self.guarantee.bound
+    def allowed(self) -> float:
+        """Share of the rows that may break the promise."""
+        bound = self.guarantee.bound
+        return bound if self.guarantee.sense == "<=" else 1 - bound
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,13 +189,13 @@ class FalseAlarmCurve:
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationPath:
-    """What risk-based calibration changed, as it measures itself while stopping.
+    """What risk-based calibration changed, as it measures itself.
 
     Attributes
     ----------
     error_before, error_after : tuple of float
         Error of the maximum-likelihood start and of the chosen iterate in each
-        fold, on the rows that the stopping rule looks at.
+        fold, on the rows fitted on.
     best_iterations : tuple of int
         Chosen iterate of each fold; 0 keeps the start.
     """
@@ -303,8 +301,8 @@ class MethodRow:
 
     @property
     def worst_promise(self) -> PromiseCheck | None:
-        """The promise with the least margin: a broken one, if there is one."""
-        return min(self.promises, key=lambda promise: promise.margin, default=None)
+        """The weakest promise: what it says holds for the other classes, too."""
+        return max(self.promises, key=lambda promise: promise.allowed, default=None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from prudent.report.sections import Section, sections
+from prudent.report.parts import Section
+from prudent.report.sections import sections
 
 if TYPE_CHECKING:
     from prudent.comparison import Comparison

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from prudent.plots.guarantee import GuaranteeDisplay
-from prudent.report.svg import INK
+from prudent.plots import FalseAlarmDisplay, GuaranteeDisplay
+from prudent.report.parts import cut
 
 if TYPE_CHECKING:
     from prudent.comparison import Comparison
@@ -38,6 +39,7 @@ MARKERS = "osD^vP<X"
 DASHES = ("-", "--", ":", "-.")
 MOST_BARS = 30
 MOST_CELLS = 7
+LONGEST_LABEL = 24
 WIDTH = 6.4
 
 
@@ -61,7 +63,7 @@ def class_counts(comparison: Comparison) -> Figure:
     """Rows of each class, the largest classes first."""
     data = comparison.data
     order = np.argsort(data.class_counts, kind="stable")[::-1][:MOST_BARS]
-    labels = [shortened(data.classes[k]) for k in order]
+    labels = [cut(data.classes[k], LONGEST_LABEL) for k in order]
     figure, ax = _axes(0.5 + 0.18 * len(order))
     ax.barh(range(len(order)), [data.class_counts[k] for k in order], color=COLOURS[0])
     _name_rows(ax, labels)
@@ -93,27 +95,13 @@ def promises(comparison: Comparison) -> Figure:
 
 
 def false_alarms(comparison: Comparison) -> Figure:
-    """Requested against measured false-alarm rate, with the band of chance."""
+    """Requested against measured false-alarm rate, small rates spread out."""
     figure, ax = _axes(3.2, width=4.4)
     for row in ran(comparison):
         curve = row.false_alarms
-        if curve is None:
-            continue
-        levels = np.array(curve.levels)
-        spread = 1.96 * np.sqrt(levels * (1 - levels) / curve.n)
-        ax.fill_between(
-            levels,
-            np.maximum(levels - spread, 0),
-            levels + spread,
-            color=COLOURS[-1],
-            alpha=0.3,
-            linewidth=0,
-            label="95 % band",
-        )
-        ax.plot(levels, levels, color=INK, linewidth=1, label="as requested")
-        measured = np.array(curve.false_alarms) / curve.n
-        ax.plot(levels, measured, **style_of(comparison, row.name), label=row.name)
-    ax.set(xlabel="requested false-alarm rate", ylabel="measured false-alarm rate")
+        if curve is not None:
+            rates, counts = np.array(curve.levels), np.array(curve.false_alarms)
+            FalseAlarmDisplay(rates, counts, curve.n).plot(ax)
     # Measured rates may be 0, which a logarithmic axis cannot show.
     ax.set_xscale("symlog", linthresh=1e-3, linscale=0.4)
     ax.set_yscale("symlog", linthresh=1e-3, linscale=0.4)
@@ -121,8 +109,6 @@ def false_alarms(comparison: Comparison) -> Figure:
         axis.set_major_locator(FixedLocator([0, 1e-3, 1e-2, 1e-1, 1]))
         axis.set_major_formatter("{x:g}")
         axis.set_minor_locator(NullLocator())
-    ax.set(xlim=(0, 1), ylim=(0, 1))
-    ax.legend()
     return figure
 
 
@@ -173,22 +159,28 @@ def set_sizes(comparison: Comparison) -> Figure:
 
 
 def regions(comparison: Comparison) -> Figure:
-    """Decision regions in the discriminant plane; undecided points are hatched."""
+    """Decision regions in the discriminant plane; undecided points are striped."""
     rows = [row for row in ran(comparison) if row.regions is not None]
-    figure, panels = _panels(len(rows), 2.0)
-    colours = _class_colours(len(comparison.data.classes))
+    figure, panels = _panels(len(rows), 1.9)
+    classes = comparison.data.classes
+    colours = _class_colours(len(classes))
     for row, ax in zip(rows, panels, strict=False):
         found = row.regions
         assert found is not None
-        extent = (found.x[0], found.x[-1], found.y[0], found.y[-1])
-        sizes = found.sets.sum(axis=2)
         pixels = colours[found.predicted]
-        undecided = sizes != 1
-        # Pale stripes: seen without colour, and in one small picture.
+        # Stripes are seen without colour, and take no more room than the picture.
         stripes = np.add.outer(np.arange(len(found.y)), np.arange(len(found.x))) % 4 < 2
-        pixels[undecided & stripes] = 0.25 * pixels[undecided & stripes] + 0.75
+        undecided = (found.sets.sum(axis=2) != 1) & stripes
+        pixels[undecided] = 0.2 * pixels[undecided] + 0.8
+        extent = (found.x[0], found.x[-1], found.y[0], found.y[-1])
         ax.imshow(pixels, origin="lower", extent=extent, aspect="auto")
-        ax.set(title=row.name, xlabel="axis 1", ylabel="axis 2")
+        ax.set(title=row.name, xticks=[], yticks=[])
+    figure.supxlabel("first discriminant axis", fontsize=9)
+    figure.supylabel("second discriminant axis", fontsize=9)
+    if len(classes) <= len(COLOURS):
+        names = [cut(label, LONGEST_LABEL) for label in classes]
+        keys = [Patch(color=colour) for colour in colours]
+        figure.legend(keys, names, loc="outside right upper")
     return figure
 
 
@@ -231,11 +223,6 @@ def times(comparison: Comparison) -> Figure:
     ax.xaxis.set_minor_locator(NullLocator())
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
     return figure
-
-
-def shortened(text: str, longest: int = 24) -> str:
-    """Cut a name of the user's so that it fits beside a figure."""
-    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _axes(height: float, width: float = WIDTH) -> tuple[Figure, Axes]:

@@ -1,0 +1,280 @@
+"""The sections that hold measurements: promises, alarms, shifts, sets, confusions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from prudent.report import figures
+from prudent.report.figures import ran
+from prudent.report.parts import Section, Table, cut, draw, first_rows
+
+if TYPE_CHECKING:
+    from prudent.comparison import Comparison
+    from prudent.comparison.result import MethodRow
+
+__all__ = ["confusion", "false_alarms", "promises", "regions", "sets", "shift"]
+
+MOST_CLASSES = 12
+
+
+def promises(comparison: Comparison) -> Section:
+    rows = [
+        (
+            row.name,
+            promise.guarantee.quantity,
+            "all" if promise.guarantee.scope is None else cut(promise.guarantee.scope),
+            f"{promise.guarantee.sense} {promise.guarantee.bound:.4f}",
+            f"{promise.check.measured:.4f}",
+            f"{promise.check.interval[0]:.4f} to {promise.check.interval[1]:.4f}",
+            promise.check.verdict,
+        )
+        for row in ran(comparison)
+        for promise in row.promises
+    ]
+    sentences = [
+        "Each point is a promise: the bound a method states (x, mean of the folds) "
+        "against what happened to rows it had not seen (y, exact interval). Points on "
+        "or below the diagonal keep their promise; broken ones are red crosses.",
+        *dict.fromkeys(
+            f"{row.name}: {promise.guarantee.source}, assuming "
+            + (" and ".join(promise.guarantee.assumptions) or "nothing else")
+            + "."
+            for row in ran(comparison)
+            for promise in row.promises
+        ),
+    ]
+    if not rows:
+        return Section(
+            "promises", "Promise and reality", ["No method made a promise here."]
+        )
+    columns = ("method", "quantity", "class", "promised", "measured")
+    return Section(
+        "promises",
+        "Promise and reality",
+        sentences,
+        draw(
+            figures.promises,
+            comparison,
+            "promises",
+            "Points: promised bound against measured rate, with a diagonal.",
+        ),
+        [first_rows("Promises", (*columns, "interval", "verdict"), rows)],
+    )
+
+
+def false_alarms(comparison: Comparison) -> Section:
+    title = "False alarms"
+    curves = [(row.name, row.false_alarms) for row in ran(comparison)]
+    rows = [
+        (name, f"{level:g}", f"{count / curve.n:.4f}", f"{count:g} of {curve.n:g}")
+        for name, curve in curves
+        if curve is not None
+        for level, count in zip(curve.levels, curve.false_alarms, strict=True)
+    ]
+    if not rows:
+        return Section("false-alarms", title, ["No method states a false-alarm rate."])
+    return Section(
+        "false-alarms",
+        title,
+        [
+            "How often a row is disowned by the rejector of its own class, at every "
+            "rate one may ask for. On or below the line is as promised; the band is "
+            "what chance allows."
+        ],
+        draw(
+            figures.false_alarms,
+            comparison,
+            "false-alarms",
+            "Line: measured against requested false-alarm rate, with a 95 % band.",
+        ),
+        [first_rows("False alarms", ("method", "requested", "measured", "rows"), rows)],
+    )
+
+
+def shift(comparison: Comparison) -> Section:
+    curves = [(row.label, row.shift) for row in ran(comparison)]
+    found = [(label, curve) for label, curve in curves if curve is not None]
+    title = "Shift curve"
+    if not found:
+        return Section("shift", title, ["No method finished."])
+    shifts = [f"{shift:g}" for shift in found[0][1].shifts]
+    rows = [(label, *(f"{e:.3f}" for e in curve.errors)) for label, curve in found]
+    return Section(
+        "shift",
+        title,
+        [
+            "Error when the tested rows move towards the nearest other class mean, by "
+            "as many pooled standard deviations as the axis says "
+            f"({found[0][1].n} out-of-fold rows)."
+        ],
+        draw(
+            figures.shift_curves,
+            comparison,
+            "shift",
+            "Lines: error of each method against the length of the shift.",
+        ),
+        [first_rows("Error at each shift", ("method", *shifts), rows)],
+    )
+
+
+def sets(comparison: Comparison) -> Section:
+    title = "Set-valued predictions"
+    found = [(row.name, row.sets) for row in ran(comparison) if row.sets is not None]
+    if not found:
+        return Section("sets", title, ["Every method names one class for each row."])
+    rows, per_class = [], []
+    for name, sets in found:
+        assert sets is not None
+        rows.append(
+            (
+                name,
+                f"{sets.coverage:.3f}",
+                f"{sets.mean_size:.3f}",
+                f"{100 * sets.undecided:.1f} %",
+                " ".join(f"{size}: {n:g}" for size, n in enumerate(sets.size_counts)),
+            )
+        )
+        per_class += [
+            (name, cut(label), f"{covered:.3f}", f"{size:.3f}")
+            for label, covered, size in zip(
+                comparison.data.classes,
+                sets.class_coverage,
+                sets.class_mean_size,
+                strict=True,
+            )
+        ]
+    return Section(
+        "sets",
+        title,
+        [
+            "A method that may answer with several classes, or with none, errs less "
+            "often when it does not know. Left: how often the set holds the truth "
+            "against its mean size. Right: how large the sets are."
+        ],
+        draw(
+            figures.set_sizes,
+            comparison,
+            "sets",
+            "Points: coverage against mean size. Bars: share of rows by set size.",
+        ),
+        [
+            first_rows(
+                "Sets",
+                ("method", "coverage", "mean size", "undecided", "rows by size"),
+                rows,
+            ),
+            first_rows(
+                "By class", ("method", "class", "coverage", "mean size"), per_class
+            ),
+        ],
+    )
+
+
+def regions(comparison: Comparison) -> Section:
+    title = "Decision regions"
+    found = [(row.name, row.regions) for row in ran(comparison)]
+    labels = comparison.data.classes[:MOST_CLASSES]
+    rows = [
+        (
+            name,
+            *(f"{100 * share:.0f} %" for share in regions.class_shares[:MOST_CLASSES]),
+            f"{100 * regions.undecided:.0f} %",
+        )
+        for name, regions in found
+        if regions is not None
+    ]
+    if not rows:
+        return Section("regions", title, ["There are no two axes to draw."])
+    return Section(
+        "regions",
+        title,
+        [
+            "Each method fitted anew in the plane of the two discriminant axes, the "
+            "directions that separate the class means best. Colour is the predicted "
+            "class; striped points are undecided. No row is drawn: the page holds "
+            "none of the data."
+        ],
+        draw(
+            figures.regions,
+            comparison,
+            "regions",
+            "Maps: predicted class in the plane of the discriminant axes.",
+        ),
+        [
+            first_rows(
+                "Share of the plane",
+                ("method", *map(cut, labels), "undecided"),
+                rows,
+            )
+        ],
+    )
+
+
+def confusion(comparison: Comparison) -> Section:
+    rows = ran(comparison)
+    title = "Confusion and calibration"
+    if not rows:
+        return Section("confusion", title, ["No method finished."])
+    tables = [_confusion_table(comparison, rows)]
+    sentences = [
+        "Rows are true classes, columns predicted ones; colour is the share of the "
+        "row, figures are counts."
+    ]
+    paths = [(row.name, row.calibration) for row in rows if row.calibration is not None]
+    for name, path in paths:
+        assert path is not None
+        before, after = np.mean(path.error_before), np.mean(path.error_after)
+        sentences.append(
+            f"{name}: risk-based calibration took the error on the rows fitted on from "
+            f"{before:.4f} to {after:.4f} (mean of the folds)."
+        )
+        lines = [
+            (str(fold), f"{old:.4f}", f"{new:.4f}", str(best))
+            for fold, (old, new, best) in enumerate(
+                zip(
+                    path.error_before,
+                    path.error_after,
+                    path.best_iterations,
+                    strict=True,
+                ),
+                start=1,
+            )
+        ]
+        columns = ("fold", "error before", "error after", "iterations")
+        tables.append(first_rows(f"Calibration of {name}", columns, lines))
+    drawn = "Heat maps: confusion matrix of each method."
+    return Section(
+        "confusion",
+        title,
+        sentences,
+        draw(figures.confusions, comparison, "confusion", drawn),
+        tables,
+    )
+
+
+def _confusion_table(comparison: Comparison, rows: Sequence[MethodRow]) -> Table:
+    """All counts of few classes; of many, the confusions that happened most."""
+    labels = [cut(label) for label in comparison.data.classes]
+    if len(labels) <= MOST_CLASSES:
+        cells = [
+            (row.name, label, *(f"{count:g}" for count in counts))
+            for row in rows
+            for label, counts in zip(labels, row.confusion, strict=True)
+        ]
+        columns = ("method", "true \\ predicted", *labels)
+        return first_rows("Confusion matrices", columns, cells, most=8 * MOST_CLASSES)
+    errors = [
+        (count, row.name, labels[i], labels[j])
+        for row in rows
+        for i, counts in enumerate(row.confusion)
+        for j, count in enumerate(counts)
+        if i != j and count > 0
+    ]
+    errors.sort(key=lambda error: (-error[0], *error[1:]))
+    cells = [(name, true, said, f"{n:g}") for n, name, true, said in errors]
+    return first_rows(
+        "Most frequent confusions", ("method", "true", "predicted", "rows"), cells
+    )

@@ -1,0 +1,96 @@
+"""What pages are made of: sections with sentences, a figure and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.figure import Figure
+
+from prudent.report.svg import figure_style, to_svg
+
+if TYPE_CHECKING:
+    from prudent.comparison import Comparison
+
+__all__ = ["Section", "Table", "cut", "draw", "first_rows"]
+
+MOST_ROWS = 60
+LONGEST = 64
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells of text under their columns.
+
+    Attributes
+    ----------
+    caption : str
+        What the table holds.
+    columns : sequence of str
+        Headings.
+    rows : sequence of sequence of str
+        Cells; the first of each row names it.
+    omitted : int
+        Rows left out to keep the page small; they are in the data at its end.
+    """
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    omitted: int = 0
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of the page.
+
+    Attributes
+    ----------
+    name : str
+        Anchor.
+    title : str
+        Heading.
+    sentences : sequence of str
+        What there is to see, and how it was made.
+    figure : str
+        SVG element, or "" where there is nothing to draw.
+    tables : sequence of Table
+        The numbers behind the figure.
+    sortable : bool
+        Whether clicks on the headings sort the first table.
+    """
+
+    name: str
+    title: str
+    sentences: Sequence[str]
+    figure: str = ""
+    tables: Sequence[Table] = ()
+    sortable: bool = False
+
+
+def draw(
+    figure: Callable[[Comparison], Figure],
+    comparison: Comparison,
+    name: str,
+    description: str,
+) -> str:
+    """Return a figure of a comparison as an SVG element with a text alternative."""
+    with figure_style():
+        return to_svg(figure(comparison), name, description)
+
+
+def first_rows(
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    most: int = MOST_ROWS,
+) -> Table:
+    """Return a table of at most `most` rows, which knows how many it leaves out."""
+    return Table(caption, columns, rows[:most], omitted=max(0, len(rows) - most))
+
+
+def cut(text: Any, longest: int = LONGEST) -> str:
+    """Return a name of the user's, shortened so that it cannot fill the page."""
+    said = str(text)
+    return said if len(said) <= longest else said[: longest - 1] + "…"
