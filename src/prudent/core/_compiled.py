@@ -54,6 +54,25 @@ def add_products(A: Any, B: Any, s1: Any, s2: Any) -> None:  # pragma: no cover
             s2[i + 1, j + 3] += s13
 
 
+@njit(cache=True, fastmath={"reassoc", "nsz", "contract"})
+def add_powers(A: Any, B: Any, third: Any) -> float:  # pragma: no cover
+    """Add sum_p (a_p'b_p) b_p to `third`; returns sum_p (a_p'b_p) ||b_p||^2."""
+    weighted, squares = np.zeros(LANES), np.zeros(LANES)
+    for i in range(len(A)):
+        for p in range(LANES):
+            weighted[p] += A[i, p] * B[i, p]
+            squares[p] += B[i, p] * B[i, p]
+    for i in range(len(A)):
+        total = 0.0
+        for p in range(LANES):
+            total += weighted[p] * B[i, p]
+        third[i] += total
+    fourth = 0.0
+    for p in range(LANES):
+        fourth += weighted[p] * squares[p]
+    return fourth
+
+
 @njit(cache=True)
 def first_rows(
     X: Any, codes: Any, n_classes: int
@@ -71,12 +90,13 @@ def first_rows(
 
 @njit(cache=True)
 def class_sums(
-    X: Any, codes: Any, weight: Any, origins: Any, s1: Any, s2: Any
+    X: Any, codes: Any, weight: Any, origins: Any, s1: Any, s2: Any, s3: Any, s4: Any
 ) -> None:  # pragma: no cover
-    """Add sum w(x - o) and the lower triangle of sum w(x - o)(x - o)' per class.
+    """Add the sums of w b, w b b', w |b|^2 b and w |b|^4 per class, b = x - o.
 
-    `s1` (K, p) and `s2` (K, p, p) are padded: p is d rounded up to a multiple of
-    4. An empty `weight` stands for ones.
+    Of `s2` (K, p, p) the lower triangles; like `s1` and `s3` (K, p) it is padded:
+    p is d rounded up to a multiple of 4. An empty `weight` stands for ones, an
+    empty `s4` for leaving out the last two sums.
     """
     n_classes, padded = s1.shape
     n_features = X.shape[1]
@@ -85,22 +105,26 @@ def class_sums(
     B = np.zeros((n_classes, padded, LANES + 8))
     A = np.zeros_like(B) if weighted else B
     filled = np.zeros(n_classes, dtype=np.int64)
-    for i in range(len(X)):
-        k = codes[i]
-        p = filled[k]
-        for j in range(n_features):
-            B[k, j, p] = X[i, j] - origins[k, j]
-        if weighted:
+    for i in range(len(X) + n_classes):
+        if i < len(X):
+            k = codes[i]
+            p = filled[k]
             for j in range(n_features):
-                A[k, j, p] = weight[i] * B[k, j, p]
-        filled[k] = p + 1
-        if p + 1 == LANES:
-            add_products(A[k], B[k], s1[k], s2[k])
-            filled[k] = 0
-    for k in range(n_classes):
-        if filled[k]:
+                B[k, j, p] = X[i, j] - origins[k, j]
+            if weighted:
+                for j in range(n_features):
+                    A[k, j, p] = weight[i] * B[k, j, p]
+            filled[k] = p + 1
+            if p + 1 < LANES:
+                continue
+        else:  # what is left of each class, with zeros in the free lanes
+            k = i - len(X)
             A[k, :, filled[k] :] = 0.0
-            add_products(A[k], B[k], s1[k], s2[k])
+            B[k, :, filled[k] :] = 0.0
+        add_products(A[k], B[k], s1[k], s2[k])
+        if len(s4):
+            s4[k] += add_powers(A[k], B[k], s3[k])
+        filled[k] = 0
 
 
 @njit(cache=True, fastmath={"contract"})

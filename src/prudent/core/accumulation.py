@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,20 @@ from prudent.core.statistics import FloatArray, Statistics, merge, two_sum
 
 __all__ = ["accumulate"]
 
+
+class Sums(NamedTuple):
+    """Sums of w b, w b b', w |b|^2 b and w |b|^4 over rows b = x - origin."""
+
+    s1: FloatArray
+    s2: FloatArray
+    s3: Any = None
+    s4: Any = None
+
+
 # Rows are centred again when their first row lies so far from their mean that the
-# rank-one correction would cancel more than this factor.
+# correction would cancel more than this factor; fourth powers cancel its square.
 CANCELLATION = 64.0
+CANCELLATION_OF_FOURTH = 4.0
 # The compiled kernel is faster up to this many features, and worth importing from
 # this many numbers on.
 COMPILED_FEATURES = 48
@@ -37,8 +49,8 @@ def accumulate(
     compiled = X.shape[1] <= COMPILED_FEATURES and X.size >= COMPILED_SIZE
     # Overflow and NaN are found in the result; see validation.check_values.
     with np.errstate(over="ignore", invalid="ignore"):
-        if compiled and not (fourth or diagonal):
-            return _accumulate_in_order(X, codes, n_classes, weight, block_rows)
+        if compiled and not diagonal:
+            return _accumulate_in_order(X, codes, n_classes, weight, fourth, block_rows)
         return _accumulate_by_class(
             X, codes, n_classes, weight, fourth, diagonal, block_rows
         )
@@ -100,36 +112,35 @@ def _block_statistics(
     B: FloatArray, w: FloatArray | None, fourth: bool, diagonal: bool
 ) -> Statistics:
     """Statistics of rows of one class; overwrites B."""
-    first = B[0].copy()
-    B -= first
+    count = np.array([len(B)])
+    W = np.array([float(len(B)) if w is None else w.sum()])
+    origin = B[:1].copy()
+    B -= origin
+    statistics, lost = _about_mean(count, W, origin, _row_sums(B, w, fourth, diagonal))
+    if lost:
+        mean = statistics.mean
+        B += origin  # shifting B itself would leave its origin without a float64
+        B -= mean
+        sums = _row_sums(B, w, fourth, diagonal)
+        statistics, _ = _about_mean(count, W, mean, sums)
+    return statistics
+
+
+def _row_sums(
+    B: FloatArray, w: FloatArray | None, fourth: bool, diagonal: bool
+) -> Sums:
+    """Sums over the rows of one class."""
     weights = np.ones(len(B)) if w is None else w
-    count, W = np.array([len(B)]), np.array([weights.sum()])
-    s1 = (weights @ B)[None]
-    if fourth:  # third and fourth have no cheap correction: centre first
-        r = _mean_shift(count, W, s1)
-        B -= r[0]
-        scatter = _product(B, w, diagonal)
-    else:
-        r, scatter, lost = _about_mean(count, W, s1, _product(B, w, diagonal))
-        if lost:
-            B -= r[0]
-            scatter = _product(B, w, diagonal)
-    mean, mean_lo = two_sum(first, r)
-    third = power = None
-    if fourth:
-        q = np.einsum("ij,ij->i", B, B)
-        third = ((weights * q) @ B)[None]
-        power = np.array([(weights * q) @ q])
-    return Statistics(count, W, mean, mean_lo, scatter, third, power)
-
-
-def _product(B: FloatArray, w: FloatArray | None, diagonal: bool) -> FloatArray:
-    """sum_i w_i b_i b_i', symmetric bit for bit, or its diagonal; one class."""
+    s1 = weights @ B
     if diagonal:
-        return np.einsum("ij,ij->j", B if w is None else B * w[:, None], B)[None]
-    if w is None:
-        return (B.T @ B)[None]  # NumPy hands this product to SYRK
-    return _symmetric(((B * w[:, None]).T @ B)[None])
+        return Sums(s1[None], (weights @ (B * B))[None])
+    # NumPy hands the product with its own transpose to SYRK.
+    s2 = (B.T @ B)[None] if w is None else _symmetric(((B * w[:, None]).T @ B)[None])
+    if not fourth:
+        return Sums(s1[None], s2)
+    q = np.einsum("ij,ij->i", B, B)
+    weighted = weights * q
+    return Sums(s1[None], s2, (weighted @ B)[None], np.array([weighted @ q]))
 
 
 def _symmetric(products: FloatArray) -> FloatArray:
@@ -138,34 +149,50 @@ def _symmetric(products: FloatArray) -> FloatArray:
     return lower + np.tril(products, -1).transpose(0, 2, 1)
 
 
-def _mean_shift(count: NDArray[np.int64], W: FloatArray, s1: FloatArray) -> FloatArray:
-    """Mean of rows from their sum; 0 for a class without rows."""
+def _about_mean(
+    count: NDArray[np.int64], W: FloatArray, origin: FloatArray, sums: Sums
+) -> tuple[Statistics, bool]:
+    """Central statistics from sums about another point.
+
+    The second value says whether so many digits cancelled that the sums must be
+    taken again about the mean found.
+    """
     if ((W == 0) & (count > 0)).any():
         raise ValueError(
             "the weights of the rows of a class cancel to a total of 0, so they have "
             "no mean: use RawMoments for signed weights."
         )
-    return s1 / np.where(count == 0, 1.0, W)[:, None]
+    r = sums.s1 / np.where(count == 0, 1.0, W)[:, None]
+    shift = W[:, None] * (r * r)
+    if sums.s2.ndim == 2:
+        scatter = sums.s2 - shift
+    else:
+        scatter = sums.s2 - W[:, None, None] * (r[:, :, None] * r[:, None, :])
+    statistics = Statistics(count, W, *two_sum(origin, r), scatter)
+    lost = (shift > CANCELLATION * statistics.variation).any()
+    if sums.s3 is not None:
+        third, fourth = _powers_about_mean(W, r, sums)
+        total = shift.sum(axis=1)
+        lost |= (total > CANCELLATION_OF_FOURTH * statistics.trace).any()
+        statistics = replace(statistics, third=third, fourth=fourth)
+    return statistics, bool(lost)
 
 
-def _about_mean(
-    count: NDArray[np.int64], W: FloatArray, s1: FloatArray, s2: FloatArray
-) -> tuple[FloatArray, FloatArray, bool]:
-    """Mean and central products from sums about another point.
-
-    The third value says whether so many digits cancelled that the rows must be
-    centred at their mean and multiplied again.
-    """
-    r = _mean_shift(count, W, s1)
-    if s2.ndim == 2:
-        shift = W[:, None] * (r * r)
-        return r, s2 - shift, bool((shift > CANCELLATION * (s2 - shift)).any())
-    correction = W[:, None, None] * (r[:, :, None] * r[:, None, :])
-    scatter = s2 - correction
-    shift, variation = (
-        np.diagonal(products, axis1=1, axis2=2) for products in (correction, scatter)
+def _powers_about_mean(
+    W: FloatArray, r: FloatArray, sums: Sums
+) -> tuple[FloatArray, FloatArray]:
+    """Third and fourth about the mean, which lies r away from the origin."""
+    rr = (r * r).sum(axis=1)
+    trace = np.trace(sums.s2, axis1=1, axis2=2)
+    u = np.matmul(sums.s2, r[:, :, None])[:, :, 0]
+    third = sums.s3 - 2 * u - (trace - 2 * W * rr)[:, None] * r
+    fourth = (
+        sums.s4
+        - 4 * (r * sums.s3).sum(axis=1)
+        + 4 * (r * u).sum(axis=1)
+        + (2 * trace - 3 * W * rr) * rr
     )
-    return r, scatter, bool((shift > CANCELLATION * variation).any())
+    return third, fourth
 
 
 def _accumulate_in_order(
@@ -173,40 +200,50 @@ def _accumulate_in_order(
     codes: NDArray[np.integer],
     n_classes: int,
     weight: FloatArray | None,
+    fourth: bool,
     block_rows: int | None,
 ) -> Statistics:
     """The compiled kernel: rows in the order they lie, neither sorted nor gathered."""
     n_features = X.shape[1]
     size = block_rows or 2**20 // n_features
-    total = Statistics.empty(n_classes, n_features, fourth=False, diagonal=False)
+    total = Statistics.empty(n_classes, n_features, fourth=fourth, diagonal=False)
     for start in range(0, len(X), size):
         rows = slice(start, start + size)
         block = np.ascontiguousarray(X[rows], dtype=np.float64)
         block_codes = codes[rows].astype(np.intp, copy=False)
         w = None if weight is None else weight[rows]
-        total = merge(total, _block_in_order(block, block_codes, n_classes, w))
+        total = merge(total, _block_in_order(block, block_codes, n_classes, w, fourth))
     return total
 
 
 def _block_in_order(
-    X: FloatArray, codes: NDArray[np.intp], n_classes: int, w: FloatArray | None
+    X: FloatArray,
+    codes: NDArray[np.intp],
+    n_classes: int,
+    w: FloatArray | None,
+    fourth: bool,
 ) -> Statistics:
     """Statistics of the rows of all classes of one block."""
     from prudent.core._compiled import class_sums, first_rows
 
     n_features = X.shape[1]
     padded = -(-n_features // 4) * 4
+    weights = np.empty(0) if w is None else w
 
-    def sums(origin: FloatArray) -> tuple[FloatArray, FloatArray]:
-        s1 = np.zeros((n_classes, padded))
+    def sums_about(origin: FloatArray) -> Sums:
+        s1, s3 = np.zeros((2, n_classes, padded))
         s2 = np.zeros((n_classes, padded, padded))
-        class_sums(X, codes, np.empty(0) if w is None else w, origin, s1, s2)
-        return s1[:, :n_features], _symmetric(s2[:, :n_features, :n_features])
+        s4 = np.zeros(n_classes if fourth else 0)
+        class_sums(X, codes, weights, origin, s1, s2, s3, s4)
+        products = _symmetric(s2[:, :n_features, :n_features])
+        if not fourth:
+            return Sums(s1[:, :n_features], products)
+        return Sums(s1[:, :n_features], products, s3[:, :n_features], s4)
 
     origin, count = first_rows(X, codes, n_classes)
     W = np.bincount(codes, w, n_classes).astype(np.float64)
-    r, scatter, lost = _about_mean(count, W, *sums(origin))
+    statistics, lost = _about_mean(count, W, origin, sums_about(origin))
     if lost:
-        origin = origin + r
-        r, scatter, _ = _about_mean(count, W, *sums(origin))
-    return Statistics(count, W, *two_sum(origin, r), scatter)
+        origin = statistics.mean
+        statistics, _ = _about_mean(count, W, origin, sums_about(origin))
+    return statistics

@@ -19,6 +19,9 @@ __all__ = ["RawMoments"]
 
 FloatArray = NDArray[np.float64]
 LARGEST_LOSS = 1e-8
+# Where the products of feature pairs, formed once for all classes, are faster than
+# one weighted product per class (measured).
+FEW_FEATURES, MANY_CLASSES = 64, 9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,21 +78,20 @@ class RawMoments:
             Exactly linear in `H`.
         """
         origin = np.asarray(origin, dtype=np.float64)
-        n_rows, n_features = X.shape
-        n_classes = H.shape[1]
-        s0 = H.sum(axis=0, dtype=np.float64)
+        n_classes, n_features = H.shape[1], X.shape[1]
+        in_pairs = n_features < FEW_FEATURES and n_classes >= MANY_CLASSES
+        add = _add_pairs if in_pairs or n_features <= 8 else _add_products
         s1 = np.zeros((n_classes, n_features))
         s2 = np.zeros((n_classes, n_features, n_features))
         size = max(256, 2**17 // n_features)
-        for start in range(0, n_rows, size):
+        for start in range(0, len(X), size):
             B = X[start : start + size] - origin
-            h = H[start : start + size]
+            h = np.asarray(H[start : start + size], dtype=np.float64)
             s1 += h.T @ B
-            for k in range(n_classes):
-                s2[k] += (B * h[:, k, None]).T @ B
+            add(s2, B, h)
         lower = np.tril(s2, -1)
-        s2 = lower + lower.transpose(0, 2, 1) + s2 * np.eye(n_features)
-        return cls(origin, s0, s1, s2)
+        s2 = np.tril(s2) + lower.transpose(0, 2, 1)
+        return cls(origin, H.sum(axis=0, dtype=np.float64), s1, s2)
 
     @classmethod
     def of(cls, statistics: Statistics, origin: FloatArray) -> Self:
@@ -172,3 +174,28 @@ class RawMoments:
                 "raw moments can be added only about one origin, got "
                 f"{self.origin.tolist()} and {other.origin.tolist()}."
             )
+
+
+def _add_products(s2: FloatArray, B: FloatArray, h: FloatArray) -> None:
+    """Add sum_i h_ik b_i b_i' by one product per class."""
+    weighted = np.empty_like(B)
+    for k in range(len(s2)):
+        np.multiply(B, h[:, k, None], out=weighted)
+        s2[k] += weighted.T @ B
+
+
+def _add_pairs(s2: FloatArray, B: FloatArray, h: FloatArray) -> None:
+    """Add the lower triangles from the products of feature pairs, once for all."""
+    n_features = B.shape[1]
+    row, column = np.tril_indices(n_features)
+    size = max(256, 2**17 // len(row))
+    for start in range(0, len(B), size):
+        features = np.ascontiguousarray(B[start : start + size].T)
+        pairs = np.empty((len(row), features.shape[1]))
+        first = 0
+        for j in range(n_features):
+            np.multiply(
+                features[j], features[: j + 1], out=pairs[first : first + j + 1]
+            )
+            first += j + 1
+        s2[:, row, column] += (pairs @ h[start : start + size]).T
