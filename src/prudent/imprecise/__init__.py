@@ -1,5 +1,6 @@
 """Imprecise discriminant analysis: exact set-valued predictions."""
 
 from prudent.imprecise.classifier import ImpreciseDiscriminantAnalysis
+from prudent.imprecise.cross_validation import ImpreciseDiscriminantAnalysisCV
 
-__all__ = ["ImpreciseDiscriminantAnalysis"]
+__all__ = ["ImpreciseDiscriminantAnalysis", "ImpreciseDiscriminantAnalysisCV"]

@@ -127,7 +127,7 @@ default="auto"
     >>> from prudent import ImpreciseDiscriminantAnalysis
     >>> X, y = load_iris(return_X_y=True)
     >>> model = ImpreciseDiscriminantAnalysis(imprecision=2.0).fit(X, y)
-    >>> model.predict_set(X[[0, 83]])
+    >>> model.predict_set(X[[0, 68]])
     array([[ True, False, False],
            [False,  True,  True]])
     """
@@ -357,6 +357,9 @@ default="auto"
         ValueError
             If `costs` are given or `criterion` is not "maximality".
         """
+        return self._critical(X, None)
+
+    def _critical(self, X: Any, grid: FloatArray | None) -> FloatArray:
         rows, question = self._ask(X)
         if question.costs is not None or question.criterion != "maximality":
             raise ValueError(
@@ -364,7 +367,7 @@ default="auto"
                 f"criterion='maximality', got criterion={self.criterion!r}"
                 f"{'' if self.costs is None else ' and costs'}."
             )
-        critical, unanswered = self._model.critical(rows, question)
+        critical, unanswered = self._model.critical(rows, question, grid)
         self._count(unanswered)
         return self._spread(critical, np.inf)
 

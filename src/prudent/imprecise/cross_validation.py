@@ -1,0 +1,339 @@
+"""`ImpreciseDiscriminantAnalysisCV`: the imprecision chosen by cross-validation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+
+from prudent._compat import Interval, StrOptions, fit_context
+from prudent.estimator_tools import check_rows, check_training
+from prudent.exceptions import PrudentWarning
+from prudent.imprecise.classifier import ImpreciseDiscriminantAnalysis
+from prudent.imprecise.settings import check_covariance
+from prudent.imprecise.utilities import REWARDS, mean_utilities
+
+__all__ = ["ImpreciseDiscriminantAnalysisCV"]
+
+FloatArray = NDArray[np.float64]
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+_MODEL_SETTINGS = (
+    "covariance_type",
+    "box",
+    "scale",
+    "covariance",
+    "priors",
+    "prior_imprecision",
+    "criterion",
+    "max_nodes",
+)
+_LEARNED = (
+    "classes_",
+    "means_",
+    "covariances_",
+    "priors_",
+    "scale_",
+    "covariance_kind_",
+    "constant_features_",
+    "moments_",
+    "guarantees_",
+)
+
+
+class ImpreciseDiscriminantAnalysisCV(ClassifierMixin, BaseEstimator):
+    """Imprecise discriminant analysis with the imprecision chosen from data.
+
+    Each fold is fitted once and gives the sets of every imprecision at once, so a
+    grid of 500 values costs little more than one. The chosen model is fitted again
+    on all rows and answers every method of the plain estimator.
+
+    Parameters
+    ----------
+    imprecisions : array-like, default=None
+        Values to choose from, >= 0; None is 0.01, 0.02, ..., 5.
+    shrinkages : sequence, default=None
+        Values for `covariance` to choose from jointly; None is `covariance` alone.
+        Worth it where covariances are near singular.
+    scoring : {"u80", "u65", "discounted_accuracy"}, default="u80"
+        What is maximised; see :mod:`prudent.metrics`.
+    cv : int, splitter or iterable of (train, test) positions, default=5
+        A number means stratified folds in the order of the rows.
+    n_jobs : int, default=None
+        Folds done at the same time, as in joblib.
+    covariance_type, box, scale, covariance, priors, prior_imprecision, max_nodes
+        As in :class:`ImpreciseDiscriminantAnalysis`.
+    criterion : {"maximality", "e_admissible"}, default="maximality"
+        The same sets either way, with 0-1 costs.
+
+    Attributes
+    ----------
+    imprecision_ : float
+        The value chosen; the smallest among equals.
+    shrinkage_ : object
+        The value of `covariance` chosen; the first among equals.
+    best_score_ : float
+        Mean score of the choice over the folds.
+    cv_results_ : dict of ndarray
+        `imprecision`, `shrinkage`, `split{i}_test_score`, `mean_test_score` and
+        `std_test_score`, one entry a pair.
+    estimator_ : ImpreciseDiscriminantAnalysis
+        The chosen model, fitted on all rows.
+    classes_, means_, covariances_, priors_, scale_, covariance_kind_, \
+constant_features_, moments_, guarantees_
+        As in :class:`ImpreciseDiscriminantAnalysis`.
+
+    Notes
+    -----
+    The score of a fold is a step function of the imprecision: row by row, classes
+    enter at their critical imprecision. A label absent from a fold's training part
+    counts as a miss. The chosen score is optimistic, like every tuned score: judge
+    the result on other data.
+
+    References
+    ----------
+    Carranza-Alarcon and Destercke (2019), section 5.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from prudent import ImpreciseDiscriminantAnalysisCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = ImpreciseDiscriminantAnalysisCV(imprecisions=[0.5, 1, 2, 4]).fit(X, y)
+    >>> model.imprecision_, round(model.best_score_, 3)
+    (2.0, 0.987)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "imprecisions": ["array-like", None],
+        "shrinkages": [list, tuple, np.ndarray, None],
+        "scoring": [StrOptions(set(REWARDS))],
+        "cv": ["cv_object"],
+        "n_jobs": [Integral, None],
+        "prior_imprecision": [Interval(Real, 0, None, closed="left")],
+        "criterion": [StrOptions({"maximality", "e_admissible"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        imprecisions: ArrayLike | None = None,
+        shrinkages: Sequence[Any] | None = None,
+        scoring: str = "u80",
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        covariance_type: str = "full",
+        box: str = "mean",
+        scale: str | ArrayLike | None = "std",
+        covariance: Any = "auto",
+        priors: ArrayLike | None = None,
+        prior_imprecision: float = 0.0,
+        criterion: str = "maximality",
+        max_nodes: int = 20000,
+    ) -> None:
+        self.imprecisions = imprecisions
+        self.shrinkages = shrinkages
+        self.scoring = scoring
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.covariance_type = covariance_type
+        self.box = box
+        self.scale = scale
+        self.covariance = covariance
+        self.priors = priors
+        self.prior_imprecision = prior_imprecision
+        self.criterion = criterion
+        self.max_nodes = max_nodes
+
+    @fit_context
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Choose the imprecision, then fit on all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows, finite.
+        y : array-like of shape (n_samples,)
+            Class labels, at least two different ones.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0, read as repetitions; fold scores are weighted too.
+
+        Returns
+        -------
+        self : ImpreciseDiscriminantAnalysisCV
+
+        Raises
+        ------
+        ValueError
+            As the plain estimator; if a value to choose from is out of range; or if
+            the training part of a fold holds one class only.
+
+        Warns
+        -----
+        PrudentWarning
+            If a class has fewer rows than there are folds.
+        ConvergenceWarning
+            If questions met `max_nodes` in the folds.
+        """
+        grid = _check_imprecisions(self.imprecisions)
+        choices = [self.covariance] if self.shrinkages is None else self.shrinkages
+        choices = _check_shrinkages(list(choices))
+        rows, labels, weight = check_training(self, X, y, sample_weight)
+        splits = self._splits(rows, labels, sample_weight)
+        outcomes = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fold_scores)(
+                self._model(covariance), rows, labels, weight, split, grid, self.scoring
+            )
+            for covariance in choices
+            for split in splits
+        )
+        unanswered = sum(count for _, count in outcomes)
+        if unanswered:
+            warnings.warn(
+                f"{type(self).__name__}: {unanswered} question(s) of the folds met "
+                f"max_nodes={self.max_nodes} and were answered with caution.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        scores = np.array([score for score, _ in outcomes])
+        scores = scores.reshape(len(choices), len(splits), len(grid))
+        self._choose(scores, choices, grid)
+        model = self._model(self.shrinkage_).set_params(imprecision=self.imprecision_)
+        self.estimator_ = model.fit(rows, labels, sample_weight=weight)
+        for name in _LEARNED:
+            setattr(self, name, getattr(model, name))
+        return self
+
+    def _model(self, covariance: Any) -> ImpreciseDiscriminantAnalysis:
+        settings = {name: getattr(self, name) for name in _MODEL_SETTINGS}
+        settings["covariance"] = covariance
+        return ImpreciseDiscriminantAnalysis(**settings)
+
+    def _splits(
+        self, rows: NDArray[Any], labels: NDArray[Any], sample_weight: Any
+    ) -> list[Split]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            splits = list(
+                check_cv(self.cv, labels, classifier=True).split(rows, labels)
+            )
+        for warning in caught:
+            warnings.warn(str(warning.message), PrudentWarning, stacklevel=3)
+        if sample_weight is None or not isinstance(self.cv, Iterable):
+            return splits
+        # Given positions count rows of weight 0, which are gone by now.
+        kept = np.asarray(sample_weight) > 0
+        place = np.where(kept, np.cumsum(kept) - 1, -1)
+
+        def remaining(part: NDArray[np.intp]) -> NDArray[np.intp]:
+            moved: NDArray[np.intp] = place[part]
+            return moved[moved >= 0]
+
+        return [(remaining(train), remaining(test)) for train, test in splits]
+
+    def _choose(self, scores: FloatArray, choices: list[Any], grid: FloatArray) -> None:
+        flat = scores.transpose(0, 2, 1).reshape(-1, scores.shape[1])
+        mean = flat.mean(axis=1)
+        best = int(mean.argmax())
+        shrinkage = np.empty(len(choices), dtype=object)
+        shrinkage[:] = choices
+        self.cv_results_ = {
+            "imprecision": np.tile(grid, len(choices)),
+            "shrinkage": np.repeat(shrinkage, len(grid)),
+            **{f"split{i}_test_score": flat[:, i] for i in range(flat.shape[1])},
+            "mean_test_score": mean,
+            "std_test_score": flat.std(axis=1),
+        }
+        self.imprecision_ = float(grid[best % len(grid)])
+        self.shrinkage_ = choices[best // len(grid)]
+        self.best_score_ = float(mean[best])
+
+    @property
+    def n_unresolved_(self) -> int:
+        """Questions that met `max_nodes` in the last set-valued call."""
+        return self.estimator_.n_unresolved_
+
+    def predict(
+        self, X: ArrayLike, criterion: str | None = None, *, optimism: float = 0.5
+    ) -> NDArray[Any]:
+        """One class for each row; see the plain estimator."""
+        rows = check_rows(self, X)
+        return self.estimator_.predict(rows, criterion, optimism=optimism)
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Posterior of the precise model, shape (n_samples, n_classes)."""
+        rows = check_rows(self, X)
+        return self.estimator_.predict_proba(rows)
+
+    def predict_set(self, X: ArrayLike) -> NDArray[np.bool_]:
+        """Classes that cannot be ruled out, shape (n_samples, n_classes)."""
+        rows = check_rows(self, X)
+        return self.estimator_.predict_set(rows)
+
+    def log_joint_bounds(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Bounds of the log joint over the box; see the plain estimator."""
+        rows = check_rows(self, X)
+        return self.estimator_.log_joint_bounds(rows)
+
+    def critical_imprecision(self, X: ArrayLike) -> FloatArray:
+        """Imprecision at which each class enters; see the plain estimator."""
+        rows = check_rows(self, X)
+        return self.estimator_.critical_imprecision(rows)
+
+
+def _fold_scores(
+    model: ImpreciseDiscriminantAnalysis,
+    rows: NDArray[Any],
+    labels: NDArray[Any],
+    weight: FloatArray | None,
+    split: Split,
+    grid: FloatArray,
+    scoring: str,
+) -> tuple[FloatArray, int]:
+    """Score of one fold at every imprecision, and its unanswered questions."""
+    train, test = split
+    model.set_params(criterion="maximality")
+    with warnings.catch_warnings():
+        # The fit on all rows says what is worth saying; the caller counts the rest.
+        warnings.simplefilter("ignore", PrudentWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(
+            rows[train],
+            labels[train],
+            sample_weight=None if weight is None else weight[train],
+        )
+        critical = model._critical(rows[test], grid)
+    share = np.ones(len(test)) if weight is None else weight[test]
+    truth = labels[test][:, None] == model.classes_
+    utilities = mean_utilities(critical, truth, share, grid, REWARDS[scoring])
+    return utilities, model.n_unresolved_
+
+
+def _check_imprecisions(imprecisions: ArrayLike | None) -> FloatArray:
+    if imprecisions is None:
+        return np.arange(1, 501) / 100
+    grid = np.unique(np.asarray(imprecisions, dtype=np.float64))
+    if len(grid) == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
+        raise ValueError(
+            "`imprecisions` must be one or more finite numbers >= 0, got "
+            f"{imprecisions!r}."
+        )
+    return grid
+
+
+def _check_shrinkages(choices: list[Any]) -> list[Any]:
+    if not choices:
+        raise ValueError("`shrinkages` must hold at least one value, got none.")
+    for covariance in choices:
+        check_covariance("shrinkages", covariance)
+    return choices
