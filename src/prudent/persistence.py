@@ -248,9 +248,11 @@ def _is_our_class(name: str) -> bool:
     if not module.startswith("prudent."):
         return False
     try:
-        return isinstance(getattr(import_module(module), qualified, None), type)
+        found = getattr(import_module(module), qualified, None)
     except ImportError:
         return False
+    # A class that our module merely imports is not ours.
+    return isinstance(found, type) and found.__module__ == module
 
 
 def _type_name(instance: Any) -> str:
