@@ -231,8 +231,8 @@ def _axes(height: float, width: float = WIDTH) -> tuple[Figure, Axes]:
 
 
 def _panels(count: int, side: float) -> tuple[Figure, Sequence[Axes]]:
-    columns = min(4, count)
-    lines = -(-count // columns)
+    lines = -(-count // 4)
+    columns = -(-count // lines)
     figure = Figure(figsize=(WIDTH, side * lines), layout="constrained")
     axes: Iterable[Axes] = figure.subplots(lines, columns, squeeze=False).flat
     panels = list(axes)

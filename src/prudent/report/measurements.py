@@ -82,13 +82,13 @@ def false_alarms(comparison: Comparison) -> Section:
         [
             "How often a row is disowned by the rejector of its own class, at every "
             "rate one may ask for. On or below the line is as promised; the band is "
-            "what chance allows."
+            "the exact interval of each point."
         ],
         draw(
             figures.false_alarms,
             comparison,
             "false-alarms",
-            "Line: measured against requested false-alarm rate, with a 95 % band.",
+            "Line: measured against requested false-alarm rate, with intervals.",
         ),
         [first_rows("False alarms", ("method", "requested", "measured", "rows"), rows)],
     )
