@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from prudent import ClassMoments
-from prudent.core import accumulation, distances
+from prudent import ClassMoments, RawMoments
+from prudent.core import accumulation, distances, raw_moments
 
 ALWAYS, NEVER = 0, np.inf
 FEATURES = [1, 2, 3, 4, 5, 19, 32, 48]
@@ -114,6 +114,22 @@ def test_distances_agree(n_features, n_rows, monkeypatch):
         monkeypatch.setattr(distances, "COMPILED_SIZE", size)
         results.append(factors.squared_distances(X))
     np.testing.assert_allclose(*results, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_features", FEATURES)
+@pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 3000])
+def test_soft_sums_agree(n_features, n_rows, monkeypatch):
+    rng = np.random.default_rng(6)
+    X, H = rng.normal(size=(n_rows, n_features)), rng.normal(size=(n_rows, 3))
+    origin = rng.normal(size=n_features)
+    results = []
+    for size in (NEVER, ALWAYS):
+        monkeypatch.setattr(raw_moments, "COMPILED_SIZE", size)
+        results.append(RawMoments.from_soft(X, H, origin))
+    for name in ("s0", "s1", "s2"):
+        plain, compiled = (getattr(raw, name) for raw in results)
+        np.testing.assert_allclose(compiled, plain, rtol=1e-11, atol=1e-11)
+    np.testing.assert_array_equal(results[1].s2, results[1].s2.transpose(0, 2, 1))
 
 
 def test_importing_prudent_does_not_import_the_compiler():

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["LANES", "class_sums", "first_rows", "squared_distances"]
+__all__ = ["LANES", "class_sums", "first_rows", "soft_sums", "squared_distances"]
 
 FloatArray = NDArray[np.float64]
 LANES = 64
@@ -125,6 +125,32 @@ def class_sums(
         if len(s4):
             s4[k] += add_powers(A[k], B[k], s3[k])
         filled[k] = 0
+
+
+@njit(cache=True)
+def soft_sums(
+    X: Any, H: Any, origin: Any, s1: Any, s2: Any
+) -> None:  # pragma: no cover
+    """Add the sums of h_k b and h_k b b' over rows that belong to every class k.
+
+    `s1` and `s2` are padded, and hold lower triangles, as in `class_sums`.
+    """
+    n_classes, padded = s1.shape
+    A, B = np.zeros((2, padded, LANES))
+    for start in range(0, len(X), LANES):
+        n_rows = min(LANES, len(X) - start)
+        B[:, n_rows:] = 0.0
+        for p in range(n_rows):
+            for j in range(X.shape[1]):
+                B[j, p] = X[start + p, j] - origin[j]
+        for k in range(n_classes):
+            h = np.zeros(LANES)
+            for p in range(n_rows):
+                h[p] = H[start + p, k]
+            for j in range(X.shape[1]):
+                for p in range(LANES):
+                    A[j, p] = h[p] * B[j, p]
+            add_products(A, B, s1[k], s2[k])
 
 
 @njit(cache=True, fastmath={"contract"})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +22,13 @@ class Sums(NamedTuple):
     s2: FloatArray
     s3: Any = None
     s4: Any = None
+
+    def plus(self, other: Sums) -> Sums:
+        """Sums over the rows of both."""
+        both: list[Any] = [
+            None if a is None else a + b for a, b in zip(self, other, strict=True)
+        ]
+        return Sums(*both)
 
 
 # Rows are centred again when their first row lies so far from their mean that the
@@ -65,23 +74,23 @@ def _accumulate_by_class(
     diagonal: bool,
     block_rows: int | None,
 ) -> Statistics:
-    """The reference kernel, NumPy alone.
-
-    The rows of a class are gathered in blocks into one float64 buffer, shifted
-    by the first row of the block, multiplied with themselves and merged.
-    """
+    """The reference kernel, NumPy alone: sums class by class."""
     n_features = X.shape[1]
-    block_rows = block_rows or max(256, 2**17 // n_features, 2 * n_features)
+    # Rows between two merges, and rows that fit the cache together.
+    size = block_rows or max(2**22 // n_features, 16 * n_features)
+    cached = min(size, max(256, 2**17 // n_features, 2 * n_features))
     order, ends = _rows_by_class(codes, n_classes)
     total = Statistics.empty(n_classes, n_features, fourth=fourth, diagonal=diagonal)
-    buffer = np.empty((min(block_rows, len(order)), n_features))
+    buffer = np.empty((min(cached, len(order)), n_features))
     for k in range(n_classes):
         part = None
-        for begin in range(ends[k - 1] if k else 0, ends[k], block_rows):
-            rows = order[begin : min(begin + block_rows, ends[k])]
-            block = _gather(X, rows, buffer[: len(rows)])
-            row_weight = None if weight is None else weight[rows]
-            new = _block_statistics(block, row_weight, fourth, diagonal)
+        for begin in range(ends[k - 1] if k else 0, ends[k], size):
+            rows = order[begin : min(begin + size, ends[k])]
+            w = None if weight is None else weight[rows]
+            sums_about = partial(_class_sums, X, rows, w, buffer, fourth, diagonal)
+            count = np.array([len(rows)])
+            W = count.astype(np.float64) if w is None else w.sum(keepdims=True)
+            new = _centred(count, W, X[rows[:1]].astype(np.float64), sums_about)
             part = new if part is None else merge(part, new)
         if part is not None:
             total.put([k], part)
@@ -108,22 +117,25 @@ def _gather(X: NDArray[Any], rows: NDArray[np.intp], out: FloatArray) -> FloatAr
     return out
 
 
-def _block_statistics(
-    B: FloatArray, w: FloatArray | None, fourth: bool, diagonal: bool
-) -> Statistics:
-    """Statistics of rows of one class; overwrites B."""
-    count = np.array([len(B)])
-    W = np.array([float(len(B)) if w is None else w.sum()])
-    origin = B[:1].copy()
-    B -= origin
-    statistics, lost = _about_mean(count, W, origin, _row_sums(B, w, fourth, diagonal))
-    if lost:
-        mean = statistics.mean
-        B += origin  # shifting B itself would leave its origin without a float64
-        B -= mean
-        sums = _row_sums(B, w, fourth, diagonal)
-        statistics, _ = _about_mean(count, W, mean, sums)
-    return statistics
+def _class_sums(
+    X: NDArray[Any],
+    rows: NDArray[np.intp],
+    w: FloatArray | None,
+    buffer: FloatArray,
+    fourth: bool,
+    diagonal: bool,
+    origin: FloatArray,
+) -> Sums:
+    """Sums about the origin over rows of one class, gathered block by block."""
+    total = None
+    for begin in range(0, len(rows), len(buffer)):
+        block = slice(begin, begin + len(buffer))
+        B = _gather(X, rows[block], buffer[: len(rows[block])])
+        B -= origin
+        sums = _row_sums(B, None if w is None else w[block], fourth, diagonal)
+        total = sums if total is None else total.plus(sums)
+    assert total is not None
+    return total
 
 
 def _row_sums(
@@ -147,6 +159,20 @@ def _symmetric(products: FloatArray) -> FloatArray:
     """Matrices with the lower triangles of the given ones."""
     lower = np.tril(products)
     return lower + np.tril(products, -1).transpose(0, 2, 1)
+
+
+def _centred(
+    count: NDArray[np.int64],
+    W: FloatArray,
+    origin: FloatArray,
+    sums_about: Callable[[FloatArray], Sums],
+) -> Statistics:
+    """Central statistics from sums about a row of each class, or else its mean."""
+    statistics, lost = _about_mean(count, W, origin, sums_about(origin))
+    if lost:
+        mean = statistics.mean
+        statistics, _ = _about_mean(count, W, mean, sums_about(mean))
+    return statistics
 
 
 def _about_mean(
@@ -242,8 +268,4 @@ def _block_in_order(
 
     origin, count = first_rows(X, codes, n_classes)
     W = np.bincount(codes, w, n_classes).astype(np.float64)
-    statistics, lost = _about_mean(count, W, origin, sums_about(origin))
-    if lost:
-        origin = statistics.mean
-        statistics, _ = _about_mean(count, W, origin, sums_about(origin))
-    return statistics
+    return _centred(count, W, origin, sums_about)

@@ -19,9 +19,10 @@ __all__ = ["RawMoments"]
 
 FloatArray = NDArray[np.float64]
 LARGEST_LOSS = 1e-8
-# Where the products of feature pairs, formed once for all classes, are faster than
-# one weighted product per class (measured).
-FEW_FEATURES, MANY_CLASSES = 64, 9
+# The compiled kernel is faster up to this many features, and worth importing from
+# this many numbers on.
+COMPILED_FEATURES = 48
+COMPILED_SIZE = 2**18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,19 +79,10 @@ class RawMoments:
             Exactly linear in `H`.
         """
         origin = np.asarray(origin, dtype=np.float64)
-        n_classes, n_features = H.shape[1], X.shape[1]
-        in_pairs = n_features < FEW_FEATURES and n_classes >= MANY_CLASSES
-        add = _add_pairs if in_pairs or n_features <= 8 else _add_products
-        s1 = np.zeros((n_classes, n_features))
-        s2 = np.zeros((n_classes, n_features, n_features))
-        size = max(256, 2**17 // n_features)
-        for start in range(0, len(X), size):
-            B = X[start : start + size] - origin
-            h = np.asarray(H[start : start + size], dtype=np.float64)
-            s1 += h.T @ B
-            add(s2, B, h)
-        lower = np.tril(s2, -1)
-        s2 = np.tril(s2) + lower.transpose(0, 2, 1)
+        compiled = X.shape[1] <= COMPILED_FEATURES and X.size >= COMPILED_SIZE
+        add = _compiled_sums if compiled else _blas_sums
+        s1, s2 = add(X, H, origin)
+        s2 = np.tril(s2) + np.tril(s2, -1).transpose(0, 2, 1)
         return cls(origin, H.sum(axis=0, dtype=np.float64), s1, s2)
 
     @classmethod
@@ -176,26 +168,42 @@ class RawMoments:
             )
 
 
-def _add_products(s2: FloatArray, B: FloatArray, h: FloatArray) -> None:
-    """Add sum_i h_ik b_i b_i' by one product per class."""
-    weighted = np.empty_like(B)
-    for k in range(len(s2)):
-        np.multiply(B, h[:, k, None], out=weighted)
-        s2[k] += weighted.T @ B
+def _blas_sums(
+    X: NDArray[Any], H: NDArray[Any], origin: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Sums of h b and h b b' by one product per class and block."""
+    n_classes, n_features = H.shape[1], X.shape[1]
+    s1 = np.zeros((n_classes, n_features))
+    s2 = np.zeros((n_classes, n_features, n_features))
+    size = max(256, 2**17 // n_features)
+    buffers = np.empty((2, min(size, len(X)), n_features))
+    for start in range(0, len(X), size):
+        block = X[start : start + size]
+        h = np.asarray(H[start : start + size], dtype=np.float64)
+        B, weighted = buffers[:, : len(block)]
+        np.subtract(block, origin, out=B)
+        s1 += h.T @ B
+        for k in range(n_classes):
+            np.multiply(B, h[:, k, None], out=weighted)
+            s2[k] += weighted.T @ B
+    return s1, s2
 
 
-def _add_pairs(s2: FloatArray, B: FloatArray, h: FloatArray) -> None:
-    """Add the lower triangles from the products of feature pairs, once for all."""
-    n_features = B.shape[1]
-    row, column = np.tril_indices(n_features)
-    size = max(256, 2**17 // len(row))
-    for start in range(0, len(B), size):
-        features = np.ascontiguousarray(B[start : start + size].T)
-        pairs = np.empty((len(row), features.shape[1]))
-        first = 0
-        for j in range(n_features):
-            np.multiply(
-                features[j], features[: j + 1], out=pairs[first : first + j + 1]
-            )
-            first += j + 1
-        s2[:, row, column] += (pairs @ h[start : start + size]).T
+def _compiled_sums(
+    X: NDArray[Any], H: NDArray[Any], origin: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The same sums; of h b b' the lower triangles only."""
+    from prudent.core._compiled import soft_sums
+
+    n_classes, n_features = H.shape[1], X.shape[1]
+    padded = -(-n_features // 4) * 4
+    s1 = np.zeros((n_classes, padded))
+    s2 = np.zeros((n_classes, padded, padded))
+    size = 2**20 // n_features
+    for start in range(0, len(X), size):
+        block, h = (
+            np.ascontiguousarray(rows[start : start + size], dtype=np.float64)
+            for rows in (X, H)
+        )
+        soft_sums(block, h, origin, s1, s2)
+    return s1[:, :n_features], s2[:, :n_features, :n_features]
