@@ -72,27 +72,30 @@ def _split_log(u: Any) -> tuple[Any, Any, Any]:
     return k, f, half - s * (half + (s4 * odd + s2 * even))
 
 
-def log1p_excess(z: Any) -> Any:
-    """A(z) = z - log(1 + z) for z >= 0, to full relative accuracy."""
+def log1p_excess(z: Any, inverse: Any) -> Any:
+    """A(z) = z - log(1 + z) for z >= 0, to full relative accuracy.
+
+    `inverse` is 1/(1 + z), which the callers have: divisions are what a sweep costs.
+    """
     u = 1.0 + z
     k, f, tail = _split_log(u)
     lost = z - (u - 1.0)  # what rounding took from 1 + z
     return (
         ((u - 1.0) - f - k * LOG2_HIGH)
         + tail
-        + (lost * (z - 0.5 * lost) / u - k * LOG2_LOW)
+        + (lost * ((z - 0.5 * lost) * inverse) - k * LOG2_LOW)
     )
 
 
-def log1p_remainder(z: Any) -> Any:
+def log1p_remainder(z: Any, inverse: Any) -> Any:
     """B(z) = log(1 + z) - z/(1 + z) for z >= 0, to full relative accuracy."""
     u = 1.0 + z
     k, f, tail = _split_log(u)
     lost = z - (u - 1.0)
     return (
         k * LOG2_HIGH
-        + (((f - (u - 1.0)) + f * (u - 1.0)) / u - tail)
-        + (lost * ((z - 0.5 * lost) / u) / u + k * LOG2_LOW)
+        + (((f - (u - 1.0)) + f * (u - 1.0)) * inverse - tail)
+        + (lost * ((z - 0.5 * lost) * inverse) * inverse + k * LOG2_LOW)
     )
 
 
@@ -122,18 +125,18 @@ def gaussian_upper_update(M: Any, t: Any, d: Any, rho: Any) -> Any:
     w = M * t * i
     c = 1.0 / (1.0 + w)
     r = M * i * c
-    weight = d + r * r
-    excess = d * log1p_excess(t) + log1p_remainder(w) - rho
+    excess = d * log1p_excess(t, i) + log1p_remainder(w, c) - rho
+    slope = 1.0 / (d + r * r)
     p = 1.0 - i * c
-    h = p * (r * r / weight)
+    h = p * (r * r * slope)
     a = 0.5 * i - h
     b = p * h - i * (2.0 * h + t * i) * (1.0 / 3.0)
-    return _factor(excess / (t * t * i * weight), a, b)
+    return _factor(excess * (1.0 + t) / t * slope / t, a, b)
 
 
 def gaussian_upper_value(M: Any, t: Any, d: Any, rho: Any) -> Any:
     """L_up + log det S."""
-    return d * t - rho - M / (1.0 + M * (t / (1.0 + t)))
+    return d * t - rho - M * ((1.0 + t) / (1.0 + t + M * t))
 
 
 # Pessimistic Gaussian, the other root of the same equation: t = -1/(1+k) with the
@@ -148,19 +151,23 @@ def gaussian_lower_start(M: Any, d: Any, rho: Any, a: Any, b: Any) -> Any:
 
 def gaussian_lower_update(M: Any, e: Any, d: Any, rho: Any) -> Any:
     k = M + e
-    v = M / e
     p = 1.0 / (1.0 + k)
-    share = e / k
+    both = 1.0 / (k * e)
+    v = M * k * both
+    share = e * e * both
     rest = e * p
     dp = d * p * p
-    weight = dp + v * v
-    excess = d * log1p_remainder(1.0 / k) + log1p_excess(v) - rho
-    s1 = -2.0 * (dp * rest + v * v) / weight
-    s2 = -2.0 * (dp * rest * (1.0 - 3.0 * rest) - 2.0 * v * v) / weight
+    v2 = v * v
+    excess = (
+        d * log1p_remainder(e * both, k * p) + log1p_excess(v, e * e * both) - rho
+    )
+    slope = 1.0 / (dp + v2)
+    s1 = -2.0 * (dp * rest + v2) * slope
+    s2 = -2.0 * (dp * rest * (1.0 - 3.0 * rest) - 2.0 * v2) * slope
     q = 1.0 - share
-    newton = -excess / (share * weight)
     a = 0.5 * (q + s1)
     b = (q * (1.0 - 2.0 * share + 2.0 * s1) + s2) * (1.0 / 6.0)
+    newton = -excess * slope * (k * k * both)
     step = np.minimum(np.maximum(_householder_step(newton, a, b), -2.0), 2.0)
     # The unknown is log e: exp(-step) by its (2, 2) Pade form keeps the order.
     even = 1.0 + step * step * (1.0 / 12.0)
@@ -183,13 +190,15 @@ def nonparametric_start(M: Any, d: Any, rho: Any, a: Any, b: Any) -> Any:
 
 
 def nonparametric_upper_update(M: Any, s: Any, d: Any, rho: Any) -> Any:
-    w = 1.0 + s
-    m = 1.0 + 1.0 / M
-    g = 1.0 + (s + 2.0) / M
-    excess = log1p_remainder(s) + s / M * (s / w) - rho
-    a = (2.0 * m / w - 1.0) / (2.0 * g)
-    b = s * (1.0 - 3.0 * m / w) / (3.0 * w * g)
-    return _factor(excess * w / s * (w / s) / g, a, b)
+    inverse = 1.0 / M
+    i = 1.0 / (1.0 + s)
+    m = 1.0 + inverse
+    excess = log1p_remainder(s, i) + s * inverse * (s * i) - rho
+    slope = 1.0 / (1.0 + (s + 2.0) * inverse)
+    a = (m * i - 0.5) * slope
+    b = s * i * (1.0 - 3.0 * m * i) * (slope * (1.0 / 3.0))
+    w = (1.0 + s) / s
+    return _factor(excess * w * w * slope, a, b)
 
 
 def nonparametric_upper_value(M: Any, s: Any, d: Any, rho: Any) -> Any:
@@ -202,12 +211,14 @@ def nonparametric_upper_value(M: Any, s: Any, d: Any, rho: Any) -> Any:
 
 
 def nonparametric_lower_update(M: Any, v: Any, d: Any, rho: Any) -> Any:
-    w = 1.0 + v
-    g = w + (v + 2.0) / M
-    excess = log1p_excess(v) + v / M * (v / w) - rho
-    a = (1.0 + 2.0 / (M * w)) / (2.0 * g)
-    b = -v * (1.0 + 3.0 / (M * w)) / (3.0 * w * g)
-    return _factor(excess * w / v * (w / v) / g, a, b)
+    inverse = 1.0 / M
+    i = 1.0 / (1.0 + v)
+    excess = log1p_excess(v, i) + v * inverse * (v * i) - rho
+    slope = 1.0 / (1.0 + v + (v + 2.0) * inverse)
+    a = (0.5 + inverse * i) * slope
+    b = -v * i * (1.0 + 3.0 * inverse * i) * (slope * (1.0 / 3.0))
+    w = (1.0 + v) / v
+    return _factor(excess * w * w * slope, a, b)
 
 
 def nonparametric_lower_value(M: Any, v: Any, d: Any, rho: Any) -> Any:

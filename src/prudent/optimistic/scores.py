@@ -28,8 +28,8 @@ LARGEST_DISTANCE, LARGEST_RADIUS = 1e100, 1e50
 SMALLEST_RADIUS = 1e-100
 # The pessimistic equations divide by M; below this their value at 0 is reached.
 SMALLEST_DISTANCE = 1e-60
-# Scores at which loading the compiled kernel (about 1 s) starts to pay.
-COMPILED_FROM = 2**18
+# Scores from which the compiled kernel is used; loading it takes about a second once.
+COMPILED_FROM = 2**16
 ARRAY_BLOCK = 2048
 
 
@@ -293,7 +293,8 @@ def _inverse_excess(c: float) -> float:
     """Solve A(p) = c for p > 0: Newton from the right of a convex function."""
     p = c + math.sqrt(2 * c)
     for _ in range(8):
-        p -= float(formulas.log1p_excess(np.float64(p)) - c) * (1 + p) / p
+        A = formulas.log1p_excess(np.float64(p), 1 / (1 + p))
+        p -= float(A - c) * (1 + p) / p
     return p
 
 
@@ -303,6 +304,6 @@ def _inverse_remainder(c: float) -> float:
     if c > 30:
         return math.exp(min(step, math.log(LARGEST_DISTANCE)))
     for _ in range(8):
-        B = formulas.log1p_remainder(np.float64(math.expm1(step)))
+        B = formulas.log1p_remainder(np.float64(math.expm1(step)), math.exp(-step))
         step -= float(B - c) / -math.expm1(-step)
     return math.expm1(step)
