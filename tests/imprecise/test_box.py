@@ -113,12 +113,12 @@ def test_a_node_limit_only_adds_classes_and_counts_open_questions(limit):
     rng = np.random.default_rng(5)
     unanswered_in_all = 0
     for _ in range(20):
-        means, covariances, weights = random_classes(rng, 20, 3, ridge=1e-2)
-        boxes = build(0.3 * means, covariances, weights)
-        point = rng.normal(size=(1, 20))
+        means, covariances, _ = random_classes(rng, 40, 3, ridge=0.3)
+        boxes = build(means, covariances, np.full(3, 2.0))
+        point = rng.normal(size=(1, 40))
         constants = -0.5 * boxes.log_determinants
         critical, _ = boxes.critical(point, constants, constants, 10**6)
-        for c in 0.9995 * critical[critical > 0]:  # where it is hardest to tell
+        for c in 0.99999 * critical[critical > 0]:  # where it is hardest to tell
             arguments = (point, c, constants, constants)
             exact, none = boxes.keep(*arguments, 10**6)
             cautious, unanswered = boxes.keep(*arguments, limit)
