@@ -45,9 +45,9 @@ def _banana_log(X):
 
 
 _NORMALS = (
-    ((-3.0, 0.0), ((1.0, 0.0), (0.0, 1.0))),
-    ((3.0, 0.0), ((1.0, 0.65), (0.65, 1.0))),
-    ((0.0, 4.0), ((1.7, 0.0), (0.0, 0.35))),
+    ((0.0, 0.0), ((1.0, 0.0), (0.0, 1.0))),
+    ((4.0, 0.0), ((0.4, 0.0), (0.0, 0.4))),
+    ((2.0, 4.0), ((0.6, -0.3), (-0.3, 0.6))),
 )
 
 
@@ -78,7 +78,7 @@ def _ring_log(X):
 
 DENSITIES = {
     "banana": Known(_banana, _banana_log, (-4, -2), (4, 8)),
-    "three normals": Known(_normals, _normals_log, (-8, -5), (7, 9)),
+    "three normals": Known(_normals, _normals_log, (-5, -5), (8, 8)),
     "ring": Known(_ring, _ring_log, tuple(-5 * _RING_SCALE), tuple(5 * _RING_SCALE)),
 }
 

@@ -79,8 +79,8 @@ def run(quick: bool) -> Table:
         ("set", *methods),
         rows,
         (
-            "goals: type II <= one-class SVM, LOF - .02, isolation forest - .05; AUC >= "
-            "one-class SVM + .03; both within .015 of KDE",
+            "goals: type II <= one-class SVM, LOF - .02, isolation forest - .05; "
+            "AUC >= one-class SVM + .03; both within .015 of KDE",
         ),
     )
 
