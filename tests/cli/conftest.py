@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -43,3 +44,14 @@ def table_file(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture
+def golden():
+    """Compare output with the file of that name, which shows what users see."""
+
+    def check(name: str, printed: str) -> None:
+        path = Path(__file__).parent / "golden" / name
+        assert printed == path.read_text(encoding="utf-8")
+
+    return check

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from prudent.comparison import methods
 
-GOLDEN = Path(__file__).parent / "golden"
 TWO_METHODS = ("--methods", "optimistic,minimax", "--baselines", "lda")
 ONE_BASELINE = ("--methods", "minimax", "--baselines", "lda")
 
@@ -30,10 +28,10 @@ def broken(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["iris", "wine"])
-def test_output_is_golden(prudent, name):
+def test_output_is_golden(prudent, golden, name):
     outcome = prudent("compare", name, *TWO_METHODS, "--no-timings")
     assert outcome.code == 0
-    assert outcome.out == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+    golden(f"{name}.txt", outcome.out)
 
 
 def test_failure_is_a_row_with_its_reason(prudent, broken):

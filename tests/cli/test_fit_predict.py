@@ -1,0 +1,257 @@
+"""`prudent fit` and `prudent predict`: a model file, and rows in any dress."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from prudent import MinimaxProbabilityClassifier, load, save
+from prudent.persistence import HEADER
+
+X, Y = load_iris(return_X_y=True)
+CLASSES = ("setosa", "versicolor", "virginica")
+METHODS = ("optimistic", "minimax", "calibrated", "imprecise", "rejection")
+ROWS = [(i, i * i % 7 + 0.5, "uv"[i % 3 == 0]) for i in range(30)]
+TABLE = "a,b,y\n" + "".join(f"{a},{b},{y}\n" for a, b, y in ROWS)
+
+
+def parsed(printed: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(printed)))
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory):
+    """A folder in which fitted models of iris are kept."""
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture
+def iris_model(prudent, models):
+    def fitted(method: str):
+        path = models / method
+        if not path.exists():
+            assert prudent("fit", "iris", "--method", method, "-o", path).code == 0
+        return path
+
+    return fitted
+
+
+@pytest.fixture
+def small_model(prudent, table_file, tmp_path):
+    """Minimax on a small table with the columns a and b."""
+    path = tmp_path / "model"
+    fit = ("--target", "y", "--method", "minimax", "-o", path)
+    assert prudent("fit", table_file(TABLE, "train.csv"), *fit).code == 0
+    return path
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_predictions_are_those_of_the_estimator(prudent, iris_model, method):
+    path = iris_model(method)
+    estimator = load(path)
+    outcome = prudent("predict", "iris", "-m", path, "--keep", "species")
+    rows = parsed(outcome.out)
+    assert outcome.code == 0
+    assert [row["prediction"] for row in rows] == estimator.predict(X).tolist()
+    assert {row["species"] for row in rows} == set(CLASSES)
+
+
+def test_fit_states_the_promise(prudent, tmp_path):
+    outcome = prudent("fit", "iris", "--method", "minimax", "-o", tmp_path / "m")
+    assert "The class error rate of class 'setosa' is at most" in outcome.out
+
+
+def test_fit_says_when_nothing_is_promised(prudent, tmp_path):
+    outcome = prudent("fit", "iris", "--method", "imprecise", "-o", tmp_path / "m")
+    assert "No promise." in outcome.out
+
+
+def test_probabilities_are_added(prudent, iris_model):
+    path = iris_model("calibrated")
+    rows = parsed(prudent("predict", "iris", "-m", path, "--proba").out)
+    found = [[float(row[f"probability {c}"]) for c in CLASSES] for row in rows]
+    np.testing.assert_array_equal(found, load(path).predict_proba(X))
+
+
+def test_sets_are_added(prudent, iris_model):
+    path = iris_model("imprecise")
+    rows = parsed(prudent("predict", "iris", "-m", path, "--set").out)
+    sizes = [len(row["set"].split("|")) for row in rows]
+    assert sizes == load(path).predict_set(X).sum(axis=1).tolist()
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "words"),
+    [
+        ("rejection", "--proba", "gives no probabilities"),
+        ("calibrated", "--set", "gives no sets"),
+    ],
+)
+def test_what_a_method_cannot_say_is_refused(
+    prudent, iris_model, method, option, words
+):
+    outcome = prudent("predict", "iris", "-m", iris_model(method), option)
+    assert outcome.code == 4
+    assert words in outcome.err
+
+
+def test_columns_are_matched_by_name_in_any_order(prudent, small_model, table_file):
+    straight = prudent("predict", table_file(TABLE), "-m", small_model).out
+    swapped = "y,b,extra,a\n" + "".join(f"{y},{b},7,{a}\n" for a, b, y in ROWS)
+    outcome = prudent("predict", table_file(swapped, "s.csv"), "-m", small_model)
+    assert outcome.out == straight
+    assert "note: columns the model does not use: y, extra" in outcome.err
+
+
+def test_missing_column_is_named(prudent, small_model, table_file):
+    outcome = prudent("predict", table_file("a,B\n1,2\n"), "-m", small_model)
+    assert outcome.code == 3
+    assert "no column 'b'. Columns: a, B. Closest: 'B'" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ("1,x\n", "column 'b' is text: 'x' at line 2"),
+        ("1,\n", "1 missing value in 1 column (b: 1)"),
+        ("1,inf\n", "column 'b' has 1 infinite value (first at line 2)"),
+        ("", "no data rows"),
+    ],
+)
+def test_bad_rows_are_refused(prudent, small_model, table_file, rows, words):
+    outcome = prudent("predict", table_file("a,b\n" + rows), "-m", small_model)
+    assert outcome.code == 3
+    assert words in outcome.err
+
+
+def test_output_file_holds_the_predictions(prudent, small_model, table_file, tmp_path):
+    target = tmp_path / "out.csv"
+    outcome = prudent("predict", table_file(TABLE), "-m", small_model, "-o", target)
+    assert outcome.out == ""
+    assert len(parsed(target.read_text(encoding="utf-8"))) == len(ROWS)
+
+
+def test_indicators_and_means_of_training_are_used_again(prudent, table_file, tmp_path):
+    rows = [(i, ["red", "green", "blue"][i % 3], "uv"[i % 3 == 0]) for i in range(30)]
+    train = "a,c,y\n" + "".join(f"{a},{c},{y}\n" for a, c, y in rows) + ",red,v\n"
+    model = tmp_path / "model"
+    fit = ("--method", "minimax", "-o", model, "--categorical", "onehot")
+    outcome = prudent(
+        *("fit", table_file(train), "--target", "y", "--missing", "mean", *fit),
+        *("--param", "covariance=0.1"),
+    )
+    assert outcome.code == 0
+    test = table_file("c,a\nred,\ngreen,3\n", "test.csv")
+    assert prudent("predict", test, "-m", model).code == 0
+    unseen = table_file("c,a\nred,1\nmauve,3\n", "unseen.csv")
+    outcome = prudent("predict", unseen, "-m", model)
+    assert outcome.code == 3
+    assert "column 'c' holds 'mauve' at line 3" in outcome.err
+
+
+def test_parameters_are_set(prudent, tmp_path):
+    model = tmp_path / "m"
+    options = ("--param", "covariance=0.25", "--param", "objective=minimax")
+    assert (
+        prudent("fit", "iris", "--method", "minimax", "-o", model, *options).code == 0
+    )
+    assert load(model).covariance == 0.25
+
+
+@pytest.mark.parametrize("assignment", ["colour=red", "covariance"])
+def test_unknown_parameter_is_a_usage_error(prudent, tmp_path, assignment):
+    fit = ("fit", "iris", "--method", "minimax", "-o", tmp_path / "m")
+    outcome = prudent(*fit, "--param", assignment)
+    assert outcome.code == 2
+    assert "--param takes NAME=VALUE with a name among" in outcome.err
+
+
+def test_parameter_out_of_range_is_a_data_error(prudent, tmp_path):
+    fit = ("fit", "iris", "--method", "minimax", "-o", tmp_path / "m")
+    outcome = prudent(*fit, "--param", "mean_radius=-1")
+    assert outcome.code == 3
+    assert "mean_radius" in outcome.err
+
+
+@pytest.mark.parametrize("method", ["optimistic", "minimax", "imprecise"])
+def test_selection_says_what_it_chose(prudent, tmp_path, method):
+    model = tmp_path / "m"
+    outcome = prudent("fit", "iris", "--method", method, "-o", model, "--select", "cv")
+    assert outcome.code == 0
+    assert "chosen by 5-fold cross-validation: {" in outcome.out
+
+
+def test_nothing_to_select_is_a_usage_error(prudent, tmp_path):
+    outcome = prudent(
+        *("fit", "iris", "--method", "rejection", "-o", tmp_path / "m"),
+        *("--select", "cv"),
+    )
+    assert outcome.code == 2
+    assert "rejection has no parameter to choose" in outcome.err
+
+
+def test_model_saved_from_a_data_frame_predicts(prudent, tmp_path):
+    frame = load_iris(as_frame=True).data
+    frame.columns = [
+        "sepal_length_cm",
+        "sepal_width_cm",
+        "petal_length_cm",
+        "petal_width_cm",
+    ]
+    model = MinimaxProbabilityClassifier().fit(frame, Y)
+    save(model, tmp_path / "m")
+    rows = parsed(prudent("predict", "iris", "-m", tmp_path / "m").out)
+    assert [int(row["prediction"]) for row in rows] == model.predict(frame).tolist()
+
+
+def test_model_saved_from_arrays_has_no_names(prudent, tmp_path):
+    model = MinimaxProbabilityClassifier().fit(X, Y)
+    save(model, tmp_path / "m")
+    outcome = prudent("predict", "iris", "-m", tmp_path / "m")
+    assert outcome.code == 4
+    assert "does not know the names of its features" in outcome.err
+
+
+BAD_MODELS = {
+    "absent": (None, "cannot read"),
+    "pickle": (pickle.dumps([1, 2]), "is a pickle, which can run any code"),
+    "table": (b"a,b,y\n1,2,3\n", "is not a model file of prudent"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_MODELS)
+def test_bad_model_file_is_refused(prudent, tmp_path, case):
+    content, words = BAD_MODELS[case]
+    path = tmp_path / "model"
+    if content is not None:
+        path.write_bytes(content)
+    outcome = prudent("predict", "iris", "-m", path)
+    assert outcome.code == 4
+    assert words in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": 99}, "has format 99"),
+        ({"digest": "0"}, "was altered after it was written"),
+    ],
+)
+def test_newer_or_altered_model_is_refused(prudent, small_model, change, words):
+    with zipfile.ZipFile(small_model) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members[HEADER] = json.dumps(json.loads(members[HEADER]) | change).encode()
+    with zipfile.ZipFile(small_model, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    outcome = prudent("predict", "iris", "-m", small_model)
+    assert outcome.code == 4
+    assert words in outcome.err

@@ -1,0 +1,144 @@
+"""`detect`, `game`, `describe`, `datasets`, shell completion."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from prudent.adversarial import RejectionGame
+from prudent.cli.game import DEMO
+
+LOW_DENSITY = ("--method", "low-density")
+
+
+def test_datasets_lists_sizes_and_licences(prudent):
+    outcome = prudent("datasets")
+    names = [line.split()[0] for line in outcome.out.splitlines()[1:]]
+    assert outcome.code == 0
+    assert names == ["breast_cancer", "digits", "iris", "wine"]
+    assert "CC BY 4.0" in outcome.out
+
+
+def test_datasets_prints_first_rows(prudent):
+    lines = prudent("datasets", "iris").out.splitlines()
+    assert lines[0].endswith(",species")
+    assert lines[1] == "5.1,3.5,1.4,0.2,setosa"
+    assert len(lines) == 6
+
+
+def test_unknown_dataset_is_a_usage_error(prudent):
+    outcome = prudent("datasets", "mnist")
+    assert outcome.code == 2
+    assert "no bundled table 'mnist'" in outcome.err
+
+
+def test_describe_is_golden(prudent, golden):
+    golden("describe_iris.txt", prudent("describe", "iris").out)
+
+
+def test_game_is_golden(prudent, golden):
+    outcome = prudent("game", "--demo", "--divergence", "3")
+    assert outcome.code == 0
+    golden("game_demo.txt", outcome.out)
+
+
+def test_game_file_is_read(prudent, table_file):
+    path = table_file("event,probability\n" + "".join(f"e,{p}\n" for p in DEMO))
+    arguments = ("--delta", "0.1", "--divergence", "3", "--strategy", "hard")
+    outcome = prudent("game", path, *arguments)
+    game = RejectionGame(false_alarm_rate=0.1, divergence_bound=3, strategy="hard")
+    assert f"at least {game.fit(DEMO).rejection_rate_:.6f}" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "words"),
+    [
+        ("event,p\n1,0.5\n", 3, "no column 'probability'"),
+        ("event,probability\n1,x\n", 3, "column 'probability' is text: 'x' at line 2"),
+        ("event,probability\n1,\n2,1\n", 3, "has missing values"),
+        ("event,probability\n1,0.2\n2,0.2\n", 3, "0.4"),
+        ("event,probability\n1,0.5\n2,0.5\n", 3, "divergence"),
+    ],
+)
+def test_bad_game_is_refused(prudent, table_file, content, code, words):
+    outcome = prudent("game", table_file(content), "--divergence", "3")
+    assert outcome.code == code
+    assert words in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [(), ("game.csv", "--demo")])
+def test_game_takes_a_file_or_the_demo(prudent, arguments):
+    outcome = prudent("game", *arguments)
+    assert outcome.code == 2
+    assert "give a GAMEFILE or --demo, one of the two" in outcome.err
+
+
+def test_game_report_names_value_and_rule(prudent, tmp_path):
+    report = tmp_path / "game.html"
+    prudent("game", "--demo", "--report", report)
+    page = report.read_text(encoding="utf-8")
+    assert "Value and certificate" in page
+    assert "://" not in page
+
+
+def test_detector_states_promise_and_measurement(prudent):
+    outcome = prudent("detect", "iris", "--normal", "setosa", *LOW_DENSITY)
+    header, line = outcome.out.splitlines()[1:]
+    assert outcome.code == 0
+    assert header.split()[:2] == ["normal", "rows"]
+    assert line.startswith("50 ")
+    assert "false alarm rate ≤ 0.0" in line
+    assert "100.0%" in line or "99." in line
+
+
+def test_detector_writes_a_line_per_row(prudent, tmp_path):
+    target = tmp_path / "out.csv"
+    prudent("detect", "iris", "--normal", "setosa", *LOW_DENSITY, "-o", target)
+    rows = list(csv.DictReader(target.read_text(encoding="utf-8").splitlines()))
+    assert [int(row["row"]) for row in rows] == list(range(1, 151))
+    flagged = [row["outlier"] == "1" for row in rows]
+    assert flagged == [float(row["score"]) < 0 for row in rows]
+    assert sum(flagged[50:]) > 90
+
+
+def test_detector_without_target_learns_all_rows(prudent, table_file):
+    rows = "".join(f"{i % 7},{i * i % 11}\n" for i in range(60))
+    outcome = prudent("detect", table_file("a,b\n" + rows), *LOW_DENSITY)
+    assert outcome.code == 0
+    assert "other rows" not in outcome.out
+
+
+def test_detector_report_holds_no_rows(prudent, tmp_path):
+    report = tmp_path / "r.html"
+    arguments = ("--normal", "setosa", *LOW_DENSITY, "--report", report)
+    assert prudent("detect", "iris", *arguments).code == 0
+    page = report.read_text(encoding="utf-8")
+    assert "Promise and measurement" in page
+    assert len(page) < 100_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("iris",), 2, "--normal is missing. Labels of species: setosa"),
+        (("iris", "--normal", "rose"), 3, "no row has 'species' = 'rose'"),
+        (("FILE", "--normal", "u"), 2, "--normal needs --target"),
+        (("FILE", "--target", "y", "--normal", "u"), 3, "2 normal rows: too few"),
+        (("iris", "--normal", "setosa", "--false-alarm", "0"), 2, "--false-alarm"),
+        (("iris", "--normal", "setosa", "--false-alarm", "2"), 2, "--false-alarm"),
+    ],
+)
+def test_wrong_detection_is_refused(prudent, table_file, arguments, code, words):
+    path = table_file("a,b,y\n1,2,u\n3,1,v\n2,2,u\n")
+    outcome = prudent("detect", *(path if a == "FILE" else a for a in arguments))
+    assert outcome.code == code
+    assert words in outcome.err
+
+
+def test_completion_script_is_offered(prudent, monkeypatch):
+    monkeypatch.setenv("_PRUDENT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "prudent des")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert prudent().out.split() == ["describe"]
