@@ -136,7 +136,8 @@ def soft_sums(
     `s1` and `s2` are padded, and hold lower triangles, as in `class_sums`.
     """
     n_classes, padded = s1.shape
-    A, B = np.zeros((2, padded, LANES))
+    A, B = np.zeros((2, padded, LANES + 8))
+    h = np.zeros(LANES)
     for start in range(0, len(X), LANES):
         n_rows = min(LANES, len(X) - start)
         B[:, n_rows:] = 0.0
@@ -144,7 +145,6 @@ def soft_sums(
             for j in range(X.shape[1]):
                 B[j, p] = X[start + p, j] - origin[j]
         for k in range(n_classes):
-            h = np.zeros(LANES)
             for p in range(n_rows):
                 h[p] = H[start + p, k]
             for j in range(X.shape[1]):

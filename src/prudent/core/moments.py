@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -21,8 +21,10 @@ from prudent.core.serialization import pack, unpack
 from prudent.core.statistics import Statistics, merge, remove
 from prudent.core.validation import (
     Structure,
-    check_cancellation,
+    check_alike,
+    check_contained,
     check_options,
+    check_removal,
     check_summary,
     check_table,
     check_values,
@@ -292,7 +294,7 @@ class ClassMoments:
     def __add__(self, other: ClassMoments) -> Self:
         if not isinstance(other, ClassMoments):
             return NotImplemented
-        self._check_alike(other)
+        check_alike(self._statistics, other._statistics)
         classes = self.classes
         if not np.array_equal(classes, other.classes):
             classes = union_of_labels(classes, other.classes)
@@ -316,21 +318,11 @@ class ClassMoments:
         """
         if not isinstance(part, ClassMoments):
             return NotImplemented
-        self._check_alike(part)
-        foreign = part.classes[~np.isin(part.classes, self.classes)]
-        if len(foreign):
-            raise ValueError(
-                f"cannot remove classes {foreign.tolist()}: the total has "
-                f"{self.classes.tolist()}."
-            )
+        check_alike(self._statistics, part._statistics)
+        check_contained(part.classes, self.classes)
         removed = part._spread_over(self.classes)
-        if (removed.weight > self.weight).any():
-            raise ValueError(
-                f"cannot remove weights {removed.weight.tolist()} from "
-                f"{self.weight.tolist()}: the part was not in the total."
-            )
         left = self._of(self.classes, remove(self._statistics, removed))
-        check_cancellation(self.classes, self._statistics, left._statistics)
+        check_removal(self.classes, self._statistics, removed, left._statistics)
         return left
 
     def pooled(self) -> Self:
@@ -355,12 +347,7 @@ class ClassMoments:
     def select(self, classes: ArrayLike) -> Self:
         """Moments of some of the classes only, in sorted order."""
         wanted = np.unique(np.asarray(classes))
-        unknown = wanted[~np.isin(wanted, self.classes)]
-        if len(unknown):
-            raise ValueError(
-                f"unknown classes {unknown.tolist()}: these moments hold "
-                f"{self.classes.tolist()}."
-            )
+        check_contained(wanted, self.classes)
         kept = np.flatnonzero(np.isin(self.classes, wanted))
         return self._of(self.classes[kept], self._statistics.take(kept))
 
@@ -434,13 +421,7 @@ class ClassMoments:
     @property
     def _statistics(self) -> Statistics:
         return Statistics(
-            self.count,
-            self.weight,
-            self.mean,
-            self.mean_lo,
-            self.scatter,
-            self.third,
-            self.fourth,
+            **{field.name: getattr(self, field.name) for field in fields(Statistics)}
         )
 
     @classmethod
@@ -451,22 +432,5 @@ class ClassMoments:
         """Statistics with one row for each of a larger set of classes."""
         if len(classes) == len(self.classes):
             return self._statistics
-        wide = Statistics.empty(
-            len(classes),
-            self.mean.shape[1],
-            fourth=self.fourth is not None,
-            diagonal=self.structure == "diagonal",
-        )
-        wide.put(np.searchsorted(classes, self.classes), self._statistics)
-        return wide
-
-    def _check_alike(self, other: ClassMoments) -> None:
-        for what, mine, theirs in (
-            ("numbers of features", self.mean.shape[1], other.mean.shape[1]),
-            ("structures", self.structure, other.structure),
-            ("`fourth`", self.fourth is not None, other.fourth is not None),
-        ):
-            if mine != theirs:
-                raise ValueError(
-                    f"the two moments have different {what}: {mine} and {theirs}."
-                )
+        rows = np.searchsorted(classes, self.classes)
+        return self._statistics.spread(rows, len(classes))

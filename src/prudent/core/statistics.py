@@ -69,6 +69,17 @@ class Statistics:
         """Statistics of the classes of an index array or mask."""
         return self.map(lambda values: values[classes])
 
+    def spread(self, rows: NDArray[np.intp], n_classes: int) -> Statistics:
+        """Statistics of more classes; these take the given rows, the rest is empty."""
+        wide = Statistics.empty(
+            n_classes,
+            self.mean.shape[1],
+            fourth=self.fourth is not None,
+            diagonal=self.scatter.ndim == 2,
+        )
+        wide.put(rows, self)
+        return wide
+
     def put(self, classes: Any, source: Statistics) -> None:
         """Write statistics bit for bit to the classes of an index array or mask."""
         arrays = self.arrays()

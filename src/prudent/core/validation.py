@@ -14,8 +14,10 @@ from prudent.exceptions import PrudentWarning
 
 __all__ = [
     "Structure",
-    "check_cancellation",
+    "check_alike",
+    "check_contained",
     "check_options",
+    "check_removal",
     "check_summary",
     "check_table",
     "check_values",
@@ -97,10 +99,41 @@ def check_values(X: NDArray[Any], statistics: Statistics) -> None:
             )
 
 
-def check_cancellation(
-    classes: NDArray[Any], total: Statistics, left: Statistics
+def check_alike(a: Statistics, b: Statistics) -> None:
+    """Raise unless both parts keep the same fields of the same features."""
+    for what, mine, theirs in (
+        ("numbers of features", a.mean.shape[1], b.mean.shape[1]),
+        (
+            "structures",
+            *("full" if p.scatter.ndim == 3 else "diagonal" for p in (a, b)),
+        ),
+        ("`fourth`", a.fourth is not None, b.fourth is not None),
+    ):
+        if mine != theirs:
+            raise ValueError(
+                f"the two moments have different {what}: {mine} and {theirs}."
+            )
+
+
+def check_contained(part: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Raise for labels that are not among the classes."""
+    unknown = part[~np.isin(part, classes)]
+    if len(unknown):
+        raise ValueError(
+            f"unknown classes {unknown.tolist()}: these moments hold "
+            f"{classes.tolist()}."
+        )
+
+
+def check_removal(
+    classes: NDArray[Any], total: Statistics, part: Statistics, left: Statistics
 ) -> None:
     """Refuse or warn where a removal left little of the scatter."""
+    if (part.weight > total.weight).any():
+        raise ValueError(
+            f"cannot remove weights {part.weight.tolist()} from "
+            f"{total.weight.tolist()}: the part was not in the total."
+        )
     seen = left.weight > 0
     thin = seen & ~(total.trace <= FEW_DIGITS * left.trace)
     lost = thin & ~(total.trace <= NO_DIGITS * left.trace)
