@@ -317,6 +317,11 @@ class MomentFitMixin:
     def _fit_from(self, moments: ClassMoments, *, given: bool = False) -> Self:
         """Learn from moments as a fit of their own, forgetting earlier batches."""
         self._validate_params()  # type: ignore[attr-defined]
+        if self._moment_options().get("fourth") and moments.fourth is None:
+            raise ValueError(
+                f"{self} needs fourth moments, which these moments lack: accumulate "
+                "with `fourth=True`, or choose covariance='oas'."
+            )
         self.n_features_in_ = moments.mean.shape[1]
         vars(self).pop("feature_names_in_", None)
         self._learn_afresh(moments, given=given)
