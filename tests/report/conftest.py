@@ -1,0 +1,147 @@
+"""Comparisons to be rendered: a real one, and one with hostile names."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from prudent import Guarantee, compare
+from prudent.comparison.result import (
+    CalibrationPath,
+    Comparison,
+    Data,
+    FalseAlarmCurve,
+    FoldScore,
+    MethodRow,
+    PromiseCheck,
+    RegionMap,
+    Sets,
+    Settings,
+    ShiftCurve,
+)
+
+METHODS = ("optimistic", "minimax", "calibrated", "imprecise", "rejection")
+BASELINES = ("lda", "qda", "logistic")
+
+
+@pytest.fixture(scope="session")
+def iris():
+    return load_iris(return_X_y=True)
+
+
+@pytest.fixture(scope="session")
+def comparison(iris):
+    """All methods on iris, without times."""
+    return compare(*iris).without_timings()
+
+
+def hostile_comparison(n_features, classes, n_folds=5, n_rows=1_000_000):
+    """Every field filled as far as it goes, with names that try to break the page."""
+    rng = np.random.default_rng(0)
+    n_classes = len(classes)
+    names = METHODS + BASELINES
+    rows = tuple(_row(name, classes, n_rows, rng) for name in names[:-1])
+    failed = MethodRow(
+        name=names[-1], is_baseline=True, failure='<img src=x onerror="alert(1)">' * 9
+    )
+    return Comparison(
+        data=Data(
+            name="</title><script>alert(1)</script>",
+            sha256="0" * 64,
+            n_rows=n_rows,
+            features=tuple(f"<script>{j}</script>" * 20 for j in range(n_features)),
+            classes=classes,
+            class_counts=(n_rows // n_classes,) * n_classes,
+            constant_features=("<b>constant</b>",) * 30,
+            notes=("column '<script>' is kept & noted",) * 10,
+        ),
+        settings=Settings(
+            methods=METHODS,
+            baselines=BASELINES,
+            n_folds=n_folds,
+            n_repeats=1,
+            random_state=0,
+            n_jobs=1,
+            time_limit=None,
+            sample=100_000,
+            command="prudent compare '<script>.csv'",
+            peak_memory=10**9,
+        ),
+        rows=(*rows, failed),
+        folds=tuple(
+            FoldScore(
+                method=row.name,
+                repeat=1,
+                fold=fold,
+                n_train=100_000,
+                n_test=n_rows // n_folds,
+                error=rng.random(),
+                set_size=1 + rng.random(),
+                coverage=rng.random(),
+                fit_seconds=rng.random(),
+                predict_seconds=rng.random(),
+            )
+            for row in rows
+            for fold in range(1, n_folds + 1)
+        ),
+        versions={"python": "3", "prudent": "0"},
+    )
+
+
+def _row(name, classes, n_rows, rng):
+    n_classes = len(classes)
+    counts = rng.integers(1, n_rows // n_classes**2, (n_classes, n_classes))
+    promise = Guarantee(
+        quantity="class error rate",
+        bound=0.5,
+        sense="<=",
+        scope=classes[0],
+        assumptions=("the class means equal their plug-in estimates",),
+        source="Lanckriet et al. 2002, Theorem 2",
+    )
+    grid = rng.integers(0, n_classes, (48, 48))
+    return MethodRow(
+        name=name,
+        is_baseline=name in BASELINES,
+        error=float(rng.random() / 2),
+        error_interval=(0.0, 0.6),
+        promises=tuple(
+            PromiseCheck(
+                guarantee=promise,
+                violations=10,
+                n=1000,
+                check=promise.check(10, 1000),
+            )
+            for _ in classes
+        ),
+        kept="yes",
+        sets=Sets(
+            mean_size=1.5,
+            undecided=0.5,
+            coverage=0.9,
+            size_counts=tuple(rng.random(n_classes + 1).tolist()),
+            class_mean_size=tuple(rng.random(n_classes).tolist()),
+            class_coverage=tuple(rng.random(n_classes).tolist()),
+        ),
+        confusion=tuple(map(tuple, counts.tolist())),
+        fit_seconds=1.0,
+        predict_seconds=1e-6,
+        warnings=tuple(f"careful <{k}> " * 50 for k in range(10)),
+        shift=ShiftCurve(
+            shifts=tuple(np.linspace(0, 2, 9).tolist()),
+            errors=tuple(rng.random(9).tolist()),
+            n=2000,
+        ),
+        false_alarms=FalseAlarmCurve(
+            levels=(0.01, 0.1), false_alarms=(9.0, 101.0), n=1000.0
+        ),
+        calibration=CalibrationPath(
+            error_before=(0.2,) * 5, error_after=(0.1,) * 5, best_iterations=(3,) * 5
+        ),
+        regions=RegionMap(
+            x=np.linspace(-1, 1, 48),
+            y=np.linspace(-1, 1, 48),
+            sets=grid[:, :, None] == np.arange(n_classes),
+            predicted=grid,
+        ),
+        parameters={"costs": "x" * 5000},
+    )
