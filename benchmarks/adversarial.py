@@ -8,9 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, eye_array, hstack, vstack
+from sklearn.neighbors import LocalOutlierFactor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import OneClassSVM
 
 from benchmarks.timing import Workload
-from prudent import RejectionGame
+from prudent import LowDensityRejector, RejectionGame
+from prudent.adversarial.cells import hash_rows
 
 
 def game_target(n_levels: int, seed: int = 0) -> tuple[np.ndarray, float]:
@@ -80,5 +85,54 @@ def game_workloads() -> Iterator[Workload]:
         )
 
 
+def rows(n: int, d: int = 5) -> np.ndarray:
+    """Three overlapping clusters."""
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, d)) + 3 * rng.integers(3, size=n)[:, None]
+
+
+def fit_and_score(detector, fitted_on: np.ndarray, scored: np.ndarray):
+    return detector.fit(fitted_on).score_samples(scored)
+
+
+def detector_workloads() -> Iterator[Workload]:
+    detector = LowDensityRejector(random_state=0)
+    svm = make_pipeline(StandardScaler(), OneClassSVM(nu=0.05))
+    neighbours = make_pipeline(StandardScaler(), LocalOutlierFactor(novelty=True))
+    for n, peer_name, peer, goal in (
+        (40_000, "OneClassSVM", svm, 1 / 4),
+        (100_000, "LocalOutlierFactor", neighbours, 1 / 2),
+    ):
+        X, fresh = rows(n), rows(n // 2)
+        yield Workload(
+            f"detector, fit {n} + score {n // 2} rows",
+            lambda X=X, fresh=fresh: fit_and_score(detector, X, fresh),
+            peer_name,
+            lambda peer=peer, X=X, fresh=fresh: fit_and_score(peer, X, fresh),
+            goal,
+            repeats=2,
+        )
+    X = rows(40_000)
+    fitted = LowDensityRejector(random_state=0).fit(X)
+    yield Workload(
+        "detector, another false-alarm rate",
+        lambda: fitted.with_false_alarm_rate(0.1),
+        "fit",
+        lambda: detector.fit(X),
+        1 / 50,
+        repeats=2,
+    )
+    for d in (2, 10, 30):
+        numbers = np.floor(rows(50_000, d) / 0.5)
+        yield Workload(
+            f"occupied cells of 50000 rows, {d} columns",
+            lambda numbers=numbers: np.unique(hash_rows(numbers), return_index=True),
+            "np.unique(axis=0)",
+            lambda numbers=numbers: np.unique(numbers, axis=0),
+            1 / 1.4,
+        )
+
+
 def workloads() -> Iterator[Workload]:
     yield from game_workloads()
+    yield from detector_workloads()
