@@ -1,22 +1,26 @@
 """The two products that a calibration with full covariances spends its time on.
 
 Rows Z (m, p) carry a leading column of ones: Z = [1, x]. Both kernels work on row
-blocks that stay in the cache and skip half of the flops that symmetry, or the
-triangle of a Cholesky factor, makes superfluous: the p columns are cut once in the
-middle and the quarter that is known beforehand is not computed.
+blocks that stay in the cache, and leave out most of what symmetry or the triangle of
+a Cholesky factor makes superfluous: the columns are cut into bands, and a band meets
+only the columns that matter to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dtrtri
 
-__all__ = ["Whitening", "squared_distances", "weighted_scatter"]
+from prudent.calibration import interpreted
+
+__all__ = ["Whitening", "inner_loops", "squared_distances", "weighted_scatter"]
 
 FloatArray = NDArray[np.float64]
 
@@ -24,19 +28,30 @@ FloatArray = NDArray[np.float64]
 _NEGLIGIBLE = 1e-10
 #: With fewer active rows it is cheaper to gather them than to multiply by zeros.
 _GATHER_BELOW = 0.6
-_CACHED_NUMBERS = 170_000
+_CACHED_NUMBERS = 300_000
+_COLUMNS_PER_BAND, _MOST_BANDS = 24, 4
+#: Below this many numbers, importing the compiled loops costs more than it saves.
+_COMPILED_FROM = 32_768
+
+
+def inner_loops(size: int) -> ModuleType:
+    """Compiled loops for problems of many numbers, interpreted ones for small."""
+    if size < _COMPILED_FROM:
+        return interpreted
+    from prudent.calibration import compiled
+
+    return compiled
 
 
 @dataclass(frozen=True, slots=True)
 class Whitening:
-    """L_k^-1 [-mu_k, I] of every class, cut into its upper and lower rows.
+    """L_k^-1 [-mu_k, I] of every class, cut into bands of rows.
 
-    Row j of a class reads only the first j + 2 columns of Z, so that the upper
-    rows (r, h, h + 1) need half of the columns; lower is (r, d - h, d + 1).
+    Row j of a class reads only the first j + 2 columns of Z, so that a band of the
+    rows first..last - 1 is an array (r, last - first, last + 1).
     """
 
-    upper: FloatArray
-    lower: FloatArray
+    bands: tuple[FloatArray, ...]
 
     @classmethod
     def from_cholesky(
@@ -44,30 +59,32 @@ class Whitening:
     ) -> Whitening:
         """Whitening of means (r, d) and lower Cholesky factors L (r, d, d)."""
         r, d = means.shape
-        half = d // 2
         factors = np.empty((r, d, d + 1))
         if d:  # LAPACK refuses empty matrices: every feature may be constant
             for factor, mean, lower in zip(factors, means, cholesky, strict=True):
                 factor[:, 1:] = dtrtri(lower, lower=1)[0]
                 factor[:, 0] = -(factor[:, 1:] @ mean)
         return cls(
-            np.ascontiguousarray(factors[:, :half, : half + 1]),
-            np.ascontiguousarray(factors[:, half:]),
+            tuple(
+                np.ascontiguousarray(factors[:, first:last, : last + 1])
+                for first, last in _bands(d)
+            )
         )
 
 
 def squared_distances(Z: FloatArray, whitening: Whitening) -> FloatArray:
     """Squared Mahalanobis distances (x_i - mu_k)' Sigma_k^-1 (x_i - mu_k), (r, m)."""
     m, p = Z.shape
-    r = len(whitening.lower)
+    r = len(whitening.bands[0])
+    loops = inner_loops(m * r)
     distances = np.zeros((r, m))
     for block in _blocks(m, r * p):
         rows = Z[block]
-        for factor in (whitening.upper, whitening.lower):
-            n_rows, n_columns = factor.shape[1:]
-            white = factor.reshape(-1, n_columns) @ rows[:, :n_columns].T
-            white = white.reshape(r, n_rows, len(rows))
-            distances[:, block] += np.einsum("kji,kji->ki", white, white)
+        for band in whitening.bands:
+            height, width = band.shape[1:]
+            white = rows[:, :width] @ band.reshape(-1, width).T
+            white = white.reshape(len(rows), r, height)
+            loops.add_squares(white, distances[:, block])
     return distances
 
 
@@ -78,8 +95,8 @@ def weighted_scatter(Z: FloatArray, W: FloatArray) -> FloatArray:
     """
     m, p = Z.shape
     negligible = _NEGLIGIBLE * max(W.max(), -W.min())
-    active = [np.flatnonzero(np.abs(weights) > negligible) for weights in W]
-    is_dense = np.array([len(rows) >= _GATHER_BELOW * m for rows in active])
+    n_active = inner_loops(W.size).count_active(W, negligible)
+    is_dense = n_active >= _GATHER_BELOW * m
     scatter = np.zeros((len(W), p, p))
     if is_dense.any():
         weights = W if is_dense.all() else W[is_dense]
@@ -88,22 +105,31 @@ def weighted_scatter(Z: FloatArray, W: FloatArray) -> FloatArray:
             _add_scatter(dense, Z[block], weights[:, block])
         scatter[is_dense] = dense
     for k in np.flatnonzero(~is_dense):
-        for block in _blocks(len(active[k]), p):
-            rows = active[k][block]
+        active = np.flatnonzero(np.abs(W[k]) > negligible)
+        for block in _blocks(len(active), p):
+            rows = active[block]
             _add_scatter(scatter[k : k + 1], Z[rows], W[k : k + 1, rows])
-    half = p // 2
-    scatter[:, half:, :half] = scatter[:, :half, half:].transpose(0, 2, 1)
+    for first, last in _bands(p):
+        scatter[:, last:, first:last] = scatter[:, first:last, last:].transpose(0, 2, 1)
     return scatter
 
 
 def _add_scatter(scatter: FloatArray, rows: FloatArray, W: FloatArray) -> None:
-    """Add all of the scatter but its lower left quarter."""
-    r, p = len(W), rows.shape[1]
-    columns = np.ascontiguousarray(rows.T)
-    for first, last in ((0, p // 2), (p // 2, p)):
-        weighted = (W[:, np.newaxis] * columns[first:last]).reshape(-1, len(rows))
-        product = weighted @ rows[:, first:]
-        scatter[:, first:last, first:] += product.reshape(r, last - first, p - first)
+    """Add the bands on and above the diagonal."""
+    n, p = rows.shape
+    loops = inner_loops(n * len(W) * p)
+    for first, last in _bands(p):
+        weighted = np.empty((n, len(W), last - first))
+        loops.weigh(rows[:, first:last], W, weighted)
+        product = weighted.reshape(n, -1).T @ rows[:, first:]
+        scatter[:, first:last, first:] += product.reshape(len(W), last - first, -1)
+
+
+def _bands(n_columns: int) -> list[tuple[int, int]]:
+    """Cuts of the columns: more bands save more flops but make smaller products."""
+    n_bands = min(_MOST_BANDS, 1 + n_columns // _COLUMNS_PER_BAND)
+    edges = [n_columns * band // n_bands for band in range(n_bands + 1)]
+    return list(pairwise(edges))
 
 
 def _blocks(m: int, numbers_per_row: int) -> Iterator[slice]:

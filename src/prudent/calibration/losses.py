@@ -16,13 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.calibration.kernels import inner_loops
+
 __all__ = ["LossSums", "cost_residuals", "log_residuals"]
 
 FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.intp]
-
-_CACHED_NUMBERS = 32_768
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +63,7 @@ def log_residuals(scores: FloatArray, codes: IntArray, weight: FloatArray) -> Lo
         A row counts as wrong when its true class is not the first with the largest
         score.
     """
-    log_loss, error = 0.0, 0.0
-    step = max(1, _CACHED_NUMBERS // len(scores))
-    for start in range(0, scores.shape[1], step):
-        block = slice(start, start + step)
-        H, y, w = scores[:, block], codes[block], weight[block]
-        columns = np.arange(len(y))
-        H -= H.max(axis=0)
-        picked = H[y, columns]
-        np.exp(H, out=H)
-        total = H.sum(axis=0)
-        log_loss += float(w @ (np.log(total) - picked))
-        error += float(w @ _is_wrong(picked, total, H, y))
-        H *= -w / total
-        H[y, columns] += w
+    log_loss, error = inner_loops(scores.size).log_residual_sums(scores, codes, weight)
     return LossSums(log_loss, error, error)
 
 
@@ -105,17 +91,3 @@ def cost_residuals(
         weight @ costs[codes, decisions],
         weight @ expected,
     )
-
-
-def _is_wrong(
-    picked: FloatArray, total: FloatArray, likelihood: FloatArray, codes: IntArray
-) -> BoolArray:
-    """Whether argmax misses the label, without an argmax over every row.
-
-    `picked` is the true class's score minus the largest one. Two classes can only
-    share the largest score where the scaled likelihoods add up to 2 or more.
-    """
-    wrong = picked < 0
-    ties = np.flatnonzero((total >= 2) & ~wrong)
-    wrong[ties] = likelihood[:, ties].argmax(axis=0) != codes[ties]
-    return wrong
