@@ -19,7 +19,7 @@ FloatArray = NDArray[np.float64]
 # The compiled kernel is faster up to this many features, and worth importing from
 # this many numbers to multiply on.
 COMPILED_FEATURES = 48
-COMPILED_SIZE = 2**20
+COMPILED_SIZE = 2**19
 
 
 def row_blocks(n_rows: int, n_features: int) -> Iterator[slice]:
