@@ -20,6 +20,7 @@ from prudent.adversarial.coins import keyed_uniform
 from prudent.adversarial.density import learn_density
 from prudent.adversarial.density_game import play_on_density
 from prudent.adversarial.ensemble import MeanLogitClassifier
+from prudent.adversarial.promises import held_out_promise
 from prudent.adversarial.reference import GridReference, kernel_width
 from prudent.adversarial.thresholds import choose_rank, fewest_scores, p_values
 from prudent.core.guarantee import Guarantee
@@ -191,7 +192,7 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
         -------
         self : LowDensityRejector
         """
-        self._check_settings()
+        _check_settings(self)
         refuse_dask(X)
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         rng = check_random_state(self.random_state)
@@ -297,26 +298,6 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
         other._validate_params()
         return other._set_rate()
 
-    def _check_settings(self) -> None:
-        if self.strategy == "soft" and self.divergence_bound is None:
-            raise ValueError(
-                "`strategy='soft'` needs `divergence_bound`, the least divergence of "
-                "an intruder in bits."
-            )
-        if self.strategy == "soft" and self.guarantee not in ("mean", None):
-            raise ValueError(
-                "`strategy='soft'` keeps its rate on average only: `guarantee` must "
-                f"be 'mean' or None, got {self.guarantee!r}."
-            )
-        ways = ("predict_proba", "decision_function")
-        if self.estimator is not None and not any(
-            hasattr(self.estimator, way) for way in ways
-        ):
-            raise TypeError(
-                f"`estimator` must have `predict_proba` or `decision_function`, got "
-                f"{self.estimator!r}."
-            )
-
     def _new_classifier(self, rng: np.random.RandomState) -> Any:
         if self.estimator is not None:
             return clone(self.estimator)
@@ -368,23 +349,12 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
                 PrudentWarning,
                 stacklevel=3,
             )
-        self.guarantees_ = () if self.guarantee is None else (self._promise(),)
+        self.guarantees_: tuple[Guarantee, ...] = ()
+        if self.guarantee is not None:
+            rank = None if self.strategy == "soft" else self.k_
+            promise = held_out_promise(kind, m, rank, rate, self.confidence)
+            self.guarantees_ = (promise,)
         return self
-
-    def _promise(self) -> Guarantee:
-        m, rate = self.n_calibration_, float(self.false_alarm_rate)
-        on_average = self.strategy == "hard" and self.guarantee == "mean"
-        return Guarantee(
-            quantity="false alarm rate",
-            bound=self.k_ / (m + 1) if on_average else rate,
-            sense="<=",
-            confidence=(
-                self.confidence if self.guarantee == "high_probability" else None
-            ),
-            assumptions=("future normal rows are exchangeable with the training rows",),
-            evidence={"calibration size": float(m), "k": float(self.k_)},
-            source="El-Yaniv and Nisenson, section 7, with held-out scores",
-        )
 
 
 def _split(
@@ -395,3 +365,24 @@ def _split(
     m = min(math.ceil(share * n), n - 1)
     order = rng.permutation(n)
     return X[order[:m]], X[order[m:]]
+
+
+def _check_settings(detector: LowDensityRejector) -> None:
+    """Refuse combinations of parameters that mean nothing."""
+    if detector.strategy == "soft" and detector.divergence_bound is None:
+        raise ValueError(
+            "`strategy='soft'` needs `divergence_bound`, the least divergence of an "
+            "intruder in bits."
+        )
+    if detector.strategy == "soft" and detector.guarantee not in ("mean", None):
+        raise ValueError(
+            "`strategy='soft'` keeps its rate on average only: `guarantee` must be "
+            f"'mean' or None, got {detector.guarantee!r}."
+        )
+    ways = ("predict_proba", "decision_function")
+    estimator = detector.estimator
+    if estimator is not None and not any(hasattr(estimator, way) for way in ways):
+        raise TypeError(
+            "`estimator` must have `predict_proba` or `decision_function`, got "
+            f"{estimator!r}."
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context
 from prudent.adversarial.coins import keyed_uniform
-from prudent.adversarial.divergence import DIVERGENCES, Divergence
+from prudent.adversarial.divergence import DIVERGENCES, Divergence, DivergenceName
 from prudent.adversarial.game import (
     SecurityCurve,
     critical_bound,
@@ -28,16 +28,13 @@ from prudent.adversarial.probabilities import (
     frequencies,
     level_masses,
 )
+from prudent.adversarial.promises import game_promises
 from prudent.adversarial.response import as_distribution, best_response, hard_response
 from prudent.adversarial.strategies import hard_rule, soft_rule
-from prudent.core.guarantee import Guarantee
 
 __all__ = ["RejectionGame"]
 
 FloatArray = NDArray[np.float64]
-
-_KNOWN = "p is known exactly"
-_PLUG_IN = "plug-in density: the estimated probabilities are taken as exact"
 
 
 class RejectionGame(BaseEstimator):
@@ -136,7 +133,7 @@ class RejectionGame(BaseEstimator):
     array([False, False,  True])
     """
 
-    _parameter_constraints: Mapping[str, list[Any]] = {
+    _parameter_constraints: Mapping[str, Any] = {
         "false_alarm_rate": [Interval(Real, 0, 1, closed="both")],
         "divergence_bound": [Interval(Real, None, None, closed="neither"), None],
         "divergence": [StrOptions(set(DIVERGENCES))],
@@ -150,9 +147,9 @@ class RejectionGame(BaseEstimator):
         *,
         false_alarm_rate: float = 0.05,
         divergence_bound: float | None = 1.0,
-        divergence: str = "kl",
+        divergence: DivergenceName = "kl",
         base: float = 2.0,
-        strategy: str = "soft",
+        strategy: Literal["soft", "hard"] = "soft",
         tie_tol: float = 1e-12,
     ) -> None:
         self.false_alarm_rate = false_alarm_rate
@@ -176,7 +173,7 @@ class RejectionGame(BaseEstimator):
         self : RejectionGame
         """
         probability = check_probabilities(p)
-        return self._solve(probability, probability, _KNOWN)
+        return self._solve(probability, probability, plug_in=False)
 
     @classmethod
     def from_counts(
@@ -198,7 +195,7 @@ class RejectionGame(BaseEstimator):
         game : fitted RejectionGame
         """
         p = frequencies(counts, smoothing)
-        return cls(**params)._checked()._solve(p, p, _PLUG_IN)
+        return cls(**params)._checked()._solve(p, p, plug_in=True)
 
     @classmethod
     def from_levels(cls, values: ArrayLike, masses: ArrayLike, **params: Any) -> Self:
@@ -220,7 +217,7 @@ class RejectionGame(BaseEstimator):
             Its events are the levels. The hard strategy rejects whole levels.
         """
         value, mass = level_masses(values, masses)
-        return cls(**params)._checked()._solve(value, mass, _KNOWN)
+        return cls(**params)._checked()._solve(value, mass, plug_in=False)
 
     @classmethod
     def from_density(
@@ -243,7 +240,7 @@ class RejectionGame(BaseEstimator):
             The promises hold at the resolution of the cells.
         """
         p = cell_probabilities(density, cell_volumes)
-        return cls(**params)._checked()._solve(p, p, _PLUG_IN)
+        return cls(**params)._checked()._solve(p, p, plug_in=True)
 
     def rejection_probability(self, events: ArrayLike) -> FloatArray:
         """Probability of rejecting each event; 1 outside 0..n_events - 1.
@@ -371,9 +368,9 @@ class RejectionGame(BaseEstimator):
         return self
 
     def _divergence(self) -> Divergence:
-        return Divergence(self.divergence, self.base)  # type: ignore[arg-type]
+        return Divergence(self.divergence, self.base)
 
-    def _solve(self, value: FloatArray, mass: FloatArray, knowledge: str) -> Self:
+    def _solve(self, value: FloatArray, mass: FloatArray, *, plug_in: bool) -> Self:
         rate = float(self.false_alarm_rate)
         bound = 0.0 if self.divergence_bound is None else float(self.divergence_bound)
         events = group_events(value, mass, self.tie_tol)
@@ -391,30 +388,7 @@ class RejectionGame(BaseEstimator):
         self.is_trivial_ = rule.is_trivial
         self.adversary_ = rule.adversary
         self.adversary_mixture_ = rule.mixture
-        self.guarantees_ = self._guarantees(rate, knowledge)
-        return self
-
-    def _guarantees(self, rate: float, knowledge: str) -> tuple[Guarantee, ...]:
-        evidence = {"duality gap": self.gap_}
-        source = "El-Yaniv and Nisenson, Theorem 23"
-        distance = f"the intruder is at least {self.divergence_bound} away from p"
-        if self.divergence_bound is None:
-            distance = "the intruder is any distribution over the events"
-        return (
-            Guarantee(
-                quantity="false alarm rate",
-                bound=rate,
-                sense="<=",
-                assumptions=(knowledge,),
-                evidence=evidence,
-                source=source,
-            ),
-            Guarantee(
-                quantity="miss rate",
-                bound=self.miss_rate_,
-                sense="<=",
-                assumptions=(knowledge, distance),
-                evidence=evidence,
-                source=source,
-            ),
+        self.guarantees_ = game_promises(
+            rate, self.miss_rate_, self.gap_, self.divergence_bound, plug_in=plug_in
         )
+        return self
