@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from prudent.imprecise.branch_and_bound import COMPILE
 from prudent.imprecise.row import (
+    NEGLIGIBLE,
     Row,
     improve_point,
     improve_vertex,
@@ -67,7 +68,7 @@ def is_dominated(
     tie = _TIE * (1.0 + abs(row.upper_hi[b]))
     if row.upper_hi[b] + tie < np.max(row.lower_lo):
         return DOMINATED
-    if imprecision == 0.0 or row.upper_lo[b] >= np.max(row.lower_hi):
+    if imprecision < NEGLIGIBLE or row.upper_lo[b] >= np.max(row.lower_hi):
         return KEPT
     # Fields: b's own, then those of all classes that might dominate it.
     know_field(boxes, row, x, b)
@@ -197,7 +198,7 @@ def bound_rows(
         start_row(row, base[i])
         set_imprecision(boxes, row, imprecision, low, up)
         for k in range(base.shape[1]):
-            if imprecision > 0.0:
+            if imprecision >= NEGLIGIBLE:
                 know_field(boxes, row, points[i], k)
                 tighten(boxes, row, k, imprecision, low, up)
                 improve_vertex(boxes, row, k, imprecision)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from prudent.imprecise.box import Boxes
 
 __all__ = [
+    "NEGLIGIBLE",
     "Row",
     "improve_point",
     "improve_vertex",
@@ -42,6 +43,9 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
+
+#: Boxes below this imprecision are points: closed forms are exact to rounding.
+NEGLIGIBLE = 1e-100
 
 _GAP = 1e-12  # relative, of a minimum solved to the end
 
@@ -123,7 +127,7 @@ def tighten(
     reach = radius * radius * boxes.reach[boxes.matrix[k]]  # >= r^2 t'Bt
     distance = math.sqrt(2.0 * base)
     nearest = max(0.0, distance - math.sqrt(reach))
-    q_min_lo = 0.5 * nearest * nearest
+    q_min_lo = min(base, 0.5 * nearest * nearest)
     q_min_hi = base
     q_max_lo = base
     slope = distance * math.sqrt(reach)  # >= r |field|_1 (Cauchy-Schwarz)
