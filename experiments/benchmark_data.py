@@ -21,7 +21,7 @@ def load_frame(name: str) -> pd.DataFrame:
     for suffix in (".csv", ".csv.gz"):
         path = folder() / f"{name}{suffix}"
         if path.exists():
-            return pd.read_csv(path, float_precision="round_trip")
+            return pd.read_csv(path)
     raise FileNotFoundError(
         f"data set {name!r} is not in {folder()}; set PRUDENT_DATA to its folder."
     )
