@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from experiments.benchmark_data import folder, load
 from numpy.typing import NDArray
-from prudent import RiskCalibratedClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.timing import Workload, cpu_time
+from prudent import RiskCalibratedClassifier
 
 SHORT, LONG = 3, 9
 
@@ -135,7 +135,11 @@ def dense_products(X: NDArray[Any], r: int) -> NDArray[Any]:
     In row blocks, so that the peer does not pay for a scores matrix of m r d numbers.
     """
     m, d = X.shape
-    B, total, scores = np.ones((d, r * d)), np.zeros((r * d, d)), np.empty((1024, r * d))
+    B, total, scores = (
+        np.ones((d, r * d)),
+        np.zeros((r * d, d)),
+        np.empty((1024, r * d)),
+    )
     for start in range(0, m, 1024):
         rows = X[start : start + 1024]
         block = np.matmul(rows, B, out=scores[: len(rows)])

@@ -1,0 +1,162 @@
+"""Training loss and error along a calibration, with the iterate that was kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from prudent.calibration import RiskCalibratedClassifier
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["CalibrationPathDisplay"]
+
+FloatArray = NDArray[np.float64]
+
+
+class CalibrationPathDisplay:
+    """Log loss and error after each accepted update of a calibration.
+
+    The training log loss falls by design; the vertical line marks the iterate that
+    the stopping rule kept, and the dot its error on other rows, where given.
+
+    Parameters
+    ----------
+    loss_curve, error_curve : ndarray of shape (n_updates + 1,)
+        Training log loss and training error after 0, 1, ... updates.
+    best_iteration : int
+        Updates of the kept iterate.
+    test_error : float or None, default=None
+        Its error on rows not used in the fit.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes of the error, drawn on by `plot`.
+    loss_ax_ : matplotlib Axes
+        Axes of the log loss, on the right.
+    figure_ : matplotlib Figure
+        Figure of `ax_`.
+    error_line_, loss_line_ : matplotlib Line2D
+        The two curves.
+    kept_line_ : matplotlib Line2D
+        Position of the kept iterate.
+
+    Examples
+    --------
+    >>> from prudent import RiskCalibratedClassifier
+    >>> from prudent.plots import CalibrationPathDisplay
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = RiskCalibratedClassifier(stopping="train", max_iter=10).fit(X, y)
+    >>> frame = CalibrationPathDisplay.from_estimator(model).frame()
+    >>> frame.column_names
+    ['update', 'log_loss', 'error', 'kept']
+    >>> frame.num_rows
+    10
+    """
+
+    def __init__(
+        self,
+        loss_curve: FloatArray,
+        error_curve: FloatArray,
+        best_iteration: int,
+        *,
+        test_error: float | None = None,
+    ) -> None:
+        self.loss_curve = loss_curve
+        self.error_curve = error_curve
+        self.best_iteration = best_iteration
+        self.test_error = test_error
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: RiskCalibratedClassifier,
+        X: Any = None,
+        y: ArrayLike | None = None,
+    ) -> Self:
+        """Path of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : fitted RiskCalibratedClassifier
+        X : array-like of shape (n_samples, n_features), default=None
+            Rows not used in the fit.
+        y : array-like of shape (n_samples,), default=None
+            Their labels.
+
+        Returns
+        -------
+        CalibrationPathDisplay
+        """
+        return cls(
+            estimator.loss_curve_,
+            estimator.error_curve_,
+            estimator.best_iteration_,
+            test_error=None if X is None else 1.0 - float(estimator.score(X, y)),
+        )
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw error (left axis) and log loss (right axis) against the updates.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            A new figure when None.
+
+        Returns
+        -------
+        self : CalibrationPathDisplay
+        """
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots()
+        updates = np.arange(len(self.loss_curve))
+        (self.error_line_,) = ax.plot(
+            updates, self.error_curve, color="C0", label="training error"
+        )
+        self.kept_line_ = ax.axvline(
+            self.best_iteration, color="0.5", linestyle="--", label="kept"
+        )
+        if self.test_error is not None:
+            ax.plot(
+                [self.best_iteration],
+                [self.test_error],
+                "o",
+                color="C0",
+                label="error on other rows",
+            )
+        ax.set(xlabel="updates", ylabel="error", ylim=(0, None))
+        loss_ax = ax.twinx()
+        (self.loss_line_,) = loss_ax.plot(
+            updates, self.loss_curve, color="C1", label="training log loss"
+        )
+        loss_ax.set(ylabel="log loss", ylim=(0, None))
+        lines = [*ax.get_lines(), self.loss_line_]
+        ax.legend(handles=lines, loc="upper right")
+        self.ax_, self.loss_ax_, self.figure_ = ax, loss_ax, ax.figure
+        return self
+
+    def frame(self) -> pa.Table:
+        """Figures behind the plot, one row per accepted update.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns `update`, `log_loss`, `error`, `kept`.
+        """
+        updates = np.arange(len(self.loss_curve))
+        return pa.table(
+            {
+                "update": updates,
+                "log_loss": self.loss_curve,
+                "error": self.error_curve,
+                "kept": updates == self.best_iteration,
+            }
+        )
