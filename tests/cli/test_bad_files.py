@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 import pyarrow as pa
 import pytest
@@ -165,6 +166,20 @@ def test_parquet_row_is_counted_from_one(prudent, tmp_path):
     assert_refused(outcome, 3, "column 'b' is text: 'x' at row 2")
 
 
+def test_parquet_of_two_equal_names_is_refused(prudent, tmp_path):
+    path = tmp_path / "t.parquet"
+    table = pa.table([[1.0], [2.0]], names=["a", "a"])
+    parquet.write_table(table, path)
+    assert_refused(prudent("describe", path), 3, "column name 'a' appears 2 times")
+
+
+def test_words_without_end_are_no_indicators(prudent, table_file):
+    rows = "".join(f"{i},w{i},{i % 2}\n" for i in range(101))
+    path = table_file("a,b,y\n" + rows)
+    outcome = prudent("describe", path, "--target", "y", "--categorical", "onehot")
+    assert_refused(outcome, 3, "column 'b' has 101 different words", "use --drop b")
+
+
 def test_parquet_without_rows_is_refused(prudent, tmp_path):
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"a": pa.array([], pa.float64())}), path)
@@ -188,7 +203,18 @@ def test_unwritable_report_is_refused_before_fitting(prudent, table_file, tmp_pa
     assert_refused(outcome, 3, "cannot write", "report.html")
 
 
-def test_word_unseen_columns_are_matched_by_name(prudent, table_file):
+def test_full_disk_is_noticed_before_fitting(
+    prudent, table_file, tmp_path, monkeypatch
+):
+    usage = type(shutil.disk_usage(tmp_path))(10**9, 10**9, 0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage)
+    outcome = prudent(
+        "compare", table_file(GOOD), "--target", "y", "--report", tmp_path / "r.html"
+    )
+    assert_refused(outcome, 3, "cannot write", "the disk is full")
+
+
+def test_unknown_columns_are_matched_by_name(prudent, table_file):
     outcome = prudent("describe", table_file(GOOD), "--target", "y", "--drop", "bb")
     assert_refused(outcome, 3, "no column 'bb'. Columns: a, b, y. Closest: 'b'")
 

@@ -67,6 +67,13 @@ def test_folder_and_glob_of_parquet(prudent, tmp_path, expected, pattern):
     assert without_name(outcome.out) == without_name(expected)
 
 
+def test_index_that_pandas_wrote_is_no_feature(prudent, tmp_path):
+    path = tmp_path / "t.parquet"
+    columns = {"a": [1.0, 2.0], "b": [3.0, 5.0], "__index_level_0__": [7, 8]}
+    parquet.write_table(pa.table(columns), path)
+    assert prudent("describe", path).out.startswith(f"{path}  2 rows x 2 features")
+
+
 def test_decimal_comma(prudent, table_file, expected):
     path = table_file(PLAIN.replace(",", ";").replace(".", ","), "d.csv")
     outcome = prudent("describe", path, "--target", "y", "--decimal", ",")

@@ -157,13 +157,18 @@ def _build(method: Detector, false_alarm: float, seed: int, n_normal: int) -> An
         raise UsageError(f"--false-alarm must lie in (0, 1), got {false_alarm:g}.")
     n_fitted = n_normal - n_normal // FOLDS
     share = min(0.5, max(0.3, (1 / false_alarm - 1) / n_fitted))
+    settings: dict[str, Any] = {
+        "false_alarm_rate": false_alarm,
+        "calibration_size": share,
+        "random_state": seed,
+    }
     if method is Detector.MINIMAX:
-        from prudent.minimax import MinimaxOutlierDetector as detector
-    else:
-        from prudent.adversarial import LowDensityRejector as detector
-    return detector(
-        false_alarm_rate=false_alarm, calibration_size=share, random_state=seed
-    )
+        from prudent.minimax import MinimaxOutlierDetector
+
+        return MinimaxOutlierDetector(**settings)
+    from prudent.adversarial import LowDensityRejector
+
+    return LowDensityRejector(**settings)
 
 
 def _summary(detection: Detection) -> tuple[list[str], list[str]]:

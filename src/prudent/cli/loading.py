@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import warnings
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ from prudent.io.errors import listed
 
 if TYPE_CHECKING:
     from prudent.io import Preparation, Table, TrainingData
+
+# A report takes half of it at most.
+LEAST_FREE_BYTES = 1_000_000
 
 __all__ = [
     "Reading",
@@ -162,13 +166,19 @@ def check_writable(path: Path | None) -> None:
     try:
         with path.open("ab"):
             pass
+        if not existed:
+            path.unlink()
+        free = shutil.disk_usage(path.absolute().parent).free
     except OSError as error:
         raise CommandError(
-            f"cannot write {path}: {error.strerror}. Name another file or free space",
+            f"cannot write {path}: {error.strerror}. Name another file",
             ExitCode.DATA,
         ) from error
-    if not existed:
-        path.unlink()
+    if free < LEAST_FREE_BYTES:
+        raise CommandError(
+            f"cannot write {path}: the disk is full. Free space or name another file",
+            ExitCode.DATA,
+        )
 
 
 def fingerprint(data: str) -> str | None:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyarrow import csv as pyarrow_csv
 
 from prudent.io.errors import TableError, listed, shown
-from prudent.io.table import MISSING_WORDS, Table, is_number
+from prudent.io.table import MISSING_WORDS, Table, check_unique, is_number
 from prudent.io.text import TextSource
 
 __all__ = ["read_delimited"]
@@ -204,22 +204,12 @@ def _read_names(
     names = [
         name.strip() or number for name, number in zip(first, numbered, strict=True)
     ]
-    _check_names(names)
-    return names, consumed
-
-
-def _check_names(names: list[str]) -> None:
     if all(is_number(name) for name in names):
         raise TableError(
             f"first line looks like data: use --no-header. It reads {listed(names)}"
         )
-    for name, count in Counter(names).items():
-        if count > 1:
-            positions = [j for j, other in enumerate(names, 1) if other == name]
-            raise TableError(
-                f"column name {shown(name)} appears {count} times "
-                f"(positions {listed(positions)}). Rename one"
-            )
+    check_unique(names)
+    return names, consumed
 
 
 def _explained(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from prudent.io.checks import labels_from_words, notes_on_classes, notes_on_features
 from prudent.io.columns import holds_numbers, indicators, numbers, text_column, words
-from prudent.io.errors import TableError, counted, listed, shown
+from prudent.io.errors import TableError, counted, listed, shown, thousands
 from prudent.io.table import Table
 
 __all__ = ["Categorical", "Column", "Missing", "Preparation", "TrainingData"]
@@ -19,6 +19,7 @@ __all__ += ["training_data"]
 
 Missing = Literal["error", "drop-rows", "mean"]
 Categorical = Literal["error", "onehot", "drop"]
+MOST_LEVELS = 100
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
@@ -253,6 +254,11 @@ def _choose_columns(
         levels = tuple(level for level in levels if level)
         if categorical == "drop":
             notes.append(f"column {shown(name)} is text: dropped")
+        elif len(levels) > MOST_LEVELS:
+            raise TableError(
+                f"column {shown(name)} has {thousands(len(levels))} different words, "
+                f"too many to be turned into indicators. use --drop {name}"
+            )
         elif len(levels) < 2:
             notes.append(f"column {shown(name)} is constant: dropped")
         else:

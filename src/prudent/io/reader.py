@@ -11,10 +11,12 @@ from pyarrow import parquet
 
 from prudent.io.delimited import read_delimited
 from prudent.io.errors import TableError, shown
-from prudent.io.table import Table
+from prudent.io.table import Table, check_unique
 from prudent.io.text import find_file, open_text
 
 __all__ = ["read_table"]
+
+PANDAS_INDEX = "__index_level_"
 
 
 def read_table(
@@ -90,6 +92,8 @@ def _parquet_files(path: str) -> list[Path]:
 
 def _read_parquet(files: list[Path], name: str) -> Table:
     try:
+        for file in files:
+            check_unique(parquet.read_schema(file).names)
         parts = [parquet.read_table(file) for file in files]
         columns = pa.concat_tables(parts, promote_options="default")
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
@@ -98,4 +102,7 @@ def _read_parquet(files: list[Path], name: str) -> Table:
         ) from error
     if columns.num_rows == 0:
         raise TableError(f"no data rows: {name}.")
+    # A row number that pandas wrote beside the data is no feature.
+    kept = [n for n in columns.column_names if not n.startswith(PANDAS_INDEX)]
+    columns = columns.select(kept)
     return Table(columns, name, lambda row: f"row {row + 1}")

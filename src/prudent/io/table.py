@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from pyarrow import compute
 
 from prudent.io.errors import TableError, closest, listed, shown
 
-__all__ = ["MISSING_WORDS", "Table", "is_number"]
+__all__ = ["MISSING_WORDS", "Table", "check_unique", "is_number"]
 
 MISSING_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "?")
 
@@ -61,6 +62,17 @@ class Table:
         self.check_column(name)
         text = compute.cast(self.columns[name], pa.string())
         return compute.utf8_trim_whitespace(compute.fill_null(text, ""))
+
+
+def check_unique(names: Sequence[str]) -> None:
+    """Raise `TableError` if a column name occurs twice."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            positions = [j for j, other in enumerate(names, 1) if other == name]
+            raise TableError(
+                f"column name {shown(name)} appears {count} times "
+                f"(positions {listed(positions)}). Rename one"
+            )
 
 
 def is_number(text: str, decimal: str = ".") -> bool:
