@@ -140,6 +140,11 @@ def test_default_score_ranks_by_the_density(default):
     assert roc_auc_score(unlikely, -default.score_samples(rows)) > 0.97
 
 
+def test_default_classifier_tells_rows_from_far_ones(default):
+    classes = default.estimator_.predict(np.array([[0.0, 0.0], [9.0, 9.0]]))
+    np.testing.assert_array_equal(classes, [1, 0])
+
+
 def test_score_is_the_log_density_when_the_classifier_is_right():
     """Normal rows against a normal reference: the log odds are a quadratic."""
     quadratic = make_pipeline(PolynomialFeatures(2), LogisticRegression(C=1e4))

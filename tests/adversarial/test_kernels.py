@@ -81,6 +81,29 @@ def test_kl_root_survives_a_vanishing_slope():
 
 
 @pytest.mark.parametrize("name", DIVERGENCES)
+def test_compiled_log_odds_equal_the_interpreted_ones(name, monkeypatch):
+    monkeypatch.setattr(kernels, "_kl_log_odds", kernels._kl_log_odds.py_func)
+    for seed in range(5):
+        _, _, levels = random_levels(name, seed)
+        for x in levels.excess[levels.low]:
+            for y in levels.excess[levels.high]:
+                arguments = (levels.code, levels.scale, float(x), float(y), math.nan)
+                assert kernels.log_odds.py_func(*arguments) == pytest.approx(
+                    kernels.log_odds(*arguments), rel=1e-12, abs=1e-12
+                )
+
+
+@pytest.mark.parametrize("low", [1e-12, 0.3596690699757312, 690.0])
+@pytest.mark.parametrize("high", [-1e-12, -0.20523266861105238, -40.0])
+@pytest.mark.parametrize("start", [math.nan, 0.0, 700.0])
+def test_compiled_kl_root_equals_the_interpreted_one(low, high, start):
+    interpreted = kernels._kl_log_odds.py_func(low, high, start)
+    assert interpreted == pytest.approx(
+        kernels.log_odds(0, 0.0, low, high, start), abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", DIVERGENCES)
 @pytest.mark.parametrize("bought", [0.0, 0.05, 3.0])
 def test_compiled_fill_equals_the_interpreted_one(name, bought):
     for seed in range(5):

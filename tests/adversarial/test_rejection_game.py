@@ -393,10 +393,13 @@ def test_one_level(p):
         game(p, divergence_bound=np.log2(len(p)) + 0.1)
 
 
-@pytest.mark.parametrize("name", ["kl", "l2", "chi2", "hellinger"])
-def test_tiny_probabilities_are_solved_exactly(name):
+@pytest.mark.parametrize(
+    ("name", "bound"),
+    [("kl", 20), ("kl", 500), ("l2", 0.9), ("chi2", 1e6), ("chi2", 1e250),
+     ("hellinger", 0.99), ("hellinger", 1 - 1e-14)],
+)  # fmt: skip
+def test_tiny_probabilities_are_solved_exactly(name, bound):
     p = np.array([1e-300, 1e-300 * (1 + 1e-14), 1e-200, 1e-12, 0.3, 0.7 - 1e-12])
-    bound = {"kl": 20, "l2": 0.9, "chi2": 1e6, "hellinger": 0.99}[name]
     solved = game(p, divergence=name, divergence_bound=bound)
     assert solved.n_levels_ == 5
     assert 0.05 <= solved.rejection_rate_ <= 1

@@ -51,12 +51,6 @@ class DensityModel:
         rounded: FloatArray = np.round(score - penalty, _DECIMALS)
         return rounded
 
-    def inside(self, X: FloatArray) -> NDArray[np.bool_]:
-        """Whether each row lies in the support of the reference density."""
-        if self.reference is None:
-            return np.ones(len(X), dtype=bool)
-        return np.isfinite(self.reference.log_density(self.standardisation.apply(X)))
-
 
 def learn_density(
     X: FloatArray, classifier: Any, reference: ReferenceName, rng: np.random.RandomState

@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
+from prudent.adversarial.cells import CellSet
 from prudent.adversarial.coins import keyed_uniform
 from prudent.adversarial.density import learn_density
 from prudent.adversarial.density_game import play_on_density
@@ -208,8 +209,7 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
         self.cell_size_ = kernel_width(len(fit_rows), int(varies.sum()))
         self.missing_mass_ = 0.0
         if isinstance(self._density.reference, GridReference):
-            self.cell_size_ = self._density.reference.cells.size
-            self._measure_missing_mass(held_out)
+            self._measure_missing_mass(self._density.reference.cells, held_out)
         self._calibration_scores = np.sort(self._density.score(held_out))
         if self.strategy == "soft":
             self._fit_scores = np.sort(self._density.score(fit_rows))
@@ -308,8 +308,10 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
         rows: FloatArray = check_rows(self, X).astype(np.float64) + 0.0
         return rows
 
-    def _measure_missing_mass(self, held_out: FloatArray) -> None:
-        self.missing_mass_ = float(np.mean(~self._density.inside(held_out)))
+    def _measure_missing_mass(self, cells: CellSet, held_out: FloatArray) -> None:
+        self.cell_size_ = cells.size
+        found = cells.contains(self._density.standardisation.apply(held_out))
+        self.missing_mass_ = float(np.mean(~found))
         if self.missing_mass_ > self.false_alarm_rate / 2:
             warnings.warn(
                 f"LowDensityRejector: {self.missing_mass_:.1%} of the held-out rows "

@@ -37,7 +37,8 @@ def log_odds(code: int, scale: float, low: float, high: float, start: float) -> 
         rest = low / (1 + gap + math.sqrt((1 + gap) ** 2 - 2 * low))
         return math.log(q / rest)
     if code == CHI2:
-        return math.log((scale + math.sqrt(scale * scale - low * high)) / low)
+        root = math.hypot(scale, math.sqrt(low) * math.sqrt(-high))  # no overflow
+        return math.log((scale + root) / low)
     # hellinger: sqrt(p) of the two events are scale - low and scale - high
     cross = (scale - low) * (scale - high)
     root = math.sqrt((scale - low) ** 2 - high * (2 * scale - high))
