@@ -16,6 +16,7 @@ from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import (
     Reading,
     check_writable,
+    failing_as_data,
     fingerprint,
     load_training,
     note,
@@ -105,6 +106,8 @@ def compare(
         () if baselines == "none" else _known(baselines, BASELINES, "--baselines")
     )
     most_rows = _sample(sample)
+    if jobs == 0:
+        raise UsageError("--jobs takes a number of processes, or -1 for all cores.")
     check_writable(report)
     check_writable(None if json_file in (None, "-") else Path(str(json_file)))
     training, target = load_training(
@@ -149,7 +152,7 @@ def compare(
 
 
 def _known(listed: str, known: Sequence[str], option: str) -> tuple[str, ...]:
-    chosen = tuple(names(listed))
+    chosen = tuple(dict.fromkeys(names(listed)))
     unknown = [name for name in chosen if name not in known]
     if unknown or not chosen:
         raise UsageError(
@@ -161,8 +164,8 @@ def _known(listed: str, known: Sequence[str], option: str) -> tuple[str, ...]:
 def _sample(text: str) -> int | None:
     if text == "off":
         return None
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"--sample takes a number of rows >= 1 or off, got {text!r}.")
+    if not text.isdecimal() or int(text) < 2:
+        raise UsageError(f"--sample takes a number of rows >= 2 or off, got {text!r}.")
     return int(text)
 
 
@@ -198,7 +201,7 @@ def _heading(
         f"{len(counts)} classes ({sizes})   {n_folds}-fold stratified CV, seed {seed}; "
         "all scores are out of fold"
     )
-    if sample is not None and n_rows > sample:
+    if sample is not None and n_rows - n_rows // n_folds > sample:
         heading += (
             f"\nmethods that need rows are fitted on a stratified sample of "
             f"{thousands(sample)} rows"
@@ -214,7 +217,7 @@ def _run(
     from prudent.comparison import compare as run
 
     running = (*protocol["methods"], *protocol["baselines"])
-    with Progress(running, quiet=quiet) as progress:
+    with Progress(running, quiet=quiet) as progress, failing_as_data(quiet=quiet):
         try:
             return run(
                 training.X, training.y, **protocol, _progress=progress.update
