@@ -18,7 +18,11 @@ __all__ = ["COMPILE", "ascend", "box_maximum", "box_minimum"]
 FloatArray = NDArray[np.float64]
 
 # Sums may be reordered (vector units); infinities keep their meaning.
-COMPILE: dict[str, Any] = {"cache": True, "fastmath": {"reassoc", "contract"}}
+COMPILE: dict[str, Any] = {
+    "cache": True,
+    "fastmath": {"reassoc", "contract"},
+    "error_model": "numpy",
+}
 
 _DESCENT_SWEEPS = 15
 _RELAXATION_SWEEPS = 12
