@@ -232,14 +232,14 @@ def _breakpoint(levels: Levels, bought: float) -> _Breakpoint:
         bought,
         rejection,
     )
-    # Never 1 - unserved: with one low event of mass 1e-12 the difference is 0.
-    weight = float(mass[:end].sum()) + bought
     if end == len(mass):
-        return _everything(levels, bought, weight)
+        return _everything(levels, bought, float(levels.reached[-1]) + bought)
+    reached = float(levels.reached[end]) + (float(mass[end]) - left)
     return _Breakpoint(
         bought=bought,
-        weight=weight + (float(mass[end]) - left),
-        unserved=left + float(mass[end + 1 :].sum()),
+        # Never 1 - unserved: with one low event of mass 1e-12 the difference is 0.
+        weight=reached + bought,
+        unserved=float(levels.reached[-1]) - reached,
         price=price,
         end=end,
         left=left,

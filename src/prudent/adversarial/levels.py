@@ -90,6 +90,8 @@ class Levels:
     ----------
     value, mass : ndarray of shape (n_levels,)
         Probability of one event of the level, and of the level as a whole.
+    reached : ndarray of shape (n_levels + 1,)
+        Mass of all levels below each, and 1.
     excess : ndarray of shape (n_levels,)
         Point divergence minus bound, in nats for kl; falls with `value`.
     n_low, n_admissible : int
@@ -103,6 +105,7 @@ class Levels:
 
     value: FloatArray
     mass: FloatArray
+    reached: FloatArray
     excess: FloatArray
     n_low: int
     n_admissible: int
@@ -154,9 +157,12 @@ def split_levels(
             f"`divergence_bound`={bound!r} leaves no intruder: the largest admissible "
             f"value for this target is {float(points[0])!r}."
         )
+    reached = np.zeros(len(mass) + 1, dtype=np.longdouble)
+    np.cumsum(mass, out=reached[1:])
     return Levels(
         value=value,
         mass=mass,
+        reached=reached.astype(np.float64),
         excess=distance * divergence.unit,
         n_low=int(np.count_nonzero(distance > tolerance)),
         n_admissible=int(np.count_nonzero(distance >= -tolerance)),

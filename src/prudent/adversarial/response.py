@@ -84,8 +84,7 @@ def hard_response(levels: Levels, rate: float) -> Response:
 
     The lowest accepted level decides, whichever of its events are rejected.
     """
-    reachable = np.cumsum(levels.mass) <= rate * (1 + 1e-12)
-    accepted = int(np.count_nonzero(reachable))
+    accepted = int(np.count_nonzero(levels.reached[1:] <= rate * (1 + 1e-12)))
     if rate == 1 or accepted == len(levels.value):
         return Response(1.0, 0, 0, 1.0)
     if accepted < levels.n_admissible:

@@ -61,16 +61,13 @@ def hard_rule(events: Events, levels: Levels, rate: float) -> Rule:
     Inside the last level reached, the events of lowest index.
     """
     budget = rate * (1 + 1e-12)
-    reached = np.cumsum(events.mass)
-    n_full = int(np.count_nonzero(reached <= budget))
+    n_full = int(np.count_nonzero(levels.reached[1:] <= budget))
     rejection = np.where(events.level < n_full, 1.0, 0.0)
-    if rate == 1:
-        rejection[:] = 1.0
-    elif n_full < len(reached):
-        spent = reached[n_full - 1] if n_full else 0.0
-        members = np.flatnonzero(events.level == n_full)
+    members = np.flatnonzero(events.level == n_full)
+    if len(members):
         each = events.share[members] * events.mass[n_full]
-        rejection[members[spent + np.cumsum(each) <= budget]] = 1.0
+        affordable = levels.reached[n_full] + np.cumsum(each) <= budget
+        rejection[members[affordable]] = 1.0
     response = hard_response(levels, rate)
     adversary = as_distribution(events, rejection, response)
     return Rule(
