@@ -20,7 +20,7 @@ from prudent.estimator_tools import (
     constant_features,
     warn_constant_features,
 )
-from prudent.optimistic.learning import RadiusRule, learn
+from prudent.optimistic.learning import ESTIMATED_RADII, RadiusRule, learn
 from prudent.optimistic.model import winner
 from prudent.optimistic.nominal import CovarianceRule, TrainingRows
 
@@ -28,6 +28,8 @@ __all__ = ["OptimisticScoreClassifier"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+_AT_LEAST_0 = Interval(Real, 0, None, closed="left")
+_ABOVE_0 = Interval(Real, 0, None, closed="neither")
 
 
 class OptimisticScoreClassifier(MomentFitMixin, ClassifierMixin, BaseEstimator):
@@ -60,12 +62,12 @@ estimator, default="ledoit_wolf"
         Nominal covariance, shrunk on the correlation scale. A float a in [0, 1] is
         (1 - a) S + a diag(S); an estimator is fitted to standardised rows.
     threshold : {"tuned", "bayes"} or float, default="tuned"
-        "tuned" maximises training accuracy; "bayes" is the ratio of priors; a
-        number > 0 is the ratio of scores itself (two classes only).
+        Highest training accuracy, ratio of priors, or the score ratio > 0 itself
+        (two classes only).
     priors : array-like of shape (n_classes,), default=None
         Class probabilities, > 0 and of sum 1; None means class frequencies.
     random_state : int, RandomState or None, default=None
-        Source of the bootstrap resamples.
+        Source of bootstrap resamples.
 
     Attributes
     ----------
@@ -96,23 +98,16 @@ estimator, default="ledoit_wolf"
         Eigenvalues of each correlation matrix raised to 1e-12 of the largest.
     guarantees_ : tuple
         Empty: the accuracy of a ball around estimates cannot be promised.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, when `X` has them.
 
     See Also
     --------
     prudent.ImpreciseDiscriminantAnalysis : Sets from a box of means.
-    sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis : Radius 0.
 
     Notes
     -----
     The ball of class c is {(mu, Sigma): D((m_c, S_c) || (mu, Sigma)) <= rho_c}
     with D of `prudent.optimistic.moment_divergence`. The optimistic score favours
-    rare classes (their balls are larger), hence the tuned threshold. Fitting costs
-    one pass over the rows and one O(d^3) factorisation per class; prediction costs
-    the distances plus about a third.
+    rare classes (their balls are larger), hence the tuned threshold.
 
     References
     ----------
@@ -126,7 +121,7 @@ estimator, default="ledoit_wolf"
     >>> X, y = load_iris(return_X_y=True)
     >>> model = OptimisticScoreClassifier(radius_scale=0.1).fit(X, y)
     >>> round(model.score(X, y), 3)
-    0.98
+    0.993
     >>> model.predict_set(X).sum(axis=1).max()
     2
     """
@@ -134,18 +129,11 @@ estimator, default="ledoit_wolf"
     _parameter_constraints: dict[str, Any] = {
         "likelihood": [StrOptions({"gaussian", "nonparametric"})],
         "rule": [StrOptions({"ratio", "minimax"})],
-        "radius": [
-            StrOptions({"clt", "moments", "bootstrap"}),
-            Interval(Real, 0, None, closed="left"),
-            "array-like",
-        ],
+        "radius": [StrOptions(set(ESTIMATED_RADII)), _AT_LEAST_0, "array-like"],
         "radius_level": [Interval(Real, 0, 1, closed="neither")],
-        "radius_scale": [Interval(Real, 0, None, closed="left")],
+        "radius_scale": [_AT_LEAST_0],
         "covariance": "no_validation",  # see _covariance_rule
-        "threshold": [
-            StrOptions({"tuned", "bayes"}),
-            Interval(Real, 0, None, closed="neither"),
-        ],
+        "threshold": [StrOptions({"tuned", "bayes"}), _ABOVE_0],
         "priors": ["array-like", None],
         "random_state": ["random_state"],
     }
@@ -174,9 +162,7 @@ estimator, default="ledoit_wolf"
         self.random_state = random_state
 
     @fit_context
-    def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to labelled rows.
 
         Parameters
@@ -187,10 +173,6 @@ estimator, default="ledoit_wolf"
             Class labels, at least two different ones.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights >= 0, read as repetitions.
-
-        Returns
-        -------
-        self : estimator
 
         Raises
         ------
@@ -228,7 +210,8 @@ estimator, default="ledoit_wolf"
     ) -> None:
         constant = constant_features(moments)
         warn_constant_features(self, constant)
-        rule = self._covariance_rule()
+        covariance = self._covariance_rule()
+        random = check_random_state(self.random_state)
         learned = learn(
             moments,
             np.setdiff1d(np.arange(moments.mean.shape[1]), constant),
@@ -236,13 +219,9 @@ estimator, default="ledoit_wolf"
             likelihood=self.likelihood,
             rule=self.rule,
             radius=RadiusRule(
-                self.radius,
-                self.radius_level,
-                self.radius_scale,
-                rule,
-                check_random_state(self.random_state),
+                self.radius, self.radius_level, self.radius_scale, covariance, random
             ),
-            covariance=rule,
+            covariance=covariance,
             threshold=self.threshold,
             priors=self.priors,
             exact=given,
@@ -275,9 +254,8 @@ estimator, default="ledoit_wolf"
     def _rows(self, X: ArrayLike) -> NDArray[Any]:
         """Validated rows without the features that are ignored."""
         X = check_rows(self, X)
-        if not len(self.constant_features_):
-            return X
-        return np.delete(X, self.constant_features_, axis=1)
+        ignored = self.constant_features_
+        return np.delete(X, ignored, axis=1) if len(ignored) else X
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Compared values: log score ratio less the log threshold, or class scores.
@@ -285,7 +263,6 @@ estimator, default="ledoit_wolf"
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
 
         Returns
         -------
@@ -301,7 +278,6 @@ estimator, default="ledoit_wolf"
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
 
         Returns
         -------
@@ -313,13 +289,11 @@ estimator, default="ledoit_wolf"
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Softmax of the compared scores; agrees with `predict`, NOT calibrated.
 
-        Wrap the estimator in `sklearn.calibration.CalibratedClassifierCV` for
-        probabilities to rely on.
+        For calibrated ones use `sklearn.calibration.CalibratedClassifierCV`.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
 
         Returns
         -------
@@ -336,7 +310,6 @@ estimator, default="ledoit_wolf"
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
 
         Returns
         -------
@@ -352,7 +325,6 @@ estimator, default="ledoit_wolf"
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
 
         Returns
         -------
@@ -368,7 +340,6 @@ estimator, default="ledoit_wolf"
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
 
         Returns
         -------
@@ -380,11 +351,6 @@ estimator, default="ledoit_wolf"
         ValueError
             For `likelihood="nonparametric"`, whose worst density is 0.
         """
-        if self.likelihood != "gaussian":
-            raise ValueError(
-                "posterior_bounds needs likelihood='gaussian': without a likelihood "
-                "the worst density of every class is 0."
-            )
         X = self._rows(X)
         return self._model.posterior_bounds(X)
 
@@ -397,7 +363,6 @@ estimator, default="ledoit_wolf"
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
 
         Returns
         -------

@@ -158,9 +158,7 @@ def gaussian_lower_update(M: Any, e: Any, d: Any, rho: Any) -> Any:
     rest = e * p
     dp = d * p * p
     v2 = v * v
-    excess = (
-        d * log1p_remainder(e * both, k * p) + log1p_excess(v, e * e * both) - rho
-    )
+    excess = d * log1p_remainder(e * both, k * p) + log1p_excess(v, e * e * both) - rho
     slope = 1.0 / (dp + v2)
     s1 = -2.0 * (dp * rest + v2) * slope
     s2 = -2.0 * (dp * rest * (1.0 - 3.0 * rest) - 2.0 * v2) * slope

@@ -24,10 +24,11 @@ from prudent.optimistic.radii import bootstrap_radius, clt_radius, moment_radius
 from prudent.optimistic.scores import Likelihood
 from prudent.optimistic.threshold import best_offsets, best_threshold
 
-__all__ = ["Learned", "RadiusRule", "learn"]
+__all__ = ["ESTIMATED_RADII", "Learned", "RadiusRule", "learn"]
 
 FloatArray = NDArray[np.float64]
 Threshold = Literal["tuned", "bayes"] | float
+ESTIMATED_RADII = ("clt", "moments", "bootstrap")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,7 +70,18 @@ class OptimisticModel:
         return sets
 
     def posterior_bounds(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-        """Least and largest posterior of each class, 0 for a class not seen."""
+        """Least and largest posterior of each class, 0 for a class not seen.
+
+        Raises
+        ------
+        ValueError
+            For the nonparametric likelihood.
+        """
+        if self.scores.likelihood != "gaussian":
+            raise ValueError(
+                "posterior_bounds needs likelihood='gaussian': without a likelihood "
+                "the worst density of every class is 0."
+            )
         lower, upper = posterior_bounds(*self._joint_bounds(X))
         return self._spread(lower, 0.0), self._spread(upper, 0.0)
 

@@ -151,7 +151,7 @@ def moment_radius(
     >>> from prudent.optimistic import moment_radius
     >>> X = np.random.default_rng(0).normal(size=(2000, 2))
     >>> round(2000 * moment_radius(X), 1)  # chi-square(5) median: 4.35
-    4.4
+    4.2
     """
     _check_level(level)
     X, weight = _class_rows(X, sample_weight)

@@ -1,0 +1,268 @@
+"""Where in the plane a set-valued classifier decides and where it does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from prudent.core.moments import ClassMoments
+from prudent.estimator_tools import predict_set
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["SetRegionDisplay"]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+
+class SetRegionDisplay:
+    """Regions of one class in colour; regions of several classes hatched.
+
+    With two features the plane is theirs. With more it is the plane through the
+    mean of the rows along the first two discriminant axes: the rows are projected
+    onto it, the classifier is asked on the plane itself.
+
+    Parameters
+    ----------
+    grid : tuple of ndarray of shape (m,)
+        Coordinates of the grid, first and second axis.
+    sets : ndarray of bool, shape (m, m, n_classes)
+        Set of classes at each point; the first index runs over the second axis.
+    classes : ndarray of shape (n_classes,)
+        Labels in the order of the last axis of `sets`.
+    points : ndarray of shape (n, 2)
+        Rows in the coordinates of the plane.
+    labels : ndarray of shape (n,)
+        Their labels.
+    axis_names : tuple of str
+        What the axes are.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes drawn on by `plot`.
+    figure_ : matplotlib Figure
+        Figure of `ax_`.
+    regions_ : matplotlib QuadMesh
+        Index of the class where one is left, and `n_classes` elsewhere.
+    hatches_ : matplotlib QuadContourSet or None
+        The undecided regions, None where there are none.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from prudent import OptimisticScoreClassifier
+    >>> from prudent.plots import SetRegionDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = OptimisticScoreClassifier(radius_scale=0.1).fit(X, y)
+    >>> display = SetRegionDisplay.from_estimator(model, X, y, grid_size=20)
+    >>> display.frame().column_names
+    ['discriminant axis 1', 'discriminant axis 2', '0', '1', '2']
+    """
+
+    def __init__(
+        self,
+        grid: tuple[FloatArray, FloatArray],
+        sets: BoolArray,
+        classes: NDArray[Any],
+        points: FloatArray,
+        labels: NDArray[Any],
+        axis_names: tuple[str, str],
+    ) -> None:
+        self.grid = grid
+        self.sets = sets
+        self.classes = classes
+        self.points = points
+        self.labels = labels
+        self.axis_names = axis_names
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, *, grid_size: int = 200
+    ) -> Self:
+        """Regions of a fitted estimator around some rows.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            With `predict_set`, or a pipeline or search object around one.
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows to show, finite numbers, at least two features.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        grid_size : int, default=200
+            Points of the grid along each axis.
+
+        Returns
+        -------
+        SetRegionDisplay
+
+        Raises
+        ------
+        TypeError
+            If nothing inside the estimator has `predict_set`.
+        ValueError
+            If there are fewer than two features or two classes.
+        """
+        rows, labels = np.asarray(X, dtype=np.float64), np.asarray(y)
+        if rows.ndim != 2 or rows.shape[1] < 2:
+            raise ValueError(
+                f"regions need at least two features, got X of shape {rows.shape}."
+            )
+        plane = _Plane.of(rows, labels, getattr(X, "columns", None))
+        points = plane.coordinates(rows)
+        low, high = points.min(axis=0), points.max(axis=0)
+        margin = 0.1 * (high - low)
+        first, second = (
+            np.linspace(low[j] - margin[j], high[j] + margin[j], grid_size)
+            for j in (0, 1)
+        )
+        mesh = np.stack(np.meshgrid(first, second), axis=-1)
+        on_plane: Any = plane.rows(mesh.reshape(-1, 2))
+        if hasattr(X, "columns"):
+            on_plane = type(X)(dict(zip(X.columns, on_plane.T, strict=True)))
+        sets = predict_set(estimator, on_plane)
+        return cls(
+            (first, second),
+            sets.reshape(grid_size, grid_size, -1),
+            estimator.classes_,
+            points,
+            labels,
+            plane.names,
+        )
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the regions and the rows.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            A new figure when None.
+
+        Returns
+        -------
+        self : SetRegionDisplay
+        """
+        import matplotlib.pyplot as plt
+        from matplotlib.colors import ListedColormap
+
+        if ax is None:
+            _, ax = plt.subplots()
+        n_classes = len(self.classes)
+        colours = plt.get_cmap("tab10" if n_classes <= 10 else "tab20")(
+            np.arange(n_classes) % 20
+        )
+        undecided = self.sets.sum(axis=-1) > 1
+        index = np.where(undecided, n_classes, self.sets.argmax(axis=-1))
+        self.regions_ = ax.pcolormesh(
+            *self.grid,
+            index,
+            cmap=ListedColormap([*(0.35 * colours + 0.65), (1.0, 1.0, 1.0, 1.0)]),
+            vmin=-0.5,
+            vmax=n_classes + 0.5,
+            rasterized=True,
+        )
+        self.hatches_ = None
+        if undecided.any():
+            self.hatches_ = ax.contourf(
+                *self.grid,
+                undecided.astype(float),
+                levels=[0.5, 1.5],
+                colors="none",
+                hatches=["///"],
+            )
+        for label, colour in zip(self.classes, colours, strict=True):
+            chosen = self.labels == label
+            ax.plot(
+                *self.points[chosen].T,
+                "o",
+                color=colour,
+                markeredgecolor="white",
+                markersize=4,
+                label=str(label),
+            )
+        ax.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
+        ax.legend(title="hatched: undecided" if undecided.any() else None)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def frame(self) -> pa.Table:
+        """Sets behind the plot, one row per grid point.
+
+        Returns
+        -------
+        pyarrow.Table
+            The two coordinates and one boolean column per class.
+        """
+        first, second = np.meshgrid(*self.grid)
+        columns: dict[str, NDArray[Any]] = dict(
+            zip(self.axis_names, (first.ravel(), second.ravel()), strict=True)
+        )
+        for k, label in enumerate(self.classes):
+            columns[str(label)] = self.sets[:, :, k].ravel()
+        return pa.table(columns)
+
+
+@dataclass(frozen=True)
+class _Plane:
+    """Coordinates z = (x - origin) @ into, and back x = origin + z @ out."""
+
+    origin: FloatArray
+    into: FloatArray  # (d, 2)
+    out: FloatArray  # (2, d)
+    names: tuple[str, str]
+
+    @classmethod
+    def of(cls, X: FloatArray, y: NDArray[Any], names: Any) -> Self:
+        n_features = X.shape[1]
+        if n_features == 2:
+            names = ("feature 0", "feature 1") if names is None else names
+            return cls(
+                np.zeros(2), np.eye(2), np.eye(2), (str(names[0]), str(names[1]))
+            )
+        into, out = _discriminant_axes(ClassMoments.from_arrays(X, y))
+        return cls(
+            X.mean(axis=0), into, out, ("discriminant axis 1", "discriminant axis 2")
+        )
+
+    def coordinates(self, X: FloatArray) -> FloatArray:
+        return (X - self.origin) @ self.into
+
+    def rows(self, z: FloatArray) -> FloatArray:
+        return self.origin + z @ self.out
+
+
+def _discriminant_axes(moments: ClassMoments) -> tuple[FloatArray, FloatArray]:
+    """Two directions of a linear discriminant analysis and the way back.
+
+    In coordinates where the pooled within-class covariance is the identity, the
+    axes are the leading eigenvectors of the between-class scatter. Two classes have
+    one such axis only; the second is then the direction, orthogonal to it, in which
+    their spreads differ most.
+    """
+    if len(moments.classes) < 2:
+        raise ValueError("discriminant axes need rows of at least two classes.")
+    within = moments.within().covariance()[0]
+    scale = np.sqrt(np.diag(within))
+    scale = np.where(scale > 0, scale, 1.0)
+    values, vectors = np.linalg.eigh(within / np.outer(scale, scale))
+    kept = values > 1e-10 * values[-1]
+    whiten = vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
+    colour = (vectors[:, kept] * np.sqrt(values[kept])).T * scale
+    means = (moments.mean - moments.pooled().mean) @ whiten
+    between = (moments.weight[:, None] * means).T @ means
+    axes = np.linalg.eigh(between)[1][:, :-3:-1]
+    if len(moments.classes) == 2:
+        spreads = whiten.T @ moments.covariance() @ whiten
+        beside = np.eye(len(between)) - np.outer(axes[:, 0], axes[:, 0])
+        strength, directions = np.linalg.eigh(
+            beside @ (spreads[1] - spreads[0]) @ beside
+        )
+        axes[:, 1] = directions[:, np.abs(strength).argmax()]
+    return whiten @ axes, axes.T @ colour
