@@ -158,7 +158,7 @@ def split_levels(
             f"value for this target is {float(points[0])!r}."
         )
     reached = np.zeros(len(mass) + 1, dtype=np.longdouble)
-    np.cumsum(mass, out=reached[1:])
+    np.cumsum(mass, dtype=np.longdouble, out=reached[1:])
     return Levels(
         value=value,
         mass=mass,
