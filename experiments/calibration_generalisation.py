@@ -74,7 +74,8 @@ def run(quick: bool) -> Table:
             cells.append(f"{start:.3f} -> {calibrated:.3f}")
         logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
         quadratic = make_pipeline(
-            StandardScaler(), QuadraticDiscriminantAnalysis(reg_param=0.01)
+            StandardScaler(),
+            QuadraticDiscriminantAnalysis(solver="eigen", shrinkage="auto"),
         )
         cells += [test_error(logistic, X, y), test_error(quadratic, X, y)]
         rows.append(cells)

@@ -51,7 +51,7 @@ EXCEPTIONS = {
 }
 for _table in ("II", "VI", "VII", "IX"):
     EXCEPTIONS[_table, "wine_quality_red"] = "the paper's copy has altered cells"
-BINS = "the paper's bins are not recovered (within .002)"
+BINS = "the paper's bins are not recovered"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,12 +11,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from prudent._compat import Interval, StrOptions, fit_context
+from prudent._compat import fit_context
 from prudent.calibration.families import Family, Statistics
 from prudent.calibration.progress import CallbackSupportMixin, watch_evaluations
 from prudent.calibration.recipe import LabelledRows, prepare
 from prudent.calibration.settings import (
-    FAMILY_NAMES,
+    CONSTRAINTS,
     calibrate,
     learned_attributes,
     make_recipe,
@@ -182,33 +181,7 @@ default="full"
     (0.966, 0.994)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "family": [StrOptions(FAMILY_NAMES), Family],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "stopping": [StrOptions({"cv", "holdout", "train", "none"})],
-        "cv": ["cv_object"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "guard": [StrOptions({"halve", "freeze"})],
-        "line_search": ["boolean"],
-        "step": [StrOptions({"fixed", "adaptive"})],
-        "loss": [StrOptions({"log", "zero_one"})],
-        "costs": ["array-like", None],
-        "generative_weight": [Interval(Real, 0, None, closed="left")],
-        "class_prior_strength": [Interval(Real, 0, None, closed="left")],
-        "mean_prior_strength": [Interval(Real, 0, None, closed="left")],
-        "covariance_prior_strength": [
-            StrOptions({"auto"}),
-            Interval(Real, 0, None, closed="left"),
-        ],
-        "level_prior_strength": [
-            Interval(Real, 0, None, closed="left"),
-            "array-like",
-        ],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "method": [StrOptions({"rc", "gd", "tm"})],
-        "random_state": ["random_state"],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     def __init__(
         self,
@@ -352,10 +325,9 @@ default="full"
             stream = Stream.begin(recipe, data, known, classes is not None)
         stream = stream.with_classes(known).add(recipe, data)
         self._stream, self._table = stream, training.table
-        curves = np.array(stream.curves, dtype=np.float64).reshape(-1, 4).T
-        self.loss_curve_, self.error_curve_, self.learning_rate_curve_ = curves[:3]
-        self.n_frozen_ = int(curves[3].sum())
-        self.best_iteration_ = len(stream.curves)
+        self.loss_curve_, self.error_curve_, self.learning_rate_curve_ = stream.curves
+        self.n_frozen_ = stream.n_frozen
+        self.best_iteration_ = len(stream.steps)
         self.n_iter_ = self.best_iteration_ + 1
         self.guarantees_ = ()
         self._is_solved = stream.is_solved()

@@ -206,7 +206,7 @@ class Recipe:
 
     def _start(self, data: LabelledRows) -> tuple[Problem, Statistics]:
         """Problem and closed-form statistics, checked."""
-        self._check_classes(data.codes)
+        _check_classes(data.codes, self.classes)
         family = self.make_family(data.rows, data.weight)
         if hasattr(family, "n_levels") and self.batch_size is None:
             merged = data.merged()
@@ -215,47 +215,51 @@ class Recipe:
         problem = self.problem(data, family)
         if isinstance(family, SoftmaxFamily):
             labels = self.problem(data, family.gaussian).closed_form()
-            self.check_valid(family.gaussian, labels)
+            _check_valid(family.gaussian, labels, self.classes)
             return problem, family.start(labels)
         start = problem.closed_form()
-        self.check_valid(family, start)
+        _check_valid(family, start, self.classes)
         return problem, start
-
-    def _check_classes(self, codes: IntArray) -> None:
-        absent = np.flatnonzero(np.bincount(codes, minlength=len(self.classes)) == 0)
-        if len(absent):
-            raise ValueError(
-                f"class {self.classes[absent[0]]!r} has no row in the part of the "
-                "data that is fitted; use `stopping='cv'` with an integer `cv`, "
-                "which spreads every class over the folds."
-            )
-
-    def check_valid(self, family: Family, statistics: Statistics) -> None:
-        """Raise unless every class block gives valid parameters."""
-        name = type(family).__name__
-        for block in statistics:
-            if len(block) != len(self.classes) or not np.isfinite(block).all():
-                raise DegenerateDataError(
-                    f"{name}.statistics must return finite arrays with one block "
-                    f"per class ({len(self.classes)}), got shape {block.shape}."
-                )
-        invalid = np.flatnonzero(~family.is_valid(statistics))
-        if not len(invalid):
-            return
-        label, weight = self.classes[invalid[0]], statistics[0][invalid[0]]
-        if not isinstance(family, GaussianFamily):
-            raise DegenerateDataError(
-                f"{name}: the statistics of class {label!r} give no valid parameters."
-            )
-        what = "the covariance shared by all classes is singular"
-        if not family.tied:
-            what = f"the covariance of class {label!r} ({weight:g} rows) is singular"
-        raise SingularCovarianceError(
-            f"{what}; set `covariance_prior_strength` above 0 (its default is 'auto') "
-            "or use `family='tied'`."
-        )
 
 
 def prepare(family: Family, rows: Any) -> Any:
     """Rows as the methods of `family` take them."""
     return family.prepare(rows) if hasattr(family, "prepare") else rows
+
+
+def _check_classes(codes: IntArray, classes: Sequence[Any]) -> None:
+    absent = np.flatnonzero(np.bincount(codes, minlength=len(classes)) == 0)
+    if len(absent):
+        raise ValueError(
+            f"class {classes[absent[0]]!r} has no row in the part of the "
+            "data that is fitted; use `stopping='cv'` with an integer `cv`, "
+            "which spreads every class over the folds."
+        )
+
+
+def _check_valid(
+    family: Family, statistics: Statistics, classes: Sequence[Any]
+) -> None:
+    """Raise unless every class block gives valid parameters."""
+    name = type(family).__name__
+    for block in statistics:
+        if len(block) != len(classes) or not np.isfinite(block).all():
+            raise DegenerateDataError(
+                f"{name}.statistics must return finite arrays with one block "
+                f"per class ({len(classes)}), got shape {block.shape}."
+            )
+    invalid = np.flatnonzero(~family.is_valid(statistics))
+    if not len(invalid):
+        return
+    label, weight = classes[invalid[0]], statistics[0][invalid[0]]
+    if not isinstance(family, GaussianFamily):
+        raise DegenerateDataError(
+            f"{name}: the statistics of class {label!r} give no valid parameters."
+        )
+    what = "the covariance shared by all classes is singular"
+    if not family.tied:
+        what = f"the covariance of class {label!r} ({weight:g} rows) is singular"
+    raise SingularCovarianceError(
+        f"{what}; set `covariance_prior_strength` above 0 (its default is 'auto') "
+        "or use `family='tied'`."
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state, column_or_1d
 
+from prudent._compat import Interval, StrOptions
 from prudent.calibration.ascent import StepRule
 from prudent.calibration.baselines import SoftmaxFamily
 from prudent.calibration.categorical import CategoricalFamily, MixedFamily
@@ -30,7 +32,7 @@ from prudent.core.guarantee import Guarantee
 from prudent.exceptions import PrudentWarning
 
 __all__ = [
-    "FAMILY_NAMES",
+    "CONSTRAINTS",
     "calibrate",
     "learned_attributes",
     "make_recipe",
@@ -50,7 +52,36 @@ _GAUSSIAN: dict[str, Callable[..., Family]] = {
     "diag": DiagonalFamily.from_rows,
     **{name: family.from_rows for name, family in _TIED.items()},
 }
-FAMILY_NAMES = {*_GAUSSIAN, "categorical", "mixed"}
+_FAMILY_NAMES = {*_GAUSSIAN, "categorical", "mixed"}
+
+#: Ranges of the estimator's parameters.
+CONSTRAINTS: dict[str, list[Any]] = {
+    "family": [StrOptions(_FAMILY_NAMES), Family],
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "stopping": [StrOptions({"cv", "holdout", "train", "none"})],
+    "cv": ["cv_object"],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "guard": [StrOptions({"halve", "freeze"})],
+    "line_search": ["boolean"],
+    "step": [StrOptions({"fixed", "adaptive"})],
+    "loss": [StrOptions({"log", "zero_one"})],
+    "costs": ["array-like", None],
+    "generative_weight": [Interval(Real, 0, None, closed="left")],
+    "class_prior_strength": [Interval(Real, 0, None, closed="left")],
+    "mean_prior_strength": [Interval(Real, 0, None, closed="left")],
+    "covariance_prior_strength": [
+        StrOptions({"auto"}),
+        Interval(Real, 0, None, closed="left"),
+    ],
+    "level_prior_strength": [
+        Interval(Real, 0, None, closed="left"),
+        "array-like",
+    ],
+    "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+    "method": [StrOptions({"rc", "gd", "tm"})],
+    "random_state": ["random_state"],
+}
 
 #: Updates when a class has a single row and nothing can be validated.
 _FEW_UPDATES = 8

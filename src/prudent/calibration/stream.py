@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from prudent.calibration.recipe import LabelledRows, Recipe, prepare
 
 __all__ = ["Stream", "classes_after"]
 
+FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 
@@ -33,8 +34,8 @@ class Stream:
         Calibrated statistics, with a block of zeros for each class not yet seen.
     labels : list of ndarray
         s(X, Y) of all rows so far.
-    curves : tuple of (log_loss, error, learning_rate, is_frozen)
-        One entry per step: the model before it, judged on its batch.
+    steps : tuple of (log_loss, error, learning_rate, is_frozen)
+        The model before each step, judged on its batch.
     """
 
     family: Family
@@ -42,7 +43,7 @@ class Stream:
     is_declared: bool
     statistics: Statistics
     labels: Statistics
-    curves: tuple[tuple[float, float, float, bool], ...] = field(default=())
+    steps: tuple[tuple[float, float, float, bool], ...] = ()
 
     @classmethod
     def begin(
@@ -60,6 +61,16 @@ class Stream:
     def seen(self) -> IntArray:
         """Classes with at least one row."""
         return np.flatnonzero(self.labels[0] > 0)
+
+    @property
+    def curves(self) -> FloatArray:
+        """Log loss, error and lr of each step, shape (3, n_steps)."""
+        return np.array(self.steps, dtype=np.float64).reshape(-1, 4).T[:3]
+
+    @property
+    def n_frozen(self) -> int:
+        """Steps in which some block or count did not move in full."""
+        return sum(is_frozen for *_, is_frozen in self.steps)
 
     def of_seen_classes(self) -> Statistics:
         """Calibrated statistics without the blocks of unseen classes."""
@@ -115,7 +126,7 @@ class Stream:
             block[seen] = new
         loss = before.evaluation
         entry = (loss.log_loss, loss.error, before.step, not before.is_full_step)
-        return replace(grown, statistics=statistics, curves=(*self.curves, entry))
+        return replace(grown, statistics=statistics, steps=(*self.steps, entry))
 
     def is_solved(self) -> bool:
         """Whether two classes were seen and all seen classes can be solved."""
