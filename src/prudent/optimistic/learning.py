@@ -269,10 +269,10 @@ def _offsets(
     if not isinstance(threshold, str):
         return math.log(threshold) * np.array([0.5, -0.5])
     assert rows is not None
-    compared = scores.decision(rows.X)
+    compared, codes, weight = rows.compared(scores)
     if len(log_priors) > 2:
-        return best_offsets(compared, rows.codes, rows.weight)
-    best = best_threshold(compared[:, 1] - compared[:, 0], rows.codes, rows.weight)
+        return best_offsets(compared, codes, weight)
+    best = best_threshold(compared[:, 1] - compared[:, 0], codes, weight)
     return best.log_threshold * np.array([0.5, -0.5])
 
 

@@ -18,6 +18,7 @@ from prudent.core.covariance import (
 from prudent.core.distances import row_blocks
 from prudent.core.moments import ClassMoments
 from prudent.exceptions import DegenerateDataError
+from prudent.optimistic.class_scores import ClassScores
 
 __all__ = ["NominalCovariances", "TrainingRows", "nominal_covariances"]
 
@@ -59,6 +60,29 @@ class TrainingRows:
         chosen = self.codes == k
         weight = None if self.weight is None else self.weight[chosen]
         return self.X[chosen].astype(np.float64), weight
+
+    def standardised_fourth(
+        self, moments: ClassMoments, deviation: FloatArray
+    ) -> FloatArray:
+        """Sum of w |z|^4 by class over standardised rows z; Ledoit-Wolf needs it."""
+        n_classes, n_features = deviation.shape
+        fourth = np.zeros(n_classes)
+        for block in row_blocks(len(self.X), n_features):
+            codes = self.codes[block]
+            Z = self.X[block] - moments.mean[codes]
+            Z -= moments.mean_lo[codes]
+            Z /= deviation[codes]
+            squares = np.einsum("ij,ij->i", Z, Z) ** 2
+            if self.weight is not None:
+                squares *= self.weight[block]
+            fourth += np.bincount(codes, squares, minlength=n_classes)
+        return fourth
+
+    def compared(
+        self, scores: ClassScores
+    ) -> tuple[FloatArray, NDArray[np.intp], FloatArray | None]:
+        """Scores (n, K) that a threshold compares, with codes and weights."""
+        return scores.decision(self.X), self.codes, self.weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +216,7 @@ def _amounts(
         return np.full(n_classes, float(rule))
     if rule == "ledoit_wolf":
         assert rows is not None
-        fourth = _standardised_fourth(rows, moments, deviation)
+        fourth = rows.standardised_fourth(moments, deviation)
     amount = np.zeros(n_classes)
     for k, matrix in enumerate(correlation):
         # a floored feature has correlation 0 by decree and says nothing
@@ -206,24 +230,6 @@ def _amounts(
         else:
             amount[k] = ledoit_wolf_shrinkage(weight, scatter, fourth[k : k + 1])[0]
     return amount
-
-
-def _standardised_fourth(
-    rows: TrainingRows, moments: ClassMoments, deviation: FloatArray
-) -> FloatArray:
-    """Sum of w |z|^4 by class over standardised rows z."""
-    n_classes, n_features = deviation.shape
-    fourth = np.zeros(n_classes)
-    for block in row_blocks(len(rows.X), n_features):
-        codes = rows.codes[block]
-        Z = rows.X[block] - moments.mean[codes]
-        Z -= moments.mean_lo[codes]
-        Z /= deviation[codes]
-        squares = np.einsum("ij,ij->i", Z, Z) ** 2
-        if rows.weight is not None:
-            squares *= rows.weight[block]
-        fourth += np.bincount(codes, squares, minlength=n_classes)
-    return fourth
 
 
 def _fitted(
