@@ -167,6 +167,16 @@ def test_worst_case_of_a_rule_that_is_not_monotone():
     assert set(np.flatnonzero(q)) == {0, 7}
 
 
+def test_rounding_never_lifts_a_probability_above_one():
+    solved = game(
+        [1 - 9.86360597e-04, 9.86360597e-04],
+        divergence_bound=0.0014337039813411196,
+        false_alarm_rate=0.25,
+    )
+    assert solved.rejection_.max() == 1
+    assert solved.worst_case()[0] == pytest.approx(solved.rejection_rate_, abs=1e-12)
+
+
 def test_hard_rule_rejects_the_lowest_indices_inside_a_tie():
     p = np.array([0.3, 0.1, 0.1, 0.2, 0.1, 0.1, 0.1])
     rule = game(

@@ -134,8 +134,9 @@ def solve_game(levels: Levels, rate: float) -> GameSolution:
         rejection = np.minimum(1.0, share * first.rejection)
         return GameSolution(rejection, value, value, _mixture(levels, first), False)
     low, high, best, share = _search(first, levels, attrgetter("rate"), rate)
+    rejection = (1 - share) * low.rejection + share * high.rejection
     return GameSolution(
-        rejection=(1 - share) * low.rejection + share * high.rejection,
+        rejection=np.minimum(1.0, rejection),
         value=(1 - share) * low.value + share * high.value,
         upper_bound=best.bound(rate),
         mixture=_mixture(levels, best),
