@@ -22,7 +22,7 @@ from sklearn.svm import OneClassSVM
 from experiments.table import Table, main
 from prudent import LowDensityRejector
 
-RATE, N_ROWS, N_FRESH, N_SIDE = 0.05, 2000, 50_000, 400
+RATE, N_ROWS, N_FRESH, N_SIDE = 0.05, 2000, 20_000, 250
 
 
 @dataclass(frozen=True)
