@@ -314,7 +314,7 @@ class MomentFitMixin:
         """Options of `ClassMoments.from_arrays` that `_learn` relies on."""
         return {}
 
-    def _fit_from(self, moments: ClassMoments, *, given: bool = False) -> Self:
+    def _fit_from(self, moments: ClassMoments, **options: Any) -> Self:
         """Learn from moments as a fit of their own, forgetting earlier batches."""
         self._validate_params()  # type: ignore[attr-defined]
         if self._moment_options().get("fourth") and moments.fourth is None:
@@ -324,12 +324,13 @@ class MomentFitMixin:
             )
         self.n_features_in_ = moments.mean.shape[1]
         vars(self).pop("feature_names_in_", None)
-        self._learn_afresh(moments, given=given)
+        self._learn_afresh(moments, **options)
         return self
 
-    def _learn_afresh(self, moments: ClassMoments, *, given: bool = False) -> None:
+    def _learn_afresh(self, moments: ClassMoments, **options: Any) -> None:
+        """Call `_learn` with its options, and forget what was declared before."""
         self._declared_classes = None
-        self._learn(moments, given=given)
+        self._learn(moments, **options)
         self._solved = True
 
     def _fit_rows(

@@ -66,6 +66,28 @@ def test_predicts_without_dask_and_like_the_fit_in_memory(estimator, rows):
     np.testing.assert_array_equal(estimator.predict(X), plain.predict(X))
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("likelihood", ["gaussian", "nonparametric"])
+def test_the_default_optimistic_rule_equals_the_fit_in_memory(
+    rows, n_classes, likelihood
+):
+    X, y = rows
+    X, y = X[y < "abcd"[n_classes]], y[y < "abcd"[n_classes]]
+    model = prudent.OptimisticScoreClassifier(likelihood=likelihood)
+    plain = prudent.OptimisticScoreClassifier(likelihood=likelihood).fit(X, y)
+    fit(model, da.from_array(X, chunks=(64, 4)), y)
+    np.testing.assert_allclose(model.covariances_, plain.covariances_, rtol=1e-12)
+    np.testing.assert_allclose(model.offsets_, plain.offsets_, rtol=1e-9)
+    np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+
+
+def test_bootstrap_radius_needs_rows_in_one_place(rows):
+    X, y = rows
+    model = prudent.OptimisticScoreClassifier(radius="bootstrap")
+    with pytest.raises(TypeError, match="radius='bootstrap'.*in one place"):
+        fit(model, da.from_array(X), y)
+
+
 def test_many_blocks_reduce_like_one_tree():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(777, 2)), np.arange(777) % 2

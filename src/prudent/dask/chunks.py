@@ -165,9 +165,7 @@ def _array_blocks(X: Any, y: Any) -> list[Any]:
     return [delayed(_pair)(a, b) for a, b in zip(rows, labels, strict=True)]
 
 
-def _frame_blocks(
-    X: Any, y: Any, target: Any
-) -> tuple[list[Any], NDArray[np.object_]]:
+def _frame_blocks(X: Any, y: Any, target: Any) -> tuple[list[Any], NDArray[np.object_]]:
     from dask import delayed
 
     columns = list(X.columns)

@@ -6,6 +6,8 @@ from typing import Any
 
 from prudent.dask.chunks import Chunks
 from prudent.dask.moments import fit_moments
+from prudent.dask.optimistic import fit_optimistic
+from prudent.optimistic import OptimisticScoreClassifier
 
 __all__ = ["fit"]
 
@@ -18,7 +20,8 @@ def fit(
     Parameters
     ----------
     estimator : estimator of prudent
-        Fitted in place. What it learns from moments takes one pass.
+        Fitted in place. What it learns from moments takes one pass; the default
+        `OptimisticScoreClassifier` takes three, for moments, shrinkage and threshold.
     X : dask array or data frame of shape (n_samples, n_features)
         Rows; a data frame may hold the labels in the column `target`.
     y : array, dask array or series of shape (n_samples,), default=None
@@ -59,12 +62,15 @@ def fit(
     True
     """
     chunks = Chunks.of(X, y, target, client)
-    if not hasattr(estimator, "fit_moments"):
+    if hasattr(estimator, "fit_moments"):
+        fit_moments(estimator, chunks)
+    elif isinstance(estimator, OptimisticScoreClassifier):
+        fit_optimistic(estimator, chunks)
+    else:
         raise TypeError(
             f"{estimator} cannot learn from blocks of rows; fit it on a sample, or "
             "choose settings that need moments only."
         )
-    fit_moments(estimator, chunks)
     if chunks.feature_names is not None:
         estimator.feature_names_in_ = chunks.feature_names
     return estimator
