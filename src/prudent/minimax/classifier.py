@@ -29,7 +29,7 @@ from prudent.minimax.settings import (
     COVARIANCE_CONSTRAINTS,
     KERNEL_CONSTRAINTS,
     kept_columns,
-    kernel_matrix,
+    kernel_columns,
     moment_options,
     rows_needed_for_covariance,
 )
@@ -287,10 +287,9 @@ default="empirical"
             chosen = np.sort(random.choice(len(X), self.n_components, replace=False))
         if self.kernel == "precomputed":
             self._columns = kept_columns(X, sample_weight)[chosen]
-            K = X[:, self._columns]
         else:
             self._rows = X[chosen]
-            K = kernel_matrix(self, X, self._rows)
+        K = kernel_columns(self, X)
         return span_of(K) if len(chosen) == len(X) else landmark_span(K, K[chosen])
 
     def _store(self, outcome: Outcome) -> None:
@@ -321,9 +320,7 @@ default="empirical"
         X = check_rows(self, X)
         if self.kernel == "linear":
             return X @ self.coef_.T
-        if self.kernel == "precomputed":
-            return X[:, self._columns] @ self.dual_coef_.T
-        return kernel_matrix(self, X, self._rows) @ self.dual_coef_.T
+        return kernel_columns(self, X) @ self.dual_coef_.T
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores on which `predict` rests.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.estimator_tools import constant_features, warn_constant_features
 from prudent.minimax.exact_bound import exact_errors
-from prudent.minimax.kernel import Span
+from prudent.minimax.kernel import DEFAULT_KERNEL_RADIUS, Span
 from prudent.minimax.multiclass import Classes, DuelSet, solve_duels
 from prudent.minimax.promises import Ground, class_guarantees
 from prudent.minimax.radii import (
@@ -35,8 +36,6 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
-#: Additive radius of kernel fits, as a share of the mean of the kernel diagonal.
-DEFAULT_KERNEL_RADIUS = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,12 +94,12 @@ def learn_rows(
     """Linear rule from more than the moments hold."""
     moments = ClassMoments.from_arrays(X, y, weight)
     seen = _seen(moments)
-    rows, weights = _split(X, y, weight, moments.classes)
-    covariances = class_covariances(estimator.covariance, moments, rows, weights)
+    parts = partial(_by_class, X, y, weight, moments.classes)
+    covariances = class_covariances(estimator.covariance, moments, parts)
     ground: Ground = "plug-in"
     if estimator.uncertainty == "bootstrap":
         random = check_random_state(estimator.random_state)
-        radii = _bootstrap_radii(rows, weights, estimator.confidence, random)
+        radii = _bootstrap_radii(parts(), estimator.confidence, random)
         ground = "bootstrap"
     else:
         radii = _given_radii(estimator, seen)
@@ -122,8 +121,8 @@ def learn_span(
         span.rows, y, weight, **moment_options(estimator.covariance)
     )
     seen = _seen(moments)
-    rows, weights = _split(span.rows, y, weight, moments.classes)
-    covariances = class_covariances(estimator.covariance, moments, rows, weights)
+    parts = partial(_by_class, span.rows, y, weight, moments.classes)
+    covariances = class_covariances(estimator.covariance, moments, parts)
     radii = _given_radii(estimator, seen)
     # Without a radius every kernel fit separates its training rows perfectly.
     default = DEFAULT_KERNEL_RADIUS * span.mean_diagonal
@@ -151,13 +150,13 @@ def _seen(moments: ClassMoments) -> NDArray[np.bool_]:
     return seen
 
 
-def _split(
+def _by_class(
     X: FloatArray, y: NDArray[Any], weight: FloatArray | None, labels: NDArray[Any]
-) -> tuple[list[FloatArray], list[FloatArray]]:
+) -> list[tuple[FloatArray, FloatArray]]:
     """Rows and weights of each class."""
     w = np.ones(len(X)) if weight is None else weight
     masks = [y == label for label in labels]
-    return [X[mask] for mask in masks], [w[mask] for mask in masks]
+    return [(X[mask], w[mask]) for mask in masks]
 
 
 def check_settings(estimator: Any) -> None:
@@ -225,23 +224,18 @@ def _gaussian_radii(moments: ClassMoments, confidence: float) -> Radii:
 
 
 def _bootstrap_radii(
-    rows: list[FloatArray],
-    weights: list[FloatArray],
+    parts: list[tuple[FloatArray, FloatArray]],
     confidence: float,
     random: np.random.RandomState,
 ) -> Radii:
     """Radii that hold for all classes together with about `confidence`."""
-    level = (1 - confidence) / (2 * len(rows))
-    n_features = rows[0].shape[1]
+    level = (1 - confidence) / (2 * len(parts))
     return Radii(
-        mean=np.array([mean_radius(n_features, w.sum(), level) for w in weights]),
+        mean=np.array([mean_radius(X.shape[1], w.sum(), level) for X, w in parts]),
         covariance=np.array(
-            [
-                bootstrap_covariance_radius(X, w, level, random)
-                for X, w in zip(rows, weights, strict=True)
-            ]
+            [bootstrap_covariance_radius(X, w, level, random) for X, w in parts]
         ),
-        factor=np.ones(len(rows)),
+        factor=np.ones(len(parts)),
     )
 
 

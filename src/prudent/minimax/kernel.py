@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-__all__ = ["Span", "landmark_span", "span_of"]
+__all__ = ["DEFAULT_KERNEL_RADIUS", "Span", "landmark_span", "span_of"]
 
 FloatArray = NDArray[np.float64]
 SMALLEST_PIVOT = 1e-13
 LANDMARK_RIDGE = 1e-10
+#: Additive radius of kernel fits, as a share of the mean of the kernel's diagonal.
+DEFAULT_KERNEL_RADIUS = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,12 @@ class Span:
     columns: NDArray[np.intp]
     n_columns: int
     mean_diagonal: float
+
+    def coordinates(self, K: FloatArray) -> FloatArray:
+        """Coordinates (n, r) of new rows from their kernel columns (n, n_columns)."""
+        return solve_triangular(
+            self.factor, K[:, self.columns].T, lower=True, check_finite=False
+        ).T
 
     def dual(self, normals: FloatArray) -> FloatArray:
         """Coefficients over kernel columns of normals given in span coordinates."""

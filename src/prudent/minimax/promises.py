@@ -9,7 +9,12 @@ from numpy.typing import NDArray
 
 from prudent.core.guarantee import Guarantee
 
-__all__ = ["Ground", "class_guarantees"]
+__all__ = [
+    "Ground",
+    "calibrated_false_alarm_guarantee",
+    "class_guarantees",
+    "moment_false_alarm_guarantee",
+]
 
 #: Where the moments and their radii come from.
 Ground = Literal["plug-in", "given", "gaussian", "bootstrap"]
@@ -65,3 +70,37 @@ def _assumptions(ground: Ground, with_radii: bool) -> tuple[str, ...]:
             "plug-in estimates",
         )
     return ("the class means and covariances equal their plug-in estimates",)
+
+
+def moment_false_alarm_guarantee(
+    rate: float, ground: Ground, with_radii: bool, source: str
+) -> tuple[Guarantee, ...]:
+    """The promise of a region that holds for every law with the moments used."""
+    return (
+        Guarantee(
+            quantity="false alarm rate",
+            bound=rate,
+            sense="<=",
+            assumptions=_assumptions(ground, with_radii),
+            source=source,
+        ),
+    )
+
+
+def calibrated_false_alarm_guarantee(
+    rate: float, n_calibration: int
+) -> tuple[Guarantee, ...]:
+    """The promise of a threshold at an order statistic of held-out scores."""
+    return (
+        Guarantee(
+            quantity="false alarm rate",
+            bound=rate,
+            sense="<=",
+            assumptions=(
+                "new rows are exchangeable with the training rows, on average over "
+                "the held-out rows",
+            ),
+            evidence={"n_calibration": float(n_calibration)},
+            source="order statistic of held-out scores (split conformal)",
+        ),
+    )

@@ -95,7 +95,7 @@ def covariance_factor(n_features: int, n_rows: int, level: float) -> float:
 
 def bootstrap_covariance_radius(
     X: FloatArray,
-    weight: FloatArray | None,
+    weight: FloatArray,
     level: float,
     random: np.random.RandomState,
 ) -> float:
@@ -105,7 +105,7 @@ def bootstrap_covariance_radius(
     ----------
     X : ndarray of shape (n_rows, n_features)
         Rows of one class.
-    weight : ndarray of shape (n_rows,) or None
+    weight : ndarray of shape (n_rows,)
         Repetitions of each row.
     level : float
         Probability, in (0, 1).
@@ -118,9 +118,8 @@ def bootstrap_covariance_radius(
         The 1 - `level` quantile over resamples of the whole class, in squared units
         of `X`.
     """
-    w = np.ones(len(X)) if weight is None else weight
-    total = float(w.sum())
-    share = w / total
+    total = float(weight.sum())
+    share = weight / total
     centred = X - share @ X
     covariance = (centred * share[:, None]).T @ centred
     distances = []

@@ -35,6 +35,7 @@ TIE_SHIFT = 1e-9
 LANCZOS_STEPS = 10
 REFACTORINGS = 4
 TINY_PIVOT = 100 * EPS
+ROUNDING = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +182,11 @@ def _krylov_plane(
         if not exhausted and (k < 4 or k % 2):
             continue
         p, Z = np.linalg.eigh(T[:k, :k])
+        if p[0] < -ROUNDING or p[-1] > 1 + ROUNDING:
+            return None  # a covariance has a negative eigenvalue
         p = np.clip(p, 0.0, 1.0)
         curve = ParetoCurve(p, 1 - p, size * Z[0], Z, (1.0, 1.0))
-        tau, _ = curve.balanced(balance)
-        if math.isinf(tau):
-            return None
+        tau, _ = balanced_logit(curve.point, balance, _start(balance))
         s, t = shares(tau)
         y = Z @ (curve.c / (t * p + s * curve.q))
         residual = abs(s - t) * beta * abs(float(y[-1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from numbers import Real
 from typing import Any
 
@@ -28,6 +29,19 @@ KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
     "coef0": [Interval(Real, None, None, closed="neither")],
     "kernel_params": [dict, None],
 }
+
+
+def kernel_columns(estimator: Any, X: FloatArray) -> FloatArray:
+    """Kernel values between rows and what an estimator keeps of its training rows."""
+    if estimator.kernel == "precomputed":
+        return X[:, estimator._columns]
+    return kernel_matrix(estimator, X, estimator._rows)
+
+
+def kernel_diagonal(estimator: Any, X: FloatArray) -> FloatArray:
+    """Kernel value of each row with itself."""
+    small = [X[i : i + 64] for i in range(0, len(X), 64)]
+    return np.concatenate([np.diag(kernel_matrix(estimator, b, b)) for b in small])
 
 
 def kernel_matrix(estimator: Any, X: FloatArray, Y: FloatArray) -> FloatArray:
@@ -79,22 +93,24 @@ def moment_options(covariance: Any) -> dict[str, Any]:
 def class_covariances(
     covariance: Any,
     moments: ClassMoments,
-    rows: list[FloatArray] | None = None,
-    weights: list[FloatArray] | None = None,
+    rows_by_class: Callable[[], Iterable[tuple[FloatArray, FloatArray]]] | None = None,
 ) -> FloatArray:
     """Covariance of each class, (K, n, n), by name, shrinkage or estimator.
 
-    A covariance estimator of scikit-learn is fitted to the `rows` of each class; it
+    A covariance estimator of scikit-learn is fitted to the rows of each class; it
     takes no weights, so whole numbers are repeated and others are refused.
     """
+    if covariance == "empirical":
+        # Moments of rows are semidefinite: nothing to check, singular ones are fine.
+        return moments.scatter / moments.weight[:, None, None]
     if isinstance(covariance, str):
         return moments.covariance(covariance)  # type: ignore[arg-type]
     if isinstance(covariance, Real):
         return moments.covariance(shrinkage=float(covariance))
-    if rows is None or weights is None:
+    if rows_by_class is None:
         raise ValueError(f"covariance={covariance!r} needs the rows of each class.")
     fitted = []
-    for part, w in zip(rows, weights, strict=True):
+    for part, w in rows_by_class():
         repetitions = w.astype(np.intp)
         if (repetitions != w).any():
             raise ValueError(

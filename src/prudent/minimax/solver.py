@@ -37,7 +37,8 @@ FloatArray = NDArray[np.float64]
 ACCEPTED_GAP = 1e-9
 #: Smallest kappa that is told apart from coinciding means.
 SMALLEST_KAPPA = 1e-12
-#: Features up to which Newton steps beat a Lanczos recursion.
+#: Features up to which Newton steps beat a Lanczos recursion; above it,
+#: semidefiniteness is checked when the recursion finds it in doubt.
 NEWTON_LIMIT = 128
 COINCIDE = (
     "the class means coincide, so no plane separates the classes: drop a class or "
@@ -143,7 +144,8 @@ def solve(
     Solves 1/kappa = min sqrt(a'Sx a) + sqrt(a'Sy a) subject to a'd = 1 (Theorem 2) and
     its robust forms (Theorem 3, class by class). One root in one variable; O(n^3), a
     Cholesky factor being the unit: a few for n <= 128, else one and a short Lanczos
-    recursion.
+    recursion. Above 128 features semidefiniteness is not checked ahead: the recursion
+    meets negative eigenvalues that matter to the plane.
 
     References
     ----------
@@ -170,12 +172,12 @@ def solve(
                 f"`{name}` must have shape {(len(d), len(d))}, got {S.shape}."
             )
     balance = checked_balance(mean_radius, covariance_factor)
-    if not (np.isfinite(d).all() and np.isfinite(Sx).all() and np.isfinite(Sy).all()):
-        raise ValueError(
-            "`mean_gap`, `cov_pos` and `cov_neg` must hold finite numbers."
-        )
+    if not np.isfinite(d).all():
+        raise ValueError("`mean_gap` must hold finite numbers.")
     for name, S in (("cov_pos", Sx), ("cov_neg", Sy)):
-        check_semidefinite(name, S)
+        check_symmetric(name, S)
+        if len(d) <= NEWTON_LIMIT:
+            check_semidefinite(name, S)
     return solve_validated(d, Sx, Sy, balance)
 
 
@@ -189,6 +191,9 @@ def solve_validated(
     answer = (newton if len(d) <= NEWTON_LIMIT else lanczos)(duel)
     n_iter = answer.n_iter if answer else 0
     if answer is None or not answer.gap <= ACCEPTED_GAP * abs(answer.kappa):
+        if len(d) > NEWTON_LIMIT:
+            check_semidefinite("cov_pos", Sx)
+            check_semidefinite("cov_neg", Sy)
         fallback = spectral(duel)
         n_iter += fallback.n_iter
         if answer is None or not answer.gap <= fallback.gap:
@@ -289,20 +294,30 @@ def alpha_of(kappa: float) -> float:
     return 1.0 if math.isinf(kappa) else kappa * kappa / (1 + kappa * kappa)
 
 
+def check_symmetric(name: str, S: FloatArray) -> None:
+    """Raise ValueError unless a matrix is finite and symmetric."""
+    if not np.isfinite(S).all():
+        raise ValueError(f"`{name}` must hold finite numbers.")
+    if not np.array_equal(S, S.T):
+        asymmetry = float(np.abs(S - S.T).max())
+        if asymmetry > 1e-8 * float(np.abs(S).max()):
+            raise ValueError(
+                f"`{name}` must be symmetric, entries differ by {asymmetry:.3g}; "
+                "average it with its transpose."
+            )
+
+
 def check_semidefinite(name: str, S: FloatArray) -> None:
-    """Raise ValueError unless a covariance is symmetric positive semidefinite."""
-    largest = float(np.abs(S).max())
-    if float(np.abs(S - S.T).max()) > 1e-8 * largest:
-        raise ValueError(f"`{name}` must be symmetric; average it with its transpose.")
+    """Raise ValueError if a symmetric matrix has a negative eigenvalue."""
     # A factor of S + 1e-8 max S_ii I proves the point without eigenvalues.
     shifted = S.copy()
-    shifted.flat[:: len(S) + 1] += 1e-8 * largest
+    shifted.flat[:: len(S) + 1] += 1e-8 * float(S.diagonal().max())
     if dpotrf(shifted.T, lower=1, overwrite_a=1)[1] != 0:
-        values = np.linalg.eigvalsh(S)
-        if values[0] < -1e-8 * values[-1]:
+        smallest, largest = np.linalg.eigvalsh(S)[[0, -1]]
+        if smallest < -1e-8 * largest:
             raise ValueError(
                 f"`{name}` must be positive semidefinite, its smallest eigenvalue is "
-                f"{values[0]:.3g}; `floor_eigenvalues` raises it."
+                f"{smallest:.3g}; `floor_eigenvalues` raises it."
             )
 
 

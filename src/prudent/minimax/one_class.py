@@ -1,0 +1,195 @@
+"""Regions that hold a class with known mean and covariance, whatever its law."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_solve
+
+from prudent.core.covariance import check_positive_definite
+from prudent.core.distances import MahalanobisFactors
+from prudent.exceptions import InfeasibleError
+
+__all__ = ["Ellipsoid", "HalfSpace", "ellipsoid_radius", "halfspace"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HalfSpace:
+    """The half-space away from the origin that holds a class most tightly.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_features,)
+        w = S^-1 m; the score of a row z is w'z.
+    zeta : float
+        sqrt(m'S^-1 m): standard deviations between the class and the origin.
+    """
+
+    weights: FloatArray
+    zeta: float
+
+    def scores(self, Z: FloatArray, residual: FloatArray | None = None) -> FloatArray:
+        """W'z of each row, (n,); what lies outside a kernel span does not matter."""
+        return Z @ self.weights
+
+    def threshold(
+        self,
+        false_alarm_rate: float,
+        mean_radius: float = 0.0,
+        covariance_factor: float = 1.0,
+    ) -> float:
+        """Score below which at most `false_alarm_rate` of any such class falls.
+
+        Parameters
+        ----------
+        false_alarm_rate : float
+            In (0, 1).
+        mean_radius : float, default=0.0
+            Mahalanobis radius nu >= 0 in which the mean is known.
+        covariance_factor : float, default=1.0
+            Factor gamma >= 1 by which the covariance may exceed the given one.
+
+        Returns
+        -------
+        float
+            zeta^2 - k zeta with k = sqrt(gamma) (sqrt((1 - rate) / rate) + nu).
+
+        Raises
+        ------
+        InfeasibleError
+            Unless k < zeta: no half-space that excludes the origin keeps the rate.
+        """
+        width = math.sqrt(covariance_factor)
+        plain = math.sqrt((1 - false_alarm_rate) / false_alarm_rate)
+        k = width * (plain + mean_radius)
+        if not k < self.zeta:
+            reach = max(self.zeta / width - mean_radius, 0.0)
+            raise InfeasibleError(
+                "no half-space without the origin holds the class at "
+                f"false_alarm_rate={false_alarm_rate:g}: it must exceed "
+                f"{1 / (1 + reach * reach):.6g}, the class being {self.zeta:.3g} "
+                "standard deviations from the origin."
+            )
+        return self.zeta * (self.zeta - k)
+
+    def normal(self, false_alarm_rate: float, mean_radius: float = 0.0) -> FloatArray:
+        """Normal a of the same half-space written as a'z >= 1."""
+        return self.weights / self.threshold(false_alarm_rate, mean_radius)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ellipsoid:
+    """Rows near the mean of a class, in the metric of S + rho I.
+
+    Attributes
+    ----------
+    factors : MahalanobisFactors
+        Mean and inverse factor of the one class.
+    rho : float
+        Variance of what lies outside the span of the training rows, for kernels.
+    """
+
+    factors: MahalanobisFactors
+    rho: float = 0.0
+
+    def scores(self, Z: FloatArray, residual: FloatArray | None = None) -> FloatArray:
+        """Minus the Mahalanobis distance of each row, (n,).
+
+        `residual` is the squared length of each row outside a kernel span.
+        """
+        squared = self.factors.squared_distances(Z)[:, 0]
+        if residual is not None:
+            squared += np.maximum(residual, 0.0) / self.rho
+        return -np.sqrt(squared)
+
+    def threshold(
+        self,
+        false_alarm_rate: float,
+        mean_radius: float = 0.0,
+        covariance_factor: float = 1.0,
+    ) -> float:
+        """Score below which at most `false_alarm_rate` of any such class falls."""
+        n_features = self.factors.means.shape[1]
+        return -ellipsoid_radius(
+            n_features, false_alarm_rate, mean_radius, covariance_factor
+        )
+
+
+def halfspace(mean: ArrayLike, covariance: ArrayLike) -> HalfSpace:
+    """Best half-space {w'z >= t} that excludes the origin (Theorem 4).
+
+    Parameters
+    ----------
+    mean : array-like of shape (n_features,)
+        Class mean m, not 0.
+    covariance : array-like of shape (n_features, n_features)
+        Class covariance S, positive definite, with rho I added if it is uncertain.
+
+    Raises
+    ------
+    InfeasibleError
+        If the mean is 0: every half-space without it excludes half the class.
+    SingularCovarianceError
+        If the covariance is singular.
+
+    References
+    ----------
+    Lanckriet et al. (2002), Theorems 4 and 7.
+
+    Examples
+    --------
+    >>> from prudent.minimax.one_class import halfspace
+    >>> region = halfspace([3, 2], [[2, 0.5], [0.5, 1]])
+    >>> round(region.zeta, 6), region.normal(0.5).round(6).tolist()
+    (2.507133, [0.302457, 0.378071])
+    """
+    m = np.asarray(mean, dtype=np.float64)
+    S = np.asarray(covariance, dtype=np.float64)
+    if not m.any():
+        raise InfeasibleError(
+            "no half-space without the origin holds a class whose mean is 0 (smallest "
+            "false_alarm_rate 1): move the origin, or use region='ellipsoid'."
+        )
+    factor = check_positive_definite(S[None])[0]
+    weights = cho_solve((factor, True), m)
+    return HalfSpace(weights, math.sqrt(float(m @ weights)))
+
+
+def ellipsoid_radius(
+    n_features: int,
+    false_alarm_rate: float,
+    mean_radius: float = 0.0,
+    covariance_factor: float = 1.0,
+) -> float:
+    """Mahalanobis radius that at most `false_alarm_rate` of any law exceeds.
+
+    Parameters
+    ----------
+    n_features : int
+        Dimension n of the class.
+    false_alarm_rate : float
+        In (0, 1).
+    mean_radius : float, default=0.0
+        Mahalanobis radius nu >= 0 in which the mean is known.
+    covariance_factor : float, default=1.0
+        Factor gamma >= 1 by which the covariance may exceed the given one.
+
+    Returns
+    -------
+    float
+        sqrt(gamma) (sqrt(n / rate) + nu); attained by mass rate on the axes of the
+        ellipsoid.
+
+    Examples
+    --------
+    >>> from prudent.minimax.one_class import ellipsoid_radius
+    >>> round(ellipsoid_radius(2, 0.1), 4)
+    4.4721
+    """
+    plain = math.sqrt(n_features / false_alarm_rate)
+    return math.sqrt(covariance_factor) * (plain + mean_radius)
