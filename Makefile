@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread a process: the test runner already uses every core.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-all lint benchmark clean
+.PHONY: demo test test-all lint benchmark docs experiments clean
 
 demo: .venv/installed
 	$(BIN)/prudent compare breast_cancer --report report.html
@@ -24,6 +24,12 @@ lint: .venv/test-installed
 benchmark: .venv/test-installed
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.ratios
 
+docs: .venv/docs-installed
+	$(BIN)/sphinx-build -W --keep-going --quiet docs docs/_build/html
+
+experiments: .venv/test-installed
+	$(ONE_THREAD) $(BIN)/python -m experiments
+
 .venv/pyvenv.cfg:
 	$(PYTHON) -m venv .venv
 
@@ -33,6 +39,10 @@ benchmark: .venv/test-installed
 
 .venv/test-installed: .venv/pyvenv.cfg pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+.venv/docs-installed: .venv/pyvenv.cfg pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dask,solvers,docs]'
 	touch $@
 
 clean:
