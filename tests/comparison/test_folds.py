@@ -5,12 +5,13 @@ from prudent import ClassMoments
 from prudent.comparison.folds import make_folds, stratified_sample, training_moments
 
 CODES = np.repeat([0, 1, 2], [40, 25, 12])
+CLASSES = np.array(["a", "b", "c"])
 
 
 @pytest.fixture
 def table():
     rng = np.random.default_rng(0)
-    y = np.array(["a", "b", "c"])[CODES]
+    y = CLASSES[CODES]
     return rng.normal(1e6, 1.0, (len(y), 4)) + CODES[:, None], y
 
 
@@ -36,7 +37,7 @@ def test_folds_are_numbered_from_one_within_each_repeat():
 def test_merged_training_moments_equal_those_of_the_training_rows(table, n_folds):
     X, y = table
     folds = make_folds(CODES, n_folds, 1, random_state=0)
-    merged, _ = training_moments(X, y, folds)
+    merged, _ = training_moments(X, CODES, CLASSES, folds)
     for fold, moments in zip(folds, merged, strict=True):
         direct = ClassMoments.from_arrays(X[fold.train], y[fold.train])
         np.testing.assert_array_equal(moments.classes, direct.classes)
@@ -48,19 +49,21 @@ def test_merged_training_moments_equal_those_of_the_training_rows(table, n_folds
 
 def test_moments_of_all_rows_come_with_those_of_the_folds(table):
     X, y = table
-    _, total = training_moments(X, y, make_folds(CODES, 5, 1, random_state=0))
+    folds = make_folds(CODES, 5, 1, random_state=0)
+    _, total = training_moments(X, CODES, CLASSES, folds)
     direct = ClassMoments.from_arrays(X, y)
     np.testing.assert_allclose(total.scatter, direct.scatter, rtol=1e-12, atol=1e-11)
 
 
 def test_sample_keeps_the_class_proportions():
-    chosen = stratified_sample(np.repeat([0, 1], [900, 100]), 100, random_state=0)
-    assert np.bincount(np.repeat([0, 1], [900, 100])[chosen]).tolist() == [90, 10]
+    codes = np.repeat([0, 1], [9000, 1000])
+    chosen = stratified_sample(codes, 1000, random_state=0)
+    assert np.bincount(codes[chosen]).tolist() == [900, 100]
 
 
 def test_sample_is_sorted_and_without_repetition():
-    chosen = stratified_sample(CODES, 30, random_state=0)
-    assert len(chosen) == 30
+    chosen = stratified_sample(CODES, 50, random_state=0)
+    assert len(chosen) == len(np.unique(chosen)) < 77
     assert (np.diff(chosen) > 0).all()
 
 
@@ -68,5 +71,7 @@ def test_sample_larger_than_the_table_is_the_table():
     np.testing.assert_array_equal(stratified_sample(CODES, 1000, 0), np.arange(77))
 
 
-def test_sample_smaller_than_the_number_of_classes_is_still_drawn():
-    assert len(stratified_sample(CODES, 2, random_state=0)) == 2
+def test_sample_keeps_rare_classes():
+    codes = np.repeat([0, 1, 2], [10_000, 3, 40])
+    chosen = stratified_sample(codes, 100, random_state=0)
+    assert np.bincount(codes[chosen]).tolist() == [99, 3, 20]

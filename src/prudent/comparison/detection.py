@@ -23,23 +23,25 @@ class Detection:
 
     Attributes
     ----------
+    normal : ndarray of bool, shape (n,)
+        Rows of the class that was learned.
     outlier : ndarray of bool, shape (n,)
         Rows flagged by the detector fitted on all normal rows.
     score : ndarray of shape (n,)
         Its `decision_function`: >= 0 is normal.
     promises : tuple of PromiseCheck
         False alarms promised, averaged over the folds, against those measured.
-    false_alarms, n_normal : int
-        Normal rows flagged out of fold, and normal rows.
+    false_alarms : int
+        Normal rows flagged out of fold.
     detected : float or None
         Share of the other rows flagged, averaged over the folds; None without any.
     """
 
+    normal: NDArray[np.bool_]
     outlier: NDArray[np.bool_]
     score: NDArray[np.float64]
     promises: tuple[PromiseCheck, ...]
     false_alarms: int
-    n_normal: int
     detected: float | None
 
 
@@ -81,11 +83,11 @@ def detect(
             found.append(float(np.mean(fitted.predict(others) == -1)))
     fitted = clone(detector).fit(inside)
     return Detection(
+        normal=normal,
         outlier=fitted.predict(X) == -1,
         score=fitted.decision_function(X),
         promises=check_promises(guarantees, tallies, np.array([0])),
         false_alarms=int(Tally.total(tallies).missed.sum()),
-        n_normal=len(inside),
         detected=float(np.mean(found)) if found else None,
     )
 

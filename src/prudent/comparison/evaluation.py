@@ -13,6 +13,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from prudent.comparison.decisions import Decisions, decide
 from prudent.comparison.folds import Fold, stratified_sample
 from prudent.comparison.methods import Method
 from prudent.comparison.regions import region_map
@@ -21,7 +22,6 @@ from prudent.comparison.shift import shifted_rows
 from prudent.comparison.tally import Tally
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
-from prudent.estimator_tools import predict_set
 
 __all__ = [
     "LEVELS",
@@ -143,18 +143,18 @@ def _run_fold(estimator: Any, problem: Problem, index: int) -> FoldResult:
         n_train, fit_seconds = _fit(estimator, problem, index)
         X, true = problem.X[fold.test], problem.codes[fold.test]
         start = time.perf_counter()
-        predicted, sets, false_alarms = _predict(estimator, X, true, problem.classes)
+        found = decide(estimator, X, problem.classes)
         predict_seconds = time.perf_counter() - start
         shift_wrong, shift_rows = _shift(estimator, problem, index)
     return FoldResult(
-        tally=Tally.count(true, predicted, sets, len(problem.classes)),
+        tally=Tally.count(true, found.predicted, found.sets, len(problem.classes)),
         guarantees=tuple(getattr(estimator, "guarantees_", ())),
         fit_seconds=fit_seconds,
         predict_seconds=predict_seconds,
         n_train=n_train,
         shift_wrong=shift_wrong,
         shift_rows=shift_rows,
-        false_alarms=false_alarms,
+        false_alarms=_false_alarms(found, true),
         calibration=_calibration(estimator),
         warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
     )
@@ -179,19 +179,13 @@ def _fit(estimator: Any, problem: Problem, index: int) -> tuple[int, float]:
     return len(train), time.perf_counter() - start
 
 
-def _predict(
-    estimator: Any, X: NDArray[Any], true: NDArray[np.intp], classes: NDArray[Any]
-) -> tuple[NDArray[np.intp], NDArray[np.bool_] | None, NDArray[np.intp] | None]:
-    """Codes, sets, and false alarms at each of LEVELS, as far as they exist."""
-    if hasattr(estimator, "p_values"):
-        p_values = estimator.p_values(X)
-        own = p_values[np.arange(len(X)), true]
-        false_alarms = (own[:, None] <= np.array(LEVELS)).sum(axis=0)
-        sets = p_values > estimator.false_alarm_rate
-        return p_values.argmax(axis=1), sets, false_alarms
-    predicted = np.searchsorted(classes, estimator.predict(X))
-    sets = predict_set(estimator, X) if hasattr(estimator, "predict_set") else None
-    return predicted, sets, None
+def _false_alarms(found: Decisions, true: NDArray[np.intp]) -> NDArray[np.intp] | None:
+    """Rows that the rejector of their own class rejects, at each of LEVELS."""
+    if found.p_values is None:
+        return None
+    own = found.p_values[np.arange(len(true)), true]
+    alarms: NDArray[np.intp] = (own[:, None] <= np.array(LEVELS)).sum(axis=0)
+    return alarms
 
 
 def _shift(

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import add
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import RepeatedStratifiedKFold, train_test_split
+from sklearn.model_selection import RepeatedStratifiedKFold
 
 from prudent.core.moments import ClassMoments
 
 __all__ = ["Fold", "make_folds", "stratified_sample", "training_moments"]
 
 IntArray = NDArray[np.intp]
+RARE = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,23 +44,25 @@ def make_folds(
 
 
 def stratified_sample(codes: IntArray, size: int, random_state: int) -> IntArray:
-    """Sorted positions of `size` rows, classes in proportion; all if fewer."""
-    if size >= len(codes):
-        return np.arange(len(codes))
-    try:
-        chosen, _ = train_test_split(
-            np.arange(len(codes)),
-            train_size=size,
-            stratify=codes,
-            random_state=random_state,
-        )
-    except ValueError:  # fewer rows wanted than classes, or a class of one row
-        chosen = np.random.RandomState(random_state).permutation(len(codes))[:size]
-    return np.sort(chosen)
+    """Sorted positions of about `size` rows, classes in proportion; all if fewer.
+
+    Classes keep up to `RARE` rows of theirs even where that is more than their
+    share, so that none vanishes.
+    """
+    n_rows = len(codes)
+    if size >= n_rows:
+        return np.arange(n_rows)
+    counts = np.bincount(codes)
+    quota = np.maximum(counts * size // n_rows, np.minimum(counts, RARE))
+    shuffled = np.random.RandomState(random_state).permutation(n_rows)
+    by_class = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    starts = np.cumsum(counts) - counts
+    rank = np.arange(n_rows) - np.repeat(starts, counts)
+    return np.sort(by_class[rank < np.repeat(quota, counts)])
 
 
 def training_moments(
-    X: NDArray[Any], y: NDArray[Any], folds: Sequence[Fold]
+    X: NDArray[Any], codes: IntArray, classes: NDArray[Any], folds: Sequence[Fold]
 ) -> tuple[list[ClassMoments], ClassMoments]:
     """Moments of the training part of each fold of one repeat, and of all rows.
 
@@ -67,10 +70,17 @@ def training_moments(
     left and from the right, and the training part of fold j is what lies left
     and right of it. Nothing is subtracted, so no digits are lost.
     """
-    classes = np.unique(y)
+    n_classes, n_parts = len(classes), len(folds)
+    part = np.empty(len(X), dtype=np.intp)
+    for j, fold in enumerate(folds):
+        part[fold.test] = j
+    # A class of each part is a class of its own in the pass over the rows.
+    both = ClassMoments.from_arrays(
+        X, part * n_classes + codes, classes=np.arange(n_parts * n_classes)
+    )
     parts = [
-        ClassMoments.from_arrays(X[fold.test], y[fold.test], classes=classes)
-        for fold in folds
+        replace(both.select(range(j * n_classes, (j + 1) * n_classes)), classes=classes)
+        for j in range(n_parts)
     ]
     nothing = ClassMoments.empty(classes, X.shape[1])
     before = list(accumulate(parts[:-1], add, initial=nothing))

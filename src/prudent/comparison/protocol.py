@@ -219,7 +219,9 @@ def _problem(
     start = time.perf_counter()
     moments: list[ClassMoments] = []
     for first in range(0, len(folds), n_folds):
-        training, total = training_moments(X, y, folds[first : first + n_folds])
+        training, total = training_moments(
+            X, codes, classes, folds[first : first + n_folds]
+        )
         moments += training
     seconds = (time.perf_counter() - start) / len(folds)
     problem = Problem(

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from prudent.comparison.decisions import decide
 from prudent.comparison.result import RegionMap
 from prudent.core.moments import ClassMoments
-from prudent.estimator_tools import predict_set
 
 __all__ = ["GRID", "discriminant_axes", "region_map"]
 
@@ -74,14 +74,13 @@ def region_map(
     x, y_axis = np.linspace(low - margin, high + margin, GRID).T
     points = np.stack(np.meshgrid(x, y_axis), axis=-1).reshape(-1, 2)
     estimator.fit(Z, y)
-    codes = np.searchsorted(classes, estimator.predict(points))
-    if hasattr(estimator, "predict_set"):
-        sets = predict_set(estimator, points)
-    else:
-        sets = codes[:, None] == np.arange(len(classes))
+    found = decide(estimator, points, classes)
+    sets = found.sets
+    if sets is None:
+        sets = found.predicted[:, None] == np.arange(len(classes))
     return RegionMap(
         x=x,
         y=y_axis,
         sets=sets.reshape(GRID, GRID, -1),
-        predicted=codes.reshape(GRID, GRID),
+        predicted=found.predicted.reshape(GRID, GRID),
     )
