@@ -167,14 +167,20 @@ def test_worst_case_of_a_rule_that_is_not_monotone():
     assert set(np.flatnonzero(q)) == {0, 7}
 
 
-def test_rounding_never_lifts_a_probability_above_one():
-    solved = game(
-        [1 - 9.86360597e-04, 9.86360597e-04],
-        divergence_bound=0.0014337039813411196,
-        false_alarm_rate=0.25,
-    )
-    assert solved.rejection_.max() == 1
+def test_a_hundred_thousand_levels_close_their_gap():
+    p = np.random.default_rng(0).lognormal(0, 1.5, 100_000)
+    p /= p.sum()
+    solved = game(p, divergence_bound=float(np.median(-np.log2(p))))
+    assert solved.n_levels_ == 100_000
+    assert solved.gap_ <= 1e-12 * solved.rejection_rate_
     assert solved.worst_case()[0] == pytest.approx(solved.rejection_rate_, abs=1e-12)
+    assert solved.rejection_ @ p == pytest.approx(0.05, abs=1e-12)
+
+
+def test_rounding_never_lifts_a_probability_above_one():
+    for rare in np.geomspace(1e-5, 1e-3, 300):
+        solved = game([1 - rare, rare], divergence_bound=0.0014, false_alarm_rate=0.25)
+        assert solved.rejection_.max() <= 1
 
 
 def test_hard_rule_rejects_the_lowest_indices_inside_a_tie():
