@@ -180,9 +180,10 @@ def _summary(detection: Detection) -> tuple[list[str], list[str]]:
         measured = f"{checked.check.measured:.3f} ({low:.3f}–{high:.3f})"
         kept = VERDICTS[checked.check.verdict]
     columns = ["normal rows", "promise", "measured (95% interval)", "kept?"]
-    line = [thousands(detection.n_normal), promise, measured, kept]
+    n_normal = int(detection.normal.sum())
+    line = [thousands(n_normal), promise, measured, kept]
     if detection.detected is not None:
-        n_others = len(detection.outlier) - detection.n_normal
+        n_others = len(detection.normal) - n_normal
         columns += ["other rows", "detected"]
         line += [thousands(n_others), f"{detection.detected:.1%}"]
     columns.append("flagged")

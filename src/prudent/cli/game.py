@@ -81,7 +81,7 @@ def game(
     if report is not None:
         from prudent.cli.pages import game_page
 
-        report.write_text(game_page(summary, columns, rules), "utf-8")
+        report.write_text(game_page(solved, summary, columns, rules), "utf-8")
         note(f"report: {report}", quiet=quiet)
 
 
