@@ -16,26 +16,32 @@ extensions = [
     "sphinx_design",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build", "examples/*.rst", "README.rst"]
+templates_path = ["_templates"]
+# The galleries are read where sphinx-gallery writes them.
+exclude_patterns = ["_build", "examples", "tutorials", "sg_execution_times.rst"]
 autosummary_generate = True
 numpydoc_show_class_members = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 sphinx_gallery_conf = {
-    "examples_dirs": "examples",
-    "gallery_dirs": "gallery",
+    "examples_dirs": ["tutorials", "examples"],
+    "gallery_dirs": ["gallery/tutorials", "gallery/examples"],
     "filename_pattern": r".*\.py",
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "show_signature": False,
     "abort_on_example_error": True,
+    "backreferences_dir": None,
 }
 
 html_theme = "pydata_sphinx_theme"
 html_title = "prudent"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["prudent.css"]
 html_theme_options = {
     "show_prev_next": False,
     "navbar_align": "left",
