@@ -345,7 +345,7 @@ def box_maximum(
             top += 1
             break
         branched += 1
-        doubt = (node.reach - np.abs(node.pull)) * (1.05 - np.abs(node.point))
+        doubt = (dual - np.diag(coupling)) * (1.0001 - np.abs(node.point))
         i = int(np.argmax(np.where(free, doubt, -1.0)))
         near = -1.0 if node.point[i] < 0.0 else 1.0
         stack[:, top + 1] = stack[:, top]
