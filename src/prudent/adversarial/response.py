@@ -54,29 +54,29 @@ def best_response(levels: Levels, rejection: FloatArray) -> Response:
 
     alone = int(np.argmin(rejection[: levels.n_admissible]))
     response = Response(float(rejection[alone]), alone, alone, 1.0)
-    excess_low, excess_high = levels.excess[levels.low], levels.excess[levels.high]
+    if levels.n_low == 0:
+        return response
     r_low, r_high = rejection[levels.low], rejection[levels.high]
-    # A level counts only if no lower one is rejected as little: theta rises.
-    highs = _records(r_high)
-    while len(r_low):
-        usable = highs[r_high[highs] < response.value]
+    # A high level counts only if no lower one is rejected as little: theta rises.
+    records = _records(r_high)
+    while True:
+        usable = records[r_high[records] < response.value]
         if not len(usable):
-            break
+            return response
         l, at, ratio = tightest_pair(
             levels.code,
             levels.scale,
-            excess_low,
+            levels.excess[levels.low],
             r_low - response.value,
-            excess_high[usable],
+            levels.excess[levels.high][usable],
             response.value - r_high[usable],
         )
-        h = int(usable[at])
-        q = _edge_share(levels, l, levels.n_admissible + h)
-        value = float(r_high[h] + q * (r_low[l] - r_high[h]))
-        if not (ratio < 1 and value < response.value):
-            break
-        response = Response(value, l, levels.n_admissible + h, q)
-    return response
+        h = levels.n_admissible + int(usable[at])
+        q = _edge_share(levels, l, h)
+        value = float(rejection[h] + q * (rejection[l] - rejection[h]))
+        if ratio >= 1 or value >= response.value:
+            return response
+        response = Response(value, l, h, q)
 
 
 def hard_response(levels: Levels, rate: float) -> Response:
