@@ -142,7 +142,7 @@ def test_a_setting_that_needs_rows_hides_the_moment_methods(data):
     for name in ("fit_moments", "partial_fit"):
         assert not hasattr(model, name)
     with pytest.raises(AttributeError) as error:
-        model.fit_moments
+        model.partial_fit([[0.0]], [0])
     assert "rows=True needs the rows" in str(error.value.__cause__)
     with pytest.raises(ValueError, match="rows=True needs the rows"):
         NearestMean.from_moments([[0], [1]], [[[1]], [[1]]], [5, 5], rows=True)

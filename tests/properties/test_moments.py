@@ -224,7 +224,7 @@ def test_bytes_round_trip(table):
 @examples
 @given(tables(), halves)
 def test_removal_undoes_a_merge(table, seed):
-    X, y, w = table
+    X, _, _ = table
     rows, _ = split(table, seed)
     total, part = moments_of(table), part_of(table, rows)
     rest = part_of(table, np.setdiff1d(np.arange(len(X)), rows))
