@@ -8,9 +8,12 @@ from __future__ import annotations
 
 
 def minimax():
-    from prudent import MinimaxProbabilityClassifier
+    from prudent import MinimaxOutlierDetector, MinimaxProbabilityClassifier
 
     return [
+        MinimaxOutlierDetector(),
+        MinimaxOutlierDetector(region="halfspace", covariance="oas"),
+        MinimaxOutlierDetector(kernel="rbf"),
         MinimaxProbabilityClassifier(),
         MinimaxProbabilityClassifier(covariance="oas", objective="mean"),
         MinimaxProbabilityClassifier(covariance="ledoit_wolf", mean_radius=0.1),

@@ -40,13 +40,8 @@ __all__ = ["MinimaxProbabilityClassifier"]
 FloatArray = NDArray[np.float64]
 
 
-def _is_linear(estimator: MinimaxProbabilityClassifier) -> bool:
-    if estimator.kernel != "linear":
-        raise AttributeError(
-            "MinimaxProbabilityClassifier has this method for kernel='linear' only, "
-            f"got kernel={estimator.kernel!r}."
-        )
-    return True
+def _is_linear(estimator: Any) -> bool:
+    return bool(estimator.kernel == "linear")
 
 
 class MinimaxProbabilityClassifier(MomentFitMixin, ClassifierMixin, BaseEstimator):

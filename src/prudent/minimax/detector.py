@@ -342,13 +342,13 @@ default="empirical"
     ) -> None:
         """Learn the region from one class's moments in feature space."""
         constant = constant_features(moments)
-        warn_constant_features(self, constant)
         self._kept = np.setdiff1d(np.arange(moments.mean.shape[1]), constant)
         if not len(self._kept):
             raise DegenerateDataError(
                 "MinimaxOutlierDetector: all rows are equal, so no region is defined; "
                 "give rows that vary."
             )
+        warn_constant_features(self, constant)
         self.moments_, self.constant_features_ = moments, constant
         self.means_, self.covariances_ = moments.mean, covariances
         self._set_region(

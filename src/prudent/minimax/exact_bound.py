@@ -1,9 +1,9 @@
 """Tight bound on losing any duel: the generalised Chebyshev program.
 
 Among all laws with mean 0 and covariance R, the largest probability of leaving
-{x : x_i < d_i for all i} is the least value of E f = tr(P R) + r over quadratics
-f(x) = x'Px + 2q'x + r that are >= 0 everywhere and >= 1 where some x_i >= d_i. Only the
-scores of a class in its own duels matter, so x has K - 1 coordinates.
+{x : x_i < d_i for all i} is the least value of E f over quadratics f(x) = x'Px + 2q'x
++ r that are >= 0 everywhere and >= 1 where some x_i >= d_i. Only the scores of a class
+in its own duels matter, so x has K - 1 coordinates.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from prudent.minimax.multiclass import Classes, DuelSet
 __all__ = ["exact_errors", "largest_exit_probability"]
 
 FloatArray = NDArray[np.float64]
+SMALLEST_EIGENVALUE = 1e-12
 
 
 def exact_errors(classes: Classes, duels: DuelSet) -> FloatArray:
@@ -85,8 +86,12 @@ def largest_exit_probability(R: FloatArray, limits: FloatArray) -> float:
     >>> round(largest_exit_probability(np.eye(1), np.array([2.0])), 6)
     0.2
     """
-    m = len(limits)
-    size = m + 1
+    # x = F u with u of covariance I: a singular R would leave the quadratic unbounded.
+    values, vectors = np.linalg.eigh(R)
+    kept = values > SMALLEST_EIGENVALUE * values[-1]
+    F = vectors[:, kept] * np.sqrt(values[kept])
+    m, rank = F.shape
+    size = rank + 1
     above = np.tril_indices(size)  # of the transpose: the upper triangle by columns
     root = np.where(above[0] == above[1], 1.0, np.sqrt(2.0))
 
@@ -94,15 +99,12 @@ def largest_exit_probability(R: FloatArray, limits: FloatArray) -> float:
         return matrix[above] * root
 
     corner = np.zeros((size, size))
-    corner[m, m] = 1.0
+    corner[rank, rank] = 1.0
     multipliers = []
-    for i, limit in enumerate(limits):
+    for row, limit in zip(F, limits, strict=True):
         B = -limit * corner
-        B[i, m] = B[m, i] = 0.5
+        B[rank, :rank] = B[:rank, rank] = 0.5 * row
         multipliers.append(B)
-    moments = np.zeros((size, size))
-    moments[:m, :m] = R
-    moments += corner
 
     n_packed = len(root)
     minus_Z = -sparse.eye_array(n_packed)
@@ -117,10 +119,10 @@ def largest_exit_probability(R: FloatArray, limits: FloatArray) -> float:
     blocks.append([sparse.csc_array((m, n_packed)), -sparse.eye_array(m)])
     right.append(np.zeros(m))
     solution = _solve_cone(
-        np.concatenate([packed(moments), np.zeros(m)]),
+        np.concatenate([packed(np.eye(size)), np.zeros(m)]),
         sparse.block_array(blocks, format="csc"),
         np.concatenate(right),
-        [size] * size,
+        [size] * (m + 1),
         m,
     )
     Z = np.zeros((size, size))
@@ -132,7 +134,7 @@ def largest_exit_probability(R: FloatArray, limits: FloatArray) -> float:
         *(Z - corner - t * B for t, B in zip(taus, multipliers, strict=True)),
     ]
     lacking = max(0.0, -min(float(np.linalg.eigvalsh(M)[0]) for M in required))
-    value = float(np.sum(Z * moments)) + lacking * float(np.trace(moments))
+    value = float(np.trace(Z)) + lacking * size
     return min(max(value, 0.0), 1.0)
 
 
