@@ -129,15 +129,15 @@ def solve_game(levels: Levels, rate: float) -> GameSolution:
         return GameSolution(everywhere, rate, rate, levels.mass.copy(), True)
     if rate <= first.rate:
         # The ray from the origin to the first breakpoint.
-        share = rate / first.rate
-        value = min(1.0, rate / first.weight)
-        rejection = np.minimum(1.0, share * first.rejection)
-        return GameSolution(rejection, value, value, _mixture(levels, first), False)
-    low, high, best, share = _search(first, levels, attrgetter("rate"), rate)
-    rejection = (1 - share) * low.rejection + share * high.rejection
+        best, share = first, rate / first.rate
+        rejection, value = share * first.rejection, share * first.value
+    else:
+        low, high, best, share = _search(first, levels, attrgetter("rate"), rate)
+        rejection = (1 - share) * low.rejection + share * high.rejection
+        value = (1 - share) * low.value + share * high.value
     return GameSolution(
         rejection=np.minimum(1.0, rejection),
-        value=(1 - share) * low.value + share * high.value,
+        value=min(1.0, value),
         upper_bound=best.bound(rate),
         mixture=_mixture(levels, best),
         is_trivial=False,
