@@ -8,12 +8,12 @@ from scipy.special import logsumexp
 FAMILIES = ("full", "diag", "tied", "tied_diag")
 
 
-def overlapping_clouds(m=120, d=3, r=3, seed=0):
+def overlapping_clouds(m=120, d=3, r=3, seed=0, gap=1.2):
     """Normal classes that overlap, with correlated features."""
     rng = np.random.default_rng(seed)
     mixing = rng.normal(size=(d, d)) / np.sqrt(d) + np.eye(d)
     y = np.arange(m) % r
-    X = rng.normal(size=(m, d)) @ mixing + 1.2 * rng.normal(size=(r, d))[y]
+    X = rng.normal(size=(m, d)) @ mixing + gap * rng.normal(size=(r, d))[y]
     return X, y
 
 

@@ -30,7 +30,7 @@ def categorical_problem(codes, y, strengths=None):
 
 @pytest.mark.parametrize("family_class", GAUSSIAN)
 def test_rows_are_standardised_with_a_column_of_ones(family_class):
-    X, y = overlapping_clouds()
+    X, _ = overlapping_clouds()
     family = family_class.from_rows(X, np.ones(len(X)), PriorStrengths())
     Z = family.prepare(X)
     np.testing.assert_array_equal(Z[:, 0], 1)
@@ -55,9 +55,7 @@ def test_centre_and_scale_are_weighted(family_class):
 def test_full_parameters_are_class_moments():
     X, y = overlapping_clouds()
     problem = problem_of(FullFamily, X, y)
-    learned = problem.family.learned(
-        problem.family.parameters(problem.closed_form())
-    )
+    learned = problem.family.learned(problem.family.parameters(problem.closed_form()))
     for k in range(3):
         np.testing.assert_allclose(learned["means_"][k], X[y == k].mean(axis=0))
         np.testing.assert_allclose(
@@ -105,7 +103,7 @@ def test_automatic_covariance_strength_grows_with_the_dimension():
 
 @pytest.mark.parametrize("family_class", GAUSSIAN)
 def test_statistics_of_parts_add_up(family_class):
-    X, y = overlapping_clouds()
+    X, _ = overlapping_clouds()
     family = family_class.from_rows(X, np.ones(len(X)), PriorStrengths())
     Z, Q = family.prepare(X), np.random.default_rng(0).normal(size=(len(X), 3))
     whole = family.statistics(Z, Q)
@@ -168,9 +166,7 @@ def test_categorical_probabilities_are_shrunken_shares():
     problem = categorical_problem(
         codes, np.array([0, 0, 0, 1, 1]), PriorStrengths(levels=(1.0, 6.0))
     )
-    learned = problem.family.learned(
-        problem.family.parameters(problem.closed_form())
-    )
+    learned = problem.family.learned(problem.family.parameters(problem.closed_form()))
     first, second = learned["level_probabilities_"]
     np.testing.assert_allclose(first, [[2.5 / 4, 1.5 / 4], [0.5 / 3, 2.5 / 3]])
     np.testing.assert_allclose(

@@ -75,7 +75,9 @@ def test_a_tie_is_won_by_the_first_class(loops):
 @pytest.mark.parametrize("loops", [compiled, interpreted])
 def test_residuals_are_weighted_labels_minus_posteriors(loops):
     scores = np.log(np.array([[0.2, 0.5], [0.8, 0.5]])) + 7.0
-    log_loss, _ = loops.log_residual_sums(scores, np.array([0, 1]), np.array([1.0, 3.0]))
+    log_loss, _ = loops.log_residual_sums(
+        scores, np.array([0, 1]), np.array([1.0, 3.0])
+    )
     np.testing.assert_allclose(scores, [[0.8, -1.5], [-0.8, 1.5]], rtol=1e-14)
     assert log_loss == pytest.approx(-np.log(0.2) - 3 * np.log(0.5), rel=1e-14)
 

@@ -259,7 +259,8 @@ default="full"
         classes, codes = np.unique(training.y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
-                f"at least 2 classes are needed, got one class: {classes[0]!r}."
+                f"at least 2 classes are needed, got one class: "
+                f"{classes.tolist()[0]!r}."
             )
         data = LabelledRows(training.rows, codes, training.weight)
         recipe = make_recipe(self, training.table, classes, watch)

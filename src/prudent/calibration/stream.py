@@ -158,7 +158,7 @@ def classes_after(
     unknown = np.setdiff1d(y, known)
     if len(unknown):
         raise ValueError(
-            f"y holds the label {unknown[0]!r}, which is not among the declared "
+            f"y holds the label {unknown.tolist()[0]!r}, which is not among the declared "
             f"`classes` {known.tolist()}."
         )
     return known

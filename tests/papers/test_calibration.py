@@ -1,0 +1,145 @@
+"""Reference values, and the tables of Pérez, Echegoyen and Santafé."""
+
+import numpy as np
+import pytest
+from experiments.calibration_tables import TABLES, rows_of
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+
+from prudent import RiskCalibratedClassifier
+
+PAPER = {
+    "guard": "freeze",
+    "line_search": False,
+    "stopping": "none",
+    "covariance_prior_strength": 0.0,
+    "level_prior_strength": 0.0,
+}
+LOADERS = {"iris": load_iris, "wine": load_wine, "cancer": load_breast_cancer}
+#: data, family, log loss and wrong rows after 0, 1, 10, 63 updates, least wrong (t).
+REFERENCE = """
+iris tied_diag .1304729079 .1278850691 .1105490981 .0668783110 6 6 5 6 5 6
+iris diag .1112488220 .1089586951 .0923484882 .0537108328 6 6 5 4 4 56
+iris tied .0437170601 .0434689002 .0418976367 .0401017263 3 3 3 2 2 48
+iris full .0363647086 .0358419519 .0331329618 .0285033852 3 3 3 2 2 23
+wine tied_diag .1026262270 .0980738474 .0693937294 .0183553010 6 6 4 1 1 58
+wine diag .0513212330 .0480012070 .0264934689 .0047102923 2 2 2 0 0 22
+wine full .0063308822 .0056054551 .0021128496 .0003245241 1 1 0 0 0 4
+cancer tied_diag .6477321319 .6129751103 .3756016576 .1248333953 33 33 32 15 13 56
+cancer diag .5370465723 .4987043044 .3593352185 .1661732163 34 33 29 18 18 61
+cancer full .2584764189 .2369712430 .1161779436 .0068229178 14 14 12 1 1 35
+"""
+
+
+@pytest.mark.parametrize("line", REFERENCE.strip().split("\n"))
+def test_reference_paths(line):
+    name, family, *figures = line.split()
+    X, y = LOADERS[name](return_X_y=True)
+    model = RiskCalibratedClassifier(family=family, **PAPER).fit(X, y)
+    at = [0, 1, 10, 63]
+    wrong = np.round(model.error_curve_ * len(y)).astype(int)
+    np.testing.assert_allclose(
+        model.loss_curve_[at], np.array(figures[:4], dtype=float), atol=1e-10
+    )
+    np.testing.assert_array_equal(wrong[at], np.array(figures[4:8], dtype=int))
+    assert (wrong.min(), wrong.argmin()) == tuple(map(int, figures[8:]))
+
+
+TINY = np.array([[0.0], [1.0], [2.0], [1.0], [3.0], [4.0]]), np.repeat([0, 1], 3)
+
+
+def raw_statistics(model):
+    """Statistics of one feature in the units of X."""
+    s0, s1, *rest = model.statistics_
+    centre, scale = model.family_.centre[0], model.family_.scale[0]
+    raw = [s0, s0 * centre + scale * s1[:, 0]]
+    if rest:
+        raw.append(
+            s0 * centre**2 + 2 * centre * scale * s1[:, 0] + scale**2 * rest[0][:, 0, 0]
+        )
+    return raw
+
+
+@pytest.mark.parametrize(
+    ("family", "log_loss", "statistics"),
+    [
+        (
+            "tied_diag",
+            [0.473338448950, 0.472331683347, 0.471559721936],
+            [[2.977820190286, 3.022179809714], [2.995575317393, 8.004424682607]],
+        ),
+        (
+            "full",
+            [0.465246957163, 0.463526933916, 0.462128520779],
+            [
+                [3.003257911966, 2.996742088034],
+                [3.054459406963, 7.945540593037],
+                [5.172815040799, 25.827184959201],
+            ],
+        ),
+    ],
+)
+def test_tiny_path_by_hand(family, log_loss, statistics):
+    model = RiskCalibratedClassifier(family=family, max_iter=3, **PAPER).fit(*TINY)
+    np.testing.assert_allclose(model.loss_curve_, log_loss, atol=1e-12)
+    np.testing.assert_allclose(raw_statistics(model), statistics, atol=1e-11)
+
+
+def test_tiny_posteriors():
+    model = RiskCalibratedClassifier(family="tied_diag", max_iter=1, **PAPER)
+    expected = [
+        0.060086650174, 0.222700138825, 0.562176500886,
+        0.222700138825, 0.851952801968, 0.962673112656,
+    ]  # fmt: skip
+    np.testing.assert_allclose(
+        model.fit(*TINY).predict_proba(TINY[0])[:, 1], expected, atol=1e-12
+    )
+
+
+LEVELS = (
+    np.array([[0, 0], [0, 1], [1, 0], [1, 1], [1, 1], [0, 1], [1, 0], [1, 1]]),
+    np.repeat([0, 1], 4),
+)
+
+
+@pytest.mark.parametrize(
+    ("shrinkage", "log_loss"),
+    [
+        ({}, [0.618884425569, 0.618679957159, 0.618505716604, 0.618357154360]),
+        (
+            {"class_prior_strength": 2.0, "level_prior_strength": 2.0},
+            [0.632683921388, 0.631191501315, 0.629850591857, 0.628645033669],
+        ),
+    ],
+)
+def test_categorical_path_by_hand(shrinkage, log_loss):
+    model = RiskCalibratedClassifier(
+        family="categorical", max_iter=4, **PAPER | shrinkage
+    ).fit(*LEVELS)
+    np.testing.assert_allclose(model.loss_curve_, log_loss, atol=1e-12)
+    if not shrinkage:
+        np.testing.assert_allclose(
+            model.statistics_[1][0],
+            [2.015821523706, 1.981681221902, 2.015821523706, 1.981681221902],
+            atol=1e-12,
+        )
+
+
+NAIVE_BAYES_DEVIATES = {
+    "ecoli", "glass", "ilpd", "ionosphere", "sonar", "vehicle", "wine_quality_red"
+}  # fmt: skip
+DEVIATES = {
+    "II": NAIVE_BAYES_DEVIATES,
+    "IV": {"blood_transfusion", "wine_quality_red"},
+    "VI": {"wine_quality_red"},
+    "VII": {"wine_quality_red"},
+    "IX": NAIVE_BAYES_DEVIATES,
+}
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.number)
+def test_tables_of_the_paper(benchmark_data, table):
+    """The 15 small sets here; `experiments.calibration_tables` runs all 25."""
+    verdicts = {row[2]: row[-1] for row in rows_of(table, quick=True)}
+    deviating = {name for name, verdict in verdicts.items() if verdict != "same"}
+    assert len(verdicts) == 15
+    assert deviating == DEVIATES[table.number]
