@@ -122,7 +122,7 @@ estimator, default="ledoit_wolf"
     >>> model = OptimisticScoreClassifier(radius_scale=0.1).fit(X, y)
     >>> round(model.score(X, y), 3)
     0.993
-    >>> model.predict_set(X).sum(axis=1).max()
+    >>> int(model.predict_set(X).sum(axis=1).max())
     2
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,13 +79,18 @@ def best_threshold(
         )
     if np.isnan(ratios).any():
         raise ValueError("`log_ratios` holds NaN; every row needs a score.")
-    if not ((truth == 0) | (truth == 1)).all():
+    positive = truth == 1
+    if not (positive | (truth == 0)).all():
         raise ValueError(f"`y` must hold 0 and 1 only, got {np.unique(truth)[:5]}.")
-    weight = np.ones(len(ratios)) if sample_weight is None else sample_weight
-    gains = np.where(truth == 1, weight, -np.asarray(weight, dtype=np.float64))
+    if sample_weight is None:
+        gains = 2 * positive.view(np.int8) - np.int8(1)
+        negative = float(len(truth) - np.count_nonzero(positive))
+    else:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+        gains = np.where(positive, weight, -weight)
+        negative = float(weight[~positive].sum())
     cut = _best_cut(ratios, gains, near=0.0)
-    right_by_default = float(-gains[truth == 0].sum())
-    return BestThreshold(cut.threshold, right_by_default + cut.gain, cut.interval)
+    return BestThreshold(cut.threshold, negative + cut.gain, cut.interval)
 
 
 def best_offsets(
@@ -141,26 +147,26 @@ class _Cut:
     interval: tuple[float, float]
 
 
-def _best_cut(values: FloatArray, gains: FloatArray, near: float) -> _Cut:
+def _best_cut(values: FloatArray, gains: NDArray[Any], near: float) -> _Cut:
     """Threshold tau with the largest sum of gains over values >= tau."""
     order = np.argsort(values)
-    ordered = values[order]
-    # total[j]: gain of a cut that leaves the j smallest values below
-    total = np.empty(len(values) + 1)
-    total[0] = 0.0
-    np.cumsum(gains[order], out=total[1:])
-    np.subtract(total[-1], total, out=total)
+    ordered = values.take(order)
+    # below[j]: gain lost by a cut that leaves the j smallest values below
+    below = np.zeros(len(values) + 1, dtype=np.result_type(gains, np.int32))
+    np.cumsum(gains[order], out=below[1:], dtype=below.dtype)
+    everything = float(below[-1])
     # a cut between equal values does not exist
-    total[1:-1][ordered[1:] == ordered[:-1]] = -np.inf
-    gain = total.max()
-    best = np.flatnonzero(total == gain)
+    tied = np.flatnonzero(ordered[1:] == ordered[:-1])
+    below[1 + tied] = below.max() + 1
+    least = below.min()
+    best = np.flatnonzero(below == least)
     left = np.where(best > 0, ordered[best - 1], -np.inf)
     right = np.where(best < len(values), ordered[best % len(values)], np.inf)
     # distance of the interval (left, right] from the wanted place
     gap = np.maximum(np.maximum(left - near, near - right), 0.0)
     j = int(gap.argmin())
     a, b = float(left[j]), float(right[j])
-    return _Cut(_inside(a, b, near), float(gain), (a, b))
+    return _Cut(_inside(a, b, near), everything - float(least), (a, b))
 
 
 def _inside(left: float, right: float, near: float) -> float:
