@@ -41,7 +41,7 @@ def _verdict(comparison: Comparison) -> Section:
         ("SHA-256", data.sha256),
         ("date", settings.date or "left out"),
         ("seed", str(settings.random_state)),
-        *comparison.versions.items(),
+        ("versions", ", ".join(" ".join(v) for v in comparison.versions.items())),
     ]
     return Section(
         "verdict",
