@@ -133,7 +133,7 @@ def test_a_node_limit_met_in_the_folds_warns():
     y = np.repeat([0, 1, 2], 20)
     X = rng.normal(size=(60, 20)) + 3 * rng.normal(size=(3, 20))[y]
     model = ImpreciseDiscriminantAnalysisCV(max_nodes=0, cv=2, covariance_type="tied")
-    with pytest.warns(ConvergenceWarning, match="of the folds met max_nodes=0"):
+    with pytest.warns(ConvergenceWarning, match="met max_nodes=0"):
         model.fit(X, y)
 
 

@@ -282,6 +282,31 @@ def _relax(
 
 
 @njit(**COMPILE)
+def _root(
+    coupling: FloatArray,
+    dual: FloatArray,
+    field: FloatArray,
+    radius: float,
+    best: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    # Space for the open nodes, deepest on top, and their bounds; all signs free.
+    n = len(field)
+    stack = np.empty((5, n + 2, n))
+    stack[0, 0] = 0.0
+    stack[1, 0] = field
+    for i in range(n):
+        stack[2, 0, i] = radius * (np.sum(np.abs(coupling[i])) - coupling[i, i])
+    stack[3, 0] = best
+    stack[4, 0] = field + radius * (coupling @ best - dual * best)
+    return stack, np.full(n + 2, np.inf)
+
+
+@njit(**COMPILE)
+def _node(stack: FloatArray, i: int) -> Node:
+    return Node(stack[0, i], stack[1, i], stack[2, i], stack[3, i], stack[4, i])
+
+
+@njit(**COMPILE)
 def box_maximum(
     coupling: FloatArray,
     dual: FloatArray,
@@ -302,25 +327,16 @@ def box_maximum(
     branchings.
     """
     n = len(field)
-    stack = np.empty((5, n + 2, n))  # open nodes, deepest on top
-    bound = np.full(n + 2, np.inf)
-    stack[0, 0] = 0.0
+    stack, bound = _root(coupling, dual, field, radius, best)
     image = coupling @ best
-    lower = np.sum((field + 0.5 * radius * image) * best)
-    stack[1, 0] = field
-    for i in range(n):
-        stack[2, 0, i] = radius * (np.sum(np.abs(coupling[i])) - coupling[i, i])
-    stack[3, 0] = best
-    stack[4, 0] = field + radius * (image - dual * best)
     vertex = best.copy()
+    lower = np.sum((field + 0.5 * radius * image) * best)
     closed = lower
     top = 1
     branched = 0
     while top > 0 and lower < enough:
         top -= 1
-        node = Node(
-            stack[0, top], stack[1, top], stack[2, top], stack[3, top], stack[4, top]
-        )
+        node = _node(stack, top)
         target = max(floor, lower + _RELATIVE_GAP * (1.0 + abs(lower)))
         bound[top] = min(bound[top], _settle(coupling, dual, field, radius, node))
         if bound[top] >= target:
@@ -345,18 +361,15 @@ def box_maximum(
             top += 1
             break
         branched += 1
+        # Where rounding costs the relaxation most.
         doubt = (dual - np.diag(coupling)) * (1.0001 - np.abs(node.point))
         i = int(np.argmax(np.where(free, doubt, -1.0)))
         near = -1.0 if node.point[i] < 0.0 else 1.0
         stack[:, top + 1] = stack[:, top]
         bound[top + 1] = bound[top]
         _fix(coupling, dual, radius, node, i, -near)
-        top += 1
-        node = Node(
-            stack[0, top], stack[1, top], stack[2, top], stack[3, top], stack[4, top]
-        )
-        _fix(coupling, dual, radius, node, i, near)  # looked at first
-        top += 1
+        _fix(coupling, dual, radius, _node(stack, top + 1), i, near)  # goes first
+        top += 2
     upper = max(lower, closed)
     for i in range(top):
         upper = max(upper, bound[i])

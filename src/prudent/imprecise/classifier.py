@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 
 from prudent._compat import Interval, StrOptions, fit_context
 from prudent.core.moments import ClassMoments
@@ -25,10 +23,14 @@ from prudent.imprecise.fitting import feature_scale, fit_boxes, scaled_classes
 from prudent.imprecise.model import Question
 from prudent.imprecise.rules import TrainingRows, find_covariances, warn_repairs
 from prudent.imprecise.settings import (
+    CRITERIA,
+    MODEL_CONSTRAINTS,
     check_learning,
+    check_path,
     check_predicting,
     optimism_share,
     rows_needed_for,
+    warn_unanswered,
 )
 
 __all__ = ["ImpreciseDiscriminantAnalysis"]
@@ -133,17 +135,11 @@ default="auto"
     """
 
     _moments_ddof = 1
-    _parameter_constraints: dict[str, list[Any]] = {
-        "covariance_type": [StrOptions({"full", "tied", "diag", "identity"})],
+    _parameter_constraints: dict[str, Any] = {
+        **MODEL_CONSTRAINTS,
         "imprecision": [Interval(Real, 0, None, closed="left")],
-        "box": [StrOptions({"mean", "natural"})],
-        "scale": [StrOptions({"std", "within", "range"}), "array-like", None],
-        "covariance": "no_validation",  # type: ignore[dict-item]
-        "priors": ["array-like", None],
-        "prior_imprecision": [Interval(Real, 0, None, closed="left")],
         "costs": ["array-like", None],
-        "criterion": [StrOptions({"maximality", "e_admissible", "interval"})],
-        "max_nodes": [Interval(Integral, 0, None, closed="left")],
+        "criterion": [StrOptions(set(CRITERIA))],
     }
 
     def __init__(
@@ -220,13 +216,8 @@ default="auto"
     ) -> None:
         n_features = moments.mean.shape[1]
         seen = moments.weight > 0
-        check_learning(self, seen, n_features)
         labels = moments.classes[seen]
-        if len(labels) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs rows of at least two classes, got one "
-                f"class: {labels.tolist()}."
-            )
+        check_learning(self, seen, labels, n_features)
         known = moments.select(labels)
         constant = constant_features(known)
         scale = feature_scale(self.scale, known, None if rows is None else rows.X)
@@ -361,12 +352,7 @@ default="auto"
 
     def _critical(self, X: Any, grid: FloatArray | None) -> FloatArray:
         rows, question = self._ask(X)
-        if question.costs is not None or question.criterion != "maximality":
-            raise ValueError(
-                "critical_imprecision is defined for costs=None and "
-                f"criterion='maximality', got criterion={self.criterion!r}"
-                f"{'' if self.costs is None else ' and costs'}."
-            )
+        check_path(question)
         critical, unanswered = self._model.critical(rows, question, grid)
         self._count(unanswered)
         return self._spread(critical, np.inf)
@@ -377,14 +363,7 @@ default="auto"
 
     def _count(self, unanswered: int) -> None:
         self.n_unresolved_ = int(unanswered)
-        if unanswered:
-            warnings.warn(
-                f"{type(self).__name__}: {unanswered} question(s) met max_nodes="
-                f"{self.max_nodes} and were answered with caution: sets contain the "
-                "exact ones, bounds are outer. Raise `max_nodes` for exact answers.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        warn_unanswered(type(self).__name__, unanswered, self.max_nodes)
 
     def _spread(self, values: NDArray[Any], missing: Any) -> NDArray[Any]:
         # Columns of all classes, from those of the classes that have rows.

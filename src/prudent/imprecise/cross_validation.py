@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -14,11 +14,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 
-from prudent._compat import Interval, StrOptions, fit_context
+from prudent._compat import StrOptions, fit_context
 from prudent.estimator_tools import check_rows, check_training
 from prudent.exceptions import PrudentWarning
 from prudent.imprecise.classifier import ImpreciseDiscriminantAnalysis
-from prudent.imprecise.settings import check_covariance
+from prudent.imprecise.settings import (
+    MODEL_CONSTRAINTS,
+    check_covariance,
+    warn_unanswered,
+)
 from prudent.imprecise.utilities import REWARDS, mean_utilities
 
 __all__ = ["ImpreciseDiscriminantAnalysisCV"]
@@ -112,13 +116,13 @@ constant_features_, moments_, guarantees_
     (2.0, 0.987)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints: dict[str, Any] = {
+        **MODEL_CONSTRAINTS,
         "imprecisions": ["array-like", None],
         "shrinkages": [list, tuple, np.ndarray, None],
         "scoring": [StrOptions(set(REWARDS))],
         "cv": ["cv_object"],
         "n_jobs": [Integral, None],
-        "prior_imprecision": [Interval(Real, 0, None, closed="left")],
         "criterion": [StrOptions({"maximality", "e_admissible"})],
     }
 
@@ -198,13 +202,7 @@ constant_features_, moments_, guarantees_
             for split in splits
         )
         unanswered = sum(count for _, count in outcomes)
-        if unanswered:
-            warnings.warn(
-                f"{type(self).__name__}: {unanswered} question(s) of the folds met "
-                f"max_nodes={self.max_nodes} and were answered with caution.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        warn_unanswered(type(self).__name__, unanswered, self.max_nodes)
         scores = np.array([score for score, _ in outcomes])
         scores = scores.reshape(len(choices), len(splits), len(grid))
         self._choose(scores, choices, grid)

@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 
+from prudent._compat import Interval, StrOptions
 from prudent.imprecise.model import Question
 
 __all__ = [
+    "CRITERIA",
+    "MODEL_CONSTRAINTS",
     "check_covariance",
     "check_learning",
+    "check_path",
     "check_precise_prior",
     "check_predicting",
     "optimism_share",
     "rows_needed_for",
+    "warn_unanswered",
 ]
 
 FloatArray = NDArray[np.float64]
 
 CRITERIA = ("maximality", "e_admissible", "interval")
 RULES = ("auto", "empirical", "oas", "ledoit_wolf")
+
+#: Constraints of the parameters that the plain and the CV estimator share.
+MODEL_CONSTRAINTS: dict[str, Any] = {
+    "covariance_type": [StrOptions({"full", "tied", "diag", "identity"})],
+    "box": [StrOptions({"mean", "natural"})],
+    "scale": [StrOptions({"std", "within", "range"}), "array-like", None],
+    "covariance": "no_validation",  # `check_covariance` says more
+    "priors": ["array-like", None],
+    "prior_imprecision": [Interval(Real, 0, None, closed="left")],
+    "max_nodes": [Interval(Integral, 0, None, closed="left")],
+}
 
 
 def rows_needed_for(estimator: Any) -> str | None:
@@ -37,14 +55,33 @@ def rows_needed_for(estimator: Any) -> str | None:
     return f"covariance={covariance!r}"
 
 
-def check_learning(estimator: Any, seen: NDArray[np.bool_], n_features: int) -> None:
-    """Refuse settings that a fit to these classes and features cannot use.
+def check_learning(
+    estimator: Any,
+    seen: NDArray[np.bool_],
+    labels: NDArray[Any],
+    n_features: int,
+) -> None:
+    """Refuse classes that cannot be told apart, and settings that do not fit them.
+
+    Parameters
+    ----------
+    estimator : ImpreciseDiscriminantAnalysis
+    seen : ndarray of bool, shape (n_classes,)
+        Classes that have rows.
+    labels : ndarray
+        Labels of these.
+    n_features : int
 
     Raises
     ------
     ValueError
         Naming the parameter, what it is and what it may be.
     """
+    if len(labels) < 2:
+        raise ValueError(
+            f"{type(estimator).__name__} needs rows of at least two classes, got one "
+            f"class: {labels.tolist()}."
+        )
     n_classes = len(seen)
     check_predicting(estimator, seen)
     check_covariance("covariance", estimator.covariance)
@@ -159,3 +196,25 @@ def optimism_share(estimator: Any, criterion: str, optimism: float) -> float:
         raise ValueError(f"`optimism` must lie in [0, 1], got {optimism!r}.")
     check_precise_prior(estimator, f"criterion={criterion!r}")
     return shares[criterion]
+
+
+def check_path(question: Question) -> None:
+    """Refuse settings for which no path in the imprecision is defined."""
+    if question.costs is not None or question.criterion != "maximality":
+        costs = "none" if question.costs is None else "some"
+        raise ValueError(
+            "critical_imprecision is defined for costs=None and "
+            f"criterion='maximality', got {costs} and {question.criterion!r}."
+        )
+
+
+def warn_unanswered(name: str, unanswered: int, max_nodes: int) -> None:
+    """Say how many questions met the node limit, if any."""
+    if unanswered:
+        warnings.warn(
+            f"{name}: {unanswered} question(s) met max_nodes={max_nodes} and were "
+            "answered with caution: sets contain the exact ones, bounds are outer. "
+            "Raise `max_nodes` for exact answers.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
