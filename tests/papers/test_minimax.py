@@ -1,0 +1,78 @@
+"""Table 2 and the errata of Lanckriet et al. (2002)."""
+
+import math
+
+import numpy as np
+import pytest
+from experiments.minimax_table2 import PAPER, rates
+from sklearn.metrics.pairwise import rbf_kernel
+
+from prudent.minimax import solve
+
+# Ours over 50 splits may differ from the paper's unknown splits by this much.
+ALPHA_POINTS, ACCURACY_POINTS = 2.6, 2.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAPER)
+def test_table_2_linear(name, benchmark_data):
+    alpha, accuracy = PAPER[name]
+    own_alpha, own_accuracy, error = rates(name, 50)
+    assert own_alpha == pytest.approx(alpha, abs=ALPHA_POINTS)
+    assert own_accuracy == pytest.approx(accuracy, abs=ACCURACY_POINTS + 2 * error)
+    assert own_alpha < own_accuracy
+
+
+def test_appendix_c_the_unit_matrix_is_not_in_the_covariance_ball():
+    # |I|_F = sqrt(n) > 1; the maximiser aa'/|a|^2 has norm 1 and is semidefinite.
+    a = np.array([1.0, 2.0, -2.0])
+    worst = np.outer(a, a) / (a @ a)
+    assert np.linalg.norm(np.eye(3)) > 1
+    assert np.linalg.norm(worst) == pytest.approx(1)
+    assert a @ worst @ a == pytest.approx(a @ a)
+
+
+def test_equation_37_multiplier_as_corrected():
+    # The printed multiplier gives a point inside the ball for nu = 0.7.
+    S, a, nu = np.diag([2.0, 1.0]), np.array([1.0, 3.0]), 0.7
+    for multiplier, length in (
+        (math.sqrt(a @ S @ a) / (2 * nu), nu),
+        (math.sqrt(a @ S @ a / (4 * nu)), 0.8366600265340756),
+    ):
+        x = S @ a / (2 * multiplier)
+        assert math.sqrt(x @ np.linalg.solve(S, x)) == pytest.approx(length)
+
+
+def test_theorem_6_without_a_radius_separates_any_rows_perfectly():
+    x, y = np.array([0, 0.5, 1]), np.array([2, 2.6, 3.5])
+    K = rbf_kernel(np.r_[x, y][:, None], gamma=0.5)
+    g = np.linalg.solve(K, np.r_[np.ones(3), np.zeros(3)])
+    centred = [K[:3] - K[:3].mean(axis=0), K[3:] - K[3:].mean(axis=0)]
+    assert g @ (K[:3].mean(axis=0) - K[3:].mean(axis=0)) == pytest.approx(1)
+    for part in centred:
+        np.testing.assert_allclose(part @ g, 0, atol=1e-10)
+
+
+def test_theorem_7_centring_leaves_no_positive_definite_matrix():
+    K = rbf_kernel(np.array([[0.0], [0.5], [1.0]]), gamma=0.5)
+    L = (K - K.mean(axis=0)) / math.sqrt(3)
+    assert np.linalg.matrix_rank(L.T @ L) == 2
+
+
+def test_equation_13_lacks_a_factor_of_two():
+    # At its optimum beta / 2 + lambda-form = 2 / kappa, twice the value of (P).
+    d, Sx, Sy = np.array([2.0, 2.0]), np.eye(2), np.diag([1.0, 3.0])
+    plane = solve(d, Sx, Sy)
+    a = plane.normal
+    beta, eta = math.sqrt(a @ Sx @ a), math.sqrt(a @ Sy @ a)
+    value = beta + a @ Sx @ a / beta + eta + a @ Sy @ a / eta
+    assert value == pytest.approx(2 / plane.kappa)
+
+
+def test_different_mean_radii_move_the_plane():
+    d, Sx, Sy = np.array([2.0, 2.0]), np.diag([1.0, 4.0]), np.diag([3.0, 1.0])
+    plain = solve(d, Sx, Sy).normal
+    equal = solve(d, Sx, Sy, mean_radius=(0.2, 0.2)).normal
+    unequal = solve(d, Sx, Sy, mean_radius=(0.4, 0.0)).normal
+    np.testing.assert_allclose(equal, plain, rtol=1e-9)
+    assert np.abs(unequal - plain).max() > 1e-2
