@@ -105,6 +105,14 @@ def test_one_row_more_than_a_block_of_integers_may_have_fractions(tmp_path):
     assert X[:-1].sum() == 900_000
 
 
+def test_words_of_many_blocks_keep_their_rows(tmp_path):
+    path = tmp_path / "long.csv"
+    words = [("early" if row < 200_000 else f"late{row % 3}") for row in range(400_000)]
+    path.write_text("a,y\n" + "".join(f"1,{word}\n" for word in words))
+    table = read_table(str(path), text_columns=["y"])
+    assert table.words("y").tolist() == words
+
+
 def labelled(tmp_path, words, target="y"):
     path = tmp_path / "t.csv"
     rows = "".join(f"{i},{i * i % 5},{word}\n" for i, word in enumerate(words))

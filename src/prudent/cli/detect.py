@@ -137,7 +137,7 @@ def _normal_rows(
         if normal is not None:
             raise UsageError("--normal needs --target, the column that holds it.")
         return np.ones(table.n_rows, dtype=bool)
-    labels = np.asarray(table.text(target).to_pylist(), dtype=str)
+    labels = table.words(target)
     known = np.unique(labels).tolist()
     if normal is None:
         raise UsageError(f"--normal is missing. Labels of {target}: {listed(known)}.")

@@ -50,7 +50,7 @@ def numbers(table: Table, name: str) -> FloatArray:
 
 def words(table: Table, name: str) -> NDArray[np.str_]:
     """Return a column as text, missing cells as ''."""
-    spelled = np.asarray(table.text(name).to_pylist(), dtype=str)
+    spelled = table.words(name)
     return np.where(np.isin(spelled, MISSING_WORDS), "", spelled)
 
 

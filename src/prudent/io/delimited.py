@@ -65,10 +65,11 @@ def read_delimited(
     names, start = _read_names(source, delimiter, header)
     if len(names) == 1:
         raise _one_column(source, delimiter)
-    try:
+
+    def convert(types: dict[str, pa.DataType]) -> pa.Table:
         with source.open() as stream:
             stream.seek(start)
-            columns = pyarrow_csv.read_csv(
+            return pyarrow_csv.read_csv(
                 stream,
                 read_options=pyarrow_csv.ReadOptions(column_names=names),
                 parse_options=pyarrow_csv.ParseOptions(
@@ -77,11 +78,19 @@ def read_delimited(
                     newlines_in_values=quoted,
                 ),
                 convert_options=pyarrow_csv.ConvertOptions(
-                    column_types={name: pa.string() for name in text_columns},
+                    column_types=types,
                     null_values=list(MISSING_WORDS),
                     decimal_point=decimal,
                 ),
             )
+
+    as_text = dict.fromkeys(text_columns, pa.string())
+    try:
+        try:
+            # With types to infer, pyarrow holds the whole text in memory to the end.
+            columns = convert(dict.fromkeys(names, pa.float64()) | as_text)
+        except pa.ArrowInvalid:
+            columns = convert(as_text)
     except pa.ArrowInvalid as error:
         raise _explained(error, source, delimiter, len(names)) from error
     if columns.num_rows == 0:

@@ -177,7 +177,7 @@ def training_data(
     if target is None:
         labels, kept = None, np.ones(table.n_rows, dtype=bool)
     else:
-        labels = np.asarray(table.text(target).to_pylist(), dtype=str)
+        labels = table.words(target)
         kept = _rows_with_target(table, target, labels, missing)
         labels_from_words(labels[kept], target)  # one class, a continuous target
     columns, notes = _choose_columns(table, names, categorical)

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import compute
 
 from prudent.io.errors import TableError, closest, listed, shown
@@ -62,6 +64,12 @@ class Table:
         self.check_column(name)
         text = compute.cast(self.columns[name], pa.string())
         return compute.utf8_trim_whitespace(compute.fill_null(text, ""))
+
+    def words(self, name: str) -> NDArray[np.str_]:
+        """Return `text` as an array; each distinct word is made once."""
+        encoded = compute.dictionary_encode(self.text(name)).combine_chunks()
+        distinct = np.array(encoded.dictionary.to_pylist(), dtype=str)
+        return distinct[encoded.indices.to_numpy(zero_copy_only=False)]
 
 
 def check_unique(names: Sequence[str]) -> None:
