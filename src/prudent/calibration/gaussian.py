@@ -171,7 +171,7 @@ class FullFamily(GaussianFamily):
         )
 
     def log_joint(self, Z: FloatArray, parameters: GaussianParameters) -> FloatArray:
-        """Log p_k - log |Sigma_k| / 2 - squared distance / 2, shape (m, r)."""
+        """Log p_k - log det Sigma_k / 2 - squared distance / 2, shape (m, r)."""
         scores = squared_distances(Z, parameters.scores)
         scores *= -0.5
         constants = parameters.log_priors - 0.5 * _log_determinants(
@@ -297,7 +297,7 @@ class TiedFamily(GaussianFamily):
         return (parameters.scores @ Z.T).T
 
     def row_constant(self, Z: FloatArray, parameters: GaussianParameters) -> FloatArray:
-        """-log |Sigma| / 2 - x' Sigma^-1 x / 2, which all classes share, (m,)."""
+        """-log det Sigma / 2 - x' Sigma^-1 x / 2, which all classes share, (m,)."""
         white = self._solve(parameters.covariances, Z[:, 1:])
         quadratic = np.einsum("ij,ij->i", Z[:, 1:], white)
         return -0.5 * (self._log_determinant(parameters.covariances) + quadratic)

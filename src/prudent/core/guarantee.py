@@ -138,7 +138,7 @@ class Guarantee:
             lies outside (0, 1).
         """
         lower, upper = clopper_pearson(violations, n, level=level)
-        measured = violations / n
+        measured = float(violations / n)
         if self.quantity == "coverage":
             measured, lower, upper = 1 - measured, 1 - upper, 1 - lower
         if self.sense == "<=":

@@ -55,8 +55,8 @@ class ClassMoments:
     weight : ndarray of shape (K,)
         Total weight W of each class; a weight counts as a repetition.
     mean, mean_lo : ndarray of shape (K, d)
-        Mean as an unevaluated pair, |mean_lo| <= ulp(mean) / 2, in the units of
-        the features.
+        Mean as an unevaluated pair, `mean_lo` at most ulp(mean) / 2 in size, in the
+        units of the features.
     scatter : ndarray of shape (K, d, d), or (K, d) for ``structure="diagonal"``
         S = sum w (x - m)(x - m)', symmetric bit for bit, or its diagonal.
     third : ndarray of shape (K, d) or None
