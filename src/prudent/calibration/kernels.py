@@ -8,7 +8,6 @@ only the columns that matter to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from types import ModuleType
@@ -78,13 +77,15 @@ def squared_distances(Z: FloatArray, whitening: Whitening) -> FloatArray:
     r = len(whitening.bands[0])
     loops = inner_loops(m * r)
     distances = np.zeros((r, m))
-    for block in _blocks(m, r * p):
+    blocks = _blocks(m, r * p)
+    workspace = np.empty(_longest(blocks) * r * p)
+    for block in blocks:
         rows = Z[block]
         for band in whitening.bands:
             height, width = band.shape[1:]
-            white = rows[:, :width] @ band.reshape(-1, width).T
-            white = white.reshape(len(rows), r, height)
-            loops.add_squares(white, distances[:, block])
+            white = workspace[: len(rows) * r * height].reshape(len(rows), -1)
+            np.matmul(rows[:, :width], band.reshape(-1, width).T, out=white)
+            loops.add_squares(white.reshape(len(rows), r, height), distances[:, block])
     return distances
 
 
@@ -100,29 +101,34 @@ def weighted_scatter(Z: FloatArray, W: FloatArray) -> FloatArray:
     scatter = np.zeros((len(W), p, p))
     if is_dense.any():
         weights = W if is_dense.all() else W[is_dense]
-        dense = np.zeros((len(weights), p, p))
-        for block in _blocks(m, len(weights) * p):
-            _add_scatter(dense, Z[block], weights[:, block])
-        scatter[is_dense] = dense
+        scatter[is_dense] = _scatter(Z, weights, np.arange(m))
     for k in np.flatnonzero(~is_dense):
         active = np.flatnonzero(np.abs(W[k]) > negligible)
-        for block in _blocks(len(active), p):
-            rows = active[block]
-            _add_scatter(scatter[k : k + 1], Z[rows], W[k : k + 1, rows])
+        scatter[k] = _scatter(Z, W[k : k + 1], active)[0]
     for first, last in _bands(p):
         scatter[:, last:, first:last] = scatter[:, first:last, last:].transpose(0, 2, 1)
     return scatter
 
 
-def _add_scatter(scatter: FloatArray, rows: FloatArray, W: FloatArray) -> None:
-    """Add the bands on and above the diagonal."""
-    n, p = rows.shape
-    loops = inner_loops(n * len(W) * p)
-    for first, last in _bands(p):
-        weighted = np.empty((n, len(W), last - first))
-        loops.weigh(rows[:, first:last], W, weighted)
-        product = weighted.reshape(n, -1).T @ rows[:, first:]
-        scatter[:, first:last, first:] += product.reshape(len(W), last - first, -1)
+def _scatter(Z: FloatArray, W: FloatArray, chosen: NDArray[np.intp]) -> FloatArray:
+    """Bands of the scatter on and above the diagonal, from the chosen rows."""
+    r, p = len(W), Z.shape[1]
+    loops = inner_loops(len(chosen) * r)
+    scatter = np.zeros((r, p, p))
+    blocks = _blocks(len(chosen), r * p)
+    workspace = np.empty(_longest(blocks) * r * p)
+    gather = len(chosen) < len(Z)
+    for block in blocks:
+        rows, weights = Z[block], W[:, block]
+        if gather:
+            rows, weights = Z[chosen[block]], W[:, chosen[block]]
+        n = len(rows)
+        for first, last in _bands(p):
+            weighted = workspace[: n * r * (last - first)].reshape(n, r, last - first)
+            loops.weigh(rows[:, first:last], weights, weighted)
+            product = weighted.reshape(n, -1).T @ rows[:, first:]
+            scatter[:, first:last, first:] += product.reshape(r, last - first, -1)
+    return scatter
 
 
 def _bands(n_columns: int) -> list[tuple[int, int]]:
@@ -132,7 +138,11 @@ def _bands(n_columns: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def _blocks(m: int, numbers_per_row: int) -> Iterator[slice]:
-    """Row blocks whose temporaries stay in the cache."""
+def _blocks(m: int, numbers_per_row: int) -> list[slice]:
+    """Row blocks whose temporaries stay in the cache, the first one the longest."""
     step = max(256, _CACHED_NUMBERS // numbers_per_row)
-    return (slice(start, min(start + step, m)) for start in range(0, m, step))
+    return [slice(start, min(start + step, m)) for start in range(0, m, step)]
+
+
+def _longest(blocks: list[slice]) -> int:
+    return blocks[0].stop if blocks else 0

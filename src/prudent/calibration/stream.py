@@ -158,8 +158,8 @@ def classes_after(
     unknown = np.setdiff1d(y, known)
     if len(unknown):
         raise ValueError(
-            f"y holds the label {unknown.tolist()[0]!r}, which is not among the declared "
-            f"`classes` {known.tolist()}."
+            f"y holds the label {unknown.tolist()[0]!r}, which is not among the "
+            f"declared `classes` {known.tolist()}."
         )
     return known
 
