@@ -78,13 +78,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def _run(arguments: list[str], *, debug: bool) -> int:
     try:
-        return int(app(args=arguments, prog_name="prudent", standalone_mode=False) or 0)
+        ended = app(args=arguments, prog_name="prudent", standalone_mode=False)
+        sys.stdout.flush()
+        code = ExitCode(ended or ExitCode.SUCCESS)
+        if code is not ExitCode.INTERRUPTED:
+            return code
+        sentence = "interrupted"
+    except typer.Abort:  # Ctrl-C, in versions of typer that give it no code
+        sentence, code = "interrupted", ExitCode.INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has left; leave nothing for Python to flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.SUCCESS
-    except (typer.Abort, KeyboardInterrupt):
-        sentence, code = "interrupted", ExitCode.INTERRUPTED
+        return ExitCode.PARTIAL
     except MemoryError:
         sentence = "out of memory. Try --sample, fewer --jobs or a larger machine"
         code = ExitCode.LIMIT

@@ -147,7 +147,7 @@ def compare(
         _write_json(comparison, json_file)
     _close(comparison, report, stream=sys.stderr if pure else sys.stdout, quiet=quiet)
     if interrupted:
-        raise typer.Abort
+        return ExitCode.INTERRUPTED
     return _outcome(comparison, strict=strict)
 
 
