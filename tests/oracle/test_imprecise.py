@@ -88,7 +88,7 @@ def scip_maximum(coupling, field, radius):
     return model.getObjVal() + radius / 2 * np.trace(coupling)
 
 
-@pytest.mark.parametrize("n_features", [12, pytest.param(18, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_features", [12, 18])
 def test_one_value_equals_scip(n_features):
     rng = np.random.default_rng(n_features)
     root = rng.normal(size=(n_features, n_features + 1))

@@ -31,6 +31,8 @@ FloatArray = NDArray[np.float64]
 CRITERIA = ("maximality", "e_admissible", "interval")
 RULES = ("auto", "empirical", "oas", "ledoit_wolf")
 
+LARGEST = 1e100  # of an imprecision: its square must stay finite
+
 #: Constraints of the parameters that the plain and the CV estimator share.
 MODEL_CONSTRAINTS: dict[str, Any] = {
     "covariance_type": [StrOptions({"full", "tied", "diag", "identity"})],
@@ -136,8 +138,10 @@ def check_predicting(estimator: Any, seen: NDArray[np.bool_]) -> Question:
     """
     for name in ("imprecision", "prior_imprecision"):
         value = getattr(estimator, name)
-        if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
-            raise ValueError(f"`{name}` must be a finite number >= 0, got {value!r}.")
+        if not (isinstance(value, Real) and 0 <= float(value) <= LARGEST):
+            raise ValueError(
+                f"`{name}` must be a number from 0 to {LARGEST:g}, got {value!r}."
+            )
     nodes = estimator.max_nodes
     if not (isinstance(nodes, Integral) and int(nodes) >= 0):
         raise ValueError(f"`max_nodes` must be an integer >= 0, got {nodes!r}.")
