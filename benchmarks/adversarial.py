@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import coo_array, eye_array, hstack, vstack
+from scipy.sparse import coo_array, diags_array, hstack, vstack
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,35 +25,34 @@ def game_target(n_levels: int, seed: int = 0) -> tuple[np.ndarray, float]:
     return p, float(np.median(-np.log2(p)))
 
 
-def paper_program(p: np.ndarray, bound: float, rate: float):
-    """The paper's LP (2) over rising levels, without its redundant order rows.
+def paper_program(p: np.ndarray, bound: float, rate: float) -> dict[str, object]:
+    """Linear program (2) of Theorem 23, variables (r, z); its table of q is free.
 
-    Variables (r, z), maximise z; the table of q costs nothing here.
+    No level lies on the bound here, so that r_w is the last low level.
     """
     from prudent.adversarial.kernels import log_odds
 
     p = np.sort(p)
     excess = -np.log(p) - bound * np.log(2)
-    low, high = np.flatnonzero(excess > 1e-12), np.flatnonzero(excess < -1e-12)
-    alone = np.flatnonzero(excess >= -1e-12)
-    q = np.array(
-        [[log_odds(0, 0.0, excess[l], excess[h], np.nan) for h in high] for l in low]
-    )
-    q = 1 / (1 + np.exp(-q.ravel()))
-    rows = np.arange(len(q))
+    low, high = np.flatnonzero(excess > 0), np.flatnonzero(excess < 0)
+    odds = [log_odds(0, 0.0, excess[l], excess[h], np.nan) for l in low for h in high]
+    q = 1 / (1 + np.exp(-np.array(odds)))
+    n, rows = len(p), np.arange(len(q))
     l, h = np.repeat(low, len(high)), np.tile(high, len(low))
     edges = coo_array(
         (-np.append(q, 1 - q), (np.append(rows, rows), np.append(l, h))),
-        shape=(len(q), len(p)),
+        shape=(len(q), n),
     )
-    points = -eye_array(len(p), format="csr")[alone]
-    floors = vstack([edges, points])
-    floors = hstack([floors, np.ones((floors.shape[0], 1))])
-    budget = np.append(p, 0.0)[None]
+    last_low = coo_array(([-1.0], ([0], [low[-1]])), shape=(1, n))
+    floors = vstack([edges, last_low])
+    falling = diags_array([-1.0, 1.0], offsets=[0, 1], shape=(n - 1, n))
+    with_z = np.append(np.ones(floors.shape[0]), np.zeros(n - 1))[:, np.newaxis]
     return {
-        "c": np.append(np.zeros(len(p)), -1.0),
-        "A_ub": vstack([floors, budget]).tocsr(),
-        "b_ub": np.append(np.zeros(floors.shape[0]), rate),
+        "c": np.append(np.zeros(n), -1.0),
+        "A_ub": hstack([vstack([floors, falling]), with_z]).tocsr(),
+        "b_ub": np.zeros(floors.shape[0] + n - 1),
+        "A_eq": np.append(p, 0.0)[np.newaxis],
+        "b_eq": [rate],
         "bounds": (0, 1),
         "method": "highs",
     }

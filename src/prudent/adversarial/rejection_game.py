@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from prudent._compat import Interval, StrOptions, fit_context
+from prudent._compat import Interval, StrOptions
 from prudent.adversarial.coins import keyed_uniform
 from prudent.adversarial.divergence import DIVERGENCES, Divergence, DivergenceName
 from prudent.adversarial.game import (
@@ -159,7 +159,6 @@ class RejectionGame(BaseEstimator):
         self.strategy = strategy
         self.tie_tol = tie_tol
 
-    @fit_context
     def fit(self, p: ArrayLike) -> Self:
         """Solve the game for a target distribution.
 
@@ -173,7 +172,7 @@ class RejectionGame(BaseEstimator):
         self : RejectionGame
         """
         probability = check_probabilities(p)
-        return self._solve(probability, probability, plug_in=False)
+        return self._checked()._solve(probability, probability, plug_in=False)
 
     @classmethod
     def from_counts(
