@@ -78,7 +78,7 @@ def run(quick: bool) -> Table:
 
 def draw(figure) -> None:
     """The picture: regions for both likelihoods and all radii."""
-    x1, x2 = np.meshgrid(np.linspace(-4, 5, 200), np.linspace(-4, 5, 200))
+    x1, x2 = np.meshgrid(np.linspace(-4, 5, 100), np.linspace(-4, 5, 100))
     points = np.column_stack([x1.ravel(), x2.ravel()])
     panels = figure.subplots(2, len(RADII), sharex=True, sharey=True)
     for row, likelihood in zip(panels, ("gaussian", "nonparametric"), strict=True):

@@ -188,7 +188,8 @@ class SetRegionDisplay:
                 label=str(label),
             )
         ax.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
-        ax.legend(title="hatched: undecided" if undecided.any() else None)
+        title = "hatched: undecided" if undecided.any() else None
+        ax.legend(title=title, loc="upper right")  # "best" is slow with many rows
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
