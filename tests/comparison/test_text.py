@@ -1,7 +1,8 @@
 import pytest
 
 from prudent import Guarantee
-from prudent.comparison.result import MethodRow, PromiseCheck, Sets
+from prudent.comparison.measurements import Sets
+from prudent.comparison.result import MethodRow, PromiseCheck
 from prudent.comparison.text import COLUMNS, cells, promise_text, seconds
 
 

@@ -5,18 +5,20 @@ import pytest
 from sklearn.datasets import load_iris
 
 from prudent import Guarantee, compare
-from prudent.comparison.result import (
+from prudent.comparison.measurements import (
     CalibrationPath,
+    FalseAlarmCurve,
+    RegionMap,
+    Sets,
+    ShiftCurve,
+)
+from prudent.comparison.result import (
     Comparison,
     Data,
-    FalseAlarmCurve,
     FoldScore,
     MethodRow,
     PromiseCheck,
-    RegionMap,
-    Sets,
     Settings,
-    ShiftCurve,
 )
 
 METHODS = ("optimistic", "minimax", "calibrated", "imprecise", "rejection")

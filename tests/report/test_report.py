@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import html5lib
 import numpy as np
+import pandas as pd
 import pytest
 from tests.report.conftest import hostile_comparison
 
@@ -236,3 +237,22 @@ def test_times_are_left_out_or_shown(comparison):
         ),
     )
     assert "250 ms" in render(timed)
+
+
+@pytest.mark.slow
+def test_hostile_table_is_compared_and_reported_within_the_budget():
+    rng = np.random.default_rng(0)
+    labels = np.array(['"><img', "<script>alert(1)</script>", *LETTERS[2:]])
+    codes = np.arange(1560) % 26
+    X = rng.normal(size=(1560, 500))
+    X[:, :26] += 3 * np.eye(26)[codes]
+    names = ["<script>", *(f"column {j}" for j in range(1, 500))]
+    table = pd.DataFrame(X, columns=names)
+    comparison = compare(
+        table, labels[codes], cv=2, methods=("optimistic",), baselines=("lda",)
+    )
+    page = render(comparison)
+    html5lib.HTMLParser(strict=True).parse(page)
+    assert len(page.encode()) <= 500_000
+    assert [tag for tag, _ in Elements(page).tags].count("script") == 2
+    assert all(row.error is not None for row in comparison.rows)

@@ -15,9 +15,9 @@ from sklearn.base import clone
 
 from prudent.comparison.decisions import Decisions, decide
 from prudent.comparison.folds import Fold, stratified_sample
+from prudent.comparison.measurements import CalibrationPath, RegionMap
 from prudent.comparison.methods import Method
 from prudent.comparison.regions import region_map
-from prudent.comparison.result import CalibrationPath, RegionMap
 from prudent.comparison.shift import shifted_rows
 from prudent.comparison.tally import Tally
 from prudent.core.guarantee import Guarantee
@@ -25,13 +25,11 @@ from prudent.core.moments import ClassMoments
 
 __all__ = [
     "LEVELS",
-    "SHIFT_ROWS",
     "Evaluation",
     "FoldResult",
     "Problem",
     "Progress",
     "evaluate",
-    "learns_from_moments",
 ]
 
 Progress = Callable[[str, int, int], None]
@@ -109,11 +107,6 @@ class Evaluation:
     parameters: dict[str, str]
 
 
-def learns_from_moments(estimator: Any) -> bool:
-    """Whether class moments suffice to fit an estimator as it is set."""
-    return hasattr(estimator, "fit_moments")
-
-
 def evaluate(
     method: Method, problem: Problem, progress: Progress | None = None
 ) -> Evaluation:
@@ -163,7 +156,7 @@ def _run_fold(estimator: Any, problem: Problem, index: int) -> FoldResult:
 def _fit(estimator: Any, problem: Problem, index: int) -> tuple[int, float]:
     """Fit on the training part; rows fitted on, and seconds it took."""
     train = problem.folds[index].train
-    if learns_from_moments(estimator):
+    if hasattr(estimator, "fit_moments"):  # as it is set, moments suffice
         start = time.perf_counter()
         estimator.fit_moments(problem.moments[index])
         seconds = time.perf_counter() - start + problem.moment_seconds
@@ -214,10 +207,10 @@ def _shift(
 def _calibration(estimator: Any) -> tuple[float, float, int] | None:
     """Error before and after risk-based calibration, and the chosen iterate."""
     curve = getattr(estimator, "error_curve_", None)
-    if curve is None or len(curve) == 0:
+    if curve is None:
         return None
     best = int(estimator.best_iteration_)
-    return float(curve[0]), float(curve[min(best, len(curve) - 1)]), best
+    return float(curve[0]), float(curve[best]), best
 
 
 def _calibration_path(results: Sequence[FoldResult]) -> CalibrationPath | None:

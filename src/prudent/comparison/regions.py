@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from prudent.comparison.decisions import decide
-from prudent.comparison.result import RegionMap
+from prudent.comparison.measurements import RegionMap
 from prudent.core.moments import ClassMoments
 
 __all__ = ["GRID", "discriminant_axes", "region_map"]

@@ -9,15 +9,10 @@ from typing import Any
 import numpy as np
 
 from prudent.comparison.evaluation import LEVELS, Evaluation, FoldResult, Problem
+from prudent.comparison.measurements import FalseAlarmCurve, Sets, ShiftCurve
 from prudent.comparison.methods import Method
 from prudent.comparison.promises import check_promises, verdict
-from prudent.comparison.result import (
-    FalseAlarmCurve,
-    FoldScore,
-    MethodRow,
-    Sets,
-    ShiftCurve,
-)
+from prudent.comparison.result import FoldScore, MethodRow
 from prudent.comparison.shift import SHIFTS
 from prudent.comparison.tally import Tally
 from prudent.comparison.ties import corrected_p_value
