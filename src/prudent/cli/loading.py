@@ -133,6 +133,8 @@ def load_training(
     UsageError
         If no target is named: the last column is suggested, never guessed.
     """
+    from pyarrow import default_memory_pool
+
     table, target = read(data, target, reading, quiet=quiet)
     if target is None:
         raise UsageError(
@@ -147,6 +149,9 @@ def load_training(
         missing=missing,
         categorical=categorical,
     )
+    # Arrow's pool would keep the memory of the columns while methods are fitted.
+    del table
+    default_memory_pool().release_unused()
     for text in training.notes:
         note(text, quiet=quiet)
     return training, target
