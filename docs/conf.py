@@ -21,6 +21,8 @@ templates_path = ["_templates"]
 exclude_patterns = ["_build", "examples", "tutorials", "sg_execution_times.rst"]
 autosummary_generate = True
 numpydoc_show_class_members = False
+# Types stand in the docstrings; signatures show names and defaults.
+autodoc_typehints = "none"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -42,9 +44,12 @@ html_title = "prudent"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["prudent.css"]
+html_sidebars = {"index": [], "getting_started": []}
+toc_object_entries_show_parents = "hide"
 html_theme_options = {
     "show_prev_next": False,
     "navbar_align": "left",
+    "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],

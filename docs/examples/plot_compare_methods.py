@@ -12,16 +12,15 @@ from sklearn.datasets import load_wine
 import prudent
 from prudent.plots import GuaranteeDisplay
 
-X, y = load_wine(return_X_y=True, as_frame=True)
+X, y = load_wine(return_X_y=True)
 comparison = prudent.compare(X, y, methods=["minimax", "rejection"], cv=5)
-print(comparison)
+for row in comparison.rows:
+    print(f"{row.label:20} error {row.error:.3f}")
+    for promise in row.promises:
+        print("   ", promise.guarantee)
+        print(f"    measured {promise.check.measured:.3f}: {promise.check.verdict}")
 
 # %%
 # The minimax classifier promises an error rate per class; its promise rests on
-# estimated moments, so the table calls it *plug-in*. The rejection method promises
-# at most 5 % false alarms for each class.
-display = GuaranteeDisplay.from_comparison(comparison).plot()
-
-# %%
-# The same figures as a table.
-print(display.frame().select(["method", "scope", "bound", "measured", "verdict"]))
+# estimated moments. The rejection method promises a false-alarm rate for each class.
+GuaranteeDisplay.from_comparison(comparison).plot()
