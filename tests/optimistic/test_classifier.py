@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -552,3 +553,21 @@ def test_proba_agrees_with_predict(iris):
     proba = model.predict_proba(X)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     np.testing.assert_array_equal(proba.argmax(axis=1), model.predict(X))
+
+
+def peak_memory_beside_output(function, X):
+    tracemalloc.start()
+    output = function(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak - output.nbytes
+
+
+def test_memory_of_scoring_does_not_grow_with_the_rows():
+    X, y = two_classes(5, n=1000)
+    # below the estimator: scikit-learn's check of the rows has its own needs
+    function = OptimisticScoreClassifier().fit(X, y)._model.optimistic
+    few, many = np.tile(X, (40, 1)), np.tile(X, (160, 1))
+    function(many)  # load the kernel
+    small, large = (peak_memory_beside_output(function, rows) for rows in (few, many))
+    assert large <= 1.2 * small
