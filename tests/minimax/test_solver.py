@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prudent.exceptions import DegenerateDataError
-from prudent.minimax import solve
+from prudent.minimax import solve, solver
 from prudent.minimax.curve import Balance, shares
 from prudent.minimax.routes import ScaledDuel, lanczos, newton, spectral
 
@@ -214,6 +214,34 @@ def test_routes_agree_and_certify_themselves(n, ratio):
         assert answer.kappa == pytest.approx(answers[-1].kappa, rel=1e-12)
         assert 0 <= answer.gap <= 1e-9 * answer.kappa
         np.testing.assert_allclose(answer.normal, answers[-1].normal, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", [2, 7, 32])
+@pytest.mark.parametrize("ratio", [1.0, 1e3])
+def test_compiled_pass_equals_the_numpy_path(n, ratio):
+    d, Sx, Sy = random_problem(n, 1e3, ratio, seed=n)
+    balance = Balance((1.2, 1.0), (0.02, 0.05))
+    compiled = solver._solve_compiled(d, Sx, Sy, balance)
+    plain = solver.solve_validated(d, Sx, Sy, balance)
+    assert compiled.kappa == pytest.approx(plain.kappa, rel=1e-12)
+    assert compiled.s == pytest.approx(plain.s, rel=1e-8)
+    assert compiled.distance_pos == pytest.approx(plain.distance_pos, rel=1e-8)
+    np.testing.assert_allclose(compiled.normal, plain.normal, rtol=1e-7, atol=1e-12)
+    assert compiled.gap <= 1e-9 * compiled.kappa
+
+
+def test_compiled_pass_leaves_what_is_not_plain_to_the_numpy_path():
+    balance = Balance()
+    for d, Sx, Sy in (
+        (GAP, np.diag([1.0, 0.0]), I),
+        (GAP, 0 * I, I),
+        (GAP, np.array([[1, 0.1], [0.2, 1]]), I),
+        (GAP, np.array([[1, 2.0], [2, 1]]), I),
+        (GAP, np.full((2, 2), np.nan), I),
+        (0 * GAP, I, I),
+        (np.array([1.0, 3.0]), I, np.diag([1.0, 0.0])),
+    ):
+        assert solver._solve_compiled(d, Sx, Sy, balance) is None
 
 
 @pytest.mark.parametrize("n", [2, 10, 60, 200])

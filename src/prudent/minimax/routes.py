@@ -36,6 +36,8 @@ LANCZOS_STEPS = 10
 REFACTORINGS = 4
 TINY_PIVOT = 100 * EPS
 ROUNDING = 1e-8
+#: A logit this far out is on its way to an end of the curve, the spectral route's.
+END_LOGIT = 45.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ def newton(duel: ScaledDuel) -> Answer | None:
         M = t * X + s * Y
         diagonal = M.diagonal().copy()
         factor, failed = dpotrf(M.T, lower=1, clean=0, overwrite_a=1)
-        if failed or (first and _has_tiny_pivot(factor, diagonal)):
+        tiny = first and _has_tiny_pivot(factor, diagonal)
+        if failed or tiny or abs(tau) > END_LOGIT:
             raise np.linalg.LinAlgError
         first = False
         a, _ = dpotrs(factor, d, lower=1)

@@ -40,6 +40,8 @@ SMALLEST_KAPPA = 1e-12
 #: Features up to which Newton steps beat a Lanczos recursion; above it,
 #: semidefiniteness is checked when the recursion finds it in doubt.
 NEWTON_LIMIT = 128
+#: Features up to which `solve` runs as one compiled pass.
+COMPILED_LIMIT = 32
 COINCIDE = (
     "the class means coincide, so no plane separates the classes: drop a class or "
     "add features that differ between them."
@@ -172,6 +174,10 @@ def solve(
                 f"`{name}` must have shape {(len(d), len(d))}, got {S.shape}."
             )
     balance = checked_balance(mean_radius, covariance_factor)
+    if len(d) <= COMPILED_LIMIT:
+        solution = _solve_compiled(d, Sx, Sy, balance)
+        if solution is not None:
+            return solution
     if not np.isfinite(d).all():
         raise ValueError("`mean_gap` must hold finite numbers.")
     for name, S in (("cov_pos", Sx), ("cov_neg", Sy)):
@@ -179,6 +185,35 @@ def solve(
         if len(d) <= NEWTON_LIMIT:
             check_semidefinite(name, S)
     return solve_validated(d, Sx, Sy, balance)
+
+
+def _solve_compiled(
+    d: FloatArray, Sx: FloatArray, Sy: FloatArray, balance: Balance
+) -> MinimaxSolution | None:
+    """Answer for few features, None unless the problem is plainly well posed."""
+    from prudent.minimax._compiled import solve_small
+
+    normal = np.empty(len(d))
+    kappa, gap, s, distance, n_iter = solve_small(
+        np.ascontiguousarray(d),
+        np.ascontiguousarray(Sx),
+        np.ascontiguousarray(Sy),
+        balance.widths,
+        balance.radii,
+        normal,
+    )
+    if not n_iter:
+        return None
+    return MinimaxSolution(
+        normal=normal,
+        kappa=kappa,
+        alpha=alpha_of(kappa),
+        gap=gap,
+        s=s,
+        n_iter=n_iter,
+        distance_pos=distance,
+        class_kappas=(kappa, kappa),
+    )
 
 
 def solve_validated(
@@ -190,17 +225,29 @@ def solve_validated(
     duel = ScaledDuel.from_moments(d, Sx, Sy, balance)
     answer = (newton if len(d) <= NEWTON_LIMIT else lanczos)(duel)
     n_iter = answer.n_iter if answer else 0
-    if answer is None or not answer.gap <= ACCEPTED_GAP * abs(answer.kappa):
+    if answer is None or not _is_accepted(answer):
         if len(d) > NEWTON_LIMIT:
             check_semidefinite("cov_pos", Sx)
             check_semidefinite("cov_neg", Sy)
         fallback = spectral(duel)
         n_iter += fallback.n_iter
-        if answer is None or not answer.gap <= fallback.gap:
+        if answer is None or _is_accepted(fallback) or fallback.gap < answer.gap:
             answer = fallback
     if answer.plain_kappa < SMALLEST_KAPPA:
         raise DegenerateDataError(COINCIDE)
     return _in_given_units(answer, duel, n_iter)
+
+
+def _is_accepted(answer: Answer) -> bool:
+    """Whether the gap is closed and the plane stays clear of both class means.
+
+    A plane through a mean belongs to a class that is constant along the normal; the
+    spectral route knows it exactly.
+    """
+    return (
+        answer.gap <= ACCEPTED_GAP * abs(answer.kappa)
+        and TIE_SHIFT < answer.distance_pos < 1 - TIE_SHIFT
+    )
 
 
 def solve_on_curve(
