@@ -204,7 +204,7 @@ def _critical(
     joined = _descend(boxes, row, x, b, low, up)
     out = 0.0
     stride = 1
-    unanswered = 0
+    unanswered = 0  # 1 once a probe met the node limit, and kept the class
     while joined > 0.0:
         probe = _probe(grid, out, joined, stride)
         if probe < 0.0:
@@ -215,11 +215,11 @@ def _critical(
             out = probe
             stride = 1
         else:
-            unanswered += answer == UNANSWERED
-            joined = probe
+            if answer == UNANSWERED:
+                unanswered = 1
             linear, quadratic = _point_terms(boxes, row, b)
             better, _ = _joins(boxes, row, b, linear, quadratic, low, up)
-            joined = max(out, min(joined, better))
+            joined = max(out, min(probe, better))
             stride *= 4
     return joined, unanswered
 
