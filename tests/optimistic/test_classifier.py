@@ -176,6 +176,23 @@ def test_bayes_threshold_is_the_ratio_of_priors(iris):
     assert model.log_threshold_ == pytest.approx(math.log(50 / 20))
 
 
+def test_given_priors_replace_the_frequencies(binary):
+    X, y = binary
+    model = OptimisticScoreClassifier(threshold="bayes", radius=0.1, priors=[0.2, 0.8])
+    model.fit(X, y)
+    np.testing.assert_array_equal(model.priors_, [0.2, 0.8])
+    assert model.log_threshold_ == pytest.approx(math.log(0.2 / 0.8))
+
+
+def test_minimax_rule_of_three_classes_has_the_largest_least_posterior(iris):
+    X, y = iris
+    model = OptimisticScoreClassifier(rule="minimax", radius=0.3).fit(X, y)
+    lower, _ = model.posterior_bounds(X)
+    # where the bounds are not all 0 to the last bit
+    clear = lower.max(axis=1) > 1e-300
+    np.testing.assert_array_equal(model.predict(X)[clear], lower.argmax(axis=1)[clear])
+
+
 def test_minimax_rule_compares_the_class_scores_of_two_classes(binary):
     X, y = binary
     model = OptimisticScoreClassifier(rule="minimax").fit(X, y)
@@ -217,6 +234,13 @@ def test_most_plausible_moments_lie_on_the_sphere_and_attain_the_score(iris):
             + np.linalg.slogdet(covariances[c])[1]
         )
         assert model.optimistic_scores([x])[0, c] == pytest.approx(score, rel=1e-9)
+
+
+def test_most_plausible_moments_of_radius_zero_are_the_nominal_ones(iris):
+    model = OptimisticScoreClassifier(radius=0.0, threshold="bayes").fit(*iris)
+    means, covariances = model.most_plausible_moments(iris[0][70])
+    np.testing.assert_array_equal(means, model.means_)
+    np.testing.assert_array_equal(covariances, model.covariances_)
 
 
 def test_most_plausible_moments_within_reach_have_the_row_as_mean():
@@ -293,6 +317,12 @@ def test_fit_moments_equals_fit(iris):
     np.testing.assert_array_equal(
         model.decision_function(X), again.decision_function(X)
     )
+
+
+def test_moments_without_covariances_are_refused(iris):
+    moments = ClassMoments.from_arrays(*iris, structure="diagonal")
+    with pytest.raises(ValueError, match="structure='full'"):
+        OptimisticScoreClassifier(**FROM_MOMENTS).fit_moments(moments)
 
 
 def test_partial_fit_equals_fit(iris):
@@ -409,6 +439,19 @@ def test_feature_constant_inside_a_class_gets_the_documented_variance():
     ((label, features),) = model.floored_features_
     assert label == 0
     np.testing.assert_array_equal(features, [1])
+
+
+def test_covariance_estimator_skips_features_constant_inside_a_class():
+    X, y = two_classes(3)
+    X[y == 1, 2] = 4.0
+    model = OptimisticScoreClassifier(covariance=LedoitWolf())
+    with pytest.warns(PrudentWarning, match="class 1: 1 feature"):
+        model.fit(X, y)
+    expected = ledoit_wolf(StandardScaler().fit_transform(X[y == 1, :2]))[0]
+    scale = X[y == 1, :2].std(axis=0)
+    np.testing.assert_allclose(
+        model.covariances_[1][:2, :2], expected * np.outer(scale, scale)
+    )
 
 
 def test_equal_rows_in_a_class_are_floored_not_refused():
@@ -547,8 +590,9 @@ def test_float32_rows_give_the_scores_of_their_values():
     )
 
 
-def test_proba_agrees_with_predict(iris):
-    X, y = iris
+@pytest.mark.parametrize("data", ["iris", "binary"])
+def test_proba_agrees_with_predict(data, request):
+    X, y = request.getfixturevalue(data)
     model = OptimisticScoreClassifier().fit(X, y)
     proba = model.predict_proba(X)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)

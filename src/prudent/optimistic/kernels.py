@@ -41,7 +41,9 @@ def _compile(equation: Equation) -> Any:
     )
 
     @njit(cache=True, **OPTIONS)
-    def kernel(M, d, rho, a, b, out):  # type: ignore[no-untyped-def]
+    def kernel(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+        M, d, rho, a, b, out
+    ):
         m, x = np.empty(BLOCK), np.empty(BLOCK)
         converged = True
         for low in range(0, M.size, BLOCK):

@@ -128,6 +128,10 @@ def _check_settings(
     threshold: Threshold,
     n_features: int,
 ) -> None:
+    if moments.structure != "full":
+        raise ValueError(
+            "the moments keep variances only: accumulate with structure='full'."
+        )
     n_classes, n_seen = len(moments.weight), np.count_nonzero(moments.weight)
     if n_seen < 2:
         raise ValueError(f"rows of at least 2 classes are needed, got {n_seen} class.")
