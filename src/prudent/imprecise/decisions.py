@@ -91,7 +91,8 @@ def is_dominated(
     improve_point(boxes, row, b, imprecision, up, below, row.lower_hi[a])
     if row.upper_hi[b] < below:
         return DOMINATED
-    return _search(boxes, row, b, imprecision, low, row.upper_hi[b] + tie, max_nodes)
+    threshold = row.upper_hi[b] + tie
+    return _search(boxes, row, b, imprecision, low, up, threshold, max_nodes)
 
 
 @njit(**COMPILE)
@@ -101,6 +102,7 @@ def _search(
     b: int,
     imprecision: float,
     low: FloatArray,
+    up: FloatArray,
     threshold: float,
     max_nodes: int,
 ) -> int:
@@ -111,6 +113,11 @@ def _search(
         a = int(np.argmax(hope))
         if hope[a] <= threshold:
             return answer
+        if row.polished[a] == 0.0:
+            improve_vertex(boxes, row, a, imprecision)
+            tighten(boxes, row, a, imprecision, low, up)
+            hope[a] = row.lower_hi[a]
+            continue
         search_vertex(boxes, row, a, imprecision, low, threshold, max_nodes)
         if row.lower_lo[a] > threshold:
             return DOMINATED
