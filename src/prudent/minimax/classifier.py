@@ -10,12 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context
 from prudent.core.moments import ClassMoments
-from prudent.estimator_tools import MomentFitMixin, check_rows, check_training
+from prudent.estimator_tools import MomentFitMixin, check_training
 from prudent.minimax.fitting import (
     Outcome,
     check_settings,
@@ -24,7 +22,7 @@ from prudent.minimax.fitting import (
     learn_span,
 )
 from prudent.minimax.kernel import Span, landmark_span, span_of
-from prudent.minimax.least_favourable import least_favourable_rows, worst_moments
+from prudent.minimax.prediction import DuelPredictionMixin
 from prudent.minimax.settings import (
     COVARIANCE_CONSTRAINTS,
     KERNEL_CONSTRAINTS,
@@ -33,18 +31,20 @@ from prudent.minimax.settings import (
     moment_options,
     rows_needed_for_covariance,
 )
-from prudent.minimax.solver import ParetoFrontier, pareto_frontier
+from prudent.minimax.worst_case import WorstCaseMixin
 
 __all__ = ["MinimaxProbabilityClassifier"]
 
 FloatArray = NDArray[np.float64]
 
 
-def _is_linear(estimator: Any) -> bool:
-    return bool(estimator.kernel == "linear")
-
-
-class MinimaxProbabilityClassifier(MomentFitMixin, ClassifierMixin, BaseEstimator):
+class MinimaxProbabilityClassifier(
+    DuelPredictionMixin,
+    WorstCaseMixin,
+    MomentFitMixin,
+    ClassifierMixin,
+    BaseEstimator,
+):
     """Linear or kernel classifier with the best worst-case accuracy.
 
     Only the mean and covariance of each class are used. Among all planes it takes
@@ -309,197 +309,6 @@ default="empirical"
             self.coef_ = outcome.normals
             self.means_ = outcome.for_all(evidence.moments.mean)
             self.covariances_ = outcome.for_all(evidence.covariances)
-
-    def _scores(self, X: Any) -> FloatArray:
-        """Scores a'z of every plane, (n, pairs)."""
-        X = check_rows(self, X)
-        if self.kernel == "linear":
-            return X @ self.coef_.T
-        return kernel_columns(self, X) @ self.dual_coef_.T
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Scores on which `predict` rests.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: a'z - b, >= 0 for `classes_[1]`. More: duels won plus a
-            tie-break in (-1/2, 1/2), -inf for a class without rows.
-        """
-        margins = self._scores(X) + self.intercept_
-        if len(self.classes_) == 2:
-            return margins[:, 0]
-        return self._for_all_columns(self._outcome.duels.votes(margins), -np.inf)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Class of each row: the winner of its duels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        decision = self.decision_function(X)
-        if decision.ndim == 1:
-            return self.classes_[(decision >= 0).astype(np.intp)]
-        return self.classes_[decision.argmax(axis=1)]
-
-    def worst_case_p_values(self, X: Any) -> FloatArray:
-        """Largest probability that any law with the moments of a class allows.
-
-        For each class, a bound on the probability of a row at least as far towards
-        the other classes. Not a posterior: the values of a row need not sum to 1.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            p = 1 / (1 + distance^2), with distance in standard deviations towards
-            the other class, 0 on the near side of the mean; Bonferroni-corrected
-            for more than two classes. 0 for a class without rows.
-        """
-        p = self._outcome.duels.p_values(self._scores(X))
-        return self._for_all_columns(p, 0.0)
-
-    def predict_set(self, X: Any, level: float | None = None) -> NDArray[np.bool_]:
-        """Classes whose worst-case p-value exceeds `level`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        level : float, default=None
-            In (0, 1); None is 1 - `confidence`. The set of a row misses its class
-            with at most this probability, under every law with the class moments.
-
-        Returns
-        -------
-        ndarray of bool, shape (n_samples, n_classes)
-            The predicted class alone where no p-value exceeds `level`.
-
-        Raises
-        ------
-        ValueError
-            If `level` lies outside (0, 1).
-        """
-        level = 1 - self.confidence if level is None else level
-        if not 0 < level < 1:
-            raise ValueError(f"`level` must lie in (0, 1), got {level!r}.")
-        sets = self.worst_case_p_values(X) > level
-        empty = ~sets.any(axis=1)
-        if empty.any():
-            predicted = np.searchsorted(self.classes_, self.predict(X))
-            sets[empty, predicted[empty]] = True
-        return sets
-
-    @available_if(_is_linear)
-    def pareto_frontier(self, n_points: int = 101) -> ParetoFrontier:
-        """Best trade-offs between the worst-case errors of two classes.
-
-        Parameters
-        ----------
-        n_points : int, default=101
-            Points on the curve, >= 2, evenly spaced in its parameter s.
-
-        Returns
-        -------
-        ParetoFrontier
-            `s`, `kappas` and `errors`, columns in the order of `classes_`. Includes
-            the additive covariance radius, not the other two.
-
-        Raises
-        ------
-        ValueError
-            For more than two classes, or fewer than two points.
-        """
-        check_is_fitted(self)
-        k, l = self._two_classes("pareto_frontier")
-        rho = self.covariance_radius_[:, None, None] * np.eye(self.n_features_in_)
-        covariances = self.covariances_ + rho
-        return pareto_frontier(
-            self.means_[l] - self.means_[k], covariances[l], covariances[k], n_points
-        )
-
-    @available_if(_is_linear)
-    def least_favourable(
-        self, class_label: Any, n_samples: int, random_state: Any = None
-    ) -> FloatArray:
-        """Draw rows of a law that attains the bound on the error of a class.
-
-        Parameters
-        ----------
-        class_label : object
-            One of `classes_`.
-        n_samples : int
-            Number of rows.
-        random_state : int, RandomState or None, default=None
-            Source of the draw.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            Rows with exactly `means_` and `covariances_` of the class (the worst
-            moments within its radii, if there are any) that `predict` gets wrong
-            with probability ``class_worst_case_error_``.
-
-        Raises
-        ------
-        ValueError
-            For an unknown label, more than two classes, or a class that no law makes
-            err.
-        """
-        check_is_fitted(self)
-        self._two_classes("least_favourable")
-        where = np.flatnonzero(self.classes_ == class_label)
-        if not len(where):
-            raise ValueError(
-                f"`class_label` must be one of {self.classes_.tolist()}, got "
-                f"{class_label!r}."
-            )
-        k = int(where[0])
-        a = self.coef_[0]
-        mean, covariance = worst_moments(
-            a if k == 1 else -a,
-            self.means_[k],
-            self.covariances_[k],
-            self.mean_radius_[k],
-            self.covariance_radius_[k],
-            self.covariance_factor_[k],
-        )
-        return least_favourable_rows(
-            a,
-            -float(self.intercept_[0]),
-            mean,
-            covariance,
-            n_samples,
-            check_random_state(random_state),
-            positive=k == 1,
-        )
-
-    def _two_classes(self, method: str) -> tuple[int, int]:
-        if len(self.classes_) != 2:
-            raise ValueError(
-                f"`{method}` is defined for 2 classes, got {len(self.classes_)}."
-            )
-        return 0, 1
-
-    def _for_all_columns(self, values: FloatArray, unseen: float) -> FloatArray:
-        if values.shape[1] == len(self.classes_):
-            return values
-        return self._outcome.for_all(values.T, unseen).T
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from functools import partial
 from numbers import Real
 from typing import Any, Self
 
@@ -14,42 +12,27 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
-from prudent.core.binomial import mean_rank
-from prudent.core.distances import MahalanobisFactors
-from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
-from prudent.estimator_tools import (
-    check_rows,
-    constant_features,
-    refuse_dask,
-    warn_constant_features,
+from prudent.estimator_tools import check_rows, refuse_dask
+from prudent.minimax.one_class_fitting import (
+    OneClassFit,
+    calibrated_threshold,
+    check_kernel,
+    free_threshold,
+    learn_kernel,
+    learn_moments,
+    learn_rows,
 )
-from prudent.exceptions import DegenerateDataError, PrudentWarning
-from prudent.minimax.kernel import DEFAULT_KERNEL_RADIUS, span_of
-from prudent.minimax.one_class import Ellipsoid, HalfSpace, halfspace
-from prudent.minimax.promises import (
-    Ground,
-    calibrated_false_alarm_guarantee,
-    moment_false_alarm_guarantee,
-)
+from prudent.minimax.promises import Ground
 from prudent.minimax.settings import (
     COVARIANCE_CONSTRAINTS,
     KERNEL_CONSTRAINTS,
-    class_covariances,
-    kept_columns,
-    kernel_columns,
-    kernel_diagonal,
-    moment_options,
     rows_needed_for_covariance,
 )
 
 __all__ = ["MinimaxOutlierDetector"]
 
 FloatArray = NDArray[np.float64]
-SOURCES = {
-    "halfspace": "Lanckriet et al. 2002, Theorem 4",
-    "ellipsoid": "multivariate Chebyshev inequality",
-}
 
 
 def _rows_needed_for(estimator: Any) -> str | None:
@@ -58,10 +41,6 @@ def _rows_needed_for(estimator: Any) -> str | None:
     if estimator.kernel != "linear":
         return f"kernel={estimator.kernel!r}"
     return rows_needed_for_covariance(estimator.covariance)
-
-
-def _one_part(X: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
-    return [(X, np.ones(len(X)))]
 
 
 def _needs_no_rows(estimator: Any) -> bool:
@@ -227,19 +206,18 @@ default="empirical"
         """
         refuse_dask(X)
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        self._check_kernel()
+        check_kernel(self)
         fitted, held = self._split(len(X))
+        self.n_calibration_ = len(held)
         if self.kernel == "linear":
-            zeros = np.zeros(len(fitted), dtype=np.intp)
-            options = moment_options(self.covariance)
-            moments = ClassMoments.from_arrays(X[fitted], zeros, **options)
-            parts = partial(_one_part, X[fitted])
-            covariances = class_covariances(self.covariance, moments, parts)
-            self._learn(moments, covariances, "plug-in")
+            self._store(learn_rows(self, X[fitted]), "plug-in")
         else:
-            self._learn_kernel(X, fitted)
+            self._columns, self._rows = fitted, X[fitted]
+            self._store(learn_kernel(self, X, fitted), "plug-in")
         if self.threshold == "calibrated":
-            self._calibrate(X[held])
+            self.offset_, self.guarantees_ = calibrated_threshold(
+                self.false_alarm_rate, self._fit.scores(self, X[held])
+            )
         return self
 
     @available_if(_needs_no_rows)
@@ -262,7 +240,8 @@ default="empirical"
                 "`moments.pooled()` or `moments.select([label])`."
             )
         self.n_features_in_ = moments.mean.shape[1]
-        self._learn(moments, class_covariances(self.covariance, moments), "plug-in")
+        self.n_calibration_ = 0
+        self._store(learn_moments(self, moments), "plug-in")
         return self
 
     @classmethod
@@ -307,137 +286,38 @@ default="empirical"
                 f"one class is needed, got means of {len(moments.classes)} classes."
             )
         detector.n_features_in_ = moments.mean.shape[1]
-        covariances = class_covariances(detector.covariance, moments)
-        detector._learn(moments, covariances, "given")
+        detector.n_calibration_ = 0
+        detector._store(learn_moments(detector, moments), "given")
         return detector
-
-    def _check_kernel(self) -> None:
-        if self.kernel == "linear" or self.region == "halfspace":
-            return
-        if self.threshold == "distribution_free" or self.kernel == "precomputed":
-            raise ValueError(
-                f"region='ellipsoid' with kernel={self.kernel!r} and threshold="
-                f"{self.threshold!r} is undefined: use region='halfspace', or a named "
-                "kernel with threshold='calibrated'."
-            )
 
     def _split(self, n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Rows to learn from and rows held out for the threshold."""
         if self.threshold == "distribution_free":
-            self.n_calibration_ = 0
             return np.arange(n_rows), np.empty(0, dtype=np.intp)
-        self.n_calibration_ = max(1, round(self.calibration_size * n_rows))
-        if n_rows - self.n_calibration_ < 2:
+        n_held = max(1, round(self.calibration_size * n_rows))
+        if n_rows - n_held < 2:
             raise ValueError(
                 f"calibration_size={self.calibration_size!r} leaves "
-                f"{n_rows - self.n_calibration_} of n_samples={n_rows} rows to learn "
-                "from, at least 2 are needed: give more rows or a smaller share."
+                f"{n_rows - n_held} of n_samples={n_rows} rows to learn from, at least "
+                "2 are needed: give more rows or a smaller share."
             )
         order = check_random_state(self.random_state).permutation(n_rows)
-        held, fitted = np.split(order, [self.n_calibration_])
+        held, fitted = np.split(order, [n_held])
         return np.sort(fitted), np.sort(held)
 
-    def _learn(
-        self, moments: ClassMoments, covariances: FloatArray, ground: Ground
-    ) -> None:
-        """Learn the region from one class's moments in feature space."""
-        constant = constant_features(moments)
-        self._kept = np.setdiff1d(np.arange(moments.mean.shape[1]), constant)
-        if not len(self._kept):
-            raise DegenerateDataError(
-                "MinimaxOutlierDetector: all rows are equal, so no region is defined; "
-                "give rows that vary."
-            )
-        warn_constant_features(self, constant)
-        self.moments_, self.constant_features_ = moments, constant
-        self.means_, self.covariances_ = moments.mean, covariances
-        self._set_region(
-            moments.mean[:, self._kept],
-            moments.mean_lo[:, self._kept],
-            covariances[:, self._kept[:, None], self._kept],
-            self.covariance_radius,
-        )
-        if isinstance(self._region, HalfSpace):
-            self.coef_ = np.zeros((1, moments.mean.shape[1]))
-            self.coef_[0, self._kept] = self._region.weights
+    def _store(self, fit: OneClassFit, ground: Ground) -> None:
+        self._fit = fit
+        self.constant_features_ = fit.constant
+        if fit.moments is not None:
+            self.moments_, self.means_ = fit.moments, fit.moments.mean
+            self.covariances_ = fit.covariances
+        weights = fit.weights()
+        if weights is not None and self.kernel == "linear":
+            self.coef_ = weights
+        elif weights is not None:
+            self.dual_coef_ = weights
         if self.threshold == "distribution_free":
-            self._set_free_threshold(ground)
-
-    def _learn_kernel(self, X: FloatArray, fitted: NDArray[np.intp]) -> None:
-        """Learn the region in the span of the fitted rows."""
-        if self.kernel == "precomputed":
-            self._columns = kept_columns(X, None)[fitted]
-        else:
-            self._rows = X[fitted]
-        span = span_of(kernel_columns(self, X[fitted]))
-        moments = ClassMoments.from_arrays(
-            span.rows,
-            np.zeros(len(fitted), dtype=np.intp),
-            **moment_options(self.covariance),
-        )
-        parts = partial(_one_part, span.rows)
-        covariances = class_covariances(self.covariance, moments, parts)
-        # Without a radius every direction outside the span would be impossible.
-        rho = self.covariance_radius or DEFAULT_KERNEL_RADIUS * span.mean_diagonal
-        self._span = span
-        self.constant_features_ = np.empty(0, dtype=np.intp)
-        self._set_region(moments.mean, moments.mean_lo, covariances, rho)
-        if isinstance(self._region, HalfSpace):
-            self.dual_coef_ = span.dual(self._region.weights[None])
-        if self.threshold == "distribution_free":
-            self._set_free_threshold("plug-in")
-
-    def _set_region(
-        self,
-        mean: FloatArray,
-        mean_lo: FloatArray,
-        covariances: FloatArray,
-        rho: float,
-    ) -> None:
-        S = covariances + rho * np.eye(mean.shape[1])
-        if self.region == "halfspace":
-            self._region: HalfSpace | Ellipsoid = halfspace(mean[0], S[0])
-        else:
-            factors = MahalanobisFactors.from_covariances(mean, S, means_lo=mean_lo)
-            self._region = Ellipsoid(factors, rho)
-
-    def _set_free_threshold(self, ground: Ground) -> None:
-        radii = self.mean_radius, self.covariance_factor
-        self.offset_ = self._region.threshold(self.false_alarm_rate, *radii)
-        self.guarantees_: tuple[Guarantee, ...] = ()
-        if self.kernel == "linear":
-            with_radii = self.mean_radius > 0 or self.covariance_factor > 1
-            self.guarantees_ = moment_false_alarm_guarantee(
-                self.false_alarm_rate,
-                ground,
-                with_radii or self.covariance_radius > 0,
-                SOURCES[self.region],
-            )
-
-    def _calibrate(self, held: FloatArray) -> None:
-        scores = np.sort(self._scores(held))
-        rank = mean_rank(len(scores), self.false_alarm_rate)
-        if rank == 0:
-            warnings.warn(
-                f"MinimaxOutlierDetector: {len(scores)} held-out rows are too few for "
-                f"false_alarm_rate={self.false_alarm_rate:g}, so no row is an outlier: "
-                "give more rows or a larger calibration_size.",
-                PrudentWarning,
-                stacklevel=3,
-            )
-        self.offset_ = float(scores[rank - 1]) if rank else -np.inf
-        self.guarantees_ = calibrated_false_alarm_guarantee(
-            self.false_alarm_rate, len(scores)
-        )
-
-    def _scores(self, X: FloatArray) -> FloatArray:
-        if self.kernel == "linear":
-            return self._region.scores(X[:, self._kept])
-        coordinates = self._span.coordinates(kernel_columns(self, X))
-        if self.region == "halfspace":
-            return self._region.scores(coordinates)
-        inside = np.einsum("ij,ij->i", coordinates, coordinates)
-        return self._region.scores(coordinates, kernel_diagonal(self, X) - inside)
+            self.offset_, self.guarantees_ = free_threshold(self, fit.region, ground)
 
     def score_samples(self, X: Any) -> FloatArray:
         """Score of each row: the lower, the more unusual.
@@ -452,7 +332,8 @@ default="empirical"
         ndarray of shape (n_samples,)
             Minus the Mahalanobis distance, or w'z.
         """
-        return self._scores(check_rows(self, X))
+        X = check_rows(self, X)
+        return self._fit.scores(self, X)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Score minus `offset_`, >= 0 for inliers, of shape (n_samples,)."""

@@ -263,19 +263,26 @@ def decide(estimator: Any, evidence: Evidence) -> Outcome:
     return Outcome(evidence, duels, normals, errors, accuracy, guarantees)
 
 
-def _varying(evidence: Evidence) -> NDArray[np.intp]:
+def _varying(evidence: Evidence) -> Any:
+    """Index of the features that are not constant; a slice where that is all."""
+    if not len(evidence.constant):
+        return slice(None)
     n_features = evidence.moments.mean.shape[1]
     return np.setdiff1d(np.arange(n_features), evidence.constant)
 
 
 def _classes(estimator: Any, evidence: Evidence) -> Classes:
     moments, radii, kept = evidence.moments, evidence.radii, _varying(evidence)
-    covariance = evidence.covariances[:, kept[:, None], kept]
+    covariance = evidence.covariances[:, kept][:, :, kept]
+    if radii.covariance.any():
+        covariance = covariance.copy()
+        features = np.arange(covariance.shape[1])
+        covariance[:, features, features] += radii.covariance[:, None]
     return Classes(
         label=moments.classes,
         mean=moments.mean[:, kept],
         mean_lo=moments.mean_lo[:, kept],
-        covariance=covariance + radii.covariance[:, None, None] * np.eye(len(kept)),
+        covariance=covariance,
         radius=radii.mean,
         factor=radii.factor,
         prior=_priors(estimator, evidence.seen, moments.weight),
