@@ -79,6 +79,12 @@ def test_plug_in_promise_is_labelled():
     assert promise_text(promise) == "class error ≤ 0.200 (plug-in)"
 
 
+def test_promise_of_nothing_is_called_vacuous():
+    assert promise_text(checked(1.0)) == "class error ≤ 1.000 (vacuous)"
+    promise = checked(0.0, quantity="coverage", sense=">=")
+    assert promise_text(promise) == "coverage ≥ 0.000 (vacuous)"
+
+
 def test_coverage_is_promised_from_below():
     promise = checked(0.9, quantity="coverage", sense=">=")
     assert promise_text(promise) == "coverage ≥ 0.900"

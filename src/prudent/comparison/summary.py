@@ -21,6 +21,7 @@ from prudent.core.binomial import clopper_pearson
 __all__ = ["fold_scores", "in_order", "method_row"]
 
 TIE_LEVEL = 0.05
+MOST_WARNINGS = 10
 
 
 def method_row(method: Method, found: Evaluation, problem: Problem) -> MethodRow:
@@ -52,7 +53,7 @@ def method_row(method: Method, found: Evaluation, problem: Problem) -> MethodRow
         fit_seconds=float(np.median([r.fit_seconds for r in found.folds])),
         predict_seconds=float(np.median(per_row)),
         notes=_notes(found.folds, problem),
-        warnings=tuple(dict.fromkeys(w for r in found.folds for w in r.warnings)),
+        warnings=_warnings(found.folds),
         shift=_shift_curve(found.folds),
         false_alarms=_false_alarm_curve(found.folds, n, n_repeats),
         calibration=found.calibration,
@@ -116,6 +117,12 @@ def _notes(results: Sequence[FoldResult], problem: Problem) -> tuple[str, ...]:
     if results[0].n_train == n_train:
         return ()
     return (f"fitted on {results[0].n_train:,} of {n_train:,} rows".replace(",", " "),)
+
+
+def _warnings(results: Sequence[FoldResult]) -> tuple[str, ...]:
+    """Different warnings of all folds; they may hold figures and go on for ever."""
+    distinct = dict.fromkeys(text for result in results for text in result.warnings)
+    return tuple(distinct)[:MOST_WARNINGS]
 
 
 def _shift_curve(results: Sequence[FoldResult]) -> ShiftCurve:

@@ -50,12 +50,17 @@ def cells(row: MethodRow) -> tuple[str, ...]:
 
 
 def promise_text(promise: PromiseCheck) -> str:
-    """Such as "class error ≤ 0.142 (plug-in)"."""
+    """Say such as "class error ≤ 0.142 (plug-in)"; a promise of nothing is vacuous."""
     guarantee = promise.guarantee
     side = "≤" if guarantee.sense == "<=" else "≥"
     name = QUANTITY.get(guarantee.quantity, guarantee.quantity)
-    plug_in = any("plug-in" in sentence for sentence in guarantee.assumptions)
-    return f"{name} {side} {guarantee.bound:.3f}" + (" (plug-in)" if plug_in else "")
+    labels = []
+    if any("plug-in" in sentence for sentence in guarantee.assumptions):
+        labels.append("plug-in")
+    if promise.allowed >= 1:
+        labels.append("vacuous")
+    text = f"{name} {side} {guarantee.bound:.3f}"
+    return f"{text} ({', '.join(labels)})" if labels else text
 
 
 def seconds(value: float | None, per: str = "") -> str:

@@ -91,16 +91,14 @@ def _resource(name: str) -> str:
 def _with_few_names(found: dict[str, Any]) -> dict[str, Any]:
     features = found["data"]["features"]
     found["data"]["n_features"] = len(features)
-    found["data"]["features"] = features[:MOST_NAMES]
+    found["data"]["features"] = [name[:LONGEST_NAME] for name in features[:MOST_NAMES]]
     return found
 
 
 def _embedded(found: dict[str, Any]) -> str:
     """JSON that cannot end the element it is in; texts cut, figures to 6 digits."""
     text = json.dumps(_compact(found), separators=(",", ":"), allow_nan=False)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+    return text.replace("<", "\\u003c")
 
 
 def _compact(value: Any) -> Any:
