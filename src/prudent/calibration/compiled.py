@@ -2,7 +2,8 @@
 
 Import it lazily: numba takes half a second to load. The exponential and the logarithm
 are written out because neither numba nor NumPy has vectorised ones on every processor,
-and they would cost more than the matrix products of a linear family.
+and they would cost more than the matrix products of a linear family. Divisions follow
+NumPy: a check for zero would keep the loops from being vectorised.
 """
 
 from __future__ import annotations
@@ -64,15 +65,15 @@ def count_active(weights: FloatArray, negligible: float) -> NDArray[Any]:
     return counts
 
 
-@njit(cache=True, fastmath={"contract"})
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
 def log_residual_sums(
     scores: FloatArray, codes: NDArray[Any], weight: FloatArray
 ) -> tuple[float, float]:
     """As `interpreted.log_residual_sums`."""
     r, m = scores.shape
-    peak, total = np.empty(_BLOCK), np.empty(_BLOCK)
-    picked, rounded = np.empty(_BLOCK), np.empty(_BLOCK)
-    integers = rounded.view(np.int64)
+    if r == 2:
+        return _two_class_residual_sums(scores, codes, weight)
+    peak, total, picked = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK)
     log_loss, error = 0.0, 0.0
     for start in range(0, m, _BLOCK):
         n = min(_BLOCK, m - start)
@@ -87,17 +88,10 @@ def log_residual_sums(
             total[i] = 0.0
         for k in range(r):
             row = scores[k, start : start + n]
-            for i in range(n):  # exp(x) = 2^j exp(f), |f| <= ln 2 / 2
-                x = max(row[i] - peak[i], _LOWEST)
-                rounded[i] = x * _LOG2_E + _ROUND
-                j = rounded[i] - _ROUND
-                row[i] = _exp_near_zero((x - j * _LN2_HIGH) - j * _LN2_LOW) * (
-                    x > _LOWEST
-                )
-            for i in range(n):  # 2^j from its bits
-                integers[i] = (integers[i] + 1023) << 52
             for i in range(n):
-                row[i] *= rounded[i]
+                row[i] -= peak[i]
+            _exponentials(row)
+            for i in range(n):
                 total[i] += row[i]
         w = weight[start : start + n]
         error += _add_up(w, picked[:n] < 0.0)
@@ -117,6 +111,54 @@ def log_residual_sums(
         for i in range(n):
             scores[codes[start + i], start + i] += w[i]
     return log_loss, error
+
+
+@njit(cache=True, error_model="numpy")
+def _two_class_residual_sums(
+    scores: FloatArray, codes: NDArray[Any], weight: FloatArray
+) -> tuple[float, float]:
+    """Two classes need one exponential a row, that of the difference of the scores."""
+    m = scores.shape[1]
+    margin, lesser = np.empty(_BLOCK), np.empty(_BLOCK)
+    total, logarithm = np.empty(_BLOCK), np.empty(_BLOCK)
+    log_loss, error = 0.0, 0.0
+    for start in range(0, m, _BLOCK):
+        n = min(_BLOCK, m - start)
+        first, second = scores[0, start : start + n], scores[1, start : start + n]
+        y, w = codes[start : start + n], weight[start : start + n]
+        for i in range(n):
+            margin[i] = (2 * y[i] - 1) * (second[i] - first[i])
+            lesser[i] = -abs(margin[i])
+        error += _add_up(w, margin[:n] < 0.0) + _add_up(w, (margin[:n] == 0.0) * y)
+        _exponentials(lesser[:n])
+        for i in range(n):
+            total[i] = 1.0 + lesser[i]
+        _logarithms(total[:n], logarithm)
+        for i in range(n):
+            logarithm[i] += max(-margin[i], 0.0)
+            other = (lesser[i] if margin[i] >= 0.0 else 1.0) / total[i]
+            second[i] = (2 * y[i] - 1) * w[i] * other
+            first[i] = -second[i]
+        log_loss += _add_up(w, logarithm[:n])
+    return log_loss, error
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def _exponentials(values: FloatArray) -> None:
+    """Replace finite numbers <= 0, or -inf, by their exponentials."""
+    n = len(values)
+    rounded = np.empty(n)
+    integers = rounded.view(np.int64)
+    for i in range(n):  # exp(x) = 2^j exp(f), |f| <= ln 2 / 2
+        x = max(values[i], _LOWEST)
+        rounded[i] = x * _LOG2_E + _ROUND
+        j = rounded[i] - _ROUND
+        f = (x - j * _LN2_HIGH) - j * _LN2_LOW
+        values[i] = _exp_near_zero(f) * (x > _LOWEST)
+    for i in range(n):  # 2^j from its bits
+        integers[i] = (integers[i] + 1023) << 52
+    for i in range(n):
+        values[i] *= rounded[i]
 
 
 @njit(cache=True, fastmath={"contract"}, inline="always")
@@ -161,7 +203,7 @@ def _add_up(weight: FloatArray, values: NDArray[Any]) -> float:
     return total
 
 
-@njit(cache=True, fastmath={"contract"})
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
 def _logarithms(values: FloatArray, logarithms: FloatArray) -> None:
     """Natural logarithms of finite numbers >= 1."""
     n = len(values)
