@@ -7,6 +7,7 @@ import csv
 import pytest
 
 from prudent.adversarial import RejectionGame
+from prudent.cli.app import COMMANDS
 from prudent.cli.game import DEMO
 
 LOW_DENSITY = ("--method", "low-density")
@@ -142,3 +143,25 @@ def test_completion_script_is_offered(prudent, monkeypatch):
     monkeypatch.setenv("COMP_WORDS", "prudent des")
     monkeypatch.setenv("COMP_CWORD", "1")
     assert prudent().out.split() == ["describe"]
+
+
+def test_completion_knows_the_options_of_a_command(prudent, monkeypatch):
+    monkeypatch.setenv("_PRUDENT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "prudent detect --nor")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert prudent().out.split() == ["--normal"]
+
+
+def test_help_lists_every_command(prudent):
+    printed = prudent("--help").out
+    listed = [
+        line.split()[0] for line in printed.partition("Commands:\n")[2].splitlines()
+    ]
+    assert listed == [*COMMANDS]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_its_own_help(prudent, command):
+    outcome = prudent(command, "--help")
+    assert outcome.code == 0
+    assert f"Usage: prudent {command} [OPTIONS]" in outcome.out

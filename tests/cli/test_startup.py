@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -51,5 +52,6 @@ def test_python_m_prudent_is_the_same_command():
         check=True,
     )
     assert ended.stdout.startswith("prudent ")
-    names = [line.split()[0] for line in ended.stdout.splitlines()]
-    assert names == ["prudent", "numpy", "scipy", "scikit-learn"]
+    lines = [line.split() for line in ended.stdout.splitlines()]
+    names = ["prudent", "numpy", "scipy", "scikit-learn"]
+    assert lines == [[name, version(name)] for name in names]

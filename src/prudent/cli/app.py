@@ -5,43 +5,47 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
-from prudent.cli import compare, datasets, describe, detect, fit, game, predict
+from prudent._version import __version__
 from prudent.cli.exits import CommandError, ExitCode
 from prudent.io.errors import TableError
 
-__all__ = ["app", "main"]
+__all__ = ["main"]
 
-app = typer.Typer(
-    name="prudent",
-    help="Robust classification that states its promises and keeps them.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    # Plain help: rich alone would take half of the start-up.
-    rich_markup_mode=None,
-)
-app.command(name="compare")(compare.compare)
-app.command(name="fit")(fit.fit)
-app.command(name="predict")(predict.predict)
-app.command(name="detect")(detect.detect)
-app.command(name="game")(game.game)
-app.command(name="describe")(describe.describe)
-app.command(name="datasets")(datasets.datasets)
+# Each is a module of this package with a function of the same name.
+COMMANDS = {
+    "compare": "Compare robust methods on a table and check their promises.",
+    "fit": "Fit one method and write a model file.",
+    "predict": "Predict the rows of a table with a model file.",
+    "detect": "Learn one class and flag the rows unlike it.",
+    "game": "Solve a finite rejection game.",
+    "describe": "Check a table as compare would.",
+    "datasets": "List the bundled tables.",
+}
 
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version  # a third of the start-up
-
-        for package in ("prudent", "numpy", "scipy", "scikit-learn"):
-            typer.echo(f"{package} {version(package)}")
+        typer.echo(f"prudent {__version__}")
+        for package in ("numpy", "scipy", "scikit-learn"):
+            typer.echo(f"{package} {_installed_version(package)}")
         raise typer.Exit
 
 
-@app.callback()
+def _installed_version(package: str) -> str:
+    """Read a version off the name of the metadata folder: parsing it takes longer."""
+    stem = package.replace("-", "_")
+    for folder in map(Path, sys.path):
+        for found in folder.glob(f"{stem}-*.dist-info"):
+            return found.name.removeprefix(f"{stem}-").removesuffix(".dist-info")
+    return "unknown"
+
+
 def _options(
     version: Annotated[
         bool,
@@ -56,7 +60,33 @@ def _options(
         bool, typer.Option("--debug", help="Show the traceback of an error.")
     ] = False,
 ) -> None:
-    """Hold options that stand before the command; each acts through its callback."""
+    """Robust classification that states its promises and keeps them."""
+
+
+def _application(named: str) -> typer.Typer:
+    """Build the command that is named; the others are a line of help each.
+
+    Building them all would take a third of the start-up.
+    """
+    app = typer.Typer(
+        name="prudent",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        # Plain help: rich alone would take half of the start-up.
+        rich_markup_mode=None,
+    )
+    app.callback()(_options)
+    for name, summary in COMMANDS.items():
+        if name == named:
+            module = import_module(f"prudent.cli.{name}")
+            app.command(name)(getattr(module, name))
+        else:
+            app.command(name, help=summary)(_not_named)
+    return app
+
+
+def _not_named() -> None:
+    """Stand for a command that is only listed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -78,6 +108,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def _run(arguments: list[str], *, debug: bool) -> int:
     try:
+        # A shell that completes a command passes it in the environment.
+        words = arguments or os.environ.get("COMP_WORDS", "").split()[1:]
+        app = _application(next((w for w in words if not w.startswith("-")), ""))
         ended = app(args=arguments, prog_name="prudent", standalone_mode=False)
         sys.stdout.flush()
         code = ExitCode(ended or ExitCode.SUCCESS)
