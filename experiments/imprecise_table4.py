@@ -5,8 +5,9 @@ folds outside (shuffled, seed 1), five inside (seed 2) that choose c for each ut
 Figure 7 looks at rows answered with several classes: the precise accuracy there, and
 how often the set holds the truth.
 
-A full run takes a quarter of an hour. Every finished cell is appended to imprecise_table4.csv
-beside this file, and a later run goes on from there; delete the file to start over.
+A full run takes a quarter of an hour. Every finished cell is appended to
+imprecise_table4.csv beside this file, and a later run goes on from there; delete the
+file to start over.
 """
 
 from __future__ import annotations
