@@ -20,7 +20,9 @@ from experiments.table import Table, main
 from prudent import OptimisticScoreClassifier
 from prudent.core.distances import MahalanobisFactors
 from prudent.exceptions import PrudentWarning
-from prudent.optimistic import best_threshold, gaussian_scores, nonparametric_scores
+from prudent.optimistic import best_threshold
+from prudent.optimistic.formulas import GAUSSIAN_UPPER, NONPARAMETRIC_UPPER
+from prudent.optimistic.scores import ScoreFunction
 
 # name -> GQDA CV, GQDA CLT, NPQDA CV, NPQDA CLT, KQDA, RQDA as printed
 PAPER = {
@@ -37,7 +39,7 @@ PAPER = {
     "mammographic_mass": (80.39, 80.00, 79.90, 79.61, 79.95, 80.05),
 }
 GRID = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.16, 0.2, 0.5)  # times sqrt(d)
-Scores = Callable[[np.ndarray, float], np.ndarray]
+Scores = Callable[[np.ndarray, np.ndarray], list[np.ndarray]]
 
 
 def splits(name: str, n: int):
@@ -83,7 +85,7 @@ def kl_scores(M: np.ndarray, d: int, rho: float) -> np.ndarray:
     bisection in log g.
     """
     low, high = np.full(M.shape, -40.0), np.full(M.shape, 40.0)
-    for _ in range(60):
+    for _ in range(45):
         g = np.exp((low + high) / 2)
         many, one = (1 + g) / g, (1 + g) / (g + M)
         D = (d - 1) * (many - 1 - np.log(many)) + one - 1 - np.log(one)
@@ -98,7 +100,7 @@ def kl_scores(M: np.ndarray, d: int, rho: float) -> np.ndarray:
 
 
 def class_scores(method: str, X: np.ndarray, y: np.ndarray) -> list[Scores]:
-    """Log score of each class as a function of rows and radius."""
+    """Log scores of each class as a function of rows and radii."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrudentWarning)
         model = OptimisticScoreClassifier(radius=0.0).fit(X, y)
@@ -109,28 +111,42 @@ def class_scores(method: str, X: np.ndarray, y: np.ndarray) -> list[Scores]:
     scores = []
     for mean, S in zip(means, covariances, strict=True):
 
-        def score(rows, rho, mean=mean[None], S=S[None]):
+        def score(rows, radii, mean=mean[None], S=S[None]):
             if method == "rqda":
-                S = S + rho * np.eye(d)
+                return [
+                    -(distances(rows[:, kept], mean, S + rho * np.eye(d))) / 2
+                    for rho in radii
+                ]
             factors = MahalanobisFactors.from_covariances(mean, S)
             M = factors.squared_distances(rows[:, kept])[:, 0]
             if method == "npqda":
-                return -np.log1p(nonparametric_scores(M, rho)[1])
-            values = {
-                "gqda": lambda: gaussian_scores(M, d, rho)[1],
-                "kqda": lambda: kl_scores(M, d, rho),
-                "rqda": lambda: -M,
-            }[method]()
-            return (values - factors.log_determinants[0]) / 2
+                return [-np.log1p(upper(NONPARAMETRIC_UPPER, M, 1, r)) for r in radii]
+            half_log_det = factors.log_determinants[0] / 2
+            if method == "kqda":
+                return [kl_scores(M, d, rho) / 2 - half_log_det for rho in radii]
+            return [upper(GAUSSIAN_UPPER, M, d, r) / 2 - half_log_det for r in radii]
 
         scores.append(score)
     return scores
 
 
+def upper(equation, M: np.ndarray, d: int, rho: float) -> np.ndarray:
+    """One optimistic score of `prudent.optimistic.scores`, without its twin."""
+    values = np.empty(len(M))
+    ScoreFunction.of(equation, d, rho)(M, values, compiled=False)
+    return values
+
+
+def distances(X: np.ndarray, mean: np.ndarray, S: np.ndarray) -> np.ndarray:
+    """Squared distance plus log determinant."""
+    factors = MahalanobisFactors.from_covariances(mean, S)
+    return factors.squared_distances(X)[:, 0] + factors.log_determinants[0]
+
+
 def pair_rates(method, X, y, X_test, y_test, radii) -> np.ndarray:
     """Test rate of every pair of radii, threshold tuned on the training part."""
     training, test = (
-        [[score(rows, rho) for rho in radii] for score in class_scores(method, X, y)]
+        [score(rows, radii) for score in class_scores(method, X, y)]
         for rows in (X, X_test)
     )
     rates = np.empty((len(radii), len(radii)))
