@@ -44,21 +44,23 @@ def make_folds(
 
 
 def stratified_sample(codes: IntArray, size: int, random_state: int) -> IntArray:
-    """Sorted positions of about `size` rows, classes in proportion; all if fewer.
+    """Sorted positions of `size` rows, classes in proportion; all if there are fewer.
 
-    Classes keep up to `RARE` rows of theirs even where that is more than their
-    share, so that none vanishes.
+    A class with a share of less than `RARE` rows keeps that many, so that none
+    vanishes.
     """
     n_rows = len(codes)
     if size >= n_rows:
         return np.arange(n_rows)
     counts = np.bincount(codes)
-    quota = np.maximum(counts * size // n_rows, np.minimum(counts, RARE))
     shuffled = np.random.RandomState(random_state).permutation(n_rows)
     by_class = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    starts = np.cumsum(counts) - counts
-    rank = np.arange(n_rows) - np.repeat(starts, counts)
-    return np.sort(by_class[rank < np.repeat(quota, counts)])
+    chosen = np.zeros(n_rows, dtype=bool)
+    chosen[np.arange(size) * n_rows // size] = True
+    label = np.repeat(np.arange(len(counts)), counts)
+    few = np.bincount(label[chosen], minlength=len(counts)) < RARE
+    rank = np.arange(n_rows) - (np.cumsum(counts) - counts)[label]
+    return np.sort(by_class[chosen | (few[label] & (rank < RARE))])
 
 
 def training_moments(
