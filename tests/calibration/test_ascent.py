@@ -217,3 +217,57 @@ def test_gradient_descent_steps_along_the_gradient():
     H = before.predict_proba(X)
     expected = theta - 0.1 / n * (H - np.eye(3)[y]).T @ Z
     np.testing.assert_allclose(after.statistics_[0] / n, expected, rtol=1e-12)
+
+
+def test_frozen_counts_stay_while_the_others_move():
+    """With pseudo counts a level that a class lacks is pushed below its range."""
+    codes = np.array([[0], [0], [1], [1], [2], [2], [0], [1]])
+    y = np.array([0, 0, 0, 0, 1, 1, 1, 1])
+    model = RiskCalibratedClassifier(
+        family="categorical", guard="freeze", learning_rate=4.0, stopping="none",
+        line_search=False, level_prior_strength=0.3, max_iter=40,
+    ).fit(codes, y)  # fmt: skip
+    assert 0 < model.n_frozen_ <= 39
+    assert model.loss_curve_[-1] < model.loss_curve_[0]
+    assert (model.level_probabilities_[0] >= 0).all()
+
+
+def test_frozen_mixed_families_stay_valid():
+    pd = pytest.importorskip("pandas")
+    X, y = load_iris(return_X_y=True)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["size"] = np.where(X[:, 0] > 5.8, "big", "small")
+    model = RiskCalibratedClassifier(
+        family="mixed", guard="freeze", learning_rate=30.0, stopping="none",
+        line_search=False,
+    ).fit(frame, y)  # fmt: skip
+    assert model.n_frozen_ > 0
+    assert np.isfinite(model.predict_proba(frame)).all()
+
+
+def test_a_class_that_cannot_move_keeps_its_statistics():
+    X, y = overlapping_clouds()
+
+    class Still:
+        """Only the start of class 0 is valid."""
+
+        def statistics(self, rows, Q):
+            return [Q.sum(axis=0), Q.T @ rows]
+
+        def parameters(self, s):
+            return s[1] / s[0][:, None]
+
+        def log_joint(self, rows, means):
+            return -((rows[:, None] - means) ** 2).sum(axis=2)
+
+        def is_valid(self, s):
+            valid = s[0] > 0
+            valid[0] &= s[0][0] == 40.0
+            return valid
+
+    model = RiskCalibratedClassifier(
+        family=Still(), stopping="none", max_iter=3, line_search=False
+    ).fit(X, y)
+    assert model.n_frozen_ == 2
+    np.testing.assert_array_equal(model.statistics_[1][0], X[y == 0].sum(axis=0))
+    assert not np.array_equal(model.statistics_[1][1], X[y == 1].sum(axis=0))

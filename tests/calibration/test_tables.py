@@ -232,3 +232,16 @@ def test_costs_of_unseen_classes_wait_for_them():
     model = RiskCalibratedClassifier(costs=1 - np.eye(3))
     model.partial_fit(X[:100], y[:100], classes=[0, 1, 2])
     assert set(model.predict(X)) == {0, 1}
+
+
+def test_empty_frame_is_an_error():
+    with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+        RiskCalibratedClassifier(family="mixed").fit(pd.DataFrame({"a": []}), [])
+
+
+def test_frame_of_words_alone_is_mixed_without_numbers():
+    frame = pd.DataFrame({"word": ["a", "b", "a", "b", "a", "b"]})
+    y = [0, 1, 0, 1, 1, 0]
+    mixed = RiskCalibratedClassifier(family="mixed", stopping="none").fit(frame, y)
+    levels = categorical().fit(frame, y)
+    np.testing.assert_allclose(mixed.loss_curve_, levels.loss_curve_, rtol=1e-12)
