@@ -37,6 +37,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "abort_on_example_error": True,
     "backreferences_dir": None,
+    "capture_repr": (),
 }
 
 html_theme = "pydata_sphinx_theme"

@@ -5,7 +5,10 @@ import runpy
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import prudent
 import pytest
+from prudent.datasets import BUNDLED
+from prudent.io import read_table, training_data
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -59,3 +62,41 @@ def test_code_of_page_gives_the_output_shown(page):
     )
     assert result.attempted > 0
     assert result.failed == 0
+
+
+def test_readme_code_runs(capsys):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = readme.split("```python\n")[1:]
+    assert blocks
+    for block in blocks:
+        exec(block.split("```")[0], {})
+
+
+@pytest.mark.slow
+def test_getting_started_quotes_the_table_of_iris():
+    comparison = _compare_bundled("iris")
+    lines = (DOCS / "getting_started.rst").read_text(encoding="utf-8").splitlines()
+    quoted = {line.split()[0]: line for line in lines if "µs/row" in line}
+    shown = [row for row in comparison.leaderboard() if row[0].split()[0] in quoted]
+    assert len(shown) == len(quoted) > 0
+    for method, error, promise, kept, *_ in shown:
+        assert all(cell in quoted[method.split()[0]] for cell in (error, promise, kept))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits"])
+def test_start_page_quotes_the_measured_errors(name):
+    rows = _compare_bundled(name).rows
+    page = (DOCS / "index.rst").read_text(encoding="utf-8")
+    quoted = page.split(f"   * - {name},")[1].split("\n   * - ")[0]
+    best = next(row for row in rows if row.is_baseline)
+    assert f"{best.name} {best.error:.3f}" in quoted
+    for row in rows:
+        if not row.is_baseline:
+            assert f"{row.error:.3f}" in quoted
+
+
+def _compare_bundled(name):
+    table = BUNDLED[name]
+    data = training_data(read_table(table.path), target=table.target)
+    return prudent.compare(data.X, data.y)
