@@ -195,7 +195,8 @@ def _heading(
     counts = np.unique(training.y, return_counts=True)[1].tolist()
     sizes = "/".join(map(str, counts))
     if len(counts) > MOST_NAMES:
-        sizes = f"{min(counts)} to {max(counts)} rows each"
+        least, most = min(counts), max(counts)
+        sizes = f"{least}{'' if least == most else f' to {most}'} rows each"
     heading = (
         f"{data}  {thousands(n_rows)} rows x {n_features} features, "
         f"{len(counts)} classes ({sizes})   {n_folds}-fold stratified CV, seed {seed}; "
