@@ -21,7 +21,6 @@ from prudent.comparison.environment import package_versions, peak_memory
 from prudent.comparison.evaluation import Problem, Progress, evaluate
 from prudent.comparison.folds import make_folds, training_moments
 from prudent.comparison.methods import Method, choose
-from prudent.comparison.regions import discriminant_axes
 from prudent.comparison.result import (
     Comparison,
     ComparisonInterrupted,
@@ -31,6 +30,7 @@ from prudent.comparison.result import (
     Settings,
 )
 from prudent.comparison.summary import fold_scores, in_order, method_row
+from prudent.core.discriminant import discriminant_axes
 from prudent.core.moments import ClassMoments
 from prudent.estimator_tools import constant_features
 
@@ -224,6 +224,7 @@ def _problem(
         )
         moments += training
     seconds = (time.perf_counter() - start) / len(folds)
+    axes, _ = discriminant_axes(total)
     problem = Problem(
         X=X,
         y=y,
@@ -232,7 +233,7 @@ def _problem(
         folds=folds,
         moments=moments,
         moment_seconds=seconds,
-        plane=X @ discriminant_axes(total) if X.shape[1] > 1 else None,
+        plane=X @ axes if axes.shape[1] == 2 else None,
         sample=sample,
         random_state=random_state,
         n_jobs=n_jobs,

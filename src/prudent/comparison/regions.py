@@ -6,51 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 from prudent.comparison.decisions import decide
 from prudent.comparison.measurements import RegionMap
-from prudent.core.moments import ClassMoments
 
-__all__ = ["GRID", "discriminant_axes", "region_map"]
+__all__ = ["GRID", "region_map"]
 
 GRID = 48
 FloatArray = NDArray[np.float64]
-
-
-def discriminant_axes(moments: ClassMoments) -> FloatArray:
-    """Two directions that separate the class means best, shape (d, 2).
-
-    Notes
-    -----
-    Leading solutions of B a = lambda (W + r I) a, where W and B are the scatter
-    within and between the classes of the standardised features and r = 1e-6 tr W / d
-    keeps collinear features harmless (Fisher's discriminant axes). With two classes
-    B has rank one: the second axis is the widest direction uncorrelated with the
-    first. Projected rows have unit pooled standard deviation.
-    """
-    within = moments.scatter.sum(axis=0) / moments.weight.sum()
-    scale = np.sqrt(np.diagonal(within))
-    unit = np.where(scale > 0, scale, np.inf)
-    W = within / np.outer(unit, unit)
-    n_features = len(W)
-    W += (1e-6 * np.trace(W) / n_features + 1e-12) * np.eye(n_features)
-    weight = moments.weight / moments.weight.sum()
-    gap = (moments.mean - weight @ moments.mean) / unit
-    B = (gap * weight[:, None]).T @ gap
-    _, vectors = eigh(B, W)
-    first = vectors[:, -1]
-    if len(weight) > 2:
-        second = vectors[:, -2]
-    else:
-        second = eigh(W - np.outer(W @ first, W @ first))[1][:, -1]
-        second -= (second @ W @ first) * first
-        second /= np.sqrt(second @ W @ second)
-    axes = np.column_stack([first, second])
-    # An eigenvector has no sign: let its largest entry be positive.
-    largest = np.abs(axes).argmax(axis=0)
-    axes *= np.sign(axes[largest, [0, 1]])
-    return axes / unit[:, None]
 
 
 def region_map(

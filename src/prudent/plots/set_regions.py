@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from prudent.core.discriminant import discriminant_axes
 from prudent.core.moments import ClassMoments
 from prudent.estimator_tools import predict_set
 
@@ -227,7 +228,7 @@ class _Plane:
             return cls(
                 np.zeros(2), np.eye(2), np.eye(2), (str(names[0]), str(names[1]))
             )
-        into, out = _discriminant_axes(ClassMoments.from_arrays(X, y))
+        into, out = discriminant_axes(ClassMoments.from_arrays(X, y))
         return cls(
             X.mean(axis=0), into, out, ("discriminant axis 1", "discriminant axis 2")
         )
@@ -237,33 +238,3 @@ class _Plane:
 
     def rows(self, z: FloatArray) -> FloatArray:
         return self.origin + z @ self.out
-
-
-def _discriminant_axes(moments: ClassMoments) -> tuple[FloatArray, FloatArray]:
-    """Two directions of a linear discriminant analysis and the way back.
-
-    In coordinates where the pooled within-class covariance is the identity, the
-    axes are the leading eigenvectors of the between-class scatter. Two classes have
-    one such axis only; the second is then the direction, orthogonal to it, in which
-    their spreads differ most.
-    """
-    if len(moments.classes) < 2:
-        raise ValueError("discriminant axes need rows of at least two classes.")
-    within = moments.within().covariance()[0]
-    scale = np.sqrt(np.diag(within))
-    scale = np.where(scale > 0, scale, 1.0)
-    values, vectors = np.linalg.eigh(within / np.outer(scale, scale))
-    kept = values > 1e-10 * values[-1]
-    whiten = vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
-    colour = (vectors[:, kept] * np.sqrt(values[kept])).T * scale
-    means = (moments.mean - moments.pooled().mean) @ whiten
-    between = (moments.weight[:, None] * means).T @ means
-    axes = np.linalg.eigh(between)[1][:, :-3:-1]
-    if len(moments.classes) == 2:
-        spreads = whiten.T @ moments.covariance() @ whiten
-        beside = np.eye(len(between)) - np.outer(axes[:, 0], axes[:, 0])
-        strength, directions = np.linalg.eigh(
-            beside @ (spreads[1] - spreads[0]) @ beside
-        )
-        axes[:, 1] = directions[:, np.abs(strength).argmax()]
-    return whiten @ axes, axes.T @ colour

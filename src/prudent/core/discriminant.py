@@ -1,0 +1,81 @@
+"""The plane in which classes are seen best."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.core.moments import ClassMoments
+
+__all__ = ["discriminant_axes"]
+
+FloatArray = NDArray[np.float64]
+
+
+def discriminant_axes(moments: ClassMoments) -> tuple[FloatArray, FloatArray]:
+    """Two directions of a linear discriminant analysis, and the way back.
+
+    Parameters
+    ----------
+    moments : ClassMoments
+        Statistics of at least two classes, with full scatter.
+
+    Returns
+    -------
+    into : ndarray of shape (d, 2)
+        Rows times `into` have uncorrelated columns of unit spread within the
+        classes. One column only where the features have no second direction.
+    out : ndarray of shape (2, d)
+        Plane points times `out` are rows again, less what the plane leaves out.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two classes.
+
+    Notes
+    -----
+    In coordinates where the pooled within-class covariance is the identity, the
+    axes are the leading eigenvectors of the between-class scatter. Two classes have
+    one such axis only; the second is then the direction, orthogonal to it, in which
+    their spreads differ most. Directions without spread are left out. The largest
+    entry of an axis is positive, as an eigenvector has no sign of its own.
+
+    References
+    ----------
+    Fisher (1936), "The use of multiple measurements in taxonomic problems", Annals
+    of Eugenics 7.
+
+    Examples
+    --------
+    >>> from prudent import ClassMoments
+    >>> from prudent.core.discriminant import discriminant_axes
+    >>> from sklearn.datasets import load_iris
+    >>> moments = ClassMoments.from_arrays(*load_iris(return_X_y=True))
+    >>> into, out = discriminant_axes(moments)
+    >>> (out @ into).round(9).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    if len(moments.classes) < 2:
+        raise ValueError("discriminant axes need rows of at least two classes.")
+    within = moments.within().covariance()[0]
+    scale = np.sqrt(np.diag(within))
+    scale = np.where(scale > 0, scale, 1.0)
+    values, vectors = np.linalg.eigh(within / np.outer(scale, scale))
+    kept = values > 1e-10 * values[-1]
+    whiten = vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
+    colour = (vectors[:, kept] * np.sqrt(values[kept])).T * scale
+    means = (moments.mean - moments.pooled().mean) @ whiten
+    between = (moments.weight[:, None] * means).T @ means
+    axes = np.linalg.eigh(between)[1][:, :-3:-1]
+    if len(moments.classes) == 2 and axes.shape[1] == 2:
+        spreads = whiten.T @ moments.covariance() @ whiten
+        beside = np.eye(len(between)) - np.outer(axes[:, 0], axes[:, 0])
+        strength, directions = np.linalg.eigh(
+            beside @ (spreads[1] - spreads[0]) @ beside
+        )
+        axes[:, 1] = directions[:, np.abs(strength).argmax()]
+    into = whiten @ axes
+    largest = np.abs(into * scale[:, None]).argmax(axis=0)
+    signs = np.where(into[largest, np.arange(into.shape[1])] < 0, -1.0, 1.0)
+    return into * signs, (axes * signs).T @ colour
