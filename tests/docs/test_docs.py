@@ -5,8 +5,9 @@ import runpy
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-import prudent
 import pytest
+
+import prudent
 from prudent.datasets import BUNDLED
 from prudent.io import read_table, training_data
 
