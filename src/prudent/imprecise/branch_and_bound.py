@@ -135,11 +135,12 @@ def _active_set(
     free = np.abs(point) < 1.0
     ridge = _RIDGE * radius * np.trace(coupling)
     upper = np.inf
+    optimal = False  # to rounding
     for _ in range(20 + 10 * len(field)):
         gradient = _gradient(coupling, field, radius, point)
         certified, upper = _bracket(field, gradient, point)
         lower = max(lower, certified)
-        if upper - lower <= gap_allowed:
+        if optimal or upper - lower <= gap_allowed:
             break
         index = np.flatnonzero(free)
         block = np.empty((len(index), len(index)))
@@ -166,9 +167,9 @@ def _active_set(
             continue
         gradient = _gradient(coupling, field, radius, point)
         inward = np.where(free, 0.0, gradient * point)
-        release = np.argmax(inward)
-        if inward[release] > 0.0:
-            free[release] = True
+        release = int(np.argmax(inward))
+        optimal = inward[release] <= 0.0
+        free[release] = True
     return min(lower, upper), upper
 
 

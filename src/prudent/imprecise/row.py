@@ -47,7 +47,8 @@ FloatArray = NDArray[np.float64]
 #: Boxes below this imprecision are points: closed forms are exact to rounding.
 NEGLIGIBLE = 1e-100
 
-_GAP = 1e-12  # relative, of a minimum solved to the end
+_GAP = 1e-12  # of a minimum solved to the end, plus its rounding
+_ROUNDING = 1e-15
 
 
 class Row(NamedTuple):
@@ -255,7 +256,7 @@ def improve_point(
         row.point[k],
         (centre - below) / radius,
         (centre - above) / radius,
-        _GAP * (1.0 + abs(centre)) / radius,
+        (_GAP + _ROUNDING * abs(centre)) / radius,
     )
     row.upper_lo[k] = max(row.upper_lo[k], centre - radius * most)
     row.upper_hi[k] = min(row.upper_hi[k], centre - radius * least)
