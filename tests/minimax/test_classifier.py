@@ -457,6 +457,12 @@ def test_coinciding_means_name_the_classes():
         MinimaxProbabilityClassifier().fit(X, ["a", "a", "b", "b"])
 
 
+def test_labels_of_object_type_are_named_too():
+    y = np.array(["a", "a", "b", "b"], dtype=object)
+    with pytest.raises(DegenerateDataError, match="for 'a' and 'b'"):
+        MinimaxProbabilityClassifier().fit([[0.0], [1.0], [0.0], [1.0]], y)
+
+
 def test_coinciding_means_may_predict_the_heavier_class():
     X = np.array([[0.0], [1.0], [0.0], [1.0], [0.5]])
     y = ["a", "a", "b", "b", "b"]

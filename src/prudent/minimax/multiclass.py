@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.core.validation import shown
 from prudent.exceptions import DegenerateDataError
 from prudent.minimax.curve import Balance
 from prudent.minimax.solver import solve_on_curve, solve_validated
@@ -184,9 +185,9 @@ def solve_duels(
             duels.append(_solve_duel(classes, k, l, objective, weights))
         except DegenerateDataError:
             if not constant_if_coinciding:
-                names = [classes.label[c].item() for c in (k, l)]
+                names = [shown(classes.label[c]) for c in (k, l)]
                 raise DegenerateDataError(
-                    f"the class means coincide for {names[0]!r} and {names[1]!r}, so "
+                    f"the class means coincide for {names[0]} and {names[1]}, so "
                     "no plane separates them: drop a class, add features, or set "
                     "on_degenerate='warn'."
                 ) from None

@@ -32,7 +32,7 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 #: Share of a'd by which a plane leaves the point where a constant class sits.
 TIE_SHIFT = 1e-9
-LANCZOS_STEPS = 10
+LANCZOS_STEPS, FIRST_TEST = 10, 6
 REFACTORINGS = 4
 TINY_PIVOT = 100 * EPS
 ROUNDING = 1e-8
@@ -168,6 +168,7 @@ def _krylov_plane(
     balance = duel.balance.scaled(1 / math.sqrt(t0), 1 / math.sqrt(s0))
     c = dtrtrs(factor, duel.d, lower=1)[0]
     size = float(np.linalg.norm(c))
+    tau = _start(balance)
     V = np.empty((LANCZOS_STEPS + 1, len(c)))
     V[0] = c / size
     T = np.zeros((LANCZOS_STEPS + 1, LANCZOS_STEPS + 1))
@@ -182,14 +183,14 @@ def _krylov_plane(
         exhausted = beta <= EPS
         if not exhausted:
             V[k] = w / beta
-        if not exhausted and (k < 4 or k % 2):
+        if not exhausted and (k < FIRST_TEST or k % 2):
             continue
         p, Z = np.linalg.eigh(T[:k, :k])
         if p[0] < -ROUNDING or p[-1] > 1 + ROUNDING:
             return None  # a covariance has a negative eigenvalue
         p = np.clip(p, 0.0, 1.0)
         curve = ParetoCurve(p, 1 - p, size * Z[0], Z, (1.0, 1.0))
-        tau, _ = balanced_logit(curve.point, balance, _start(balance))
+        tau, _ = balanced_logit(curve.point, balance, tau)
         s, t = shares(tau)
         y = Z @ (curve.c / (t * p + s * curve.q))
         residual = abs(s - t) * beta * abs(float(y[-1]))

@@ -9,6 +9,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+from prudent.core.validation import shown
 from prudent.exceptions import PrudentWarning
 from prudent.minimax.multiclass import Classes, DuelSet
 from prudent.minimax.solver import ACCEPTED_GAP
@@ -57,8 +58,8 @@ def _messages(classes: Classes, duels: DuelSet) -> Iterator[str]:
     for (k, l), duel in zip(duels.pairs, duels.duels, strict=True):
         if not duel.normal.any():
             yield (
-                f"the class means of {classes.label[k].item()!r} and "
-                f"{classes.label[l].item()!r} coincide; of the two, the one of larger "
+                f"the class means of {shown(classes.label[k])} and "
+                f"{shown(classes.label[l])} coincide; of the two, the one of larger "
                 "prior is always predicted."
             )
     least = min(duel.kappa for duel in duels.duels)
