@@ -25,6 +25,7 @@ from prudent.core.moments import ClassMoments
 
 __all__ = [
     "LEVELS",
+    "SHIFT_ROWS",
     "Evaluation",
     "FoldResult",
     "Problem",
