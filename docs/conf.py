@@ -20,6 +20,9 @@ templates_path = ["_templates"]
 # The galleries are read where sphinx-gallery writes them.
 exclude_patterns = ["_build", "examples", "tutorials", "sg_execution_times.rst"]
 autosummary_generate = True
+# A name that leads nowhere is an error, except names of packages documented elsewhere.
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", r"sklearn\..*")]
 numpydoc_show_class_members = False
 # Types stand in the docstrings; signatures show names and defaults.
 autodoc_typehints = "none"

@@ -177,17 +177,17 @@ def set_accuracy_score(y: ArrayLike, Y: ArrayLike, classes: ArrayLike) -> float:
 
 
 def u65_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
-    """Scorer of :func:`u65_score`, for `cross_validate` and search objects."""
+    """Scorer of `u65_score`, for `cross_validate` and search objects."""
     return u65_score(y, predict_set(estimator, X), estimator.classes_)
 
 
 def u80_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
-    """Scorer of :func:`u80_score`, for `cross_validate` and search objects."""
+    """Scorer of `u80_score`, for `cross_validate` and search objects."""
     return u80_score(y, predict_set(estimator, X), estimator.classes_)
 
 
 def coverage_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
-    """Scorer of :func:`coverage_score`, for `cross_validate` and search objects."""
+    """Scorer of `coverage_score`, for `cross_validate` and search objects."""
     return coverage_score(y, predict_set(estimator, X), estimator.classes_)
 
 

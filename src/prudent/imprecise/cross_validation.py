@@ -68,7 +68,7 @@ class ImpreciseDiscriminantAnalysisCV(ClassifierMixin, BaseEstimator):
         Values for `covariance` to choose from jointly; None is `covariance` alone.
         Worth it where covariances are near singular.
     scoring : {"u80", "u65", "discounted_accuracy"}, default="u80"
-        What is maximised; see :mod:`prudent.metrics`.
+        What is maximised; see `prudent.metrics`.
     cv : int, splitter or iterable of (train, test) positions, default=5
         A number means stratified folds in the order of the rows.
     n_jobs : int, default=None
