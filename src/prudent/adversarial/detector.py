@@ -51,8 +51,8 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
         Largest share of normal rows to reject, in (0, 1).
     estimator : classifier or None, default=None
         Tells rows from artificial rows; needs `predict_proba` or
-        `decision_function` and should have a proper loss. None: mean logit of
-        gradient boosting and of a kernel logistic regression.
+        `decision_function` and should have a proper loss. None: weighted mean logit
+        of gradient boosting and of a kernel logistic regression.
     reference : {"mixture", "gaussian", "box", "grid"}, default="mixture"
         Artificial rows: half an inflated Gaussian and half normal kernels at the
         rows; the Gaussian alone; uniform on the enlarged bounding box; the paper's
