@@ -24,6 +24,7 @@ def _name(path):
 @pytest.fixture(autouse=True)
 def headless():
     plt.switch_backend("agg")
+    plt.close("all")
     yield
     plt.close("all")
 
