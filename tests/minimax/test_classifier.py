@@ -553,3 +553,40 @@ def test_string_labels_frames_and_pipelines():
     ).fit(frame, labels)
     assert set(search.predict(frame)) == {"no", "yes"}
     assert predict_set(search, frame).shape == (60, 2)
+
+
+@pytest.mark.parametrize(("costly", "cheap"), [(0, 1), (1, 0)])
+def test_extreme_costs_give_all_the_room_to_one_class(costly, cheap):
+    costs = np.zeros((2, 2))
+    costs[costly, cheap], costs[cheap, costly] = 1e6, 1.0
+    model = reference(objective="cost", costs=costs)
+    d = np.array([2, 2])
+    most = d @ np.linalg.solve(COVARIANCES[costly], d)
+    assert model.class_worst_case_error_[costly] == pytest.approx(1 / (1 + most))
+    assert model.class_worst_case_error_[cheap] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "params", [{"objective": "mean"}, {"objective": "cost", "costs": [[0, 1], [2, 0]]}]
+)
+def test_every_objective_knows_degenerate_classes(params):
+    with pytest.raises(DegenerateDataError, match="class means coincide"):
+        MinimaxProbabilityClassifier.from_moments(
+            [[0, 0], [0, 0]], COVARIANCES, [1, 1], **params
+        )
+    with pytest.warns(PrudentWarning, match="kappa is infinite"):
+        model = MinimaxProbabilityClassifier.from_moments(
+            MEANS, np.zeros((2, 2, 2)), [1, 1], **params
+        )
+    assert model.worst_case_accuracy_ == 1
+
+
+@pytest.mark.parametrize(
+    "params", [{"objective": "mean"}, {"objective": "cost", "costs": [[0, 1], [2, 0]]}]
+)
+def test_every_objective_runs_its_plane_beside_a_constant_class(params):
+    model = MinimaxProbabilityClassifier.from_moments(
+        [[0, 0], [1, 3]], [np.diag([1.0, 0.0]), np.eye(2)], [1, 1], **params
+    )
+    assert model.class_worst_case_error_[1] == pytest.approx(0.1, rel=1e-6)
+    assert model.predict([[5.0, 0.0]]) == 0

@@ -32,6 +32,8 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 #: Share of a'd by which a plane leaves the point where a constant class sits.
 TIE_SHIFT = 1e-9
+#: Relative residual of a Krylov plane; its gap is of the same order.
+TOLERANCE = 1e-11
 LANCZOS_STEPS, FIRST_TEST = 10, 6
 REFACTORINGS = 4
 TINY_PIVOT = 100 * EPS
@@ -194,7 +196,7 @@ def _krylov_plane(
         s, t = shares(tau)
         y = Z @ (curve.c / (t * p + s * curve.q))
         residual = abs(s - t) * beta * abs(float(y[-1]))
-        converged = exhausted or bool(residual <= 1e-13 * size)
+        converged = exhausted or bool(residual <= TOLERANCE * size)
         if converged:
             break
     a = dtrtrs(factor, y @ V[:k], lower=1, trans=1)[0]
