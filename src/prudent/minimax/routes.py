@@ -32,8 +32,9 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 #: Share of a'd by which a plane leaves the point where a constant class sits.
 TIE_SHIFT = 1e-9
-#: Relative residual of a Krylov plane; its gap is of the same order.
-TOLERANCE = 1e-11
+#: Relative residual of a Krylov plane. Ill-conditioned problems need all of it: the
+#: certificate measures the residual with the inverse of their covariances.
+TOLERANCE = 1e-13
 LANCZOS_STEPS, FIRST_TEST = 10, 6
 REFACTORINGS = 4
 TINY_PIVOT = 100 * EPS
