@@ -35,7 +35,6 @@ def optimistic():
 
 
 def imprecise():
-    from sklearn.covariance import ShrunkCovariance
 
     from prudent.imprecise import (
         ImpreciseDiscriminantAnalysis,
