@@ -27,7 +27,8 @@ def data(seed):
     mixing = rng.normal(size=(n_features, n_features)) + np.eye(n_features)
     centres = 2 * rng.normal(size=(n_classes, n_features))
     X = rng.normal(size=(len(y), n_features)) @ mixing + centres[y]
-    return X, y, X[:10] + 0.5 * rng.normal(size=(10, n_features))
+    queries = X[:10]
+    return X, y, queries + 0.5 * rng.normal(size=queries.shape)
 
 
 def fitted(X, y, **params):
