@@ -83,39 +83,59 @@ class Chunks:
             )
         return cls(blocks, n_features, names, client or _current_client())
 
-    def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """`function(X, y, *arguments)` of every block, in order."""
-        from dask import delayed
+    def map(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        each: Sequence[Any] | None = None,
+    ) -> list[Any]:
+        """`function(X, y, *arguments)` of every block, in order.
 
-        mapped = [
-            delayed(_apply, pure=False)(function, b, arguments) for b in self.blocks
-        ]
-        return list(self.compute(mapped))
+        With `each`, the function also takes the block's own item of it, last.
+        """
+        return list(self.compute(self._mapped(function, arguments, each)))
 
     def reduce(
         self,
         function: Callable[..., Any],
         combine: Callable[[Sequence[Any]], Any],
         *arguments: Any,
+        each: Sequence[Any] | None = None,
         fan_in: int = 16,
     ) -> Any:
         """Combine `function(X, y, *arguments)` of all blocks in a tree.
 
         Only the root travels to the caller. `fan_in` is a power of two, so that
         a `combine` which is itself a binary tree over position gives the bits of
-        one `combine` over all blocks.
+        one `combine` over all blocks. `each` is as in `map`.
         """
         from dask import delayed
 
-        level = [
-            delayed(_apply, pure=False)(function, b, arguments) for b in self.blocks
-        ]
+        level = self._mapped(function, arguments, each)
         while len(level) > 1:
             level = [
                 delayed(combine, pure=False)(level[i : i + fan_in])
                 for i in range(0, len(level), fan_in)
             ]
         return self.compute(level)[0]
+
+    def _mapped(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        each: Sequence[Any] | None,
+    ) -> list[Any]:
+        from dask import delayed
+
+        # One node of the graph: a fitted model is not copied into every task.
+        shared = delayed((function, arguments), pure=False, traverse=False)
+        apply = delayed(_apply, pure=False)
+        if each is None:
+            return [apply(shared, block) for block in self.blocks]
+        return [
+            apply(shared, block, item)
+            for block, item in zip(self.blocks, each, strict=True)
+        ]
 
     def compute(self, values: Sequence[Any]) -> Sequence[Any]:
         """Values of delayed objects, from the client if there is one."""
@@ -124,8 +144,11 @@ class Chunks:
         return self.client.gather(self.client.compute(list(values)))
 
 
-def _apply(function: Callable[..., Any], block: Block, arguments: Any) -> Any:
-    return function(*block, *arguments)
+def _apply(
+    shared: tuple[Callable[..., Any], tuple[Any, ...]], block: Block, *own: Any
+) -> Any:
+    function, arguments = shared
+    return function(*block, *arguments, *own)
 
 
 def _current_client() -> Any:
