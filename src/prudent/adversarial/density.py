@@ -51,9 +51,18 @@ class DensityModel:
         rounded: FloatArray = np.round(score - penalty, _DECIMALS)
         return rounded
 
+    def covers(self, X: FloatArray) -> NDArray[np.bool_]:
+        """Whether each row lies in the reference's support."""
+        assert self.reference is not None
+        return np.isfinite(self.reference.log_density(self.standardisation.apply(X)))
+
 
 def learn_density(
-    X: FloatArray, classifier: Any, reference: ReferenceName, rng: np.random.RandomState
+    X: FloatArray,
+    standardisation: Standardisation,
+    classifier: Any,
+    reference: ReferenceName,
+    rng: np.random.RandomState,
 ) -> DensityModel:
     """Fit `classifier` to the rows and as many artificial ones.
 
@@ -61,6 +70,8 @@ def learn_density(
     ----------
     X : ndarray of shape (n, d)
         Rows of the class.
+    standardisation : Standardisation
+        Of the class.
     classifier : classifier
         Fitted in place, on standardised rows.
     reference : str
@@ -68,7 +79,6 @@ def learn_density(
     rng : RandomState
         Draws the reference and its sample.
     """
-    standardisation = Standardisation.from_rows(X)
     Z = standardisation.apply(X)
     if not Z.shape[1]:
         return DensityModel(standardisation, None, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -16,24 +16,26 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
-from prudent.adversarial.cells import CellSet
 from prudent.adversarial.coins import keyed_uniform
 from prudent.adversarial.density import learn_density
 from prudent.adversarial.density_game import play_on_density
 from prudent.adversarial.ensemble import MeanLogitClassifier
 from prudent.adversarial.promises import held_out_promise
 from prudent.adversarial.reference import GridReference, kernel_width
-from prudent.adversarial.thresholds import choose_rank, fewest_scores, p_values
+from prudent.adversarial.standardisation import Standardisation
+from prudent.adversarial.thresholds import (
+    calibration_rows,
+    choose_rank,
+    fewest_scores,
+    p_values,
+)
 from prudent.core.guarantee import Guarantee
 from prudent.estimator_tools import check_rows, refuse_dask, warn_constant_features
 from prudent.exceptions import PrudentWarning
 
-__all__ = ["LowDensityRejector"]
+__all__ = ["LowDensityRejector", "check_settings"]
 
 FloatArray = NDArray[np.float64]
-
-_OUTSIDE = -1e5  # score of rows outside the reference, less their distance
-_DECIMALS = 9  # of a score: a row scores the same in every batch
 
 
 class LowDensityRejector(OutlierMixin, BaseEstimator):
@@ -193,26 +195,45 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
         -------
         self : LowDensityRejector
         """
-        _check_settings(self)
+        check_settings(self)
         refuse_dask(X)
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         rng = check_random_state(self.random_state)
-        held_out, fit_rows = _split(X, self.calibration_size, rng)
+        n_held_out = calibration_rows(len(X), self.calibration_size)
+        held_out, fitted = np.split(rng.permutation(len(X)), [n_held_out])
+        rows = X[fitted]
+        return self._learn(
+            rows, Standardisation.from_rows(rows), lambda ask: ask(X[held_out]), rng
+        )
+
+    def _learn(
+        self,
+        rows: FloatArray,
+        standardisation: Standardisation,
+        ask_held_out: Callable[[Callable[[FloatArray], Any]], Any],
+        rng: np.random.RandomState,
+    ) -> Self:
+        """Learn the density from fit rows and the cut from all held-out rows.
+
+        `ask_held_out(f)` is f of the held-out rows, wherever they are.
+        """
         classifier = self._new_classifier(rng)
-        self._density = learn_density(fit_rows, classifier, self.reference, rng)
+        self._density = learn_density(
+            rows, standardisation, classifier, self.reference, rng
+        )
         self._key, self._coin = rng.bytes(32), float(rng.uniform())
         self.estimator_ = self._density.classifier
-        varies = self._density.standardisation.varies
-        self.constant_features_ = np.flatnonzero(~varies)
+        self.constant_features_ = np.flatnonzero(~standardisation.varies)
         warn_constant_features(self, self.constant_features_)
-        self.n_calibration_ = len(held_out)
-        self.cell_size_ = kernel_width(len(fit_rows), int(varies.sum()))
+        self._calibration_scores = np.sort(ask_held_out(self._density.score))
+        self.n_calibration_ = len(self._calibration_scores)
+        self.cell_size_ = kernel_width(len(rows), int(standardisation.varies.sum()))
         self.missing_mass_ = 0.0
         if isinstance(self._density.reference, GridReference):
-            self._measure_missing_mass(self._density.reference.cells, held_out)
-        self._calibration_scores = np.sort(self._density.score(held_out))
+            self.cell_size_ = self._density.reference.cells.size
+            self._measure_missing_mass(ask_held_out(self._density.covers))
         if self.strategy == "soft":
-            self._fit_scores = np.sort(self._density.score(fit_rows))
+            self._fit_scores = np.sort(self._density.score(rows))
         return self._set_rate()
 
     def score_samples(self, X: Any) -> FloatArray:
@@ -308,10 +329,8 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
         rows: FloatArray = check_rows(self, X).astype(np.float64) + 0.0
         return rows
 
-    def _measure_missing_mass(self, cells: CellSet, held_out: FloatArray) -> None:
-        self.cell_size_ = cells.size
-        found = cells.contains(self._density.standardisation.apply(held_out))
-        self.missing_mass_ = float(np.mean(~found))
+    def _measure_missing_mass(self, covered: NDArray[np.bool_]) -> None:
+        self.missing_mass_ = float(np.mean(~covered))
         if self.missing_mass_ > self.false_alarm_rate / 2:
             warnings.warn(
                 f"LowDensityRejector: {self.missing_mass_:.1%} of the held-out rows "
@@ -359,17 +378,7 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
         return self
 
 
-def _split(
-    X: FloatArray, share: float, rng: np.random.RandomState
-) -> tuple[FloatArray, FloatArray]:
-    """Random calibration rows, ceil(share n) but not all, and the rest."""
-    n = len(X)
-    m = min(math.ceil(share * n), n - 1)
-    order = rng.permutation(n)
-    return X[order[:m]], X[order[m:]]
-
-
-def _check_settings(detector: LowDensityRejector) -> None:
+def check_settings(detector: LowDensityRejector) -> None:
     """Refuse combinations of parameters that mean nothing."""
     if detector.strategy == "soft" and detector.divergence_bound is None:
         raise ValueError(

@@ -8,6 +8,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.core.moments import ClassMoments
+
 __all__ = ["Standardisation"]
 
 FloatArray = NDArray[np.float64]
@@ -34,12 +36,26 @@ class Standardisation:
     deviation: FloatArray
 
     @classmethod
-    def from_rows(cls, X: FloatArray) -> Self:
-        """Measure the columns."""
+    def from_rows(cls, X: FloatArray, moments: ClassMoments | None = None) -> Self:
+        """Measure the columns of rows.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The rows.
+        moments : ClassMoments, default=None
+            Of one class, of which X is a sample: mean and deviation are the
+            class's. By default those of X.
+        """
         varies = X.max(axis=0) > X.min(axis=0)
-        mean = np.where(varies, X.mean(axis=0), X[0])
-        deviation = np.where(varies, X.std(axis=0), 1.0)
-        return cls(varies, mean, deviation)
+        if moments is None:
+            mean, deviation = X.mean(axis=0), X.std(axis=0)
+        else:
+            mean = moments.mean[0]
+            deviation = np.sqrt(np.diagonal(moments.covariance()[0]))
+        return cls(
+            varies, np.where(varies, mean, X[0]), np.where(varies, deviation, 1.0)
+        )
 
     def apply(self, X: FloatArray) -> FloatArray:
         """Standardised values of the varying columns."""

@@ -12,6 +12,7 @@ from prudent.core.binomial import high_probability_rank, mean_rank
 
 __all__ = [
     "GuaranteeKind",
+    "calibration_rows",
     "choose_rank",
     "fewest_scores",
     "p_values",
@@ -20,6 +21,11 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 GuaranteeKind = Literal["mean", "high_probability", "exact"]
+
+
+def calibration_rows(n_rows: int, share: float) -> int:
+    """Rows to hold out of `n_rows` >= 2: the share, rounded up, but not all."""
+    return min(math.ceil(share * n_rows), n_rows - 1)
 
 
 def choose_rank(
