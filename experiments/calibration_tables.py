@@ -85,7 +85,7 @@ def strengthened(X: NDArray[Any], y: NDArray[Any]) -> Curve:
     statistics, errors = problem.closed_form(), []
     for _ in range(64):
         evaluation = problem.evaluate(statistics)
-        errors.append(evaluation.error)
+        errors.append(evaluation.losses.error)
         Q = np.zeros_like(evaluation.residuals)
         Q[y, columns] = evaluation.residuals[y, columns]  # 1 - h(y | x)
         gained = family.statistics(rows, Q.T)

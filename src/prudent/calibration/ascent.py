@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.calibration.families import Family, Statistics
-from prudent.calibration.problem import Evaluation, Problem
+from prudent.calibration.problem import Evaluation, Objective, Problem
 
 __all__ = [
     "CalibrationPath",
@@ -27,7 +27,6 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 #: At a smaller log loss the classes are separated and the climb has no end.
 _SEPARATED = 1e-10
@@ -111,21 +110,21 @@ class CalibrationPath:
 
 
 def ascend(
-    problem: Problem,
+    problem: Objective,
     start: Statistics,
     rule: StepRule,
     criterion: Callable[[int, Iterate], Any],
     *,
     max_evaluations: int,
     max_updates: float = float("inf"),
-    batches: Iterator[IntArray] | None = None,
     watch: Callable[[], bool] = lambda: False,
 ) -> CalibrationPath:
     """Calibrate from the statistics `start` and keep the first best iterate.
 
     Parameters
     ----------
-    problem : Problem
+    problem : Objective
+        Usually a `Problem`.
     start : list of ndarray
         Valid statistics, usually `problem.closed_form()`.
     rule : StepRule
@@ -135,8 +134,6 @@ def ascend(
         Evaluations of the model, the start and the rejected steps included.
     max_updates : int, default=inf
         Stop after this many accepted updates.
-    batches : iterator of int arrays, default=None
-        Rows behind each step; None takes all rows.
     watch : callable, default=lambda: False
         Called after each evaluation; True stops the calibration.
 
@@ -148,13 +145,13 @@ def ascend(
     values: list[Any] = []
     kept, best = None, 0
     n_evaluations = 0
-    for iterate in islice(iterates(problem, start, rule, batches), max_evaluations):
+    for iterate in islice(iterates(problem, start, rule), max_evaluations):
         n_evaluations += 1
         if iterate.is_accepted:
-            loss = iterate.evaluation
+            model, loss = iterate.evaluation.parameters, iterate.evaluation.losses
             values.append(criterion(len(values), iterate))
             if kept is None or values[-1] < values[best]:
-                kept, best = (iterate.statistics, loss.parameters), len(values) - 1
+                kept, best = (iterate.statistics, model), len(values) - 1
             accepted.append(
                 (loss.log_loss, loss.error, iterate.step, not iterate.is_full_step)
             )
@@ -176,10 +173,7 @@ def ascend(
 
 
 def iterates(
-    problem: Problem,
-    start: Statistics,
-    rule: StepRule,
-    batches: Iterator[IntArray] | None = None,
+    problem: Objective, start: Statistics, rule: StepRule
 ) -> Iterator[Iterate]:
     """Every evaluated model from the start on, one step after the other.
 
@@ -191,16 +185,17 @@ def iterates(
     step = min(rule.learning_rate, limit) if share else rule.learning_rate
     accepted = Iterate(start, problem.evaluate(start), step)
     yield accepted
-    while accepted.evaluation.log_loss >= _SEPARATED:
-        direction = _direction(problem, accepted, start, batches)
-        last = accepted.evaluation.objective
+    while accepted.evaluation.losses.log_loss >= _SEPARATED:
+        direction = problem.direction(accepted.evaluation)
+        direction = _pull(direction, share, start, accepted.statistics)
+        last = accepted.evaluation.losses.objective
         ceiling = last + 1e-12 * abs(last) if rule.line_search else float("inf")
         while True:
             statistics, is_full = _move(
                 problem.family, accepted.statistics, direction, step, rule.freeze
             )
             evaluation = problem.evaluate(statistics)
-            if not evaluation.objective > ceiling:
+            if not evaluation.losses.objective > ceiling:
                 break
             yield Iterate(statistics, evaluation, step, False, is_full)
             step /= 2
@@ -233,9 +228,8 @@ def step_on_batch(
         Statistics after the step.
     """
     evaluation = problem.evaluate(statistics)
-    batch = problem.family.statistics(problem.rows, evaluation.residuals.T)
     scale = labels[0].sum() / problem.weight.sum()
-    direction = [scale * g for g in batch]
+    direction = [scale * g for g in problem.direction(evaluation)]
     direction = _pull(direction, problem.generative_weight, labels, statistics)
     after, is_full = _move(
         problem.family, statistics, direction, rule.learning_rate, rule.freeze
@@ -244,28 +238,10 @@ def step_on_batch(
     return before, after
 
 
-def _direction(
-    problem: Problem,
-    accepted: Iterate,
-    labels: Statistics,
-    batches: Iterator[IntArray] | None,
-) -> Statistics:
-    """G + lambda (s(X, Y) - s), G from all rows or scaled up from a batch."""
-    residuals = accepted.evaluation.residuals
-    if batches is None:
-        direction = problem.family.statistics(problem.rows, residuals.T)
-    else:
-        batch = next(batches)
-        scale = problem.weight.sum() / problem.weight[batch].sum()
-        direction = problem.family.statistics(
-            problem.rows[batch], (scale * residuals[:, batch]).T
-        )
-    return _pull(direction, problem.generative_weight, labels, accepted.statistics)
-
-
 def _pull(
     direction: Statistics, share: float, labels: Statistics, statistics: Statistics
 ) -> Statistics:
+    """G + lambda (s(X, Y) - s)."""
     if not share:
         return direction
     triples = zip(direction, labels, statistics, strict=True)

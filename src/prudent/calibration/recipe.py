@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.calibration.ascent import CalibrationPath, StepRule, ascend
+from prudent.calibration.ascent import CalibrationPath, Iterate, StepRule, ascend
 from prudent.calibration.baselines import SoftmaxFamily
 from prudent.calibration.families import Family, Statistics
 from prudent.calibration.gaussian import GaussianFamily
-from prudent.calibration.problem import Evaluation, Problem
+from prudent.calibration.problem import Losses, Objective, Problem
 from prudent.calibration.stopping import (
     batches_of_epochs,
     earliest_least_error,
@@ -21,10 +22,27 @@ from prudent.calibration.stopping import (
 )
 from prudent.exceptions import DegenerateDataError, SingularCovarianceError
 
-__all__ = ["Calibrated", "LabelledRows", "Recipe"]
+__all__ = ["Calibrated", "LabelledRows", "Recipe", "Sample"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
+
+
+class Sample(Protocol):
+    """Labelled rows to calibrate on, wherever they are."""
+
+    @property
+    def total(self) -> float:
+        """Total weight."""
+        ...
+
+    def begin(self, recipe: Recipe, held_out: Self | None) -> Beginning:
+        """What to lower on these rows, and the closed-form start."""
+        ...
+
+
+#: An objective and valid statistics to start from.
+Beginning = tuple[Objective, Statistics]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +66,30 @@ class LabelledRows:
     def __getitem__(self, chosen: IntArray) -> LabelledRows:
         return LabelledRows(self.rows[chosen], self.codes[chosen], self.weight[chosen])
 
+    @property
+    def total(self) -> float:
+        """Total weight."""
+        return float(self.weight.sum())
+
+    def begin(self, recipe: Recipe, held_out: LabelledRows | None) -> Beginning:
+        """Problem of these rows and their closed-form statistics, checked."""
+        recipe.check_classes(np.bincount(self.codes, minlength=len(recipe.classes)))
+        family = recipe.make_family(self.rows, self.weight)
+        data = self
+        if hasattr(family, "n_levels") and recipe.batch_size is None:
+            merged = data.merged()
+            if 2 * len(merged.codes) <= len(data.codes):
+                data = merged
+        problems = recipe.problems(family)
+        problem = replace(
+            problems(data),
+            batches=recipe.batches(len(data.codes)),
+            held_out=None if held_out is None else problems(held_out),
+        )
+        return problem, recipe.start(
+            family, lambda f: recipe.problems(f)(data).closed_form()
+        )
+
     def merged(self) -> LabelledRows:
         """Equal rows of level codes as one with the sum of their weights."""
         groups = group_equal_rows(self.rows, self.codes)
@@ -64,13 +106,13 @@ class Calibrated:
     ----------
     family : Family
     path : CalibrationPath
-    validation : Evaluation or None
+    validation : Losses or None
         The kept iterate on the held-out rows.
     """
 
     family: Family
     path: CalibrationPath
-    validation: Evaluation | None = None
+    validation: Losses | None = None
 
 
 @dataclass(frozen=True)
@@ -104,74 +146,96 @@ class Recipe:
     seed: int = 0
     watch: Callable[[], bool] = lambda: False
 
-    def problem(self, data: LabelledRows, family: Family) -> Problem:
-        """The rows as `family` takes them, with the loss to lower."""
-        return Problem(
-            family,
-            prepare(family, data.rows),
-            data.codes,
-            data.weight,
-            len(self.classes),
-            self.costs,
-            self.generative_weight,
+    def problems(self, family: Family) -> Callable[[LabelledRows], Problem]:
+        """Turns rows into the problem of explaining them with `family`.
+
+        The result holds neither rows nor callbacks: it travels to other processes.
+        """
+        return partial(
+            _problem,
+            family=family,
+            n_classes=len(self.classes),
+            costs=self.costs,
+            generative_weight=self.generative_weight,
         )
 
-    def fit_last(self, data: LabelledRows, max_updates: float = np.inf) -> Calibrated:
+    def batches(self, n_rows: int) -> Iterator[IntArray] | None:
+        """Rows behind each step, None for all of them."""
+        if self.batch_size is None or self.batch_size >= n_rows:
+            return None
+        random = np.random.RandomState(self.seed)
+        return batches_of_epochs(n_rows, self.batch_size, random)
+
+    def start(
+        self, family: Family, closed_form: Callable[[Family], Statistics]
+    ) -> Statistics:
+        """Statistics to start from, checked; `closed_form` of a family on the rows."""
+        if isinstance(family, SoftmaxFamily):
+            labels = closed_form(family.gaussian)
+            _check_valid(family.gaussian, labels, self.classes)
+            return family.start(labels)
+        labels = closed_form(family)
+        _check_valid(family, labels, self.classes)
+        return labels
+
+    def check_classes(self, n_rows: IntArray) -> None:
+        """Raise unless every class has rows to fit."""
+        absent = np.flatnonzero(n_rows == 0)
+        if len(absent):
+            raise ValueError(
+                f"class {self.classes[absent[0]]!r} has no row in the part of the "
+                "data that is fitted; use `stopping='cv'` with an integer `cv`, "
+                "which spreads every class over the folds."
+            )
+
+    def fit_last(self, data: Sample, max_updates: float = np.inf) -> Calibrated:
         """Keep the last iterate."""
         return self._fit(data, lambda t, _: -t, max_updates)
 
-    def fit_train(self, data: LabelledRows) -> Calibrated:
+    def fit_train(self, data: Sample) -> Calibrated:
         """Keep the least training cost, ties to the smaller log loss."""
         return self._fit(
             data,
             lambda _, iterate: (
-                iterate.evaluation.decision_cost,
-                iterate.evaluation.log_loss,
+                iterate.evaluation.losses.decision_cost,
+                iterate.evaluation.losses.log_loss,
             ),
         )
 
-    def fit_holdout(self, data: LabelledRows, held_out: IntArray) -> Calibrated:
+    def fit_holdout(self, data: Sample, held_out: Sample) -> Calibrated:
         """Keep the least cost on rows that take no other part in the fit."""
-        rest = np.setdiff1d(np.arange(len(data.codes)), held_out)
-        problem, start = self._start(data[rest])
-        validation = self.problem(data[held_out], problem.family)
-        path = self._path(
-            problem,
-            start,
-            lambda _, it: validation.score(it.evaluation.parameters).decision_cost,
-            watch=self.watch,
-        )
-        return Calibrated(problem.family, path, validation.score(path.parameters))
+        problem, start = data.begin(self, held_out)
+        validated: list[Losses] = []
+
+        def criterion(_: int, iterate: Iterate) -> float:
+            validated.append(problem.validate(iterate.evaluation))
+            return validated[-1].decision_cost
+
+        path = self._path(problem, start, criterion, watch=self.watch)
+        return Calibrated(problem.family, path, validated[path.best_iteration])
 
     def fit_folds(
-        self, data: LabelledRows, folds: Sequence[tuple[IntArray, IntArray]]
+        self, data: Sample, folds: Iterable[tuple[Sample, Sample]]
     ) -> Calibrated:
         """Number of updates by cross-validation, then one path on all rows."""
-        curves = [self._validation_curve(data[fit], data[test]) for fit, test in folds]
-        tolerance = 1e-9 * data.weight.sum()
-        return self.fit_last(data, earliest_least_error(curves, tolerance))
+        curves = [self._validation_curve(fit, held_out) for fit, held_out in folds]
+        return self.fit_last(data, earliest_least_error(curves, 1e-9 * data.total))
 
-    def _validation_curve(
-        self, data: LabelledRows, held_out: LabelledRows
-    ) -> tuple[float, ...]:
-        problem, start = self._start(data)
-        validation = self.problem(held_out, problem.family)
-        total = held_out.weight.sum()
+    def _validation_curve(self, data: Sample, held_out: Sample) -> tuple[float, ...]:
+        problem, start = data.begin(self, held_out)
         return self._path(
             problem,
             start,
-            lambda _, iterate: (
-                total * validation.score(iterate.evaluation.parameters).decision_cost
-            ),
+            lambda _, iterate: problem.validate(iterate.evaluation).total_cost,
         ).criterion
 
     def _fit(
         self,
-        data: LabelledRows,
-        criterion: Callable[[int, Any], Any],
+        data: Sample,
+        criterion: Callable[[int, Iterate], Any],
         max_updates: float = np.inf,
     ) -> Calibrated:
-        problem, start = self._start(data)
+        problem, start = data.begin(self, None)
         path = self._path(
             problem, start, criterion, max_updates=max_updates, watch=self.watch
         )
@@ -179,22 +243,17 @@ class Recipe:
 
     def _path(
         self,
-        problem: Problem,
+        problem: Objective,
         start: Statistics,
-        criterion: Callable[[int, Any], Any],
+        criterion: Callable[[int, Iterate], Any],
         **options: Any,
     ) -> CalibrationPath:
-        n_rows, batches = len(problem.codes), None
-        if self.batch_size is not None and self.batch_size < n_rows:
-            random = np.random.RandomState(self.seed)
-            batches = batches_of_epochs(n_rows, self.batch_size, random)
         path = ascend(
             problem,
             start,
             self.rule,
             criterion,
             max_evaluations=self.max_evaluations,
-            batches=batches,
             **options,
         )
         if np.isnan(path.log_loss).any():
@@ -204,37 +263,23 @@ class Recipe:
             )
         return path
 
-    def _start(self, data: LabelledRows) -> tuple[Problem, Statistics]:
-        """Problem and closed-form statistics, checked."""
-        _check_classes(data.codes, self.classes)
-        family = self.make_family(data.rows, data.weight)
-        if hasattr(family, "n_levels") and self.batch_size is None:
-            merged = data.merged()
-            if 2 * len(merged.codes) <= len(data.codes):
-                data = merged
-        problem = self.problem(data, family)
-        if isinstance(family, SoftmaxFamily):
-            labels = self.problem(data, family.gaussian).closed_form()
-            _check_valid(family.gaussian, labels, self.classes)
-            return problem, family.start(labels)
-        start = problem.closed_form()
-        _check_valid(family, start, self.classes)
-        return problem, start
+
+def _problem(
+    data: LabelledRows,
+    family: Family,
+    n_classes: int,
+    costs: FloatArray | None,
+    generative_weight: float,
+) -> Problem:
+    rows = prepare(family, data.rows)
+    return Problem(
+        family, rows, data.codes, data.weight, n_classes, costs, generative_weight
+    )
 
 
 def prepare(family: Family, rows: Any) -> Any:
     """Rows as the methods of `family` take them."""
     return family.prepare(rows) if hasattr(family, "prepare") else rows
-
-
-def _check_classes(codes: IntArray, classes: Sequence[Any]) -> None:
-    absent = np.flatnonzero(np.bincount(codes, minlength=len(classes)) == 0)
-    if len(absent):
-        raise ValueError(
-            f"class {classes[absent[0]]!r} has no row in the part of the "
-            "data that is fitted; use `stopping='cv'` with an integer `cv`, "
-            "which spreads every class over the folds."
-        )
 
 
 def _check_valid(

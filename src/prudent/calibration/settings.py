@@ -24,7 +24,7 @@ from prudent.calibration.gaussian import (
     TiedDiagonalFamily,
     TiedFamily,
 )
-from prudent.calibration.recipe import Calibrated, LabelledRows, Recipe
+from prudent.calibration.recipe import Calibrated, LabelledRows, Recipe, Sample
 from prudent.calibration.stopping import deal_folds, group_equal_rows
 from prudent.calibration.tables import Table
 from prudent.core.binomial import upper_limit
@@ -34,6 +34,7 @@ from prudent.exceptions import PrudentWarning
 __all__ = [
     "CONSTRAINTS",
     "calibrate",
+    "fit_unvalidated",
     "learned_attributes",
     "make_recipe",
     "promise",
@@ -132,18 +133,25 @@ def calibrate(
     if estimator.stopping == "train":
         return recipe.fit_train(data)
     if estimator.stopping == "holdout":
-        return recipe.fit_holdout(
-            data, _draw(len(data.codes), estimator.validation_fraction, recipe.seed)
-        )
+        n_rows = len(data.codes)
+        held_out = _draw(n_rows, estimator.validation_fraction, recipe.seed)
+        rest = np.setdiff1d(np.arange(n_rows), held_out)
+        return recipe.fit_holdout(data[rest], data[held_out])
     folds = _folds(estimator.cv, recipe, data, kept, column_or_1d(y))
     if folds:
-        return recipe.fit_folds(data, folds)
+        # One fold at a time: each is a copy of nearly all rows.
+        return recipe.fit_folds(data, ((data[fit], data[test]) for fit, test in folds))
+    return fit_unvalidated(recipe, data)
+
+
+def fit_unvalidated(recipe: Recipe, data: Sample) -> Calibrated:
+    """A few updates, with a warning, where a class cannot be cross-validated."""
     few = min(_FEW_UPDATES, recipe.max_evaluations - 1)
     warnings.warn(
         "RiskCalibratedClassifier: a class has a single distinct row, so that "
         f"nothing can be cross-validated; the calibration stops after {few} updates.",
         PrudentWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
     return recipe.fit_last(data, few)
 
@@ -159,7 +167,7 @@ def promise(
     """
     if fitted.validation is None or np.ptp(weight) > 0:
         return ()
-    n_validation = fitted.validation.residuals.shape[1]
+    n_validation = fitted.validation.n_rows
     wrong = round(fitted.validation.wrong / float(weight[0]))
     bound = upper_limit(wrong, n_validation, level=(1 - _CONFIDENCE) / max_iter)
     return (

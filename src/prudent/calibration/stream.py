@@ -95,7 +95,7 @@ class Stream:
 
     def add(self, recipe: Recipe, data: LabelledRows) -> Stream:
         """Add the statistics of a batch and take one step on it, if that can be."""
-        problem = recipe.problem(data, self.family)
+        problem = recipe.problems(self.family)(data)
         if hasattr(self.family, "with_rows"):
             family = self.family.with_rows(problem.rows, data.weight)
             problem = replace(problem, family=family)
@@ -124,7 +124,7 @@ class Stream:
         statistics = [block.copy() for block in grown.statistics]
         for block, new in zip(statistics, after, strict=True):
             block[seen] = new
-        loss = before.evaluation
+        loss = before.evaluation.losses
         entry = (loss.log_loss, loss.error, before.step, not before.is_full_step)
         return replace(grown, statistics=statistics, steps=(*self.steps, entry))
 
