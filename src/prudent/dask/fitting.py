@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from prudent.adversarial import LowDensityRejector
 from prudent.dask.chunks import Chunks
+from prudent.dask.detectors import fit_minimax_detector, fit_rejector
 from prudent.dask.moments import fit_moments
 from prudent.dask.optimistic import fit_optimistic
+from prudent.minimax import MinimaxOutlierDetector
 from prudent.optimistic import OptimisticScoreClassifier
 
 __all__ = ["fit"]
@@ -62,7 +65,14 @@ def fit(
     True
     """
     chunks = Chunks.of(X, y, target, client)
-    if hasattr(estimator, "fit_moments"):
+    vars(estimator).pop("feature_names_in_", None)
+    if isinstance(estimator, LowDensityRejector):
+        fit_rejector(estimator, chunks)
+    elif isinstance(estimator, MinimaxOutlierDetector):
+        fit_minimax_detector(estimator, chunks)
+    elif y is None and target is None:
+        raise ValueError(f"{estimator} needs labels: give `y` or `target`.")
+    elif hasattr(estimator, "fit_moments"):
         fit_moments(estimator, chunks)
     elif isinstance(estimator, OptimisticScoreClassifier):
         fit_optimistic(estimator, chunks)

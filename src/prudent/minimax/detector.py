@@ -208,16 +208,13 @@ default="empirical"
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         check_kernel(self)
         fitted, held = self._split(len(X))
-        self.n_calibration_ = len(held)
         if self.kernel == "linear":
             self._store(learn_rows(self, X[fitted]), "plug-in")
         else:
             self._columns, self._rows = fitted, X[fitted]
             self._store(learn_kernel(self, X, fitted), "plug-in")
         if self.threshold == "calibrated":
-            self.offset_, self.guarantees_ = calibrated_threshold(
-                self.false_alarm_rate, self._fit.scores(self, X[held])
-            )
+            self._calibrate(self._fit.scores(self, X[held]))
         return self
 
     @available_if(_needs_no_rows)
@@ -240,7 +237,6 @@ default="empirical"
                 "`moments.pooled()` or `moments.select([label])`."
             )
         self.n_features_in_ = moments.mean.shape[1]
-        self.n_calibration_ = 0
         self._store(learn_moments(self, moments), "plug-in")
         return self
 
@@ -286,7 +282,6 @@ default="empirical"
                 f"one class is needed, got means of {len(moments.classes)} classes."
             )
         detector.n_features_in_ = moments.mean.shape[1]
-        detector.n_calibration_ = 0
         detector._store(learn_moments(detector, moments), "given")
         return detector
 
@@ -294,6 +289,13 @@ default="empirical"
         """Rows to learn from and rows held out for the threshold."""
         if self.threshold == "distribution_free":
             return np.arange(n_rows), np.empty(0, dtype=np.intp)
+        n_held = self._held_out_rows(n_rows)
+        order = check_random_state(self.random_state).permutation(n_rows)
+        held, fitted = np.split(order, [n_held])
+        return np.sort(fitted), np.sort(held)
+
+    def _held_out_rows(self, n_rows: int) -> int:
+        """How many of the rows a calibrated threshold holds out."""
         n_held = max(1, round(self.calibration_size * n_rows))
         if n_rows - n_held < 2:
             raise ValueError(
@@ -301,9 +303,7 @@ default="empirical"
                 f"{n_rows - n_held} of n_samples={n_rows} rows to learn from, at least "
                 "2 are needed: give more rows or a smaller share."
             )
-        order = check_random_state(self.random_state).permutation(n_rows)
-        held, fitted = np.split(order, [n_held])
-        return np.sort(fitted), np.sort(held)
+        return n_held
 
     def _store(self, fit: OneClassFit, ground: Ground) -> None:
         self._fit = fit
@@ -317,7 +317,15 @@ default="empirical"
         elif weights is not None:
             self.dual_coef_ = weights
         if self.threshold == "distribution_free":
+            self.n_calibration_ = 0
             self.offset_, self.guarantees_ = free_threshold(self, fit.region, ground)
+
+    def _calibrate(self, scores: FloatArray) -> None:
+        """Set the threshold by the scores of the held-out rows."""
+        self.n_calibration_ = len(scores)
+        self.offset_, self.guarantees_ = calibrated_threshold(
+            self.false_alarm_rate, scores
+        )
 
     def score_samples(self, X: Any) -> FloatArray:
         """Score of each row: the lower, the more unusual.

@@ -1,0 +1,160 @@
+"""The detectors on blocks: count the rows, learn from some, cut by the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array, check_random_state
+
+from prudent.adversarial import LowDensityRejector
+from prudent.adversarial.detector import check_settings
+from prudent.adversarial.standardisation import Standardisation
+from prudent.adversarial.thresholds import calibration_rows
+from prudent.core.moments import ClassMoments
+from prudent.dask.chunks import Chunks
+from prudent.dask.split import Split
+from prudent.minimax import MinimaxOutlierDetector
+from prudent.minimax.one_class_fitting import learn_moments
+from prudent.minimax.settings import moment_options, rows_needed_for_covariance
+
+__all__ = ["MAX_FIT_ROWS", "fit_minimax_detector", "fit_rejector"]
+
+FloatArray = NDArray[np.float64]
+
+#: Rows that the classifier of `LowDensityRejector` is trained on, at most: they must
+#: fit one machine. The false-alarm rate does not depend on it.
+MAX_FIT_ROWS = 100_000
+
+
+def fit_rejector(detector: LowDensityRejector, chunks: Chunks) -> None:
+    """Fit in three passes: row counts, moments with a sample, calibration scores.
+
+    The rows are standardised by the moments of all rows that are not held out; the
+    classifier learns from at most `MAX_FIT_ROWS` of these; the cut is the order
+    statistic of the scores of all held-out rows.
+    """
+    detector._validate_params()
+    check_settings(detector)
+    rows = _NumberedRows.count(chunks)
+    rng = check_random_state(detector.random_state)
+    n_held_out = calibration_rows(rows.n_rows, detector.calibration_size)
+    n_sampled = min(MAX_FIT_ROWS, rows.n_rows - n_held_out)
+    split = Split.draw(rng, rows.n_rows, n_held_out, n_sampled)
+    moments, sample = rows.learn(split)
+    detector.n_features_in_ = chunks.n_features
+    detector._learn(
+        sample,
+        Standardisation.from_rows(sample, moments),
+        partial(rows.ask_held_out, split),
+        rng,
+    )
+
+
+def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> None:
+    """Fit in one pass for moments, or in three with a calibrated threshold.
+
+    Raises
+    ------
+    TypeError
+        For a kernel or a covariance estimator, which need all rows at once.
+    """
+    detector._validate_params()
+    needed = rows_needed_for_covariance(detector.covariance)
+    if detector.kernel != "linear":
+        needed = f"kernel={detector.kernel!r}"
+    if needed is not None:
+        raise TypeError(
+            f"MinimaxOutlierDetector with {needed} needs all rows at once; use "
+            "kernel='linear' and a named covariance, or fit it on a sample."
+        )
+    options = moment_options(detector.covariance)
+    if detector.threshold == "distribution_free":
+        moments = chunks.reduce(_all_moments, ClassMoments.reduce, options)
+        detector.fit_moments(moments)
+        return
+    rows = _NumberedRows.count(chunks)
+    n_held_out = detector._held_out_rows(rows.n_rows)
+    rng = check_random_state(detector.random_state)
+    split = Split.draw(rng, rows.n_rows, n_held_out, 0)
+    moments, _ = rows.learn(split, **options)
+    detector.n_features_in_ = chunks.n_features
+    detector._store(learn_moments(detector, moments), "plug-in")
+    detector._calibrate(
+        rows.ask_held_out(split, partial(detector._fit.scores, detector))
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _NumberedRows:
+    """Blocks of finite rows, with the position of the first row of each."""
+
+    chunks: Chunks
+    starts: Sequence[int]
+    n_rows: int
+
+    @classmethod
+    def count(cls, chunks: Chunks) -> _NumberedRows:
+        """Check and count the rows of every block."""
+        *starts, n_rows = np.cumsum([0, *chunks.map(_checked_size)]).tolist()
+        if n_rows < 2:
+            raise ValueError(
+                f"found {n_rows} sample(s) in all blocks: at least 2 are needed, one "
+                "to learn from and one to hold out."
+            )
+        return cls(chunks, starts, n_rows)
+
+    def learn(self, split: Split, **options: Any) -> tuple[ClassMoments, FloatArray]:
+        """Moments of all rows that are not held out, and the sample of them."""
+        learnt: tuple[ClassMoments, FloatArray] = self.chunks.reduce(
+            _moments_and_sample, _merged, split, options, each=self.starts
+        )
+        return learnt
+
+    def ask_held_out(
+        self, split: Split, ask: Callable[[FloatArray], NDArray[Any]]
+    ) -> NDArray[Any]:
+        """`ask(rows)` of the held-out rows, in row order: only answers travel."""
+        answers = self.chunks.map(_answers, split, ask, each=self.starts)
+        return np.concatenate([answer for answer in answers if answer is not None])
+
+
+def _checked_size(X: NDArray[Any], y: Any) -> int:
+    return len(check_array(X, dtype=np.float64, ensure_min_samples=0))
+
+
+def _all_moments(X: NDArray[Any], y: Any, options: dict[str, Any]) -> ClassMoments:
+    """Moments of one class; labels play no role for a detector."""
+    if len(X) == 0:
+        return ClassMoments.empty([0], X.shape[1], **options)
+    return ClassMoments.from_arrays(X, np.zeros(len(X), dtype=np.intp), **options)
+
+
+def _moments_and_sample(
+    X: NDArray[Any], y: Any, split: Split, options: dict[str, Any], start: int
+) -> tuple[ClassMoments, FloatArray]:
+    fitted = X[~split.held_out(start, len(X))]
+    sample = X[split.sampled(start, len(X))].astype(np.float64)
+    return _all_moments(fitted, y, options), sample
+
+
+def _merged(
+    parts: Sequence[tuple[ClassMoments, FloatArray]],
+) -> tuple[ClassMoments, FloatArray]:
+    moments, samples = zip(*parts, strict=True)
+    return ClassMoments.reduce(moments), np.concatenate(samples)
+
+
+def _answers(
+    X: NDArray[Any],
+    y: Any,
+    split: Split,
+    ask: Callable[[FloatArray], NDArray[Any]],
+    start: int,
+) -> NDArray[Any] | None:
+    rows = X[split.held_out(start, len(X))].astype(np.float64)
+    return ask(rows) if len(rows) else None

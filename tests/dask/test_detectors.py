@@ -1,0 +1,310 @@
+"""The detectors on blocks: the same promise, whatever the blocks."""
+
+import itertools
+import pickle
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from dask import delayed
+from scipy.stats import betabinom, binom
+from sklearn.covariance import LedoitWolf
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+from prudent import (
+    LowDensityRejector,
+    MinimaxOutlierDetector,
+    MinimaxProbabilityClassifier,
+)
+from prudent.dask import detectors, fit
+from prudent.dask.split import Split
+from prudent.exceptions import PrudentWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore:chunks are small")
+CHUNKS = (130, 170, 0, 250, 50)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def rows(n=600, d=2, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def blocks(X, sizes=CHUNKS):
+    """The rows in blocks of these sizes, some of them empty."""
+    parts = np.split(X, np.cumsum(sizes)[:-1])
+    return da.concatenate(
+        [da.from_delayed(delayed(part), part.shape, part.dtype) for part in parts]
+    )
+
+
+def quick(**params):
+    """A rejector whose classifier costs little."""
+    return LowDensityRejector(
+        **{"estimator": LogisticRegression(), "random_state": 0, **params}
+    )
+
+
+# --- the split ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n_held_out", "n_sampled"), [(1, 0), (180, 100), (180, 420)])
+def test_split_draws_exactly_that_many_rows_and_none_twice(n_held_out, n_sampled):
+    split = Split.draw(np.random.RandomState(3), 600, n_held_out, n_sampled)
+    held_out, sampled = split.held_out(0, 600), split.sampled(0, 600)
+    assert (held_out.sum(), sampled.sum()) == (n_held_out, n_sampled)
+    assert not (held_out & sampled).any()
+
+
+def test_split_is_the_same_in_any_blocks():
+    split = Split.draw(np.random.RandomState(3), 600, 180, 100)
+    edges = [0, 1, 6, 6, 300, 599, 600]
+    for choose in (split.held_out, split.sampled):
+        parts = [choose(a, b - a) for a, b in itertools.pairwise(edges)]
+        np.testing.assert_array_equal(np.concatenate(parts), choose(0, 600))
+
+
+def test_every_row_is_held_out_equally_often():
+    rng = np.random.RandomState(0)
+    times = sum(Split.draw(rng, 40, 12, 0).held_out(0, 40) for _ in range(2000))
+    low, high = binom.ppf([1e-6, 1 - 1e-6], 2000, 0.3)
+    assert low <= times.min() <= times.max() <= high
+
+
+# --- LowDensityRejector -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"reference": "gaussian", "guarantee": "high_probability"},
+        {"reference": "box", "guarantee": "exact"},
+        {"reference": "grid"},
+        {"strategy": "soft", "divergence_bound": 3.0},
+    ],
+    ids=["mixture", "gaussian", "box", "grid", "soft"],
+)
+def test_the_detector_does_not_depend_on_the_blocks(params):
+    fresh = rows(200, seed=1)
+    one, many = (
+        fit(quick(**params), blocks(rows(), sizes)) for sizes in ((600,), CHUNKS)
+    )
+    # scores are rounded to six decimals
+    np.testing.assert_allclose(
+        many.score_samples(fresh), one.score_samples(fresh), atol=2e-6
+    )
+    np.testing.assert_array_equal(many.predict(fresh), one.predict(fresh))
+    assert (many.k_, many.n_calibration_) == (one.k_, one.n_calibration_)
+    assert many.missing_mass_ == one.missing_mass_
+    assert many.guarantees_ == one.guarantees_
+
+
+def test_the_cut_is_the_order_statistic_of_all_held_out_rows(monkeypatch):
+    monkeypatch.setattr(detectors, "MAX_FIT_ROWS", 90)
+    X = rows()
+    detector = fit(quick(false_alarm_rate=0.1), blocks(X))
+    scores = detector.score_samples(X)
+    key = np.random.RandomState(0)
+    held_out = Split.draw(key, 600, 180, 90).held_out(0, 600)
+    assert detector.n_calibration_ == 180
+    assert detector.threshold_ == np.sort(scores[held_out])[detector.k_ - 1]
+    smaller = 1 + np.count_nonzero(scores[held_out] <= scores[7])
+    assert detector.p_value(X[[7]])[0] == smaller / 181
+
+
+def test_rank_and_promise_are_those_of_a_plain_fit():
+    X = rows()
+    detector, plain = fit(quick(), blocks(X)), quick().fit(X)
+    for one, other in (
+        (detector, plain),
+        (detector.with_false_alarm_rate(0.2), plain.with_false_alarm_rate(0.2)),
+    ):
+        assert (one.k_, one.n_calibration_) == (other.k_, other.n_calibration_)
+        assert one.guarantees_ == other.guarantees_
+    assert vars(detector).keys() == vars(plain).keys()
+
+
+def test_scores_agree_with_a_plain_fit_where_the_classifier_can_be_right():
+    quadratic = make_pipeline(PolynomialFeatures(2), LogisticRegression(C=1e4))
+    params = {"estimator": quadratic, "reference": "gaussian"}
+    X, fresh = rows(20_000), rows(500, seed=1)
+    detector = fit(quick(**params), da.from_array(X, chunks=(6000, 2)))
+    truth = -0.5 * (fresh**2).sum(axis=1) - np.log(2 * np.pi)
+    for fitted in (detector, quick(**params).fit(X)):
+        np.testing.assert_allclose(fitted.score_samples(fresh), truth, atol=0.5)
+
+
+def test_the_classifier_sees_a_sample_and_the_moments_see_all_fit_rows(monkeypatch):
+    monkeypatch.setattr(detectors, "MAX_FIT_ROWS", 90)
+    X = rows() * [1.0, 1e3] + 5
+    detector = fit(quick(reference="gaussian"), blocks(X))
+    held_out = Split.draw(np.random.RandomState(0), 600, 180, 90).held_out(0, 600)
+    standardisation = detector._density.standardisation
+    np.testing.assert_allclose(standardisation.mean, X[~held_out].mean(axis=0))
+    np.testing.assert_allclose(standardisation.deviation, X[~held_out].std(axis=0))
+    assert detector.cell_size_ == pytest.approx(90 ** (-1 / 6))
+
+
+def test_false_alarms_follow_the_beta_binomial_law(monkeypatch):
+    """As after a plain fit: exact at level 1e-4, over independent repetitions."""
+    monkeypatch.setattr(detectors, "MAX_FIT_ROWS", 60)
+    n_fresh, alarms, law = 300, 0, np.ones(1)
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, fresh = rng.standard_t(3, size=(200, 2)), rng.standard_t(3, size=(300, 2))
+        detector = fit(
+            quick(reference="gaussian", random_state=seed), blocks(X, (70, 0, 90, 40))
+        )
+        k, m = detector.k_, detector.n_calibration_
+        assert (k, m) == (3, 60)
+        alarms += np.count_nonzero(detector.predict(fresh) < 0)
+        counts = np.arange(n_fresh + 1)
+        law = np.convolve(law, betabinom.pmf(counts, n_fresh, k, m + 1 - k))
+    assert law[: alarms + 1].sum() >= 5e-5
+    assert law[alarms:].sum() >= 5e-5
+
+
+def test_a_column_constant_in_the_sample_only_counts_as_constant(monkeypatch):
+    monkeypatch.setattr(detectors, "MAX_FIT_ROWS", 30)
+    X = rows()
+    X[:, 1] = 7.0
+    sampled = Split.draw(np.random.RandomState(0), 600, 180, 30).sampled(0, 600)
+    X[np.flatnonzero(~sampled)[:3], 1] = 8.0
+    with pytest.warns(PrudentWarning, match="constant"):
+        detector = fit(quick(reference="box"), blocks(X))
+    np.testing.assert_array_equal(detector.constant_features_, [1])
+    inside, outside = detector.score_samples([[0, 7], [0, 8]])
+    assert outside < -1e6 < inside
+
+
+def test_the_fitted_detector_needs_no_dask():
+    detector = fit(quick(), blocks(rows()))
+    stored = pickle.dumps(detector)
+    assert b"dask" not in stored
+    np.testing.assert_array_equal(
+        pickle.loads(stored).predict(rows(50)), detector.predict(rows(50))
+    )
+
+
+@pytest.mark.parametrize("make", [quick, MinimaxOutlierDetector])
+def test_frames_keep_their_names_and_leave_the_target_out(make):
+    frame = pd.DataFrame(rows(), columns=["a", "b"]).assign(label=np.arange(600) % 2)
+    table = dd.from_pandas(frame, npartitions=4)
+    detector = fit(make(random_state=0), table, target="label")
+    assert detector.feature_names_in_.tolist() == ["a", "b"]
+    same = fit(make(random_state=0), table[["a", "b"]])
+    assert same.offset_ == detector.offset_
+    again = fit(detector, blocks(rows()))
+    assert not hasattr(again, "feature_names_in_")
+
+
+@pytest.mark.parametrize("make", [quick, MinimaxOutlierDetector])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_every_row_must_be_finite_held_out_or_not(make, bad):
+    for row in range(0, 600, 150):
+        X = rows()
+        X[row, 1] = bad
+        with pytest.raises(ValueError, match="NaN|infinity"):
+            fit(make(), blocks(X))
+
+
+@pytest.mark.parametrize("make", [quick, MinimaxOutlierDetector])
+def test_one_row_is_too_few(make):
+    with pytest.raises(ValueError, match="found 1 sample"):
+        fit(make(), da.from_array(rows(1)))
+
+
+@pytest.mark.parametrize(
+    ("detector", "error", "message"),
+    [
+        (quick(strategy="soft"), ValueError, "needs `divergence_bound`"),
+        (quick(false_alarm_rate=2.0), ValueError, "false_alarm_rate"),
+        (quick(estimator=StandardScaler()), TypeError, "`predict_proba` or"),
+        (MinimaxOutlierDetector(kernel="rbf"), TypeError,
+         "kernel='rbf' needs all rows at once"),
+        (MinimaxOutlierDetector(covariance=LedoitWolf()), TypeError,
+         r"covariance=LedoitWolf\(\) needs all rows at once"),
+        (MinimaxOutlierDetector(false_alarm_rate=2.0), ValueError, "false_alarm_rate"),
+        (MinimaxProbabilityClassifier(), ValueError, "needs labels: give `y` or"),
+    ],
+)  # fmt: skip
+def test_bad_settings_are_named_before_any_row_is_read(detector, error, message):
+    def never():
+        raise AssertionError("a row was read")
+
+    X = da.from_delayed(delayed(never)(), (10, 2), float)
+    with pytest.raises(error, match=message):
+        fit(detector, X)
+
+
+# --- MinimaxOutlierDetector -----------------------------------------------------
+
+
+@pytest.mark.parametrize("region", ["ellipsoid", "halfspace"])
+@pytest.mark.parametrize("covariance", ["empirical", "ledoit_wolf", "oas", 0.3])
+def test_distribution_free_thresholds_take_one_pass(region, covariance):
+    X = rows() + 30
+    params = {"threshold": "distribution_free", "region": region}
+    plain = MinimaxOutlierDetector(covariance=covariance, **params).fit(X)
+    reads = []
+
+    def read(part):
+        reads.append(len(part))
+        return part
+
+    table = da.concatenate([
+        da.from_delayed(delayed(read)(part), part.shape, float)
+        for part in np.split(X, 4)
+    ])  # fmt: skip
+    detector = fit(MinimaxOutlierDetector(covariance=covariance, **params), table)
+    assert reads == [150] * 4
+    assert detector.offset_ == pytest.approx(plain.offset_, rel=1e-12)
+    np.testing.assert_allclose(
+        detector.score_samples(X), plain.score_samples(X), rtol=1e-10
+    )
+    assert detector.guarantees_ == plain.guarantees_
+    assert vars(detector).keys() == vars(plain).keys()
+
+
+@pytest.mark.parametrize("covariance", ["empirical", "ledoit_wolf", "oas", 0.3])
+def test_calibrated_thresholds_come_from_all_held_out_rows(covariance):
+    X = rows()
+    detector = MinimaxOutlierDetector(random_state=0, covariance=covariance)
+    fit(detector, blocks(X))
+    held_out = Split.draw(np.random.RandomState(0), 600, 180, 0).held_out(0, 600)
+    moments = MinimaxOutlierDetector(
+        threshold="distribution_free", covariance=covariance
+    ).fit(X[~held_out])
+    np.testing.assert_allclose(
+        detector.score_samples(X), moments.score_samples(X), rtol=1e-10
+    )
+    rank = 18  # floor(0.1 * 181)
+    expected = np.sort(detector.score_samples(X[held_out]))[rank - 1]
+    assert detector.offset_ == pytest.approx(expected, rel=1e-12)
+    plain = MinimaxOutlierDetector(random_state=0, covariance=covariance).fit(X)
+    assert detector.guarantees_ == plain.guarantees_
+    assert detector.n_calibration_ == plain.n_calibration_ == 180
+    assert vars(detector).keys() == vars(plain).keys()
+
+
+def test_labels_play_no_role_for_a_detector():
+    detector = MinimaxOutlierDetector(threshold="distribution_free")
+    unlabelled = fit(detector, da.from_array(rows())).offset_
+    assert fit(detector, da.from_array(rows()), np.arange(600) % 2).offset_ == (
+        unlabelled
+    )
+
+
+def test_a_calibration_share_that_leaves_no_rows_is_refused():
+    with pytest.raises(ValueError, match="leaves 1 of n_samples=2"):
+        fit(MinimaxOutlierDetector(calibration_size=0.5), da.from_array(rows(2)))
