@@ -1,85 +1,114 @@
 """Recompute every table and figure that the data allow, on one page.
 
-python -m experiments [--quick]
+python -m experiments [--quick] [NAME ...]
 
-Finished experiments are kept in experiments/results/ and not run again; delete a file
-there to recompute it. The page is written to docs/papers.rst, or to
-experiments/results/quick.rst with --quick.
+Without names all experiments run. Finished ones are kept in experiments/results/ with
+their time and not run again; delete a file there to recompute it. The page is made from
+the stored results: docs/papers.rst, or experiments/results/quick.rst with --quick.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 
 from rich.console import Console
 
-from experiments.table import Table
+from experiments.benchmark_data import folder
+from experiments.page import page
+from experiments.papers import PAPERS
+from experiments.table import RESULTS, Table
 
 HERE = Path(__file__).parent
-RESULTS = HERE / "results"
-HEAD = """\
-The papers, recomputed
-======================
 
-Ours next to the papers', from ``python -m experiments``. A note gives the reason
-wherever the two differ by more than chance.
-"""
+
+@dataclass(frozen=True)
+class Result:
+    """What an experiment measured, and its seconds."""
+
+    name: str
+    table: Table
+    cpu_seconds: float
+    wall_seconds: float
 
 
 def experiments() -> list[str]:
-    """Modules of this package that have a `run`."""
-    files = sorted(HERE.glob("*_*.py"))
-    return [f.stem for f in files if "\ndef run(" in f.read_text(encoding="utf-8")]
-
-
-def result(name: str, quick: bool, console: Console) -> Table:
-    """Stored result of an experiment, computed when there is none."""
-    path = RESULTS / f"{name}{'-quick' if quick else ''}.json"
-    if path.exists():
-        return Table(**json.loads(path.read_text(encoding="utf-8")))
-    with console.status(name):
-        table = import_module(f"experiments.{name}").run(quick)
-    RESULTS.mkdir(exist_ok=True)
-    path.write_text(json.dumps(vars(table), default=float), encoding="utf-8")
-    return table
-
-
-def page(tables: list[Table]) -> str:
-    """All tables as one reStructuredText page."""
-    return "\n".join([HEAD, *map(section, tables)])
-
-
-def section(table: Table) -> str:
-    """One table with its notes."""
-    lines = [
-        table.title,
-        "-" * len(table.title),
-        "",
-        ".. list-table::",
-        "   :header-rows: 1",
-        "",
+    """Modules of this package that have a `run`, in the order of the papers."""
+    files = [
+        file
+        for prefix in PAPERS
+        for file in sorted(HERE.glob(f"{prefix}_*.py"))
+        if "\ndef run(" in file.read_text(encoding="utf-8")
     ]
-    for row in [table.columns, *table.rows]:
-        cells = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in row]
-        marks = ["   * -", *["     -"] * (len(cells) - 1)]
-        lines += [f"{mark} {cell}" for mark, cell in zip(marks, cells, strict=True)]
-    lines += ["", *[f"- {note}" for note in table.notes], ""]
-    return "\n".join(lines)
+    return [file.stem for file in files]
+
+
+def path_of(name: str, quick: bool) -> Path:
+    """File of a stored result."""
+    return RESULTS / f"{name}{'-quick' if quick else ''}.json"
+
+
+def stored(name: str, quick: bool) -> Result:
+    """Result of an earlier run."""
+    values = json.loads(path_of(name, quick).read_text(encoding="utf-8"))
+    return Result(**values | {"table": Table(**values["table"])})
+
+
+def measure(name: str, quick: bool) -> None:
+    """Run an experiment and store its result; a killed run leaves no file."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    table = import_module(f"experiments.{name}").run(quick)
+    seconds = time.process_time() - cpu, time.perf_counter() - wall
+    RESULTS.mkdir(exist_ok=True)
+    path = path_of(name, quick)
+    unfinished = path.with_suffix(".part")
+    result = asdict(Result(name, table, *(round(s, 1) for s in seconds)))
+    unfinished.write_text(json.dumps(result, default=float), encoding="utf-8")
+    unfinished.replace(path)
+
+
+def explained(result: Result, quick: bool) -> Table:
+    """Beside the paper's figures; those belong to the full run only."""
+    explain = getattr(import_module(f"experiments.{result.name}"), "explain", None)
+    return result.table if quick or explain is None else explain(result.table)
 
 
 def main(arguments: list[str]) -> None:
-    """Run all experiments and write the page."""
+    """Run what is missing; write the page when nothing is."""
     quick = "--quick" in arguments
+    names = [word for word in arguments if word != "--quick"]
+    everything = experiments()
+    if unknown := set(names) - set(everything):
+        sys.exit(f"no experiment {sorted(unknown)}; there are {', '.join(everything)}.")
+    if not folder().is_dir():
+        sys.exit(f"no data in {folder()}; set PRUDENT_DATA to the folder of the sets.")
     console = Console(stderr=True)
-    names, tables = experiments(), []
+    names = names or everything
     for number, name in enumerate(names, start=1):
-        console.print(f"{number}/{len(names)} {name}")
-        tables.append(result(name, quick, console))
+        known = path_of(name, quick).exists()
+        if not known:
+            with console.status(f"{number}/{len(names)} {name}"):
+                measure(name, quick)
+        result = stored(name, quick)
+        console.print(
+            f"{number}/{len(names)} {name}: {result.cpu_seconds} s of CPU, "
+            f"{result.wall_seconds} s{', stored' if known else ''}",
+            highlight=False,
+        )
+    if missing := [name for name in everything if not path_of(name, quick).exists()]:
+        console.print(f"no page yet: {', '.join(missing)} not run")
+        return
+    results = [stored(name, quick) for name in everything]
     target = RESULTS / "quick.rst" if quick else HERE.parent / "docs" / "papers.rst"
-    target.write_text(page(tables), encoding="utf-8")
+    text = page(
+        {result.name: explained(result, quick) for result in results},
+        {result.name: result.cpu_seconds for result in results},
+    )
+    target.write_text(text, encoding="utf-8")
     console.print(f"written: {target}")
 
 

@@ -1,21 +1,20 @@
 """Figure 6 of Carranza-Alarcon and Destercke (2019): regions of sets on iris.
 
 Share of the plane (petal length and width) answered with one, two and three classes
-by the precise linear rule, ILDA and IQDA; `--draw FILE` draws the regions.
+by the precise linear rule, ILDA and IQDA.
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
+from matplotlib.figure import Figure
 from sklearn.datasets import load_iris
 
-from experiments.table import Table, main
+from experiments.table import Table, main, save_picture
 from prudent import ImpreciseDiscriminantAnalysis
 from prudent.plots import SetRegionDisplay
 
+PICTURE = "imprecise_regions.svg"
 PANELS = (("LDA", "tied", 0.0), ("ILDA", "tied", 3.0), ("IQDA", "full", 3.0))
 
 
@@ -33,6 +32,8 @@ def fitted(kind: str, imprecision: float) -> ImpreciseDiscriminantAnalysis:
 
 def run(quick: bool) -> Table:
     """Shares of a grid over the data's range."""
+    if not quick:
+        save_picture(draw(), PICTURE)
     X, _ = rows()
     n_points = 60 if quick else 300
     axes = [np.linspace(v.min() - 0.5, v.max() + 0.5, n_points) for v in X.T]
@@ -50,23 +51,19 @@ def run(quick: bool) -> Table:
             "The paper gives no number for this figure; the shapes agree: ILDA's "
             "borders are pieces of lines, IQDA's pieces of quadratics.",
         ),
+        (PICTURE,),
     )
 
 
-def draw(file: Path) -> None:
+def draw() -> Figure:
     """The three panels."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), sharex=True, sharey=True)
+    figure = Figure(figsize=(10, 3.4), layout="tight")
+    axes = figure.subplots(1, 3, sharex=True, sharey=True)
     for ax, (name, kind, imprecision) in zip(axes, PANELS, strict=True):
         SetRegionDisplay.from_estimator(fitted(kind, imprecision), *rows()).plot(ax)
         ax.set_title(f"{name}, c = {imprecision:g}")
-    figure.tight_layout()
-    figure.savefig(file)
+    return figure
 
 
 if __name__ == "__main__":
-    if "--draw" in sys.argv:
-        draw(Path(sys.argv[sys.argv.index("--draw") + 1]))
-    else:
-        main(run)
+    main(run)

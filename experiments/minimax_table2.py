@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from experiments.benchmark_data import load
-from experiments.table import Table, main
+from experiments.table import Table, beside, explained, main
 from prudent import MinimaxProbabilityClassifier
 from prudent.exceptions import PrudentWarning
 
@@ -24,6 +24,18 @@ PAPER = {
     "pima_diabetes": (32.2, 76.3),
     "sonar": (67.0, 74.9),
 }
+WHAT = ("stated accuracy alpha", "test accuracy")
+REASONS = {
+    "a": "alpha grows as the training rows get fewer: the same code gives sonar 66.9 "
+    "from 80 % of the rows and ionosphere 65.3 from 70 %. The paper's alpha seems to "
+    "belong to fewer training rows than the 90 % of its text.",
+    "b": "twonorm is drawn anew, 300 rows; how many the paper drew is not stated. The "
+    "best possible accuracy is 97.7, alpha of the true moments is 80.",
+    "c": "the paper's splits are not published. They have an error of their own, "
+    "about as large as ours.",
+}
+ALPHA = {"twonorm": "b", "ionosphere": "a", "sonar": "a"}
+ACCURACY = {"twonorm": "b"}
 
 
 def twonorm(n_rows: int = 300) -> tuple[np.ndarray, np.ndarray]:
@@ -43,8 +55,8 @@ def complete_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
     return X[complete], y[complete]
 
 
-def rates(name: str, n_splits: int) -> tuple[float, float, float]:
-    """Mean alpha, mean accuracy and its standard error, in percent."""
+def rates(name: str, n_splits: int) -> tuple[float, float, float, float]:
+    """Mean alpha and accuracy, each with its standard error, in percent."""
     X, y = complete_rows(name)
     stated, measured = [], []
     for seed in range(n_splits):
@@ -56,36 +68,37 @@ def rates(name: str, n_splits: int) -> tuple[float, float, float]:
             model = MinimaxProbabilityClassifier().fit(X_fit, y_fit)
         stated.append(100 * model.worst_case_accuracy_)
         measured.append(100 * model.score(X_test, y_test))
-    error = float(np.std(measured) / np.sqrt(n_splits))
-    return float(np.mean(stated)), float(np.mean(measured)), error
-
-
-def run(quick: bool) -> Table:
-    """Ours next to the paper's."""
-    n_splits = 10 if quick else 50
-    rows = []
-    for name, (alpha, accuracy) in PAPER.items():
-        own_alpha, own_accuracy, error = np.round(rates(name, n_splits), 1)
-        rows.append((name, alpha, own_alpha, accuracy, own_accuracy, error))
-    return Table(
-        title=f"Linear minimax classifier, {n_splits} splits 90/10, percent",
-        columns=(
-            "data",
-            "alpha, paper",
-            "alpha, ours",
-            "accuracy, paper",
-            "accuracy, ours",
-            "standard error",
-        ),
-        rows=rows,
-        notes=(
-            "The splits of the paper are not published; its rows of breast cancer and "
-            "ionosphere may differ in the treatment of missing and constant columns.",
-            "twonorm is drawn anew: 300 rows.",
-            "alpha lies below the measured accuracy on every set.",
-        ),
+    return tuple(
+        float(figure)
+        for values in (stated, measured)
+        for figure in (np.mean(values), np.std(values) / np.sqrt(n_splits))
     )
 
 
+def run(quick: bool) -> Table:
+    """Stated and measured accuracy of each set."""
+    n_splits = 10 if quick else 50
+    return Table(
+        f"Table 2, linear: {n_splits} random splits 90/10, percent",
+        ("data", "alpha", "its error", "accuracy", "its error"),
+        [(name, *rates(name, n_splits)) for name in PAPER],
+        ("alpha lies below the measured accuracy on every set.",),
+    )
+
+
+def explain(table: Table) -> Table:
+    """Ours beside the paper's."""
+    rows = [
+        (
+            name,
+            beside(alpha, PAPER[name][0], alpha_error, ALPHA.get(name, "c")),
+            beside(rate, PAPER[name][1], error, ACCURACY.get(name, "c")),
+        )
+        for name, alpha, alpha_error, rate, error in table.rows
+    ]
+    columns = ("data", *(f"{what}: ours / paper / difference" for what in WHAT))
+    return explained(table, columns, rows, REASONS)
+
+
 if __name__ == "__main__":
-    main(run)
+    main(run, explain)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import matplotlib as mpl
 from matplotlib.figure import Figure
 from sklearn.datasets import load_iris
 
 from experiments import optimistic_figure1, optimistic_figures23
-from experiments.table import Table, main
+from experiments.table import Table, main, save_picture
 from prudent import OptimisticScoreClassifier
 from prudent.plots import SetRegionDisplay
-
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
 
 
 def figure1() -> Figure:
@@ -39,17 +34,18 @@ def regions() -> Figure:
     return figure
 
 
-PICTURES = {"figure1": figure1, "figures23": figures23, "regions": regions}
+PICTURES = {
+    "optimistic_figure1.svg": figure1,
+    "optimistic_figures23.svg": figures23,
+    "optimistic_regions.svg": regions,
+}
 
 
 def run(quick: bool) -> Table:
-    rows = []
-    with mpl.rc_context({"svg.hashsalt": "prudent"}):  # equal bytes on every run
-        for name, draw in list(PICTURES.items())[: 1 if quick else None]:
-            path = FOLDER / f"optimistic_{name}.svg"
-            draw().savefig(path, metadata={"Date": None}, dpi=100)
-            rows.append((path.name, path.stat().st_size))
-    return Table("Pictures", ("file", "bytes"), rows)
+    names = list(PICTURES)[: 1 if quick else None]
+    for name in names:
+        save_picture(PICTURES[name](), name)
+    return Table("Figures 1 to 3, drawn", (), (), pictures=names)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ ALPHA_POINTS, ACCURACY_POINTS = 2.6, 2.0
 @pytest.mark.parametrize("name", PAPER)
 def test_table_2_linear(name, benchmark_data):
     alpha, accuracy = PAPER[name]
-    own_alpha, own_accuracy, error = rates(name, 50)
+    own_alpha, _, own_accuracy, error = rates(name, 50)
     assert own_alpha == pytest.approx(alpha, abs=ALPHA_POINTS)
     assert own_accuracy == pytest.approx(accuracy, abs=ACCURACY_POINTS + 2 * error)
     assert own_alpha < own_accuracy

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from experiments.optimistic_figure1 import limit_draws, scaled_divergences
 from experiments.optimistic_figures23 import POINTS, boundary, classifier, log_ratio
-from experiments.optimistic_table1 import clt_rates, cv_rate
+from experiments.optimistic_table1 import clt_rates, cv_rates
 from scipy.special import digamma
 
 from prudent.optimistic import moment_divergence
@@ -31,7 +31,7 @@ def test_table_1_clt_columns(benchmark_data):
     misses = []
     for name, (published, ours) in TABLE1.items():
         for j, likelihood in enumerate(LIKELIHOODS):
-            by_published_rule, by_our_rule = clt_rates(name, likelihood)
+            by_published_rule, by_our_rule = clt_rates(name, likelihood).mean(axis=1)
             misses.append(abs(by_published_rule - published[j]))
             assert abs(by_our_rule - ours[j]) <= 0.3, (name, likelihood)
     assert max(misses) <= 0.3
@@ -42,7 +42,7 @@ def test_table_1_clt_columns(benchmark_data):
 def test_table_1_heart(benchmark_data, likelihood):
     j = LIKELIHOODS.index(likelihood)
     published, ours = TABLE1["heart"]
-    found = clt_rates("heart", likelihood)
+    found = clt_rates("heart", likelihood).mean(axis=1)
     assert found == pytest.approx((published[j], ours[j]), abs=0.01)
 
 
@@ -50,8 +50,8 @@ def test_table_1_heart(benchmark_data, likelihood):
 @pytest.mark.parametrize("method", ["gqda", "npqda", "kqda", "rqda"])
 def test_table_1_cross_validated_columns_are_near_the_paper(benchmark_data, method):
     paper = {"gqda": 74.93, "npqda": 75.45, "kqda": 74.94, "rqda": 74.80}[method]
-    found = cv_rate("haberman", method, 10, (0.005, 0.05, 0.2, 0.5))
-    assert found == pytest.approx(paper, abs=2.5)
+    found = cv_rates("haberman", method, 10, (0.005, 0.05, 0.2, 0.5))
+    assert found.mean() == pytest.approx(paper, abs=2.5)
 
 
 @pytest.mark.parametrize(
