@@ -81,13 +81,6 @@ def test_the_default_optimistic_rule_equals_the_fit_in_memory(
     np.testing.assert_array_equal(model.predict(X), plain.predict(X))
 
 
-def test_bootstrap_radius_needs_rows_in_one_place(rows):
-    X, y = rows
-    model = prudent.OptimisticScoreClassifier(radius="bootstrap")
-    with pytest.raises(TypeError, match="radius='bootstrap'.*in one place"):
-        fit(model, da.from_array(X), y)
-
-
 def test_many_blocks_reduce_like_one_tree():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(777, 2)), np.arange(777) % 2

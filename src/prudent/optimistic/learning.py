@@ -99,7 +99,7 @@ def learn(
         rows = rows.restrict(features)
     nominal = nominal_covariances(part, covariance, rows, exact=exact)
     _warn_about_floors(nominal, part.classes)
-    radii = radius.radii(moments, len(features), rows)
+    radii = radius.radii(moments, part, rows)
     scores = ClassScores.of(likelihood, part, nominal.covariances, radii[seen])
     offsets = np.zeros(len(prior))
     if rule == "ratio":
@@ -211,9 +211,18 @@ class RadiusRule:
     random_state: np.random.RandomState
 
     def radii(
-        self, moments: ClassMoments, n_features: int, rows: TrainingRows | None
+        self, moments: ClassMoments, part: ClassMoments, rows: TrainingRows | None
     ) -> FloatArray:
         """Radius of each class; an estimate is 0 for a class without rows.
+
+        Parameters
+        ----------
+        moments : ClassMoments
+            Of all classes.
+        part : ClassMoments
+            Of the classes seen and the features in use.
+        rows : TrainingRows or None
+            The rows behind `part`.
 
         Raises
         ------
@@ -223,14 +232,13 @@ class RadiusRule:
         if not isinstance(self.source, str):
             return self._given(len(moments.weight))
         radii = np.zeros(len(moments.weight))
-        for k in np.flatnonzero(moments.weight > 0).tolist():
-            weight = float(moments.weight[k])
-            radii[k] = self.scale * (
-                clt_radius(n_features, weight, self.level)
-                if rows is None or self.source == "clt"
-                else self._estimate(*rows.of_class(k))
-            )
-        return radii
+        seen = np.flatnonzero(moments.weight > 0)
+        if rows is None or self.source == "clt":
+            n_features, weights = part.mean.shape[1], part.weight.tolist()
+            radii[seen] = [clt_radius(n_features, w, self.level) for w in weights]
+        else:
+            radii[seen] = rows.radii(self, part)
+        return self.scale * radii
 
     def _given(self, n_classes: int) -> FloatArray:
         radius = np.asarray(self.source, dtype=np.float64)
@@ -245,7 +253,8 @@ class RadiusRule:
             )
         return np.full(n_classes, radius)
 
-    def _estimate(self, X: FloatArray, weight: FloatArray | None) -> float:
+    def estimate(self, X: FloatArray, weight: FloatArray | None) -> float:
+        """Radius of one class by its rows."""
         # a feature constant inside the class has no spread to learn from
         X = X[:, np.ptp(X, axis=0) > 0]
         if not X.shape[1]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from prudent.core.moments import ClassMoments
 from prudent.exceptions import DegenerateDataError
 from prudent.optimistic.class_scores import ClassScores
 
+if TYPE_CHECKING:
+    from prudent.optimistic.learning import RadiusRule
+
 __all__ = ["NominalCovariances", "TrainingRows", "nominal_covariances"]
 
 FloatArray = NDArray[np.float64]
@@ -31,6 +34,15 @@ CovarianceRule = str | float | Callable[[FloatArray], FloatArray]
 VARIANCE_FLOOR = 1e-9
 # Least eigenvalue of a correlation matrix, relative to the largest.
 EIGENVALUE_FLOOR = 1e-12
+
+
+class FourthMoments(Protocol):
+    """Rows known well enough for Ledoit-Wolf shrinkage."""
+
+    def standardised_fourth(
+        self, moments: ClassMoments, deviation: FloatArray
+    ) -> FloatArray:
+        """Sum of w |z|^4 by class over standardised rows z."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +90,11 @@ class TrainingRows:
             fourth += np.bincount(codes, squares, minlength=n_classes)
         return fourth
 
+    def radii(self, rule: RadiusRule, moments: ClassMoments) -> FloatArray:
+        """Radius of each class of `moments` by a rule that asks the rows."""
+        classes = range(len(moments.weight))
+        return np.array([rule.estimate(*self.of_class(k)) for k in classes])
+
     def compared(
         self, scores: ClassScores
     ) -> tuple[FloatArray, NDArray[np.intp], FloatArray | None]:
@@ -110,7 +127,7 @@ class NominalCovariances:
 def nominal_covariances(
     moments: ClassMoments,
     rule: CovarianceRule,
-    rows: TrainingRows | None = None,
+    rows: FourthMoments | None = None,
     *,
     variances: FloatArray | None = None,
     exact: bool = False,
@@ -127,8 +144,8 @@ def nominal_covariances(
     rule : str, float or callable
         "empirical" (divide by n), "ledoit_wolf" (needs `rows`), "oas", an amount
         a for (1 - a) S + a diag(S), or a function of standardised rows (needs
-        `rows`).
-    rows : TrainingRows, default=None
+        `TrainingRows`).
+    rows : FourthMoments, default=None
         The rows behind `moments`.
     variances : ndarray of shape (d,), default=None
         What the floor of a feature constant inside a class is relative to; by
@@ -146,7 +163,7 @@ def nominal_covariances(
     deviation, floored = _deviations(moments, variances)
     correlation = moments.covariance() / (deviation[:, :, None] * deviation[:, None, :])
     if callable(rule):
-        assert rows is not None
+        assert isinstance(rows, TrainingRows)
         correlation = _fitted(correlation, deviation, moments, rule, rows)
     else:
         amount = _amounts(correlation, deviation, moments, rule, rows)
@@ -206,7 +223,7 @@ def _amounts(
     deviation: FloatArray,
     moments: ClassMoments,
     rule: str | float,
-    rows: TrainingRows | None,
+    rows: FourthMoments | None,
 ) -> FloatArray:
     """Amount of shrinkage of each class."""
     n_classes = len(correlation)

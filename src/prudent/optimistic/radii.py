@@ -15,9 +15,20 @@ from prudent.optimistic.nominal import (
     nominal_covariances,
 )
 
-__all__ = ["bootstrap_radius", "clt_radius", "moment_divergence", "moment_radius"]
+__all__ = [
+    "N_RESAMPLES",
+    "bootstrap_radius",
+    "check_more_rows_than_features",
+    "clt_radius",
+    "limit_covariance",
+    "matched_radius",
+    "moment_divergence",
+    "moment_radius",
+]
 
 FloatArray = NDArray[np.float64]
+
+N_RESAMPLES = 200
 
 
 def moment_divergence(
@@ -156,7 +167,7 @@ def moment_radius(
     _check_level(level)
     X, weight = _class_rows(X, sample_weight)
     total = weight.sum()
-    _check_more_rows_than_features(X, total, "`moment_radius`")
+    check_more_rows_than_features(X.shape[1], total, "`moment_radius`")
     share = weight / total
     centred = X - share @ X
     covariance = (share[:, None] * centred).T @ centred
@@ -166,9 +177,13 @@ def moment_radius(
     squares = np.einsum("ij,ij->i", eta, eta)
     limit_mean = (share @ squares**2 + X.shape[1]) / 2
     limit_variance = 2 * _sum_of_squared_eigenvalues(eta, squares, share)
-    scale = limit_variance / (2 * limit_mean)
-    freedom = 2 * limit_mean**2 / limit_variance
-    return float(scale * chi2.ppf(level, freedom) / total)
+    return matched_radius(limit_mean, limit_variance, total, level)
+
+
+def matched_radius(mean: float, variance: float, n_rows: float, level: float) -> float:
+    """Quantile of the scaled chi-square law of this mean and variance, over n."""
+    scale, freedom = variance / (2 * mean), 2 * mean**2 / variance
+    return float(scale * chi2.ppf(level, freedom) / n_rows)
 
 
 def _sum_of_squared_eigenvalues(
@@ -179,17 +194,8 @@ def _sum_of_squared_eigenvalues(
     By the covariance of zeta, or by the products of all pairs where rows are fewer.
     """
     n_rows, d = eta.shape
-    dimension = d * (d + 3) // 2
-    if dimension <= n_rows:
-        covariance = np.zeros((dimension, dimension))
-        first, second = np.triu_indices(d)
-        factor = np.where(first == second, np.sqrt(0.5), 1.0)
-        for block in row_blocks(n_rows, dimension):
-            rows = eta[block]
-            products = rows[:, first] * rows[:, second] - (first == second)
-            zeta = np.hstack([rows, products * factor])
-            covariance += (share[block, None] * zeta).T @ zeta
-        return float((covariance**2).sum())
+    if d * (d + 3) // 2 <= n_rows:
+        return float((limit_covariance(eta, share) ** 2).sum())
     total = 0.0
     for block in row_blocks(n_rows, n_rows):
         G = eta[block] @ eta.T
@@ -198,11 +204,30 @@ def _sum_of_squared_eigenvalues(
     return total
 
 
+def limit_covariance(eta: FloatArray, weight: FloatArray) -> FloatArray:
+    """Sum of w zeta zeta' over standardised rows eta; additive over blocks of rows.
+
+    With weights of sum 1 its trace and twice its sum of squares are the mean and
+    the variance of the limit law in `moment_radius`.
+    """
+    d = eta.shape[1]
+    dimension = d * (d + 3) // 2
+    total = np.zeros((dimension, dimension))
+    first, second = np.triu_indices(d)
+    factor = np.where(first == second, np.sqrt(0.5), 1.0)
+    for block in row_blocks(len(eta), dimension):
+        rows = eta[block]
+        products = rows[:, first] * rows[:, second] - (first == second)
+        zeta = np.hstack([rows, products * factor])
+        total += (weight[block, None] * zeta).T @ zeta
+    return total
+
+
 def bootstrap_radius(
     X: ArrayLike,
     level: float = 0.5,
     *,
-    n_resamples: int = 200,
+    n_resamples: int = N_RESAMPLES,
     covariance: CovarianceRule = "ledoit_wolf",
     sample_weight: ArrayLike | None = None,
     random_state: int | np.random.RandomState | None = None,
@@ -251,7 +276,9 @@ default="ledoit_wolf"
         raise ValueError(f"`n_resamples` must be >= 1, got {n_resamples!r}.")
     X, weight = _class_rows(X, sample_weight)
     if covariance in ("empirical", 0.0):
-        _check_more_rows_than_features(X, weight.sum(), "covariance='empirical'")
+        check_more_rows_than_features(
+            X.shape[1], weight.sum(), "covariance='empirical'"
+        )
     random = (
         random_state
         if isinstance(random_state, np.random.RandomState)
@@ -305,11 +332,12 @@ def _class_rows(
     return X, weight
 
 
-def _check_more_rows_than_features(X: FloatArray, n_rows: float, what: str) -> None:
-    if n_rows <= X.shape[1]:
+def check_more_rows_than_features(n_features: int, n_rows: float, what: str) -> None:
+    """Raise DegenerateDataError where a covariance would be singular."""
+    if n_rows <= n_features:
         raise DegenerateDataError(
             f"{what} needs more rows than features, got {n_rows:g} rows for "
-            f"{X.shape[1]} features; use covariance='ledoit_wolf' and radius='clt'."
+            f"{n_features} features; use covariance='ledoit_wolf' and radius='clt'."
         )
 
 
