@@ -220,7 +220,7 @@ default="auto"
         check_learning(self, seen, labels, n_features)
         known = moments.select(labels)
         constant = constant_features(known)
-        scale = feature_scale(self.scale, known, None if rows is None else rows.X)
+        scale = feature_scale(self.scale, known, rows)
         scale[constant] = 1.0
         classes = scaled_classes(known, scale, constant)
         found = find_covariances(self.covariance_type, self.covariance, classes, rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,9 @@ from prudent.imprecise.box import Boxes, DiagonalBoxes
 from prudent.imprecise.covariance import ClassCovariances
 from prudent.imprecise.model import BoxModel
 
+if TYPE_CHECKING:
+    from prudent.imprecise.rules import TrainingRows
+
 __all__ = ["ScaledClasses", "feature_scale", "fit_boxes", "scaled_classes"]
 
 FloatArray = NDArray[np.float64]
@@ -22,7 +25,7 @@ FloatArray = NDArray[np.float64]
 def feature_scale(
     scale: ArrayLike | None,
     moments: ClassMoments,
-    rows: NDArray[Any] | None,
+    rows: TrainingRows | None,
 ) -> FloatArray:
     """Spread s_j of every feature, in its units; 1 where it would be 0.
 
@@ -33,7 +36,7 @@ def feature_scale(
         classes (denominator N - K), range of `rows`, 1, or the values given.
     moments : ClassMoments
         Of classes with rows only.
-    rows : ndarray of shape (n, p) or None
+    rows : TrainingRows or None
         Needed for "range".
     """
     n_features = moments.mean.shape[1]
@@ -43,7 +46,7 @@ def feature_scale(
         return np.array(scale, dtype=np.float64)
     if scale == "range":
         assert rows is not None
-        spread = np.ptp(rows, axis=0).astype(np.float64)
+        spread = rows.ranges()
     elif scale == "within":
         freedom = moments.weight.sum() - len(moments.weight)
         variances = np.diagonal(moments.scatter, axis1=1, axis2=2).sum(axis=0)

@@ -31,6 +31,17 @@ class TrainingRows(NamedTuple):
     codes: NDArray[np.intp]  # (n,) class numbers
     weight: FloatArray | None  # (n,)
 
+    def ranges(self) -> FloatArray:
+        """Largest less smallest value of every feature."""
+        return np.ptp(self.X, axis=0).astype(np.float64)
+
+    def scaled_moments(self, classes: ScaledClasses) -> ClassMoments:
+        """Moments up to the fourth of the scaled rows, each about its class mean."""
+        centred = classes.standardise(self.X, self.codes)
+        return ClassMoments.from_rows(
+            centred, self.codes, len(classes.mean), self.weight, fourth=True
+        )
+
 
 def find_covariances(
     covariance_type: str,
@@ -55,10 +66,7 @@ def find_covariances(
         return _by_estimator(covariance_type, covariance, classes, rows)
     fourth = None
     if rows is not None and covariance == "ledoit_wolf":
-        centred = classes.standardise(rows.X, rows.codes)
-        fourth = ClassMoments.from_rows(
-            centred, rows.codes, len(classes.mean), rows.weight, fourth=True
-        ).fourth
+        fourth = rows.scaled_moments(classes).fourth
     scatter = Scatter.of_classes(classes.weight, classes.scatter, fourth)
     return class_covariances(scatter, covariance_type, covariance)
 
