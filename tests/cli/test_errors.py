@@ -16,7 +16,7 @@ def failing(monkeypatch):
         def read(*_args, **_kwargs):
             raise error
 
-        monkeypatch.setattr("prudent.io.reader.read_table", read)
+        monkeypatch.setattr("prudent.io.reader.open_table", read)
 
     return fail_with
 

@@ -14,30 +14,26 @@ import typer
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import (
-    Reading,
     check_writable,
+    drawn_from,
     failing_as_data,
     fingerprint,
     load_training,
     note,
 )
 from prudent.cli.options import (
-    Categorical,
-    CategoricalOption,
+    DEFAULT_SAMPLE,
+    Columns,
     Data,
-    Decimal,
-    Delimiter,
-    Drop,
-    Encoding,
-    Features,
-    Missing,
-    MissingOption,
-    NoHeader,
     Quiet,
+    Reading,
     Report,
+    Sample,
     Seed,
     Target,
+    grouped,
     names,
+    sample_size,
 )
 from prudent.cli.progress import Progress
 from prudent.cli.tables import print_table
@@ -54,14 +50,16 @@ __all__ = ["compare"]
 
 METHODS = ("optimistic", "minimax", "calibrated", "imprecise", "rejection")
 BASELINES = ("lda", "qda", "logistic")
-DEFAULT_SAMPLE = "100000"
 # Options that change what is printed, not what is found, and the two said first.
 SAID_ELSEWHERE = ("data", "target", "report", "json_file", "quiet", "jobs", "strict")
 
 
+@grouped
 def compare(
     context: typer.Context,
     data: Data,
+    columns: Columns,
+    reading: Reading,
     target: Target = None,
     methods: Annotated[
         str, typer.Option(help=f"all, or some of {','.join(METHODS)}.")
@@ -78,13 +76,7 @@ def compare(
         str | None,
         typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout."),
     ] = None,
-    sample: Annotated[
-        str, typer.Option(help="Most rows to fit a method that needs rows, or off.")
-    ] = DEFAULT_SAMPLE,
-    features: Features = None,
-    drop: Drop = None,
-    missing: MissingOption = Missing.ERROR,
-    categorical: CategoricalOption = Categorical.ERROR,
+    sample: Sample = DEFAULT_SAMPLE,
     time_limit: Annotated[
         float | None, typer.Option(min=0, help="Seconds for each method.")
     ] = None,
@@ -94,10 +86,6 @@ def compare(
     no_timings: Annotated[
         bool, typer.Option("--no-timings", help="Leave out times and date.")
     ] = False,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
-    no_header: NoHeader = False,
     quiet: Quiet = False,
 ) -> int:
     """Compare robust methods on a table, out of fold, and check their promises."""
@@ -105,19 +93,18 @@ def compare(
     references = (
         () if baselines == "none" else _known(baselines, BASELINES, "--baselines")
     )
-    most_rows = _sample(sample)
+    most_rows = sample_size(sample)
     if jobs == 0:
         raise UsageError("--jobs takes a number of processes, or -1 for all cores.")
     check_writable(report)
     check_writable(None if json_file in (None, "-") else Path(str(json_file)))
-    training, target = load_training(
+    training, others, target = load_training(
         data,
         target,
-        Reading(delimiter, encoding, decimal, no_header),
-        features=features,
-        drop=drop,
-        missing=missing,
-        categorical=categorical,
+        reading,
+        columns,
+        sample=most_rows,
+        seed=seed,
         quiet=quiet,
     )
     n_folds, fold_notes = _folds(training.y, cv)
@@ -137,8 +124,9 @@ def compare(
         n_jobs=jobs,
         time_limit=time_limit,
         sample=most_rows,
+        _others=others,
     )
-    notes = (*training.notes, *fold_notes)
+    notes = (*training.notes, *fold_notes, *_sample_notes(training))
     comparison = _named(comparison, data, training, notes, _command(context, target))
     if no_timings:
         comparison = comparison.without_timings()
@@ -159,14 +147,6 @@ def _known(listed: str, known: Sequence[str], option: str) -> tuple[str, ...]:
             f"{option} takes some of {', '.join(known)}, got {listed[:64]!r}."
         )
     return chosen
-
-
-def _sample(text: str) -> int | None:
-    if text == "off":
-        return None
-    if not text.isdecimal() or int(text) < 2:
-        raise UsageError(f"--sample takes a number of rows >= 2 or off, got {text!r}.")
-    return int(text)
 
 
 def _folds(y: NDArray[Any], cv: int) -> tuple[int, list[str]]:
@@ -202,12 +182,27 @@ def _heading(
         f"{len(counts)} classes ({sizes})   {n_folds}-fold stratified CV, seed {seed}; "
         "all scores are out of fold"
     )
-    if sample is not None and n_rows - n_rows // n_folds > sample:
+    drawn = drawn_from(training)
+    if drawn is not None:
+        heading += f"\nthe table does not fit into memory: {drawn} is compared on"
+    elif sample is not None and n_rows - n_rows // n_folds > sample:
         heading += (
             f"\nmethods that need rows are fitted on a stratified sample of "
             f"{thousands(sample)} rows"
         )
     return heading
+
+
+def _sample_notes(training: TrainingData) -> list[str]:
+    """Say in the report what a table beyond memory was compared on."""
+    drawn = drawn_from(training)
+    if drawn is None:
+        return []
+    return [
+        f"the table does not fit into memory: {drawn} is tested on, and fitted on by "
+        "methods that need rows; methods that learn from moments are fitted on all "
+        "rows but those they are tested on"
+    ]
 
 
 def _run(

@@ -2,63 +2,41 @@
 
 from __future__ import annotations
 
-from prudent.cli.loading import Reading, prepare, read
-from prudent.cli.options import (
-    Categorical,
-    CategoricalOption,
-    Data,
-    Decimal,
-    Delimiter,
-    Drop,
-    Encoding,
-    Features,
-    Missing,
-    MissingOption,
-    NoHeader,
-    Target,
-)
+from prudent.cli.loading import all_or_sample, drawn_from, look_through, open_data
+from prudent.cli.options import Columns, Data, Reading, Target, grouped
 from prudent.cli.tables import print_table
 
 __all__ = ["describe"]
 
+# Figures of a table beyond memory are those of so many rows, as printed.
+SAMPLE = 100_000
 
+
+@grouped
 def describe(
-    data: Data,
-    target: Target = None,
-    features: Features = None,
-    drop: Drop = None,
-    missing: MissingOption = Missing.ERROR,
-    categorical: CategoricalOption = Categorical.ERROR,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
-    no_header: NoHeader = False,
+    data: Data, columns: Columns, reading: Reading, target: Target = None
 ) -> None:
     """Check a table as compare would, and print what it holds."""
     import numpy as np
 
-    reading = Reading(delimiter, encoding, decimal, no_header)
-    table, target = read(data, target, reading)
-    training = prepare(
-        table,
-        target,
-        features=features,
-        drop=drop,
-        missing=missing,
-        categorical=categorical,
-    )
+    source, target = open_data(data, target, reading)
+    found = look_through(source, target, columns, quiet=True)
+    training, _ = all_or_sample(found, SAMPLE, 0)
     X = training.X
-    print(f"{data}  {X.shape[0]} rows x {X.shape[1]} features")
-    if training.y is not None:
-        labels, counts = np.unique(training.y, return_counts=True)
-        shares = counts / counts.sum()
+    print(f"{data}  {found.n_rows} rows x {X.shape[1]} features")
+    if target is not None:
         print_table(
             [f"class ({target})", "rows", "share"],
             [
-                [label, count, f"{share:.1%}"]
-                for label, count, share in zip(labels, counts, shares, strict=True)
+                [label, count, f"{count / found.n_rows:.1%}"]
+                for label, count in sorted(
+                    zip(found.labels.tolist(), found.counts.tolist(), strict=True)
+                )
             ],
         )
+    sample = drawn_from(training)
+    if sample is not None:
+        print(f"figures of {sample}:")
     print_table(
         ["feature", "mean", "standard deviation", "smallest", "largest", "distinct"],
         [
@@ -72,5 +50,5 @@ def describe(
             )
         ],
     )
-    for text in training.notes:
+    for text in found.notes:
         print(f"note: {text}")

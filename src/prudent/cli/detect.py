@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,33 +12,29 @@ import typer
 
 from prudent.cli.exits import UsageError
 from prudent.cli.loading import (
-    Reading,
+    all_or_sample,
     check_writable,
+    drawn_from,
     failing_as_data,
+    look_through,
     note,
-    prepare,
-    read,
+    open_data,
 )
 from prudent.cli.options import (
-    Categorical,
-    CategoricalOption,
+    DEFAULT_SAMPLE,
+    Columns,
     Data,
-    Decimal,
-    Delimiter,
-    Drop,
-    Encoding,
     FalseAlarm,
-    Features,
-    Missing,
-    MissingOption,
-    NoHeader,
     Quiet,
+    Reading,
     Report,
+    Sample,
     Seed,
     Target,
-    names,
+    grouped,
+    sample_size,
 )
-from prudent.cli.predict import write_rows
+from prudent.cli.output import write_rows
 from prudent.cli.tables import print_table
 from prudent.io.errors import TableError, counted, listed, shown, thousands
 
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prudent.comparison.detection import Detection
-    from prudent.io import Table
+    from prudent.io import Survey, TrainingData
 
 __all__ = ["Detector", "detect"]
 
@@ -61,8 +59,11 @@ class Detector(StrEnum):
     LOW_DENSITY = "low-density"
 
 
+@grouped
 def detect(
     data: Data,
+    columns: Columns,
+    reading: Reading,
     target: Target = None,
     normal: Annotated[
         str | None, typer.Option(metavar="LABEL", help="The class to learn.")
@@ -74,34 +75,22 @@ def detect(
         typer.Option("-o", "--output", metavar="FILE", help="CSV of flagged rows."),
     ] = None,
     report: Report = None,
+    sample: Sample = DEFAULT_SAMPLE,
     seed: Seed = 0,
-    features: Features = None,
-    drop: Drop = None,
-    missing: MissingOption = Missing.ERROR,
-    categorical: CategoricalOption = Categorical.ERROR,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
-    no_header: NoHeader = False,
     quiet: Quiet = False,
 ) -> None:
     """Learn one class (all rows without --target) and flag the rows unlike it."""
+    most_rows = sample_size(sample)
     check_writable(output)
     check_writable(report)
-    reading = Reading(delimiter, encoding, decimal, no_header)
-    table, target = read(data, target, reading, quiet=quiet)
-    inside = _normal_rows(table, target, normal)
-    training = prepare(
-        table,
-        None,
-        features=features,
-        drop=",".join([*names(drop), *([] if target is None else [target])]),
-        missing=missing,
-        categorical=categorical,
-    )
-    for text in training.notes:
-        note(text, quiet=quiet)
-    inside = inside[training.rows]
+    source, target = open_data(data, target, reading, quiet=quiet)
+    if target is None and normal is not None:
+        raise UsageError("--normal needs --target, the column that holds it.")
+    found = look_through(source, None, columns, beside=target, quiet=quiet)
+    if target is not None:
+        _check_label(found, target, normal)
+    training, _ = all_or_sample(found, most_rows, seed)
+    inside = _normal_rows(training, normal)
     n_normal = int(inside.sum())
     if n_normal < FEWEST_ROWS:
         raise TableError(
@@ -113,39 +102,69 @@ def detect(
     detector = _build(method, false_alarm, seed, n_normal)
     with failing_as_data(quiet=quiet):
         detection = run(detector, training.X, inside, cv=FOLDS, random_state=seed)
+        n_flagged = _score_all(found, detection, output)
     title = f"{data}: {method} detector"
-    columns, line = _summary(detection)
-    print(f"{title}, {FOLDS} folds, seed {seed}; false alarms are out of fold")
-    print_table(columns, [line])
+    heads, line = _summary(detection, n_flagged)
+    drawn = drawn_from(training)
+    on_sample = "" if drawn is None else f"; fitted and measured on {drawn}"
+    print(
+        f"{title}, {FOLDS} folds, seed {seed}; false alarms are out of fold{on_sample}"
+    )
+    print_table(heads, [line])
     if output is not None:
-        _write_flags(detection, training.rows, output)
-        note(f"scores of {len(training.rows)} rows in {output}", quiet=quiet)
+        note(f"scores of {thousands(found.n_rows)} rows in {output}", quiet=quiet)
     if report is not None:
         from prudent.cli.pages import detection_page
 
-        report.write_text(detection_page(title, detection, columns, line), "utf-8")
+        notes = [] if drawn is None else [f"Fitted and measured on {drawn}."]
+        page = detection_page(title, detection, heads, line, notes)
+        report.write_text(page, "utf-8")
         note(f"report: {report}", quiet=quiet)
 
 
-def _normal_rows(
-    table: Table, target: str | None, normal: str | None
-) -> NDArray[np.bool_]:
-    """Return which rows are of the class to learn: all, if there is no target."""
-    import numpy as np
-
-    if target is None:
-        if normal is not None:
-            raise UsageError("--normal needs --target, the column that holds it.")
-        return np.ones(table.n_rows, dtype=bool)
-    labels = table.words(target)
-    known = np.unique(labels).tolist()
+def _check_label(found: Survey, target: str, normal: str | None) -> None:
+    known = found.labels.tolist()
     if normal is None:
         raise UsageError(f"--normal is missing. Labels of {target}: {listed(known)}.")
     if normal not in known:
         raise TableError(
             f"no row has {shown(target)} = {shown(normal)}. Labels: {listed(known)}"
         )
-    return labels == normal
+
+
+def _normal_rows(training: TrainingData, normal: str | None) -> NDArray[np.bool_]:
+    """Return which rows are of the class to learn: all, if there are no labels."""
+    import numpy as np
+
+    if training.y is None:
+        return np.ones(len(training.X), dtype=bool)
+    inside: NDArray[np.bool_] = training.y == normal
+    return inside
+
+
+def _score_all(found: Survey, detection: Detection, output: Path | None) -> int:
+    """Flag and score every row, a part at a time; return how many are flagged.
+
+    The file gets one line per row: its number in the table, the flag, the score.
+    """
+    n_flagged = 0
+
+    def lines() -> Iterator[tuple[Any, ...]]:
+        nonlocal n_flagged
+        for block in found.blocks():
+            outlier = detection.detector.predict(block.X) == -1
+            score = detection.detector.decision_function(block.X)
+            n_flagged += int(outlier.sum())
+            numbers = (block.rows + 1).tolist()
+            yield from zip(
+                numbers, outlier.astype(int).tolist(), score.tolist(), strict=True
+            )
+
+    if output is None:
+        deque(lines(), maxlen=0)
+    else:
+        write_rows(["row", "outlier", "score"], lines(), output)
+    return n_flagged
 
 
 def _build(method: Detector, false_alarm: float, seed: int, n_normal: int) -> Any:
@@ -171,7 +190,7 @@ def _build(method: Detector, false_alarm: float, seed: int, n_normal: int) -> An
     return LowDensityRejector(**settings)
 
 
-def _summary(detection: Detection) -> tuple[list[str], list[str]]:
+def _summary(detection: Detection, n_flagged: int) -> tuple[list[str], list[str]]:
     """One line: the promise, what was measured, and what was found."""
     promise, measured, kept = "none", "–", "–"
     for checked in detection.promises:
@@ -187,19 +206,5 @@ def _summary(detection: Detection) -> tuple[list[str], list[str]]:
         columns += ["other rows", "detected"]
         line += [thousands(n_others), f"{detection.detected:.1%}"]
     columns.append("flagged")
-    line.append(thousands(int(detection.outlier.sum())))
+    line.append(thousands(n_flagged))
     return columns, line
-
-
-def _write_flags(detection: Detection, rows: NDArray[np.intp], output: Path) -> None:
-    """Write one line per row: its number in the table, the flag, the score."""
-    write_rows(
-        ["row", "outlier", "score"],
-        zip(
-            (rows + 1).tolist(),
-            detection.outlier.astype(int).tolist(),
-            detection.score.tolist(),
-            strict=True,
-        ),
-        output,
-    )

@@ -5,33 +5,36 @@ from __future__ import annotations
 import ast
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from prudent.cli.exits import UsageError
 from prudent.cli.loading import (
-    Reading,
+    all_or_sample,
     check_writable,
+    drawn_from,
     failing_as_data,
-    load_training,
+    look_through,
+    open_data,
+    required,
 )
 from prudent.cli.options import (
-    Categorical,
-    CategoricalOption,
+    DEFAULT_SAMPLE,
+    Columns,
     Data,
-    Decimal,
-    Delimiter,
-    Drop,
-    Encoding,
-    Features,
-    Missing,
-    MissingOption,
-    NoHeader,
     Quiet,
+    Reading,
+    Sample,
     Seed,
     Target,
+    grouped,
+    sample_size,
 )
+from prudent.io.errors import thousands
+
+if TYPE_CHECKING:
+    from prudent.io import Survey
 
 __all__ = ["Method", "Select", "fit"]
 
@@ -61,12 +64,15 @@ class Select(StrEnum):
     CV = "cv"
 
 
+@grouped
 def fit(
     data: Data,
     method: Annotated[Method, typer.Option(help="What to fit.")],
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="Model file.")
     ],
+    columns: Columns,
+    reading: Reading,
     target: Target = None,
     param: Annotated[
         list[str] | None,
@@ -75,46 +81,50 @@ def fit(
     select: Annotated[
         Select | None, typer.Option(help="Choose a parameter by cross-validation.")
     ] = None,
+    sample: Sample = DEFAULT_SAMPLE,
     seed: Seed = 0,
-    features: Features = None,
-    drop: Drop = None,
-    missing: MissingOption = Missing.ERROR,
-    categorical: CategoricalOption = Categorical.ERROR,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
-    no_header: NoHeader = False,
     quiet: Quiet = False,
 ) -> None:
     """Fit one method on all rows and write a model file for predict."""
+    most_rows = sample_size(sample)
     check_writable(output)
-    training, _ = load_training(
-        data,
-        target,
-        Reading(delimiter, encoding, decimal, no_header),
-        features=features,
-        drop=drop,
-        missing=missing,
-        categorical=categorical,
-        quiet=quiet,
-    )
+    source, target = open_data(data, target, reading, quiet=quiet)
+    found = look_through(source, required(target, source), columns, quiet=quiet)
     from prudent.comparison.methods import METHODS
     from prudent.persistence import save
 
     estimator = METHODS[method].build(seed)
     estimator.set_params(**_parameters(param or [], estimator))
     with failing_as_data(quiet=quiet):
-        if select is None:
-            estimator.fit(training.X, training.y)
-        else:
-            estimator = _selected(estimator, method, training.X, training.y)
-    save(estimator, output, preparation=training.preparation)
-    print(f"{method} on {training.X.shape[0]} rows x {training.X.shape[1]} features")
+        rows, estimator = _fitted(estimator, method, select, found, most_rows, seed)
+    save(estimator, output, preparation=found.preparation)
+    print(f"{method} on {rows} x {len(found.preparation.feature_names)} features")
     for promise in estimator.guarantees_:
         print(promise)
     if not estimator.guarantees_:
         print("No promise.")
     print(f"model: {output} ({output.stat().st_size / 1000:.0f} kB)")
+
+
+def _fitted(
+    estimator: Any,
+    method: Method,
+    select: Select | None,
+    found: Survey,
+    sample: int | None,
+    seed: int,
+) -> tuple[str, Any]:
+    """Fit, and say on which rows: all of them if they fit or moments suffice."""
+    everything = f"{thousands(found.n_rows)} rows"
+    if select is None and hasattr(estimator, "fit_moments"):
+        moments = found.moments(**estimator._moment_options())
+        return everything, estimator.fit_moments(moments)
+    training, _ = all_or_sample(found, sample, seed)
+    if select is None:
+        estimator.fit(training.X, training.y)
+    else:
+        estimator = _selected(estimator, method, training.X, training.y)
+    return drawn_from(training) or everything, estimator
 
 
 def _parameters(assignments: list[str], estimator: Any) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prudent.cli.exits import UsageError
-from prudent.cli.loading import Reading, check_writable, failing_as_data, note, read
-from prudent.cli.options import Quiet, Report
+from prudent.cli.loading import check_writable, failing_as_data, note, open_data
+from prudent.cli.options import Quiet, Reading, Report
 from prudent.cli.tables import print_table
 from prudent.io.errors import TableError, counted
 
@@ -86,13 +86,13 @@ def game(
 
 
 def _probabilities(game_file: str) -> NDArray[Any]:
-    from prudent.io.columns import holds_numbers, numbers, text_column
+    from prudent.io import Column, Preparation
 
-    table, _ = read(game_file, None, Reading())
-    table.check_column(PROBABILITY)
-    if not holds_numbers(table, PROBABILITY):
-        raise text_column(table, PROBABILITY)
-    p = numbers(table, PROBABILITY)
+    source, _ = open_data(game_file, None, Reading())
+    # A missing probability is refused below: no column mean stands in for it.
+    p = Preparation((Column(PROBABILITY),), fill=(float("nan"),)).transform(
+        source.whole()
+    )[:, 0]
     if (p != p).any():
         raise TableError(f"column {PROBABILITY!r} of {game_file} has missing values.")
     return p

@@ -7,52 +7,39 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
-from prudent.cli.options import Categorical, Missing, names
+from prudent.cli.options import Columns, Reading, names
 from prudent.datasets import BUNDLED
-from prudent.io.errors import listed
+from prudent.io.errors import listed, thousands
 
 if TYPE_CHECKING:
-    from prudent.io import Preparation, Table, TrainingData
+    from prudent.core.moments import ClassMoments
+    from prudent.io import Preparation, Survey, TableSource, TrainingData
 
 # A report takes half of it at most.
 LEAST_FREE_BYTES = 1_000_000
+# A table is read into memory if this many times its size is available: its columns,
+# the array made of them, and what a fit adds.
+MEMORY_PER_BYTE = 3
+MUCH_TEXT = 10**9
+GB = 1e9
 
 __all__ = [
-    "Reading",
+    "all_or_sample",
     "check_writable",
+    "drawn_from",
     "failing_as_data",
     "fingerprint",
     "load_model",
     "load_training",
+    "look_through",
     "note",
-    "prepare",
-    "read",
+    "open_data",
+    "required",
 ]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How the text of a table is to be understood."""
-
-    delimiter: str | None = None
-    encoding: str | None = None
-    decimal: str = "."
-    no_header: bool = False
-
-    def __post_init__(self) -> None:
-        if self.delimiter == r"\t":  # as typed in a shell
-            object.__setattr__(self, "delimiter", "\t")
-        if self.delimiter is not None and len(self.delimiter) != 1:
-            raise UsageError(
-                f"--delimiter takes one character, got {self.delimiter!r}."
-            )
-        if len(self.decimal) != 1:
-            raise UsageError(f"--decimal takes one character, got {self.decimal!r}.")
 
 
 def note(text: str, *, quiet: bool = False) -> None:
@@ -61,19 +48,19 @@ def note(text: str, *, quiet: bool = False) -> None:
         print(f"note: {text}", file=sys.stderr)
 
 
-def read(
+def open_data(
     data: str,
     target: str | None,
     reading: Reading,
     *,
     text_columns: tuple[str, ...] = (),
     quiet: bool = False,
-) -> tuple[Table, str | None]:
-    """Read the table that DATA names, and return it with its target.
+) -> tuple[TableSource, str | None]:
+    """Open the table that DATA names, and return it with its target.
 
     A bundled name knows its target; a file of the same name wins, with a note.
     """
-    from prudent.io import read_table
+    from prudent.io import open_table
 
     path = data
     if data in BUNDLED:
@@ -82,7 +69,7 @@ def read(
         else:
             path = str(BUNDLED[data].path)
             target = target or BUNDLED[data].target
-    table = read_table(
+    source = open_table(
         path,
         delimiter=reading.delimiter,
         encoding=reading.encoding,
@@ -90,71 +77,122 @@ def read(
         header=not reading.no_header,
         text_columns=(*text_columns, *([] if target is None else [target])),
     )
-    return table, target
+    return source, target
 
 
-def prepare(
-    table: Table,
+def look_through(
+    source: TableSource,
     target: str | None,
+    columns: Columns,
     *,
-    features: str | None,
-    drop: str | None,
-    missing: Missing,
-    categorical: Categorical,
-) -> TrainingData:
-    """Check a table and turn it into arrays, as the options ask."""
-    from prudent.io import training_data
+    beside: str | None = None,
+    quiet: bool = False,
+) -> Survey:
+    """Check a table and decide how it becomes numbers, as the options ask.
 
-    return training_data(
-        table,
+    A table that fits into memory is read now; a larger one is read in parts, now
+    and whenever its rows are needed.
+    """
+    from prudent.io import available_memory, survey_table
+    from prudent.io.delimited import DelimitedSource
+
+    needed, available = MEMORY_PER_BYTE * source.n_bytes, available_memory()
+    if available is None or needed <= available:
+        source = source.whole()
+    else:
+        note(
+            f"{source.name} would take {needed / GB:.3g} GB of memory, "
+            f"{available / GB:.3g} GB are available: it is read in parts",
+            quiet=quiet,
+        )
+        if isinstance(source, DelimitedSource) and source.n_bytes > MUCH_TEXT:
+            note("parquet is read several times as fast as text", quiet=quiet)
+    found = survey_table(
+        source,
         target,
-        features=names(features) or None,
-        drop=names(drop),
-        missing=missing.value,
-        categorical=categorical.value,
+        features=names(columns.features) or None,
+        drop=names(columns.drop),
+        missing=columns.missing.value,
+        categorical=columns.categorical.value,
+        beside=beside,
     )
+    for text in found.notes:
+        note(text, quiet=quiet)
+    return found
+
+
+def all_or_sample(
+    found: Survey, sample: int | None, seed: int
+) -> tuple[TrainingData, ClassMoments | None]:
+    """All rows of a table in memory; of a larger one a sample, and the others' moments.
+
+    Raises
+    ------
+    CommandError
+        With code 6, if there is to be no sample.
+    """
+    from prudent.io import Table, all_rows, sample_rows
+
+    if isinstance(found.source, Table):
+        return all_rows(found), None
+    if sample is None:
+        needed = MEMORY_PER_BYTE * found.source.n_bytes / GB
+        raise CommandError(
+            f"{found.source.name} does not fit into memory: it would take "
+            f"{needed:.3g} GB. Leave out --sample off, or fit a method that learns "
+            "from moments",
+            ExitCode.LIMIT,
+        )
+    return sample_rows(found, sample, seed)
 
 
 def load_training(
     data: str,
     target: str | None,
     reading: Reading,
+    columns: Columns,
     *,
-    features: str | None,
-    drop: str | None,
-    missing: Missing,
-    categorical: Categorical,
+    sample: int | None,
+    seed: int,
     quiet: bool = False,
-) -> tuple[TrainingData, str]:
-    """Read labelled rows and return them with the name of their target.
+) -> tuple[TrainingData, ClassMoments | None, str]:
+    """Read labelled rows as `all_or_sample`; the name of their target comes last."""
+    from pyarrow import default_memory_pool
+
+    source, target = open_data(data, target, reading, quiet=quiet)
+    target = required(target, source)
+    found = look_through(source, target, columns, quiet=quiet)
+    training, others = all_or_sample(found, sample, seed)
+    # Arrow's pool would keep the memory of the columns while methods are fitted.
+    del source, found
+    default_memory_pool().release_unused()
+    return training, others, target
+
+
+def required(target: str | None, source: TableSource) -> str:
+    """Return the target.
 
     Raises
     ------
     UsageError
-        If no target is named: the last column is suggested, never guessed.
+        If none is named: the last column is suggested, never guessed.
     """
-    from pyarrow import default_memory_pool
-
-    table, target = read(data, target, reading, quiet=quiet)
     if target is None:
         raise UsageError(
-            f"--target is missing. Columns: {listed(table.names)}. "
-            f"Perhaps --target {table.names[-1]}"
+            f"--target is missing. Columns: {listed(source.names)}. "
+            f"Perhaps --target {source.names[-1]}"
         )
-    training = prepare(
-        table,
-        target,
-        features=features,
-        drop=drop,
-        missing=missing,
-        categorical=categorical,
+    return target
+
+
+def drawn_from(training: TrainingData) -> str | None:
+    """Say "a stratified sample of 100 000 of 12 345 678 rows"; None for all rows."""
+    if len(training.X) == training.n_available:
+        return None
+    return (
+        f"a stratified sample of {thousands(len(training.X))} of "
+        f"{thousands(training.n_available)} rows"
     )
-    # Arrow's pool would keep the memory of the columns while methods are fitted.
-    del table
-    default_memory_pool().release_unused()
-    for text in training.notes:
-        note(text, quiet=quiet)
-    return training, target
 
 
 def check_writable(path: Path | None) -> None:

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from prudent.cli.exits import UsageError
+
 __all__ = [
     "Categorical",
-    "CategoricalOption",
+    "Columns",
     "Data",
-    "Decimal",
-    "Delimiter",
-    "Drop",
-    "Encoding",
     "FalseAlarm",
-    "Features",
     "Missing",
-    "MissingOption",
-    "NoHeader",
     "Quiet",
+    "Reading",
     "Report",
+    "Sample",
     "Seed",
     "Target",
+    "grouped",
     "names",
+    "sample_size",
 ]
+
+DEFAULT_SAMPLE = "100000"
 
 
 class Missing(StrEnum):
@@ -56,28 +61,6 @@ Data = Annotated[
 Target = Annotated[
     str | None, typer.Option(metavar="COL", help="Column with the class labels.")
 ]
-Features = Annotated[
-    str | None, typer.Option(metavar="COL,..", help="Use these columns only.")
-]
-Drop = Annotated[
-    str | None, typer.Option(metavar="COL,..", help="Leave these columns out.")
-]
-MissingOption = Annotated[
-    Missing, typer.Option("--missing", help="What to do with missing cells.")
-]
-CategoricalOption = Annotated[
-    Categorical, typer.Option("--categorical", help="What to do with text columns.")
-]
-Delimiter = Annotated[
-    str | None, typer.Option(help="One character; sniffed among , ; tab and |.")
-]
-Encoding = Annotated[
-    str | None, typer.Option(help="Encoding of the file, such as latin-1.")
-]
-Decimal = Annotated[str, typer.Option(help="Decimal mark.")]
-NoHeader = Annotated[
-    bool, typer.Option("--no-header", help="The first line holds data, not names.")
-]
 FalseAlarm = Annotated[
     float,
     typer.Option(
@@ -92,6 +75,111 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print results and errors o
 Report = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write an HTML report here.")
 ]
+
+
+Sample = Annotated[
+    str,
+    typer.Option(
+        metavar="N|off",
+        help="Most rows for what needs rows and cannot be read in parts.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns become features, and what becomes of text and missing cells."""
+
+    features: Annotated[
+        str | None, typer.Option(metavar="COL,..", help="Use these columns only.")
+    ] = None
+    drop: Annotated[
+        str | None, typer.Option(metavar="COL,..", help="Leave these columns out.")
+    ] = None
+    missing: Annotated[Missing, typer.Option(help="What to do with missing cells.")] = (
+        Missing.ERROR
+    )
+    categorical: Annotated[
+        Categorical, typer.Option(help="What to do with text columns.")
+    ] = Categorical.ERROR
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the text of a table is to be understood."""
+
+    delimiter: Annotated[
+        str | None, typer.Option(help="One character; sniffed among , ; tab and |.")
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option(help="Encoding of the file, such as latin-1.")
+    ] = None
+    decimal: Annotated[str, typer.Option(help="Decimal mark.")] = "."
+    no_header: Annotated[
+        bool,
+        typer.Option("--no-header", help="The first line holds data, not names."),
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.delimiter == r"\t":  # as typed in a shell
+            object.__setattr__(self, "delimiter", "\t")
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            raise UsageError(
+                f"--delimiter takes one character, got {self.delimiter!r}."
+            )
+        if len(self.decimal) != 1:
+            raise UsageError(f"--decimal takes one character, got {self.decimal!r}.")
+
+
+def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a command take groups of options: dataclasses among its parameters.
+
+    The fields of a group become options behind the command's own, and reach it as
+    the group.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    own, behind, groups = [], [], {}
+    for name, parameter in inspect.signature(command).parameters.items():
+        kind = hints[name]
+        if not (isinstance(kind, type) and is_dataclass(kind)):
+            own.append(_option(name, kind, parameter.default))
+            continue
+        groups[name] = kind
+        kinds = get_type_hints(kind, include_extras=True)
+        behind += [_option(f.name, kinds[f.name], f.default) for f in fields(kind)]
+    parameters = [*own, *behind]
+
+    @wraps(command)
+    def run(**given: Any) -> Any:
+        for name, group in groups.items():
+            taken = {field.name: given.pop(field.name) for field in fields(group)}
+            given[name] = group(**taken)
+        return command(**given)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+def _option(name: str, kind: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+    )
+
+
+def sample_size(text: str) -> int | None:
+    """Rows that --sample asks for; None for "off".
+
+    Raises
+    ------
+    UsageError
+        If it is neither.
+    """
+    if text == "off":
+        return None
+    if not text.isdecimal() or int(text) < 2:
+        raise UsageError(f"--sample takes a number of rows >= 2 or off, got {text!r}.")
+    return int(text)
 
 
 def names(listed: str | None) -> list[str]:

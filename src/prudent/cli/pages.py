@@ -24,7 +24,11 @@ FIGURE_SIZE = (5.5, 3.2)
 
 
 def detection_page(
-    title: str, detection: Detection, columns: Sequence[str], line: Sequence[str]
+    title: str,
+    detection: Detection,
+    columns: Sequence[str],
+    line: Sequence[str],
+    notes: Sequence[str] = (),
 ) -> str:
     """One HTML document on a detector: its promise, and its scores as aggregates."""
     result = Section(
@@ -34,6 +38,7 @@ def detection_page(
             "False alarms are measured on normal rows that the detector was not "
             "fitted on; rows are flagged by the detector fitted on all normal rows.",
             *(str(promise.guarantee) for promise in detection.promises),
+            *notes,
         ],
         tables=[Table("The detector", columns, [line])],
     )

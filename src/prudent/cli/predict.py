@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import sys
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,35 +10,29 @@ import typer
 
 from prudent.cli.exits import CommandError, ExitCode
 from prudent.cli.loading import (
-    Reading,
     check_writable,
     failing_as_data,
     load_model,
     note,
-    read,
+    open_data,
 )
-from prudent.cli.options import (
-    Data,
-    Decimal,
-    Delimiter,
-    Encoding,
-    NoHeader,
-    Quiet,
-    names,
-)
-from prudent.io.errors import listed
+from prudent.cli.options import Data, Quiet, Reading, grouped, names
+from prudent.cli.output import write_rows
+from prudent.io.errors import listed, thousands
 
 if TYPE_CHECKING:
-    from prudent.io import Preparation, Table
+    from prudent.io import Preparation, TableSource
 
-__all__ = ["predict", "write_rows"]
+__all__ = ["predict"]
 
 
+@grouped
 def predict(
     data: Data,
     model: Annotated[
         Path, typer.Option("-m", "--model", metavar="FILE", help="Model file.")
     ],
+    reading: Reading,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="CSV file; else stdout."),
@@ -56,55 +47,69 @@ def predict(
         str | None,
         typer.Option(metavar="COL,..", help="Copy these columns to the output."),
     ] = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
-    no_header: NoHeader = False,
     quiet: Quiet = False,
 ) -> None:
     """Predict the rows of a table with a fitted model; columns match by name."""
+    from prudent.io.table import check_column
+
     check_writable(output)
     estimator, preparation = load_model(model)
+    said = ["prediction"]
+    if proba:
+        _require(estimator, "predict_proba", "probabilities", "--proba", model)
+        said += [f"probability {label}" for label in estimator.classes_]
+    if as_set:
+        _require(estimator, "predict_set", "sets", "--set", model)
+        said.append("set")
     kept = names(keep)
-    reading = Reading(delimiter, encoding, decimal, no_header)
-    table, _ = read(data, None, reading, text_columns=tuple(kept), quiet=quiet)
-    _note_extra_columns(table, preparation, kept, quiet=quiet)
-    columns: dict[str, Iterable[Any]] = {
-        name: table.text(name).to_pylist() for name in kept
-    }
-    X = preparation.transform(table)
+    source, _ = open_data(data, None, reading, text_columns=tuple(kept), quiet=quiet)
+    for name in kept:
+        check_column(name, source.names)
+    _note_extra_columns(source, preparation, kept, quiet=quiet)
+    # Every row is checked before the first is written.
+    preparation.check(source)
+    n_rows = 0
+
+    def lines() -> Iterator[Sequence[Any]]:
+        nonlocal n_rows
+        for part in source.parts(list(dict.fromkeys([*preparation.names, *kept]))):
+            n_rows += part.n_rows
+            X = preparation.features(part)
+            columns = [part.text(name).to_pylist() for name in kept]
+            columns += _predictions(estimator, X, proba=proba, as_set=as_set)
+            yield from zip(*columns, strict=True)
+
     with failing_as_data(quiet=quiet):
-        columns |= _predictions(estimator, X, model, proba=proba, as_set=as_set)
-    write_rows(list(columns), zip(*columns.values(), strict=True), output)
+        write_rows([*kept, *said], lines(), output)
     if output is not None:
-        note(f"{table.n_rows} predictions in {output}", quiet=quiet)
+        note(f"{thousands(n_rows)} predictions in {output}", quiet=quiet)
 
 
 def _note_extra_columns(
-    table: Table, preparation: Preparation, kept: Sequence[str], *, quiet: bool
+    source: TableSource,
+    preparation: Preparation,
+    kept: Sequence[str],
+    *,
+    quiet: bool,
 ) -> None:
-    used = {column.name for column in preparation.columns}
-    extra = [name for name in table.names if name not in used and name not in kept]
+    used = {*preparation.names, *kept}
+    extra = [name for name in source.names if name not in used]
     if extra:
         note(f"columns the model does not use: {listed(extra)}", quiet=quiet)
 
 
 def _predictions(
-    estimator: Any, X: Any, model: Path, *, proba: bool, as_set: bool
-) -> dict[str, Iterable[Any]]:
-    columns: dict[str, Iterable[Any]] = {"prediction": estimator.predict(X).tolist()}
+    estimator: Any, X: Any, *, proba: bool, as_set: bool
+) -> list[Iterable[Any]]:
+    columns: list[Iterable[Any]] = [estimator.predict(X).tolist()]
     if proba:
-        _require(estimator, "predict_proba", "probabilities", "--proba", model)
-        probabilities = estimator.predict_proba(X).T.tolist()
-        for label, column in zip(estimator.classes_, probabilities, strict=True):
-            columns[f"probability {label}"] = column
+        columns += estimator.predict_proba(X).T.tolist()
     if as_set:
-        _require(estimator, "predict_set", "sets", "--set", model)
         labels = [str(label) for label in estimator.classes_]
-        columns["set"] = [
+        columns.append(
             "|".join(label for label, member in zip(labels, row, strict=True) if member)
             for row in estimator.predict_set(X)
-        ]
+        )
     return columns
 
 
@@ -115,16 +120,3 @@ def _require(estimator: Any, method: str, what: str, option: str, model: Path) -
             f"Leave out {option}",
             ExitCode.MODEL,
         )
-
-
-def write_rows(
-    columns: Sequence[str], rows: Iterable[Sequence[Any]], output: Path | None
-) -> None:
-    """Write a CSV table to a file, or to standard output for None."""
-    with ExitStack() as stack:
-        stream = sys.stdout
-        if output is not None:
-            stream = stack.enter_context(output.open("w", encoding="utf-8", newline=""))
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)

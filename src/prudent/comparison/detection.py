@@ -23,10 +23,10 @@ class Detection:
 
     Attributes
     ----------
+    detector : outlier detector
+        Fitted on all normal rows.
     normal : ndarray of bool, shape (n,)
         Rows of the class that was learned.
-    outlier : ndarray of bool, shape (n,)
-        Rows flagged by the detector fitted on all normal rows.
     score : ndarray of shape (n,)
         Its `decision_function`: >= 0 is normal.
     promises : tuple of PromiseCheck
@@ -37,8 +37,8 @@ class Detection:
         Share of the other rows flagged, averaged over the folds; None without any.
     """
 
+    detector: Any
     normal: NDArray[np.bool_]
-    outlier: NDArray[np.bool_]
     score: NDArray[np.float64]
     promises: tuple[PromiseCheck, ...]
     false_alarms: int
@@ -83,8 +83,8 @@ def detect(
             found.append(float(np.mean(fitted.predict(others) == -1)))
     fitted = clone(detector).fit(inside)
     return Detection(
+        detector=fitted,
         normal=normal,
-        outlier=fitted.predict(X) == -1,
         score=fitted.decision_function(X),
         promises=check_promises(guarantees, tallies, np.array([0])),
         false_alarms=int(Tally.total(tallies).missed.sum()),

@@ -161,7 +161,7 @@ def _fit(estimator: Any, problem: Problem, index: int) -> tuple[int, float]:
         start = time.perf_counter()
         estimator.fit_moments(problem.moments[index])
         seconds = time.perf_counter() - start + problem.moment_seconds
-        return len(train), seconds
+        return int(problem.moments[index].count.sum()), seconds
     if problem.sample is not None and problem.sample < len(train):
         chosen = stratified_sample(
             problem.codes[train], problem.sample, problem.random_state

@@ -51,6 +51,7 @@ def compare(
     n_jobs: int = 1,
     time_limit: float | None = None,
     sample: int | None = 100_000,
+    _others: ClassMoments | None = None,
     _progress: Progress | None = None,
 ) -> Comparison:
     """Compare robust methods on a table: errors, promises, and whether they held.
@@ -124,6 +125,10 @@ def compare(
     problem, total = _problem(
         X, y, codes, classes, (n_folds, n_repeats), sample, random_state, n_jobs
     )
+    if _others is not None:
+        # Rows that are never tested: every training part holds them.
+        moments = [_others + part for part in problem.moments]
+        problem, total = replace(problem, moments=moments), _others + total
     names = features or tuple(f"x{j}" for j in range(X.shape[1]))
     data = Data(
         name="table",

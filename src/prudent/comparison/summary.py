@@ -113,7 +113,7 @@ def _sets(total: Tally, n_repeats: int) -> Sets | None:
 
 
 def _notes(results: Sequence[FoldResult], problem: Problem) -> tuple[str, ...]:
-    n_train = len(problem.folds[0].train)
+    n_train = int(problem.moments[0].count.sum())
     if results[0].n_train == n_train:
         return ()
     return (f"fitted on {results[0].n_train:,} of {n_train:,} rows".replace(",", " "),)

@@ -7,12 +7,19 @@ from typing import Any
 _PUBLIC = {
     "Column": "prudent.io.preparation",
     "Preparation": "prudent.io.preparation",
+    "Survey": "prudent.io.survey",
     "Table": "prudent.io.table",
     "TableError": "prudent.io.errors",
-    "TrainingData": "prudent.io.preparation",
+    "TableSource": "prudent.io.table",
+    "TrainingData": "prudent.io.training",
+    "all_rows": "prudent.io.training",
+    "available_memory": "prudent.io.memory",
     "iter_batches": "prudent.io.batches",
+    "open_table": "prudent.io.reader",
     "read_table": "prudent.io.reader",
-    "training_data": "prudent.io.preparation",
+    "sample_rows": "prudent.io.training",
+    "survey_table": "prudent.io.survey",
+    "training_data": "prudent.io.training",
 }
 __all__ = sorted(_PUBLIC)
 

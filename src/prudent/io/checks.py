@@ -15,14 +15,12 @@ __all__ = ["labels_from_words", "notes_on_classes", "notes_on_features"]
 
 FloatArray = NDArray[np.float64]
 MOST_CLASSES = 50
-# Rows from which collinear columns are looked for: a note, not a decision.
-INSPECTED_ROWS = 20_000
 # Fewer rows than this are often all distinct by chance.
 FEWEST_IDENTIFIERS = 20
 
 
-def labels_from_words(spelled: NDArray[np.str_], target: str) -> NDArray[Any]:
-    """Return labels as integers where every word is one, else as text.
+def labels_from_words(distinct: Sequence[str], target: str) -> NDArray[Any]:
+    """Return sorted labels, as integers where every word is one, else as text.
 
     Raises
     ------
@@ -31,12 +29,11 @@ def labels_from_words(spelled: NDArray[np.str_], target: str) -> NDArray[Any]:
 
     Examples
     --------
-    >>> labels_from_words(np.array(["1", "2", "10"]), "y").tolist()
+    >>> labels_from_words(["1", "2", "10"], "y").tolist()
     [1, 2, 10]
-    >>> labels_from_words(np.array(["01", "2"]), "y").tolist()
+    >>> labels_from_words(["01", "2"], "y").tolist()
     ['01', '2']
     """
-    distinct = np.unique(spelled).tolist()
     if len(distinct) == 1:
         raise TableError(
             f"target {shown(target)} has one value ({shown(distinct[0])}). "
@@ -54,19 +51,19 @@ def labels_from_words(spelled: NDArray[np.str_], target: str) -> NDArray[Any]:
     if all(
         word.lstrip("-").isdecimal() and str(int(word)) == word for word in distinct
     ):
-        return spelled.astype(np.int64)
-    return spelled
+        return np.array(distinct, dtype=np.int64)
+    return np.array(distinct)
 
 
-def notes_on_features(X: FloatArray, names: Sequence[str]) -> list[str]:
-    """Name identifier-like and collinear columns."""
-    sample = X[:: max(1, len(X) // INSPECTED_ROWS)]
+def notes_on_features(X: FloatArray, names: Sequence[str], n_rows: int) -> list[str]:
+    """Name identifier-like and collinear columns of `X`, a sample of `n_rows` rows."""
+    every = "every row" if len(X) == n_rows else f"all of {thousands(len(X))} rows"
     notes = [
-        f"column {shown(names[j])} has a different whole number in every row: "
+        f"column {shown(names[j])} has a different whole number in {every}: "
         f"an identifier? It is kept; use --drop {names[j]} to leave it out"
-        for j in _identifiers(X, sample)
+        for j in _identifiers(X)
     ]
-    collinear = [names[j] for j in _collinear(sample)]
+    collinear = [names[j] for j in _collinear(X)]
     if collinear:
         notes.append(
             f"{counted(len(collinear), 'column')} (nearly) a linear combination of "
@@ -76,12 +73,13 @@ def notes_on_features(X: FloatArray, names: Sequence[str]) -> list[str]:
     return notes
 
 
-def notes_on_classes(y: NDArray[Any], n_features: int) -> list[str]:
+def notes_on_classes(
+    labels: Sequence[object], counts: Sequence[int], n_features: int
+) -> list[str]:
     """Name the classes with fewer rows than features."""
-    classes, counts = np.unique(y, return_counts=True)
     small = [
         f"{shown(label)} ({counted(count, 'row')})"
-        for label, count in zip(classes.tolist(), counts.tolist(), strict=True)
+        for label, count in zip(labels, counts, strict=True)
         if count <= n_features
     ]
     if not small:
@@ -92,22 +90,14 @@ def notes_on_classes(y: NDArray[Any], n_features: int) -> list[str]:
     ]
 
 
-def _identifiers(X: FloatArray, sample: FloatArray) -> list[int]:
-    """Columns of whole numbers, all distinct; measured values repeat or have decimals.
-
-    A strided sample sorts out nearly every column before the whole one is read.
-    """
-
-    def all_distinct(column: FloatArray) -> bool:
-        whole = bool(np.all(column == np.floor(column)))
-        return whole and len(np.unique(column)) == len(column)
-
+def _identifiers(X: FloatArray) -> list[int]:
+    """Columns of whole numbers, all distinct: values measured repeat or have digits."""
     if len(X) < FEWEST_IDENTIFIERS:
         return []
     return [
         j
         for j in range(X.shape[1])
-        if all_distinct(sample[:, j]) and all_distinct(X[:, j])
+        if np.all(X[:, j] == np.floor(X[:, j])) and len(np.unique(X[:, j])) == len(X)
     ]
 
 

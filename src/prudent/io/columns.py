@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -10,30 +12,111 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from prudent.io.errors import TableError, counted, shown, thousands
-from prudent.io.table import MISSING_WORDS, Table, is_number
+from prudent.io.table import MISSING_WORDS, Table, TableSource, is_number, is_text
 
-__all__ = ["holds_numbers", "indicators", "numbers", "text_column", "words"]
+__all__ = ["Words", "indicators", "numbers", "read_words", "spelled"]
 
 FloatArray = NDArray[np.float64]
 FEW_WORDS = 20
+# Different words of a column that are kept in memory; no message needs more.
+MOST_WORDS = 100_000
 
 
-def holds_numbers(table: Table, name: str) -> bool:
-    """Whether every cell of a column is a number, true or false, or missing."""
-    column = table.columns[name]
-    if _is_text(column.type):
-        spellings = compute.unique(table.text(name)).to_pylist()
-        return all(
-            word in MISSING_WORDS or is_number(word, table.decimal)
-            for word in spellings
+@dataclass
+class Words:
+    """Words of a text column, counted part by part.
+
+    Attributes
+    ----------
+    name : str
+        Name of the column.
+    decimal : str
+        Decimal mark of its numbers.
+    counts : Counter
+        Rows of each word; "" are empty cells.
+    more_numbers, more_words : int
+        Rows of words beyond the first `MOST_WORDS`.
+    """
+
+    name: str
+    decimal: str
+    counts: Counter[str] = field(default_factory=Counter)
+    more_numbers: int = 0
+    more_words: int = 0
+    _places: dict[str, Callable[[], str]] = field(default_factory=dict)
+
+    def add(self, part: Table) -> None:
+        """Count the words of one part."""
+        encoded = compute.dictionary_encode(part.text(self.name)).combine_chunks()
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        words = encoded.dictionary.to_pylist()
+        rows = np.bincount(codes, minlength=len(words)).tolist()
+        for code, (word, count) in enumerate(zip(words, rows, strict=True)):
+            if word == "" or self._is_word(word):
+                kind = "word" if word else "empty"
+                self._places.setdefault(kind, _place(part, codes, code))
+            if word in self.counts or len(self.counts) < MOST_WORDS:
+                self.counts[word] += count
+            elif self._is_word(word):
+                self.more_words += count
+            else:
+                self.more_numbers += count
+
+    def _is_word(self, word: str) -> bool:
+        return word not in MISSING_WORDS and not is_number(word, self.decimal)
+
+    @property
+    def hold_numbers(self) -> bool:
+        """Whether every cell is a number or missing."""
+        return self.more_words == 0 and not any(map(self._is_word, self.counts))
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Different words that do not mean "missing", sorted."""
+        return tuple(sorted(self.counts.keys() - MISSING_WORDS))
+
+    @property
+    def first_empty(self) -> str:
+        """Where the first empty cell is."""
+        return self._places["empty"]()
+
+    def not_numbers(self) -> TableError:
+        """Say which cell is not a number, and what to do with the column."""
+        present = {w: n for w, n in self.counts.items() if w not in MISSING_WORDS}
+        bad = {w: n for w, n in present.items() if self._is_word(w)}
+        n_bad = sum(bad.values()) + self.more_words
+        n_present = sum(present.values()) + self.more_words + self.more_numbers
+        if bad and all(is_number(word, ",") for word in bad):
+            advice = "use --decimal ,"
+        elif len(present) <= FEW_WORDS:
+            advice = "use --categorical onehot (or drop)"
+        elif all(count == 1 for count in present.values()):
+            advice = f"It looks like an identifier: use --drop {self.name}"
+        else:
+            advice = f"use --drop {self.name} or --categorical drop"
+        verb = "is" if n_bad == 1 else "are"
+        noun = "a number" if n_bad == 1 else "numbers"
+        first = next(iter(bad), "…")
+        return TableError(
+            f"column {shown(self.name)} is text: {shown(first)} at "
+            f"{self._places['word']()} ({thousands(n_bad)} of "
+            f"{counted(n_present, 'value')} {verb} not {noun}). {advice}"
         )
-    return True
+
+
+def read_words(source: TableSource, names: Sequence[str]) -> dict[str, Words]:
+    """Count the words of some columns in one pass."""
+    found: dict[str, Words] = {}
+    for part in source.parts(names) if names else ():
+        for name in names:
+            found.setdefault(name, Words(name, part.decimal)).add(part)
+    return found
 
 
 def numbers(table: Table, name: str) -> FloatArray:
     """Return a column of numbers, missing cells as NaN."""
     column = table.columns[name]
-    if _is_text(column.type):
+    if is_text(column.type):
         encoded = compute.dictionary_encode(table.text(name)).combine_chunks()
         values = np.array(
             [
@@ -48,10 +131,10 @@ def numbers(table: Table, name: str) -> FloatArray:
     return np.asarray(compute.cast(column, pa.float64(), safe=False).to_numpy())
 
 
-def words(table: Table, name: str) -> NDArray[np.str_]:
+def spelled(table: Table, name: str) -> NDArray[np.str_]:
     """Return a column as text, missing cells as ''."""
-    spelled = table.words(name)
-    return np.where(np.isin(spelled, MISSING_WORDS), "", spelled)
+    words = table.words(name)
+    return np.where(np.isin(words, MISSING_WORDS), "", words)
 
 
 def indicators(table: Table, name: str, levels: tuple[str, ...]) -> FloatArray:
@@ -62,49 +145,19 @@ def indicators(table: Table, name: str, levels: tuple[str, ...]) -> FloatArray:
     TableError
         If the column holds a word that is not among `levels`.
     """
-    spelled = words(table, name)
-    unknown = ~np.isin(spelled, ("", *levels))
+    words = spelled(table, name)
+    unknown = ~np.isin(words, ("", *levels))
     if unknown.any():
         row = int(np.argmax(unknown))
         raise TableError(
-            f"column {shown(name)} holds {shown(spelled[row])} at {table.place(row)}, "
+            f"column {shown(name)} holds {shown(words[row])} at {table.place(row)}, "
             "a word that training did not see. Correct it or train with such rows."
         )
-    block = (spelled[:, None] == np.array(levels[1:])).astype(float)
-    block[spelled == ""] = np.nan
+    block = (words[:, None] == np.array(levels[1:])).astype(float)
+    block[words == ""] = np.nan
     return block
 
 
-def text_column(table: Table, name: str) -> TableError:
-    """Say which cell of a column is not a number, and what to do with the column."""
-    spelled = table.text(name).to_pylist()
-    present = [word for word in spelled if word not in MISSING_WORDS]
-    bad = Counter(word for word in present if not is_number(word, table.decimal))
-    first = next(row for row, word in enumerate(spelled) if word in bad)
-    count = bad.total()
-    distinct = len(set(present))
-    if all(is_number(word, ",") for word in bad):
-        advice = "use --decimal ,"
-    elif distinct <= FEW_WORDS:
-        advice = "use --categorical onehot (or drop)"
-    elif distinct == len(present):
-        advice = f"It looks like an identifier: use --drop {name}"
-    else:
-        advice = f"use --drop {name} or --categorical drop"
-    verb = "is" if count == 1 else "are"
-    noun = "a number" if count == 1 else "numbers"
-    return TableError(
-        f"column {shown(name)} is text: {shown(spelled[first])} at "
-        f"{table.place(first)} ({thousands(count)} of {counted(len(present), 'value')} "
-        f"{verb} not {noun}). {advice}"
-    )
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return not (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)
-    )
+def _place(part: Table, codes: NDArray[np.intp], code: int) -> Callable[[], str]:
+    """Look up later where a word of a part is: finding the line takes a while."""
+    return lambda: part.place(int(np.argmax(codes == code)))

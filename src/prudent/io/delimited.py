@@ -10,35 +10,41 @@ from __future__ import annotations
 
 import codecs
 import csv
+import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 from pyarrow import csv as pyarrow_csv
 
 from prudent.io.errors import TableError, listed, shown
-from prudent.io.table import MISSING_WORDS, Table, check_unique, is_number
+from prudent.io.table import MISSING_WORDS, Table, check_unique, is_number, is_text
 from prudent.io.text import TextSource
 
-__all__ = ["read_delimited"]
+__all__ = ["DelimitedSource", "open_delimited"]
 
 DELIMITERS = (",", ";", "\t", "|")
 OTHER_DELIMITERS = (*DELIMITERS, ":", " ")
 SNIFFED_RECORDS = 20
+# Bytes of text in a part: enough rows for the work on them to outweigh the calls.
+PART_BYTES = 1 << 22
 Record = tuple[int, list[str]]
+Types = dict[str, pa.DataType]
 
 
-def read_delimited(
+def open_delimited(
     source: TextSource,
     *,
     delimiter: str | None = None,
     decimal: str = ".",
     header: bool = True,
     text_columns: Collection[str] = (),
-) -> Table:
-    """Read delimited text into typed columns.
+) -> DelimitedSource:
+    """Look through delimited text, so that it can be read as a table.
 
     Parameters
     ----------
@@ -57,51 +63,193 @@ def read_delimited(
     Raises
     ------
     TableError
-        If the text is not UTF-8, has no rows, one column, duplicate names, a name
-        row that looks like data, or a row of another width than the header.
+        If the text is not UTF-8, has one column, duplicate names, or a name row
+        that looks like data.
     """
-    quoted = _check_characters(source)
+    n_bytes, quoted = _check_characters(source)
     delimiter = delimiter or _sniff(source)
     names, start = _read_names(source, delimiter, header)
     if len(names) == 1:
         raise _one_column(source, delimiter)
+    return DelimitedSource(
+        text=source,
+        n_bytes=n_bytes,
+        names=names,
+        start=start,
+        header=header,
+        delimiter=delimiter,
+        decimal=decimal,
+        quoted=quoted,
+        text_columns=frozenset(text_columns),
+    )
 
-    def convert(types: dict[str, pa.DataType]) -> pa.Table:
-        with source.open() as stream:
-            stream.seek(start)
-            return pyarrow_csv.read_csv(
-                stream,
-                read_options=pyarrow_csv.ReadOptions(column_names=names),
-                parse_options=pyarrow_csv.ParseOptions(
-                    delimiter=delimiter,
-                    # Costs parallel parsing, so only where a quote can hide one.
-                    newlines_in_values=quoted,
-                ),
-                convert_options=pyarrow_csv.ConvertOptions(
-                    column_types=types,
-                    null_values=list(MISSING_WORDS),
-                    decimal_point=decimal,
-                ),
-            )
 
-    as_text = dict.fromkeys(text_columns, pa.string())
-    try:
+@dataclass(frozen=True)
+class DelimitedSource:
+    """Delimited text as a table; see `TableSource`.
+
+    Attributes
+    ----------
+    text : TextSource
+        What is read.
+    n_bytes : int
+        Its length.
+    names : list of str
+        Names of the columns.
+    start : int
+        Byte at which the rows begin.
+    header : bool
+        Whether a record of names comes before them.
+    delimiter, decimal : str
+        Between cells, and in numbers.
+    quoted : bool
+        Whether quotes occur, which may hide a newline.
+    text_columns : frozenset of str
+        Columns kept as the file spells them.
+    """
+
+    text: TextSource
+    n_bytes: int
+    names: list[str]
+    start: int
+    header: bool
+    delimiter: str
+    decimal: str
+    quoted: bool
+    text_columns: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        """What the user calls it."""
+        return self.text.name
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Types that every row agrees with, found by reading them all once."""
+
+        def read_all(types: Types) -> Types:
+            if not sum(batch.num_rows for batch in self._batches(self.names, types)):
+                raise self._no_rows()
+            return types
+
+        return pa.schema(list(self._converted(read_all).items()))
+
+    def parts(self, columns: Sequence[str]) -> Iterator[Table]:
+        """Yield the rows in order, a few megabytes of text at a time."""
+        types = {name: self.schema.field(name).type for name in columns}
+        row = 0
+        for batch in self._batches(columns, types):
+            part = pa.Table.from_batches([batch])
+            yield Table(part, self.name, self._place_after(row), self.decimal)
+            row += batch.num_rows
+
+    def whole(self) -> Table:
+        """Return all rows in memory.
+
+        Raises
+        ------
+        TableError
+            If there are no rows, or one of another width than the header.
+        """
+
+        def read(types: Types) -> pa.Table:
+            with self._opened() as stream:
+                return pyarrow_csv.read_csv(stream, **self._options(self.names, types))
+
+        columns = self._converted(read)
+        if columns.num_rows == 0:
+            raise self._no_rows()
+        return Table(columns, self.name, self._place_after(0), self.decimal)
+
+    def _converted(self, read: Callable[[Types], Any]) -> Any:
+        """Read by types that hold for the first rows; what they do not fit is text.
+
+        pyarrow could infer types from all rows, but then holds the whole text.
+        """
+        types = self._first_types()
         try:
-            # With types to infer, pyarrow holds the whole text in memory to the end.
-            columns = convert(dict.fromkeys(names, pa.float64()) | as_text)
-        except pa.ArrowInvalid:
-            columns = convert(as_text)
-    except pa.ArrowInvalid as error:
-        raise _explained(error, source, delimiter, len(names)) from error
-    if columns.num_rows == 0:
-        raise TableError(f"no data rows below the header: {source.name}.")
+            while True:
+                try:
+                    return read(types)
+                except pa.ArrowInvalid as error:
+                    said = re.match(r"In CSV column #(\d+): .*conversion", str(error))
+                    if said is None:
+                        raise
+                    types |= {self.names[int(said[1])]: pa.string()}
+        except pa.ArrowInvalid as error:
+            raise self._explained(error) from error
 
-    def place(row: int) -> str:
-        records = _records(source, delimiter)
-        line, _ = next(islice(records, row + header, None))
-        return f"line {line}"
+    def _first_types(self) -> Types:
+        """Number unless the first rows hold true and false, or words."""
+        try:
+            with (
+                self._opened() as stream,
+                pyarrow_csv.open_csv(stream, **self._options(self.names, {})) as reader,
+            ):
+                inferred = reader.schema
+        except pa.ArrowInvalid as error:
+            raise self._explained(error) from error
 
-    return Table(columns, source.name, place, decimal)
+        def settled(name: str) -> pa.DataType:
+            kind = inferred.field(name).type
+            if name in self.text_columns or is_text(kind):
+                return pa.string()
+            return kind if pa.types.is_boolean(kind) else pa.float64()
+
+        return {name: settled(name) for name in self.names}
+
+    def _batches(self, columns: Sequence[str], types: Types) -> Iterator[Any]:
+        with (
+            self._opened() as stream,
+            pyarrow_csv.open_csv(stream, **self._options(columns, types)) as reader,
+        ):
+            yield from reader
+
+    def _opened(self) -> Any:
+        return self.text.open(self.start)
+
+    def _options(self, columns: Sequence[str], types: Types) -> dict[str, Any]:
+        return {
+            "read_options": pyarrow_csv.ReadOptions(
+                column_names=self.names, block_size=PART_BYTES
+            ),
+            "parse_options": pyarrow_csv.ParseOptions(
+                delimiter=self.delimiter,
+                # Costs parallel parsing, so only where a quote can hide a newline.
+                newlines_in_values=self.quoted,
+            ),
+            "convert_options": pyarrow_csv.ConvertOptions(
+                include_columns=columns,
+                column_types=types,
+                null_values=list(MISSING_WORDS),
+                decimal_point=self.decimal,
+            ),
+        }
+
+    def _place_after(self, start: int) -> Callable[[int], str]:
+        def place(row: int) -> str:
+            records = _records(self.text, self.delimiter)
+            line, _ = next(islice(records, start + row + self.header, None))
+            return f"line {line}"
+
+        return place
+
+    def _no_rows(self) -> TableError:
+        return TableError(f"no data rows below the header: {self.name}.")
+
+    def _explained(self, error: pa.ArrowInvalid) -> TableError:
+        """Turn a parse error into the line and the width of the row behind it."""
+        if "Empty CSV" in str(error):
+            return self._no_rows()
+        width = len(self.names)
+        for line, record in _records(self.text, self.delimiter):
+            if len(record) != width:
+                return TableError(
+                    f"row {line} has {len(record)} fields, header has {width}. "
+                    f"Line {line} of {self.name}: quote text that holds the delimiter "
+                    "or repair the row"
+                )
+        return TableError(f"{self.name} cannot be read: {shown(error)}.")
 
 
 def _records(
@@ -124,13 +272,14 @@ def _records(
             ) from error
 
 
-def _check_characters(source: TextSource) -> bool:
-    """Refuse bytes that are no UTF-8 text; tell whether quotes occur."""
+def _check_characters(source: TextSource) -> tuple[int, bool]:
+    """Refuse bytes that are no UTF-8 text; count them and tell if quotes occur."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    quoted = False
+    n_bytes, quoted = 0, False
     try:
         for chunk in source.chunks():
             decoder.decode(chunk)
+            n_bytes += len(chunk)
             quoted = quoted or b'"' in chunk
             if b"\0" in chunk:
                 raise TableError(
@@ -140,7 +289,7 @@ def _check_characters(source: TextSource) -> bool:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         raise _not_utf8(source) from error
-    return quoted
+    return n_bytes, quoted
 
 
 def _not_utf8(source: TextSource) -> TableError:
@@ -219,19 +368,3 @@ def _read_names(
         )
     check_unique(names)
     return names, consumed
-
-
-def _explained(
-    error: pa.ArrowInvalid, source: TextSource, delimiter: str, width: int
-) -> TableError:
-    """Turn a parse error into the line and the width of the row that caused it."""
-    if "Empty CSV" in str(error):
-        return TableError(f"no data rows below the header: {source.name}.")
-    for line, record in _records(source, delimiter):
-        if len(record) != width:
-            return TableError(
-                f"row {line} has {len(record)} fields, header has {width}. "
-                f"Line {line} of {source.name}: quote text that holds the delimiter "
-                "or repair the row"
-            )
-    return TableError(f"{source.name} cannot be read: {shown(error)}.")

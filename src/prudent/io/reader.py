@@ -1,25 +1,28 @@
-"""Read a table, whatever file holds it."""
+"""Open a table, whatever file holds it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import parquet
 
-from prudent.io.delimited import read_delimited
+from prudent.io.delimited import open_delimited
 from prudent.io.errors import TableError, shown
-from prudent.io.table import Table, check_unique
+from prudent.io.table import PART_ROWS, Table, TableSource, check_unique
 from prudent.io.text import find_file, open_text
 
-__all__ = ["read_table"]
+__all__ = ["open_table", "read_table"]
 
 PANDAS_INDEX = "__index_level_"
+FLOAT_BYTES = 8
 
 
-def read_table(
+def open_table(
     path: str,
     *,
     delimiter: str | None = None,
@@ -27,8 +30,8 @@ def read_table(
     decimal: str = ".",
     header: bool = True,
     text_columns: Collection[str] = (),
-) -> Table:
-    """Read a table from delimited text or parquet.
+) -> TableSource:
+    """Open delimited text or parquet, to be read in parts or as a whole.
 
     Parameters
     ----------
@@ -36,11 +39,11 @@ def read_table(
         A `.csv`, `.tsv` or `.txt` file, plain or gzip; a parquet file, or a folder
         or glob of them; "-" for delimited text on standard input.
     delimiter, encoding, decimal, header, text_columns
-        As in `open_text` and `read_delimited`; parquet needs none of them.
+        As in `open_text` and `open_delimited`; parquet needs none of them.
 
     Returns
     -------
-    Table
+    TableSource
 
     Raises
     ------
@@ -50,20 +53,25 @@ def read_table(
     Examples
     --------
     >>> from prudent.datasets import BUNDLED
-    >>> table = read_table(str(BUNDLED["iris"].path))
-    >>> table.names[-1], table.n_rows
+    >>> source = open_table(str(BUNDLED["iris"].path))
+    >>> source.schema.names[-1], source.whole().n_rows
     ('species', 150)
     """
     files = _parquet_files(path)
     if files:
-        return _read_parquet(files, path)
-    return read_delimited(
+        return _open_parquet(files, path)
+    return open_delimited(
         open_text(path, encoding),
         delimiter=delimiter,
         decimal=decimal,
         header=header,
         text_columns=text_columns,
     )
+
+
+def read_table(path: str, **options: Any) -> Table:
+    """Read all rows of a table into memory; see `open_table`."""
+    return open_table(path, **options).whole()
 
 
 def _parquet_files(path: str) -> list[Path]:
@@ -90,19 +98,61 @@ def _parquet_files(path: str) -> list[Path]:
         return [Path(path)] if stream.read(4) == b"PAR1" else []
 
 
-def _read_parquet(files: list[Path], name: str) -> Table:
+@dataclass(frozen=True)
+class ParquetSource:
+    """Parquet files, one after the other, as a table; see `TableSource`."""
+
+    files: Sequence[Path]
+    name: str
+    schema: pa.Schema
+    n_bytes: int
+
+    @property
+    def names(self) -> list[str]:
+        """Column names, in the order of the file."""
+        return list(self.schema.names)
+
+    def parts(self, columns: Sequence[str]) -> Iterator[Table]:
+        """Yield the rows in order, 50 000 at a time."""
+        row = 0
+        wanted = pa.schema([self.schema.field(name) for name in columns])
+        for path in self.files:
+            # Read-ahead buffers grow with the file; without them memory stays flat.
+            with parquet.ParquetFile(path, pre_buffer=False) as file:
+                stored = [c for c in columns if c in file.schema_arrow.names]
+                for batch in file.iter_batches(PART_ROWS, columns=stored):
+                    # A column that this file lacks is missing in its rows.
+                    tables = [wanted.empty_table(), pa.Table.from_batches([batch])]
+                    part = pa.concat_tables(tables, promote_options="default")
+                    yield Table(part, self.name, _place_after(row))
+                    row += batch.num_rows
+
+    def whole(self) -> Table:
+        """Return all rows in memory."""
+        tables = [parquet.read_table(file) for file in self.files]
+        columns = pa.concat_tables(tables, promote_options="default")
+        return Table(columns.select(self.names), self.name, _place_after(0))
+
+
+def _place_after(start: int) -> Callable[[int], str]:
+    return lambda row: f"row {start + row + 1}"
+
+
+def _open_parquet(files: list[Path], name: str) -> ParquetSource:
     try:
-        for file in files:
-            check_unique(parquet.read_schema(file).names)
-        parts = [parquet.read_table(file) for file in files]
-        columns = pa.concat_tables(parts, promote_options="default")
+        described = [parquet.read_metadata(file) for file in files]
+        schemas = [found.schema.to_arrow_schema() for found in described]
+        for schema in schemas:
+            check_unique(schema.names)
+        schema = pa.unify_schemas(schemas, promote_options="default")
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
         raise TableError(
             f"{name} cannot be read as parquet: {shown(error)}."
         ) from error
-    if columns.num_rows == 0:
+    n_rows = sum(found.num_rows for found in described)
+    if n_rows == 0:
         raise TableError(f"no data rows: {name}.")
     # A row number that pandas wrote beside the data is no feature.
-    kept = [n for n in columns.column_names if not n.startswith(PANDAS_INDEX)]
-    columns = columns.select(kept)
-    return Table(columns, name, lambda row: f"row {row + 1}")
+    kept = [field for field in schema if not field.name.startswith(PANDAS_INDEX)]
+    n_bytes = n_rows * len(kept) * FLOAT_BYTES
+    return ParquetSource(files, name, pa.schema(kept), n_bytes)

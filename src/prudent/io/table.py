@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,14 +14,60 @@ from pyarrow import compute
 
 from prudent.io.errors import TableError, closest, listed, shown
 
-__all__ = ["MISSING_WORDS", "Table", "check_unique", "is_number"]
+__all__ = [
+    "MISSING_WORDS",
+    "PART_ROWS",
+    "Table",
+    "TableSource",
+    "check_column",
+    "check_unique",
+    "is_number",
+    "is_text",
+]
 
 MISSING_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "?")
+PART_ROWS = 50_000
+
+
+class TableSource(Protocol):
+    """A table that can be read in parts, from its start, as often as is needed.
+
+    Attributes
+    ----------
+    name : str
+        What the user calls it.
+    names : sequence of str
+        Names of the columns, in the order of the file.
+    schema : pyarrow.Schema
+        Their types, in every part.
+    n_bytes : int
+        Bytes of the text, or of the columns as float64.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def n_bytes(self) -> int: ...
+
+    def parts(self, columns: Sequence[str]) -> Iterator[Table]:
+        """Yield the rows in order, a part at a time, with some of the columns."""
+        ...
+
+    def whole(self) -> Table:
+        """Return all rows in memory."""
+        ...
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of one table before anything is decided about them.
+    """Columns of one table, or of a part of it, before anything is decided about them.
 
     Attributes
     ----------
@@ -45,23 +92,34 @@ class Table:
         return list(self.columns.column_names)
 
     @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns."""
+        return self.columns.schema
+
+    @property
     def n_rows(self) -> int:
         """Number of data rows."""
         return int(self.columns.num_rows)
 
-    def check_column(self, name: str) -> None:
-        """Raise `TableError` unless there is a column `name`."""
-        if name in self.names:
-            return
-        similar = closest(name, self.names)
-        raise TableError(
-            f"no column {shown(name)}. Columns: {listed(self.names)}."
-            + (f" Closest: {shown(similar)}" if similar else "")
-        )
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the columns in memory."""
+        return int(self.columns.nbytes)
+
+    def parts(self, columns: Sequence[str]) -> Iterator[Table]:
+        """Yield slices of some columns; nothing is copied."""
+        chosen = self.columns.select(columns)
+        for start in range(0, self.n_rows, PART_ROWS):
+            part = chosen.slice(start, PART_ROWS)
+            yield Table(part, self.name, self._place_after(start), self.decimal)
+
+    def whole(self) -> Table:
+        """Return the table itself."""
+        return self
 
     def text(self, name: str) -> pa.ChunkedArray:
         """Return a column as text without surrounding blanks; missing is empty."""
-        self.check_column(name)
+        check_column(name, self.names)
         text = compute.cast(self.columns[name], pa.string())
         return compute.utf8_trim_whitespace(compute.fill_null(text, ""))
 
@@ -70,6 +128,20 @@ class Table:
         encoded = compute.dictionary_encode(self.text(name)).combine_chunks()
         distinct = np.array(encoded.dictionary.to_pylist(), dtype=str)
         return distinct[encoded.indices.to_numpy(zero_copy_only=False)]
+
+    def _place_after(self, start: int) -> Callable[[int], str]:
+        return lambda row: self.place(start + row)
+
+
+def check_column(name: str, names: Sequence[str]) -> None:
+    """Raise `TableError` unless `name` is among the column names."""
+    if name in names:
+        return
+    similar = closest(name, names)
+    raise TableError(
+        f"no column {shown(name)}. Columns: {listed(names)}."
+        + (f" Closest: {shown(similar)}" if similar else "")
+    )
 
 
 def check_unique(names: Sequence[str]) -> None:
@@ -96,3 +168,14 @@ def is_number(text: str, decimal: str = ".") -> bool:
     except ValueError:
         return False
     return value == value and "_" not in text
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether cells of this type are no numbers, true or false, or all missing."""
+    return not (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+    )

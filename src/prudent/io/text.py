@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import codecs
 import gzip
-import io
+import os
 import sys
+import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -55,10 +57,11 @@ class TextSource:
     reopen: Callable[[], BinaryIO]
 
     @contextmanager
-    def open(self) -> Iterator[BinaryIO]:
-        """Open at the first byte; damaged compression is a `TableError`."""
+    def open(self, start: int = 0) -> Iterator[BinaryIO]:
+        """Open at a byte; damaged compression is a `TableError`."""
         try:
             with self.reopen() as stream:
+                stream.seek(start)
                 yield stream
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise TableError(
@@ -140,10 +143,8 @@ def open_text(path: str, encoding: str | None = None) -> TextSource:
 
 
 def _from_standard_input() -> TextSource:
-    content = sys.stdin.buffer.read()
-    if content.startswith(GZIP):
-        content = gzip.decompress(content)
-    return TextSource("standard input", lambda: io.BytesIO(content))
+    received = iter(lambda: sys.stdin.buffer.read(CHUNK), b"")
+    return replace(_from_file(_spooled(received)), name="standard input")
 
 
 def _from_file(file: Path) -> TextSource:
@@ -162,15 +163,25 @@ def _transcoded(source: TextSource, encoding: str) -> TextSource:
     try:
         if codecs.lookup(encoding).name == "utf-8":
             return source
-        text = b"".join(source.chunks()).decode(encoding)
+        decoded = codecs.iterdecode(source.chunks(), encoding)
+        return replace(
+            _from_file(_spooled(text.encode() for text in decoded)), name=source.name
+        )
     except LookupError as error:
         raise TableError(
             f"unknown encoding {shown(encoding)}. Try --encoding latin-1 or utf-8."
         ) from error
     except UnicodeDecodeError as error:
         raise TableError(
-            f"{source.name} is not valid {encoding} (byte {error.start}). "
+            f"{source.name} is not valid {encoding} ({error.reason}). "
             "Try another --encoding."
         ) from error
-    content = text.encode()
-    return TextSource(source.name, lambda: io.BytesIO(content))
+
+
+def _spooled(chunks: Iterable[bytes]) -> Path:
+    """Keep what can be read only once in a file, until the process ends."""
+    handle, name = tempfile.mkstemp(prefix="prudent-")
+    atexit.register(Path(name).unlink, missing_ok=True)
+    with os.fdopen(handle, "wb") as file:
+        file.writelines(chunks)
+    return Path(name)

@@ -1,0 +1,356 @@
+"""Decide how a table becomes numbers, in passes that hold a part of it at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.core.moments import ClassMoments
+from prudent.io.checks import labels_from_words, notes_on_classes, notes_on_features
+from prudent.io.columns import Words, read_words
+from prudent.io.errors import TableError, counted, listed, shown, thousands
+from prudent.io.figures import Figures
+from prudent.io.preparation import Column, Preparation
+from prudent.io.table import TableSource, check_column, is_text
+
+__all__ = ["Block", "Categorical", "Missing", "Survey", "survey_table"]
+
+Missing = Literal["error", "drop-rows", "mean"]
+Categorical = Literal["error", "onehot", "drop"]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+MOST_LEVELS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some rows, ready for a fit.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, n_features)
+        Finite numbers.
+    codes : ndarray of int, shape (n,)
+        Their labels, as positions in `Survey.labels`.
+    rows : ndarray of int, shape (n,)
+        Their positions in the table.
+    """
+
+    X: FloatArray
+    codes: IntArray
+    rows: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What was found and decided in looking through a table.
+
+    Attributes
+    ----------
+    source : TableSource
+        The table.
+    preparation : Preparation
+        How it becomes numbers.
+    notes : tuple of str
+        What a reader should know about it, one sentence each.
+    constant : tuple of str
+        Columns of one value, which are left out.
+    label : str or None
+        Column of the labels; None without.
+    labels : ndarray of shape (K,)
+        Distinct labels, integers where every label is one, else text, in the
+        order of their spelling.
+    counts : ndarray of int, shape (K,)
+        Rows of each.
+    """
+
+    source: TableSource
+    preparation: Preparation
+    notes: tuple[str, ...]
+    constant: tuple[str, ...]
+    label: str | None
+    labels: NDArray[Any]
+    counts: IntArray
+    _rows: _Rows
+    _remaining: NDArray[np.bool_]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that are used."""
+        return int(self.counts.sum())
+
+    def blocks(self) -> Iterator[Block]:
+        """Read the rows that are used, in order, a part at a time."""
+        words = self.labels.astype(str)
+        fill = self.preparation.fill
+        start = 0
+        for _, X, spelled, kept in self._rows.read(self.source):
+            rows = np.flatnonzero(kept)
+            X = X[rows[:, None], self._remaining.nonzero()[0]]
+            if fill:
+                X = np.where(np.isnan(X), fill, X)
+            codes = np.searchsorted(words, spelled[rows])
+            if len(rows):
+                yield Block(X, codes, start + rows)
+            start += len(kept)
+
+    def moments(self, **options: Any) -> ClassMoments:
+        """Moments of all rows, each class by its label."""
+        return ClassMoments.reduce(
+            ClassMoments.from_arrays(
+                block.X, self.labels[block.codes], classes=self.labels, **options
+            )
+            for block in self.blocks()
+        )
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Which rows are used, and how their cells are read.
+
+    Attributes
+    ----------
+    reading : Preparation
+        Feature columns, those of one value among them.
+    label : str or None
+        Column of the labels.
+    labelled : bool
+        Leave out rows with an empty label.
+    complete : bool
+        Leave out rows with a missing cell.
+    """
+
+    reading: Preparation
+    label: str | None
+    labelled: bool
+    complete: bool
+
+    def read(
+        self, source: TableSource
+    ) -> Iterator[tuple[Any, FloatArray, NDArray[np.str_], NDArray[np.bool_]]]:
+        """Yield parts, their features, labels as text, and which rows are used."""
+        columns = [*self.reading.names, *([] if self.label is None else [self.label])]
+        for part in source.parts(columns):
+            X = self.reading.read(part)
+            if self.label is None:
+                spelled = np.full(len(X), "")
+            else:
+                spelled = part.words(self.label)
+            kept = np.ones(len(X), dtype=bool)
+            if self.labelled:
+                kept &= spelled != ""
+            if self.complete:
+                kept &= ~np.isnan(X).any(axis=1)
+            yield part, X, spelled, kept
+
+
+def survey_table(
+    source: TableSource,
+    target: str | None,
+    *,
+    features: Sequence[str] | None = None,
+    drop: Collection[str] = (),
+    missing: Missing = "error",
+    categorical: Categorical = "error",
+    beside: str | None = None,
+) -> Survey:
+    """Check a table and decide how it becomes numbers.
+
+    Parameters
+    ----------
+    source : TableSource
+        A table in memory, or one that is read in parts.
+    target : str or None
+        Label column; None for data without labels.
+    features : sequence of str, default=None
+        Feature columns; None takes all but the labels.
+    drop : collection of str, default=()
+        Columns left out.
+    missing : {"error", "drop-rows", "mean"}, default="error"
+        Rows with missing cells are refused, left out, or filled with the mean of
+        the column over all rows (for indicators: the share of the word).
+    categorical : {"error", "onehot", "drop"}, default="error"
+        Text columns are refused, turned into indicators, or left out.
+    beside : str, default=None
+        A column of words to hand along with data without labels.
+
+    Raises
+    ------
+    TableError
+        If the table cannot be used so; the message says where and what to try.
+    """
+    label = beside if target is None else target
+    names = _feature_columns(source, label, features, drop)
+    schema = source.schema
+    as_text = [name for name in names if is_text(schema.field(name).type)]
+    words = read_words(source, [*as_text, *([] if label is None else [label])])
+    if target is not None:
+        _check_target(words[target], missing)
+    columns, notes = _choose_columns(source.name, names, words, categorical)
+    rows = _Rows(
+        Preparation(columns), label, target is not None, missing == "drop-rows"
+    )
+    figures, counts, n_left_out, n_incomplete = _gather(rows, source)
+    figures.refuse_infinite()
+    fill: tuple[float, ...] = ()
+    if missing == "error":
+        figures.refuse_missing()
+    elif figures.n_rows == 0:
+        raise TableError("every row has a missing value. use --missing mean")
+    elif figures.missing.any():
+        fill = tuple(figures.means().tolist())
+        notes.append(
+            f"{counted(int(figures.missing.sum()), 'missing value')} filled with "
+            "column means"
+        )
+    if n_incomplete:
+        notes.append("rows with missing values are left out")
+    if n_left_out:
+        notes.append(f"{counted(n_left_out, 'row')} left out")
+    return _concluded(source, rows, figures, counts, fill, notes, target)
+
+
+def _gather(
+    rows: _Rows, source: TableSource
+) -> tuple[Figures, dict[str, int], int, int]:
+    """Figures of the used rows, rows by label, rows left out, rows with holes."""
+    figures = Figures(rows.reading.feature_names)
+    counts: dict[str, int] = {}
+    n_left_out = n_incomplete = 0
+    for part, X, spelled, kept in rows.read(source):
+        figures.look_for_infinite(X, part)
+        figures.add(X[kept])
+        distinct, sizes = np.unique(spelled[kept], return_counts=True)
+        for word, size in zip(distinct.tolist(), sizes.tolist(), strict=True):
+            counts[word] = counts.get(word, 0) + size
+        n_left_out += int((~kept).sum())
+        has_label = spelled != "" if rows.labelled else np.ones_like(kept)
+        n_incomplete += int((has_label & ~kept).sum())
+    return figures, counts, n_left_out, n_incomplete
+
+
+def _concluded(
+    source: TableSource,
+    rows: _Rows,
+    figures: Figures,
+    counts: Mapping[str, int],
+    fill: tuple[float, ...],
+    notes: list[str],
+    target: str | None,
+) -> Survey:
+    """Leave out columns of one value, and note what else a reader should know."""
+    columns = rows.reading.columns
+    names = rows.reading.feature_names
+    # Indicators stay with their word.
+    numbers = {column.name for column in columns if not column.levels}
+    constant = [
+        name
+        for name, low, high in zip(names, figures.low, figures.high, strict=True)
+        if low == high and name in numbers
+    ]
+    remaining = np.array([name not in constant for name in names])
+    if not remaining.any():
+        raise TableError(f"every feature column is constant: {listed(constant)}.")
+    preparation = Preparation(
+        tuple(column for column in columns if column.name not in constant),
+        tuple(np.asarray(fill)[remaining].tolist()) if fill else (),
+    )
+    notes += [f"column {shown(name)} is constant: dropped" for name in constant]
+    inspected = figures.inspected
+    if fill:
+        inspected = np.where(np.isnan(inspected), fill, inspected)
+    notes += notes_on_features(
+        inspected[:, remaining], preparation.feature_names, figures.n_rows
+    )
+    words = sorted(counts)
+    sizes = np.array([counts[word] for word in words], dtype=np.intp)
+    labels: NDArray[Any] = np.array(words)
+    if target is not None:
+        labels = labels_from_words(words, target)
+        n_features = len(preparation.feature_names)
+        notes += notes_on_classes(labels.tolist(), sizes.tolist(), n_features)
+    return Survey(
+        source=source,
+        preparation=preparation,
+        notes=tuple(notes),
+        constant=tuple(constant),
+        label=rows.label,
+        labels=labels,
+        counts=sizes,
+        _rows=rows,
+        _remaining=remaining,
+    )
+
+
+def _feature_columns(
+    source: TableSource,
+    label: str | None,
+    features: Sequence[str] | None,
+    drop: Collection[str],
+) -> list[str]:
+    known = source.names
+    for name in (*([] if label is None else [label]), *(features or ()), *drop):
+        check_column(name, known)
+    left_out = {label, *drop}
+    names = [name for name in features or known if name not in left_out]
+    if not names:
+        raise TableError(
+            f"{source.name} has no feature column left. "
+            "Its columns are the target or dropped"
+        )
+    return names
+
+
+def _check_target(words: Words, missing: Missing) -> None:
+    """Refuse one class, a continuous target, and empty cells unless rows may go."""
+    present = sorted(words.counts.keys() - {""})
+    if not present:
+        raise TableError(f"target {shown(words.name)} is empty in every row.")
+    count = words.counts[""]
+    if count and missing != "drop-rows":
+        raise TableError(
+            f"{counted(count, 'row')} {'has' if count == 1 else 'have'} no target "
+            f"{shown(words.name)} (first at {words.first_empty}). "
+            "use --missing drop-rows"
+        )
+    if words.more_words:
+        raise TableError(
+            f"target {shown(words.name)} has more than {thousands(len(present))} "
+            "different words: prudent classifies. Name another --target"
+        )
+    labels_from_words(present, words.name)
+
+
+def _choose_columns(
+    table: str,
+    names: Sequence[str],
+    words: Mapping[str, Words],
+    categorical: Categorical,
+) -> tuple[tuple[Column, ...], list[str]]:
+    columns: list[Column] = []
+    notes: list[str] = []
+    for name in names:
+        if name not in words or words[name].hold_numbers:
+            columns.append(Column(name))
+            continue
+        if categorical == "error":
+            raise words[name].not_numbers()
+        levels = words[name].levels
+        if categorical == "drop":
+            notes.append(f"column {shown(name)} is text: dropped")
+        elif len(levels) > MOST_LEVELS:
+            raise TableError(
+                f"column {shown(name)} has {thousands(len(levels))} different words, "
+                f"too many to be turned into indicators. use --drop {name}"
+            )
+        elif len(levels) < 2:
+            notes.append(f"column {shown(name)} is constant: dropped")
+        else:
+            columns.append(Column(name, levels))
+    if not columns:
+        raise TableError(f"{table} has no feature column left. {notes[-1]}")
+    return tuple(columns), notes
