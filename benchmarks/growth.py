@@ -1,7 +1,7 @@
 """CPU time and peak memory of every fit against the number of rows and features.
 
 python -m benchmarks.growth          measure the cells not yet in growth.csv
-python -m benchmarks.growth table    write docs/growth.csv, the table of docs/scaling.rst
+python -m benchmarks.growth table    write docs/growth.csv for docs/scaling.rst
 
 Each cell is a process of its own. Rows are drawn block by block; estimators that can
 learn from a stream never see more than a block. Drawing the rows is not counted.
