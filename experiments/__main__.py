@@ -1,10 +1,12 @@
 """Recompute every table and figure that the data allow, on one page.
 
-python -m experiments [--quick] [NAME ...]
+python -m experiments [--peers] [--quick] [NAME ...]
 
-Without names all experiments run. Finished ones are kept in experiments/results/ with
+Without names all experiments of the papers run, or with --peers the comparison with
+other libraries (extra `peers`). Finished ones are kept in experiments/results/ with
 their time and not run again; delete a file there to recompute it. The page is made from
-the stored results: docs/papers.rst, or experiments/results/quick.rst with --quick.
+the stored results: docs/papers.rst or docs/peers.rst, with --quick a file beside the
+results.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from experiments import papers, peers
 from experiments.benchmark_data import folder
-from experiments.page import page
-from experiments.papers import PAPERS
+from experiments.page import Groups, page
 from experiments.table import RESULTS, Table
 
 HERE = Path(__file__).parent
@@ -36,11 +38,11 @@ class Result:
     wall_seconds: float
 
 
-def experiments() -> list[str]:
-    """Modules of this package that have a `run`, in the order of the papers."""
+def experiments(groups: Groups) -> list[str]:
+    """Modules of this package that have a `run`, in the order of their page."""
     files = [
         file
-        for prefix in PAPERS
+        for prefix in groups
         for file in sorted(HERE.glob(f"{prefix}_*.py"))
         if "\ndef run(" in file.read_text(encoding="utf-8")
     ]
@@ -80,11 +82,12 @@ def explained(result: Result, quick: bool) -> Table:
 def main(arguments: list[str]) -> None:
     """Run what is missing; write the page when nothing is."""
     quick = "--quick" in arguments
-    names = [word for word in arguments if word != "--quick"]
-    everything = experiments()
+    title, chosen = ("peers", peers) if "--peers" in arguments else ("papers", papers)
+    names = [word for word in arguments if word not in ("--quick", "--peers")]
+    everything = experiments(chosen.GROUPS)
     if unknown := set(names) - set(everything):
         sys.exit(f"no experiment {sorted(unknown)}; there are {', '.join(everything)}.")
-    if not folder().is_dir():
+    if chosen is papers and not folder().is_dir():
         sys.exit(f"no data in {folder()}; set PRUDENT_DATA to the folder of the sets.")
     console = Console(stderr=True)
     names = names or everything
@@ -103,8 +106,10 @@ def main(arguments: list[str]) -> None:
         console.print(f"no page yet: {', '.join(missing)} not run")
         return
     results = [stored(name, quick) for name in everything]
-    target = RESULTS / "quick.rst" if quick else HERE.parent / "docs" / "papers.rst"
+    target = (RESULTS if quick else HERE.parent / "docs") / f"{title}.rst"
     text = page(
+        chosen.HEAD,
+        chosen.GROUPS,
         {result.name: explained(result, quick) for result in results},
         {result.name: result.cpu_seconds for result in results},
     )

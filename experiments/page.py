@@ -1,32 +1,24 @@
-"""The page of all tables, in reStructuredText."""
+"""A page of all tables, in reStructuredText."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from experiments.papers import PAPERS
 from experiments.table import Table, text_of
 
-HEAD = """\
-The papers, recomputed
-======================
-
-Written by ``python -m experiments``, which recomputes every table and figure that the
-data allow; ``PRUDENT_DATA`` names the folder of the data sets. Finished experiments are
-kept and not run again. Each one also runs alone, for example ``python -m
-experiments.minimax_table2``.
-
-Where a paper prints numbers, a cell reads *ours / paper / difference ± standard error*.
-The error is that of ours, over splits or over test rows; the paper's own comes on top,
-so two of three differences beyond it are no surprise. Each has a letter, and the letter
-its reason below the table.
-"""
+#: Prefix of the experiments' files -> heading and text of their part of the page.
+Groups = Mapping[str, tuple[str, str]]
 
 
-def page(tables: Mapping[str, Table], seconds: Mapping[str, float]) -> str:
-    """All tables by name, under the papers they belong to, and what they cost."""
-    parts = [HEAD]
-    for prefix, (heading, text) in PAPERS.items():
+def page(
+    head: str,
+    groups: Groups,
+    tables: Mapping[str, Table],
+    seconds: Mapping[str, float],
+) -> str:
+    """All tables by name, in the group they belong to, and what they cost."""
+    parts = [head]
+    for prefix, (heading, text) in groups.items():
         parts += [f"{heading}\n{'-' * len(heading)}\n", f"{text}\n"]
         parts += [section(t) for name, t in tables.items() if name.startswith(prefix)]
     parts.append(section(cost(seconds), "-"))
@@ -58,5 +50,4 @@ def cost(seconds: Mapping[str, float]) -> Table:
         "What the run cost",
         ("experiment", "seconds of CPU, one thread"),
         [*rows, ["all", total]],
-        ("Figure 7 measures the cells of Table 4, which then reads them.",),
     )

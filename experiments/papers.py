@@ -1,9 +1,24 @@
-"""The papers, in the order of the page, and what each section begins with."""
+"""The papers, in the order of their page, and what each section begins with."""
 
 from __future__ import annotations
 
+HEAD = """\
+The papers, recomputed
+======================
+
+Written by ``python -m experiments``, which recomputes every table and figure that the
+data allow; ``PRUDENT_DATA`` names the folder of the data sets. Finished experiments are
+kept and not run again. Each one also runs alone, for example ``python -m
+experiments.minimax_table2``.
+
+Where a paper prints numbers, a cell reads *ours / paper / difference ± standard error*.
+The error is that of ours, over splits or over test rows; the paper's own comes on top,
+so many a difference beyond it is chance. Each such difference has a letter, and the
+letter its reason below the table.
+"""
+
 #: Prefix of the experiments' files -> heading and text.
-PAPERS = {
+GROUPS = {
     "minimax": (
         "Lanckriet, El Ghaoui, Bhattacharyya, Jordan 2002",
         "The linear minimax probability machine states an accuracy that holds for "
