@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent._compat import fit_context
 from prudent.calibration.families import Family, Statistics
 from prudent.calibration.progress import CallbackSupportMixin, watch_evaluations
-from prudent.calibration.recipe import LabelledRows, prepare
+from prudent.calibration.recipe import Calibrated, LabelledRows, prepare
 from prudent.calibration.settings import (
     CONSTRAINTS,
     calibrate,
@@ -23,7 +23,8 @@ from prudent.calibration.settings import (
     promise,
 )
 from prudent.calibration.stream import Stream, classes_after
-from prudent.calibration.tables import read_training
+from prudent.calibration.tables import Table, read_training
+from prudent.core.guarantee import Guarantee
 from prudent.estimator_tools import warn_constant_features
 
 __all__ = ["RiskCalibratedClassifier"]
@@ -181,6 +182,10 @@ default="full"
     (0.966, 0.994)
     """
 
+    _stream: Stream | None
+    _table: Table
+    guarantees_: tuple[Guarantee, ...]
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     def __init__(
@@ -254,7 +259,6 @@ default="full"
             class has no row in the part of the data that is fitted.
         """
         watch = watch_evaluations(self, X, y)
-        self._stream: Stream | None = None
         training = read_training(self, X, y, sample_weight)
         classes, codes = np.unique(training.y, return_inverse=True)
         if len(classes) < 2:
@@ -265,17 +269,8 @@ default="full"
         data = LabelledRows(training.rows, codes, training.weight)
         recipe = make_recipe(self, training.table, classes, watch)
         fitted = calibrate(self, recipe, data, training.kept, y)
-        path = fitted.path
-        self.best_iteration_ = path.best_iteration
-        self.n_iter_ = path.n_evaluations
-        self.n_frozen_ = path.n_frozen
-        self.loss_curve_ = path.log_loss
-        self.error_curve_ = path.error
-        self.learning_rate_curve_ = path.learning_rate
-        self.guarantees_ = promise(fitted, data.weight, self.max_iter)
-        self._table, self._is_solved = training.table, True
-        self._store(classes, fitted.family, path.statistics, np.arange(len(classes)))
-        return self
+        guarantees = promise(fitted, data.weight, self.max_iter)
+        return self._keep(fitted, training.table, classes, guarantees)
 
     @available_if(_learns_statistics)
     def partial_fit(
@@ -315,7 +310,7 @@ default="full"
             of the first batch.
         """
         self._validate_params()
-        stream: Stream | None = getattr(self, "_stream", None)
+        stream = getattr(self, "_stream", None)
         table = None if stream is None else self._table
         training = read_training(self, X, y, sample_weight, table)
         known = classes_after(stream, classes, training.y)
@@ -398,6 +393,27 @@ default="full"
         spread = np.full((len(scores), len(self.classes_)), -np.inf)
         spread[:, self._seen] = scores
         return spread
+
+    def _keep(
+        self,
+        fitted: Calibrated,
+        table: Table,
+        classes: NDArray[Any],
+        guarantees: tuple[Guarantee, ...],
+    ) -> Self:
+        """Take over the result of a fit, here or on dask blocks."""
+        path = fitted.path
+        self.best_iteration_ = path.best_iteration
+        self.n_iter_ = path.n_evaluations
+        self.n_frozen_ = path.n_frozen
+        self.loss_curve_ = path.log_loss
+        self.error_curve_ = path.error
+        self.learning_rate_curve_ = path.learning_rate
+        self.guarantees_ = guarantees
+        self._stream = None
+        self._table, self._is_solved = table, True
+        self._store(classes, fitted.family, path.statistics, np.arange(len(classes)))
+        return self
 
     def _store(
         self, classes: NDArray[Any], family: Any, statistics: Statistics, seen: IntArray

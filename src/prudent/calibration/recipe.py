@@ -71,6 +71,13 @@ class LabelledRows:
         """Total weight."""
         return float(self.weight.sum())
 
+    @property
+    def keys(self) -> NDArray[Any]:
+        """Numbers that tell the rows apart, (m, n_keys)."""
+        if hasattr(self.rows, "levels"):
+            return np.hstack([self.rows.numbers, self.rows.levels])
+        return np.asarray(self.rows)
+
     def begin(self, recipe: Recipe, held_out: LabelledRows | None) -> Beginning:
         """Problem of these rows and their closed-form statistics, checked."""
         recipe.check_classes(np.bincount(self.codes, minlength=len(recipe.classes)))
@@ -131,7 +138,7 @@ class Recipe:
     generative_weight : float
     batch_size : int or None
     seed : int
-        Of the batches.
+        Of the batches and of what is held out.
     watch : callable
         Called after each evaluation of the path that is returned.
     """
@@ -158,6 +165,11 @@ class Recipe:
             costs=self.costs,
             generative_weight=self.generative_weight,
         )
+
+    def draw(self, n_rows: int, fraction: float) -> IntArray:
+        """Positions of rows to hold out; one at least stays to be fitted."""
+        n_drawn = min(max(1, round(fraction * n_rows)), n_rows - 1)
+        return np.random.RandomState(self.seed).permutation(n_rows)[:n_drawn]
 
     def batches(self, n_rows: int) -> Iterator[IntArray] | None:
         """Rows behind each step, None for all of them."""

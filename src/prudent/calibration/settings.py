@@ -134,7 +134,7 @@ def calibrate(
         return recipe.fit_train(data)
     if estimator.stopping == "holdout":
         n_rows = len(data.codes)
-        held_out = _draw(n_rows, estimator.validation_fraction, recipe.seed)
+        held_out = recipe.draw(n_rows, estimator.validation_fraction)
         rest = np.setdiff1d(np.arange(n_rows), held_out)
         return recipe.fit_holdout(data[rest], data[held_out])
     folds = _folds(estimator.cv, recipe, data, kept, column_or_1d(y))
@@ -280,11 +280,6 @@ def _seed(random_state: Any) -> int:
     return int(random.randint(np.iinfo(np.int32).max))
 
 
-def _draw(n_rows: int, fraction: float, seed: int) -> IntArray:
-    n_drawn = min(max(1, round(fraction * n_rows)), n_rows - 1)
-    return np.random.RandomState(seed).permutation(n_rows)[:n_drawn]
-
-
 def _folds(
     cv: Any, recipe: Recipe, data: LabelledRows, kept: IntArray, y: NDArray[Any]
 ) -> list[tuple[IntArray, IntArray]]:
@@ -297,7 +292,7 @@ def _folds(
         position[kept] = np.arange(len(kept))
         splits = check_cv(cv, y, classifier=True).split(np.zeros((len(y), 1)), y)
         return [(_known(position[fit]), _known(position[test])) for fit, test in splits]
-    groups = group_equal_rows(_keys(data.rows), data.codes)
+    groups = group_equal_rows(data.keys, data.codes)
     _, first = np.unique(groups, return_index=True)
     n_folds = min(5 if cv is None else cv, np.bincount(data.codes[first]).min())
     if n_folds < 2:
@@ -311,8 +306,3 @@ def _folds(
 
 def _known(positions: IntArray) -> IntArray:
     return positions[positions >= 0]
-
-
-def _keys(rows: Any) -> NDArray[Any]:
-    """Numbers that tell rows apart, (m, n_keys)."""
-    return np.hstack([rows.numbers, rows.levels]) if hasattr(rows, "levels") else rows

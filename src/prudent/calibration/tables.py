@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Protocol, Self
 
 import narwhals as nw
 import numpy as np
@@ -34,6 +36,10 @@ class Table(Protocol):
 
     def positions(self, features: IntArray) -> IntArray:
         """Columns of X behind these features of the family."""
+        ...
+
+    def merged(self, others: Sequence[Self]) -> Self:
+        """Table that also knows the levels of other rows of the same data."""
         ...
 
 
@@ -126,6 +132,9 @@ class _NumberTable:
     def positions(self, features: IntArray) -> IntArray:
         return features
 
+    def merged(self, others: Sequence[Self]) -> Self:
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class _LevelTable:
@@ -140,6 +149,10 @@ class _LevelTable:
 
     def positions(self, features: IntArray) -> IntArray:
         return features
+
+    def merged(self, others: Sequence[Self]) -> Self:
+        levels = [self.levels, *(other.levels for other in others)]
+        return replace(self, levels=_union(levels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +177,10 @@ class _MixedTable:
     def positions(self, features: IntArray) -> IntArray:
         # The family counts the numbers first and then the levels.
         return np.argsort(self.is_level, kind="stable")[features]
+
+    def merged(self, others: Sequence[Self]) -> Self:
+        levels = [self.levels, *(other.levels for other in others)]
+        return replace(self, levels=_union(levels))
 
     def split(self, columns: list[NDArray[Any]]) -> MixedRows:
         """Numbers (m, d) and level codes (m, J) of the columns."""
@@ -230,7 +247,16 @@ def _factorise(values: NDArray[Any]) -> tuple[list[Any], IntArray]:
 
 def _distinct(values: NDArray[Any]) -> tuple[Any, ...]:
     """Levels in sorted order, numbers before words, a missing value last."""
-    levels, _ = _factorise(values)
+    return _in_order(_factorise(values)[0])
+
+
+def _union(levels: Sequence[tuple[tuple[Any, ...], ...]]) -> tuple[Any, ...]:
+    """Levels of each column that occur anywhere."""
+    columns = zip(*levels, strict=True)
+    return tuple(_in_order(set(chain.from_iterable(column))) for column in columns)
+
+
+def _in_order(levels: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(
         sorted(
             levels,

@@ -52,8 +52,12 @@ class Chunks:
     client: Any
 
     @classmethod
-    def of(cls, X: Any, y: Any, target: Any, client: Any) -> Chunks:
+    def of(
+        cls, X: Any, y: Any, target: Any, client: Any, *, as_frames: bool = False
+    ) -> Chunks:
         """Blocks of a dask array or data frame with its labels.
+
+        The blocks of a data frame hold numbers, or frames if `as_frames`.
 
         Raises
         ------
@@ -67,7 +71,7 @@ class Chunks:
         if y is not None and target is not None:
             raise ValueError("give the labels as `y` or as `target`, not both.")
         if hasattr(X, "to_delayed") and hasattr(X, "columns"):
-            blocks, columns = _frame_blocks(X, y, target)
+            blocks, columns = _frame_blocks(X, y, target, as_frames)
             names: NDArray[np.object_] | None = columns
             n_features = len(columns)
         elif hasattr(X, "to_delayed") and hasattr(X, "chunks"):
@@ -188,7 +192,9 @@ def _array_blocks(X: Any, y: Any) -> list[Any]:
     return [delayed(_pair)(a, b) for a, b in zip(rows, labels, strict=True)]
 
 
-def _frame_blocks(X: Any, y: Any, target: Any) -> tuple[list[Any], NDArray[np.object_]]:
+def _frame_blocks(
+    X: Any, y: Any, target: Any, as_frames: bool
+) -> tuple[list[Any], NDArray[np.object_]]:
     from dask import delayed
 
     columns = list(X.columns)
@@ -197,9 +203,9 @@ def _frame_blocks(X: Any, y: Any, target: Any) -> tuple[list[Any], NDArray[np.ob
     names = [name for name in columns if name != target]
     frames = X.to_delayed()
     if target is not None:
-        blocks = [delayed(_split)(frame, names, target) for frame in frames]
+        blocks = [delayed(_split)(frame, names, target, as_frames) for frame in frames]
     elif y is None:
-        blocks = [delayed(_split)(frame, names, None) for frame in frames]
+        blocks = [delayed(_split)(frame, names, None, as_frames) for frame in frames]
     else:
         labels = y.to_delayed()
         if len(labels) != len(frames):
@@ -208,14 +214,14 @@ def _frame_blocks(X: Any, y: Any, target: Any) -> tuple[list[Any], NDArray[np.ob
                 "they must match."
             )
         blocks = [
-            delayed(_pair)(delayed(_split)(frame, names, None)[0], label)
+            delayed(_pair)(delayed(_split)(frame, names, None, as_frames)[0], label)
             for frame, label in zip(frames, labels, strict=True)
         ]
     return blocks, np.array(names, dtype=object)
 
 
 def _pair(X: Any, y: Any = None) -> Block:
-    X = np.asarray(X)
+    X = X if hasattr(X, "columns") else np.asarray(X)
     if y is None:
         return X, None
     y = np.asarray(y)
@@ -224,8 +230,8 @@ def _pair(X: Any, y: Any = None) -> Block:
     return X, y
 
 
-def _split(frame: Any, names: Sequence[str], target: Any) -> Block:
-    X = frame[names].to_numpy(dtype=np.float64)
+def _split(frame: Any, names: Sequence[str], target: Any, as_frame: bool) -> Block:
+    X = frame[names] if as_frame else frame[names].to_numpy(dtype=np.float64)
     return X, None if target is None else frame[target].to_numpy()
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from prudent.adversarial import LowDensityRejector
+from prudent.calibration import RiskCalibratedClassifier
+from prudent.dask.calibration import fit_calibration, needs_frames
 from prudent.dask.chunks import Chunks
 from prudent.dask.detectors import fit_minimax_detector, fit_rejector
+from prudent.dask.imprecise import fit_imprecise
 from prudent.dask.moments import fit_moments
 from prudent.dask.optimistic import fit_optimistic
+from prudent.imprecise import ImpreciseDiscriminantAnalysis
 from prudent.minimax import MinimaxOutlierDetector
 from prudent.optimistic import OptimisticScoreClassifier
 
@@ -64,7 +68,7 @@ def fit(
     >>> round(model.score(X, y), 3) > 0.95
     True
     """
-    chunks = Chunks.of(X, y, target, client)
+    chunks = Chunks.of(X, y, target, client, as_frames=needs_frames(estimator))
     vars(estimator).pop("feature_names_in_", None)
     if isinstance(estimator, LowDensityRejector):
         fit_rejector(estimator, chunks)
@@ -76,6 +80,10 @@ def fit(
         fit_moments(estimator, chunks)
     elif isinstance(estimator, OptimisticScoreClassifier):
         fit_optimistic(estimator, chunks)
+    elif isinstance(estimator, ImpreciseDiscriminantAnalysis):
+        fit_imprecise(estimator, chunks)
+    elif isinstance(estimator, RiskCalibratedClassifier):
+        fit_calibration(estimator, chunks)
     else:
         raise TypeError(
             f"{estimator} cannot learn from blocks of rows; fit it on a sample, or "

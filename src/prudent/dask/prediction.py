@@ -57,7 +57,7 @@ def predict(estimator: Any, X: Any, method: str = "predict") -> Any:
         names = getattr(estimator, "feature_names_in_", None)
         if names is not None:
             X = X[list(names)]
-        sample = apply(_zeros_like_frame(X))
+        sample = apply(X._meta_nonempty.iloc[:1])
         blocks = X.to_delayed()
         sizes: tuple[Any, ...] = (float("nan"),) * len(blocks)
     else:
@@ -90,7 +90,3 @@ def _apply_to_block(apply: Any, block: Any, outputs: Any, dtype: Any) -> Any:
     if len(block) == 0:
         return np.empty((0, *outputs), dtype=dtype)
     return apply(block)
-
-
-def _zeros_like_frame(X: Any) -> Any:
-    return X._meta.iloc[:0].reindex([0]).fillna(0)
