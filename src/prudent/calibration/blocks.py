@@ -159,7 +159,8 @@ class BlockRows:
         rows: Any = self._centre + np.array([[-1.0], [1.0]]) * self._scale
         if self.is_mixed:
             rows = MixedRows(rows, np.zeros((2, 0), dtype=np.intp))
-        return self._with_moments(recipe.make_family(rows, np.ones(2)))
+        family = recipe.make_family(rows, np.ones(2))
+        return family if recipe.is_family_given else self._with_moments(family)
 
     def _with_moments(self, family: Any) -> Any:
         if isinstance(family, MixedFamily):
