@@ -31,6 +31,7 @@ FEATURES = (10, 50, 200)
 BLOCK = 50_000
 WARM_ROWS = 2_000
 MOST_CPU_S = 600
+SHORT_S = 20
 MOST_TABLE_BYTES = 5e9
 TOO_LONG = f"more than {MOST_CPU_S // 60} min of CPU time"
 TOO_LARGE = "table of more than 5 GB"
@@ -178,19 +179,30 @@ def _cell(name: str, n_rows: int, n_features: int, done: Any) -> tuple[str, str,
     smaller = done.get((name, n_rows // 10, n_features), ("", "", ""))
     if smaller[2] == TOO_LONG or _expected(name, n_rows, n_features, done) > MOST_CPU_S:
         return "", "", TOO_LONG
+    try:
+        cpu, peak = _child(name, n_rows, n_features)
+        # A busy machine now and then adds seconds: the lesser of two short runs.
+        if cpu < SHORT_S:
+            cpu, peak = min((cpu, peak), _child(name, n_rows, n_features))
+    except subprocess.CalledProcessError as error:
+        if error.returncode == -signal.SIGXCPU:
+            return "", "", TOO_LONG
+        said = error.stderr.strip().splitlines() or [f"signal {-error.returncode}"]
+        return "", "", said[-1][:120]
+    return f"{cpu:.4g}", f"{peak:.0f}", ""
+
+
+def _child(name: str, n_rows: int, n_features: int) -> tuple[float, float]:
+    """Measure one cell in a process of its own."""
     arguments = ["cell", name, str(n_rows), str(n_features)]
     child = subprocess.run(
         [sys.executable, "-m", "benchmarks.growth", *arguments],
         capture_output=True,
         text=True,
+        check=True,
     )
-    if child.returncode == -signal.SIGXCPU:
-        return "", "", TOO_LONG
-    if child.returncode != 0:
-        said = child.stderr.strip().splitlines() or [f"signal {-child.returncode}"]
-        return "", "", said[-1][:120]
     cpu, peak = map(float, child.stdout.split())
-    return f"{cpu:.4g}", f"{peak:.0f}", ""
+    return cpu, peak
 
 
 def read() -> dict[tuple[str, int, int], tuple[str, str, str]]:

@@ -106,10 +106,9 @@ def detect(
     title = f"{data}: {method} detector"
     heads, line = _summary(detection, n_flagged)
     drawn = drawn_from(training)
-    on_sample = "" if drawn is None else f"; fitted and measured on {drawn}"
-    print(
-        f"{title}, {FOLDS} folds, seed {seed}; false alarms are out of fold{on_sample}"
-    )
+    print(f"{title}, {FOLDS} folds, seed {seed}; false alarms are out of fold")
+    if drawn is not None:
+        print(f"fitted and measured on {drawn}; flagged are all rows")
     print_table(heads, [line])
     if output is not None:
         note(f"scores of {thousands(found.n_rows)} rows in {output}", quiet=quiet)
