@@ -27,8 +27,8 @@ def fit(
     Parameters
     ----------
     estimator : estimator of prudent
-        Fitted in place. What it learns from moments takes one pass; the default
-        `OptimisticScoreClassifier` takes three, for moments, shrinkage and threshold.
+        Fitted in place. What it learns from moments takes one pass over the rows,
+        what needs the rows themselves takes more: persist what is slow to read.
     X : dask array or data frame of shape (n_samples, n_features)
         Rows; a data frame may hold the labels in the column `target`.
     y : array, dask array or series of shape (n_samples,), default=None
@@ -56,6 +56,13 @@ def fit(
     `ClassMoments.reduce` over the same blocks bit for bit, on any number of
     workers and after the loss of one. Use it for size: on one machine the moments
     of a block cost about as much as scheduling it.
+
+    Two things differ from `estimator.fit`. Detectors hold out the rows of the
+    smallest numbers of a keyed stream, one number a row: as many rows as `fit`, not
+    the same ones; and the classifier of `LowDensityRejector` is trained on 100 000
+    of the other rows at most, which its false-alarm rate does not depend on.
+    Bootstrap radii draw each row a Poisson number of times, so that a resample has
+    n rows up to sqrt(n).
 
     Examples
     --------
