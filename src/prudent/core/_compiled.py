@@ -1,7 +1,7 @@
-"""Compiled kernels for few features; imported only where rows are many.
+"""Compiled kernels, imported only where rows are many.
 
-Both hold `LANES` rows side by side, so that the innermost loop runs over rows and
-fills the vector registers whatever the number of features.
+Those for few features hold `LANES` rows side by side, so that the innermost loop runs
+over rows and fills the vector registers whatever the number of features.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["LANES", "class_sums", "first_rows", "soft_sums", "squared_distances"]
+__all__ = [
+    "LANES",
+    "class_sums",
+    "first_rows",
+    "gather_about",
+    "mirror",
+    "soft_sums",
+    "squared_distances",
+]
 
 FloatArray = NDArray[np.float64]
 LANES = 64
@@ -125,6 +133,35 @@ def class_sums(
         if len(s4):
             s4[k] += add_powers(A[k], B[k], s3[k])
         filled[k] = 0
+
+
+@njit(cache=True)
+def gather_about(X: Any, rows: Any, origin: Any, out: Any) -> None:  # pragma: no cover
+    """Write x - o for some rows: four at a time, to have more reads under way."""
+    n_rows = len(rows)
+    whole = n_rows - n_rows % 4
+    for i in range(0, whole, 4):
+        r0, r1, r2, r3 = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
+        for j in range(X.shape[1]):
+            o = origin[j]
+            out[i, j] = X[r0, j] - o
+            out[i + 1, j] = X[r1, j] - o
+            out[i + 2, j] = X[r2, j] - o
+            out[i + 3, j] = X[r3, j] - o
+    for i in range(whole, n_rows):
+        for j in range(X.shape[1]):
+            out[i, j] = X[rows[i], j] - origin[j]
+
+
+@njit(cache=True)
+def mirror(S: Any) -> None:  # pragma: no cover
+    """Copy the upper triangle of (d, d) to the lower one, tile by tile."""
+    d = len(S)
+    for a in range(0, d, 8):
+        for b in range(0, a + 8, 8):
+            for i in range(a, min(a + 8, d)):
+                for j in range(b, min(b + 8, i)):
+                    S[i, j] = S[j, i]
 
 
 @njit(cache=True)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dsyrk
 
-from prudent.core.statistics import FloatArray, Statistics, merge, two_sum
+from prudent.core.statistics import (
+    FloatArray,
+    Statistics,
+    add_spread,
+    merge,
+    two_sum,
+)
 
 __all__ = ["accumulate"]
 
@@ -23,22 +29,17 @@ class Sums(NamedTuple):
     s3: Any = None
     s4: Any = None
 
-    def plus(self, other: Sums) -> Sums:
-        """Sums over the rows of both."""
-        both: list[Any] = [
-            None if a is None else a + b for a, b in zip(self, other, strict=True)
-        ]
-        return Sums(*both)
-
 
 # Rows are centred again when their first row lies so far from their mean that the
 # correction would cancel more than this factor; fourth powers cancel its square.
 CANCELLATION = 64.0
 CANCELLATION_OF_FOURTH = 4.0
-# The compiled kernel is faster up to this many features, and worth importing from
-# this many numbers on.
+# Compiled kernels are worth importing from this many numbers on; up to this many
+# features they beat BLAS.
 COMPILED_FEATURES = 48
 COMPILED_SIZE = 2**20
+# NumPy's product with its own transpose is faster up to here than SYRK alone.
+MATMUL_FEATURES = 256
 
 
 def accumulate(
@@ -76,89 +77,108 @@ def _accumulate_by_class(
 ) -> Statistics:
     """The reference kernel, NumPy alone: sums class by class."""
     n_features = X.shape[1]
-    # Rows between two merges, and rows that fit the cache together.
+    # Rows of a class between two merges, and rows that fit the cache together.
     size = block_rows or max(2**22 // n_features, 16 * n_features)
     cached = min(size, max(256, 2**17 // n_features, 2 * n_features))
-    order, ends = _rows_by_class(codes, n_classes)
-    total = Statistics.empty(n_classes, n_features, fourth=fourth, diagonal=diagonal)
-    buffer = np.empty((min(cached, len(order)), n_features))
-    for k in range(n_classes):
-        part = None
-        for begin in range(ends[k - 1] if k else 0, ends[k], size):
-            rows = order[begin : min(begin + size, ends[k])]
-            w = None if weight is None else weight[rows]
-            sums_about = partial(_class_sums, X, rows, w, buffer, fourth, diagonal)
-            count = np.array([len(rows)])
-            W = count.astype(np.float64) if w is None else w.sum(keepdims=True)
-            new = _centred(count, W, X[rows[:1]].astype(np.float64), sums_about)
-            part = new if part is None else merge(part, new)
-        if part is not None:
-            total.put([k], part)
+    buffer = np.empty((min(cached, len(codes)), n_features))
+    total = None
+    of_class = _rows_by_class(codes, n_classes)
+    counts = np.array([len(rows) for rows in of_class])
+    for begin in range(0, counts.max(initial=0), size):
+        live = np.flatnonzero(counts > begin)
+        parts = [of_class[k][begin : begin + size] for k in live]
+        sums_about = partial(
+            _class_sums, X, parts, weight, buffer, fourth=fourth, diagonal=diagonal
+        )
+        count = np.array([len(rows) for rows in parts])
+        W = count.astype(np.float64)
+        if weight is not None:
+            W = np.array([weight[rows].sum() for rows in parts])
+        origin = X[[rows[0] for rows in parts]].astype(np.float64)
+        new = _centred(count, W, origin, sums_about)
+        if total is not None:
+            total.put(live, merge(total.take(live), new))
+        else:
+            total = new if len(live) == n_classes else new.spread(live, n_classes)
+    if total is None:
+        return Statistics.empty(n_classes, n_features, fourth=fourth, diagonal=diagonal)
     return total
 
 
 def _rows_by_class(
     codes: NDArray[np.integer], n_classes: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Row numbers sorted by class, and where each class ends among them."""
+) -> list[NDArray[np.intp]]:
+    """Numbers of the rows of each class."""
     if n_classes < 2**15:
         codes = codes.astype(np.int16, copy=False)  # a stable sort of int16 is radix
-    order = np.argsort(codes, kind="stable")
-    return order, np.cumsum(np.bincount(codes, minlength=n_classes))
-
-
-def _gather(X: NDArray[Any], rows: NDArray[np.intp], out: FloatArray) -> FloatArray:
-    # np.take copies the whole of an array that is not C-contiguous; without
-    # mode="clip" it would also buffer `out`.
-    if X.dtype == np.float64 and X.flags.c_contiguous:
-        np.take(X, rows, axis=0, out=out, mode="clip")
-    else:
-        out[...] = X[rows]
-    return out
+    ends = np.cumsum(np.bincount(codes, minlength=n_classes))
+    return np.split(np.argsort(codes, kind="stable"), ends[:-1])
 
 
 def _class_sums(
     X: NDArray[Any],
-    rows: NDArray[np.intp],
-    w: FloatArray | None,
+    parts: list[NDArray[np.intp]],
+    weight: FloatArray | None,
     buffer: FloatArray,
+    origins: FloatArray,
+    *,
     fourth: bool,
     diagonal: bool,
-    origin: FloatArray,
 ) -> Sums:
-    """Sums about the origin over rows of one class, gathered block by block."""
-    total = None
-    for begin in range(0, len(rows), len(buffer)):
-        block = slice(begin, begin + len(buffer))
-        B = _gather(X, rows[block], buffer[: len(rows[block])])
-        B -= origin
-        sums = _row_sums(B, None if w is None else w[block], fourth, diagonal)
-        total = sums if total is None else total.plus(sums)
-    assert total is not None
-    return total
+    """Sums of each class over its rows, gathered block by block."""
+    n_classes, n_features = origins.shape
+    s1, s3 = np.zeros((2, n_classes, n_features))
+    s2 = np.zeros(s1.shape if diagonal else (*s1.shape, n_features))
+    s4 = np.zeros(n_classes)
+    for k, rows in enumerate(parts):
+        for begin in range(0, len(rows), len(buffer)):
+            block = rows[begin : begin + len(buffer)]
+            B = _gather(X, block, origins[k], buffer[: len(block)])
+            w = np.ones(len(B)) if weight is None else weight[block]
+            s1[k] += w @ B
+            if diagonal:
+                s2[k] += w @ (B * B)
+                continue
+            if weight is None:
+                _add_product(s2[k], B)
+            else:  # of any sign
+                s2[k] += _symmetric((B * w[:, None]).T @ B)
+            if fourth:
+                q = np.einsum("ij,ij->i", B, B)
+                s3[k] += (w * q) @ B
+                s4[k] += (w * q) @ q
+        if not diagonal and n_features > MATMUL_FEATURES:
+            from prudent.core._compiled import mirror
+
+            mirror(s2[k])
+    return Sums(s1, s2, s3, s4) if fourth else Sums(s1, s2)
 
 
-def _row_sums(
-    B: FloatArray, w: FloatArray | None, fourth: bool, diagonal: bool
-) -> Sums:
-    """Sums over the rows of one class."""
-    weights = np.ones(len(B)) if w is None else w
-    s1 = weights @ B
-    if diagonal:
-        return Sums(s1[None], (weights @ (B * B))[None])
-    # NumPy hands the product with its own transpose to SYRK.
-    s2 = (B.T @ B)[None] if w is None else _symmetric(((B * w[:, None]).T @ B)[None])
-    if not fourth:
-        return Sums(s1[None], s2)
-    q = np.einsum("ij,ij->i", B, B)
-    weighted = weights * q
-    return Sums(s1[None], s2, (weighted @ B)[None], np.array([weighted @ q]))
+def _gather(
+    X: NDArray[Any], rows: NDArray[np.intp], origin: FloatArray, out: FloatArray
+) -> FloatArray:
+    """Rows about the origin."""
+    if X.size >= COMPILED_SIZE and X.dtype == np.float64 and X.flags.c_contiguous:
+        from prudent.core._compiled import gather_about
+
+        gather_about(X, rows, origin, out)
+        return out
+    return np.subtract(X[rows], origin, out=out)
+
+
+def _add_product(S: FloatArray, B: FloatArray) -> None:
+    """Add B'B; of many features the upper triangle only."""
+    if len(S) <= MATMUL_FEATURES:
+        S += B.T @ B  # NumPy hands the product with its own transpose to SYRK
+    else:
+        # SYRK itself neither copies the triangle nor leaves the sum to NumPy. BLAS
+        # counts columns where NumPy counts rows, so its lower triangle is the upper.
+        dsyrk(1.0, B.T, beta=1.0, c=S.T, lower=1, overwrite_c=1)
 
 
 def _symmetric(products: FloatArray) -> FloatArray:
     """Matrices with the lower triangles of the given ones."""
-    lower = np.tril(products)
-    return lower + np.tril(products, -1).transpose(0, 2, 1)
+    return np.tril(products) + np.tril(products, -1).swapaxes(-2, -1)
 
 
 def _centred(
@@ -190,17 +210,13 @@ def _about_mean(
         )
     r = sums.s1 / np.where(count == 0, 1.0, W)[:, None]
     shift = W[:, None] * (r * r)
-    if sums.s2.ndim == 2:
-        scatter = sums.s2 - shift
-    else:
-        scatter = sums.s2 - W[:, None, None] * (r[:, :, None] * r[:, None, :])
-    statistics = Statistics(count, W, *two_sum(origin, r), scatter)
+    third, fourth = (None, None) if sums.s3 is None else _powers_about_mean(W, r, sums)
+    add_spread(sums.s2, r, -W)  # in place: nothing needs the sums any more
+    statistics = Statistics(count, W, *two_sum(origin, r), sums.s2, third, fourth)
     lost = (shift > CANCELLATION * statistics.variation).any()
     if sums.s3 is not None:
-        third, fourth = _powers_about_mean(W, r, sums)
         total = shift.sum(axis=1)
         lost |= (total > CANCELLATION_OF_FOURTH * statistics.trace).any()
-        statistics = replace(statistics, third=third, fourth=fourth)
     return statistics, bool(lost)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Statistics", "merge", "remove", "two_sum"]
+__all__ = ["Statistics", "add_spread", "merge", "remove", "two_sum"]
 
 FloatArray = NDArray[np.float64]
 
@@ -123,7 +123,8 @@ def merge(a: Statistics, b: Statistics) -> Statistics:
         + (np.where(base, gap * share_b, -gap * share_a) + 0.0),
     )
     coefficient = (a.weight * b.weight) / total
-    scatter = (a.scatter + b.scatter) + _spread(gap, coefficient, a.scatter.ndim)
+    scatter = a.scatter + b.scatter
+    add_spread(scatter, gap, coefficient)
     third = fourth = None
     if a.third is not None:
         third_a, fourth_a = _about(a, -share_b * gap)
@@ -148,9 +149,8 @@ def remove(total: Statistics, part: Statistics) -> Statistics:
     shift = gap * (-part.weight / rest)[:, None]
     mean, mean_lo = two_sum(total.mean, total.mean_lo + shift)
     coefficient = (total.weight * part.weight) / rest
-    scatter = (total.scatter - part.scatter) - _spread(
-        gap, coefficient, total.scatter.ndim
-    )
+    scatter = total.scatter - part.scatter
+    add_spread(scatter, gap, -coefficient)
     left = Statistics(total.count - part.count, weight, mean, mean_lo, scatter)
     if total.third is not None:
         left = _remove_higher(left, total, part, gap, shift)
@@ -185,11 +185,22 @@ def _precedes(a: Statistics, b: Statistics) -> NDArray[np.bool_]:
     return (a.weight > b.weight)[:, None] | ((a.weight == b.weight)[:, None] & smaller)
 
 
-def _spread(gap: FloatArray, coefficient: FloatArray, ndim: int) -> FloatArray:
-    """Coefficient D D', symmetric bit for bit; its diagonal for ndim 2."""
-    if ndim == 2:
-        return coefficient[:, None] * (gap * gap)
-    return coefficient[:, None, None] * (gap[:, :, None] * gap[:, None, :])
+def add_spread(scatter: FloatArray, gap: FloatArray, coefficient: FloatArray) -> None:
+    """Add coefficient D D', symmetric bit for bit, in place; or its diagonal."""
+    if scatter.ndim == 2:
+        scatter += coefficient[:, None] * (gap * gap)
+        return
+    # In parts that stay in the cache: whole matrices would travel to memory and back.
+    n_features = gap.shape[1]
+    classes, height = max(1, 2**15 // n_features**2), max(1, 2**15 // n_features)
+    for first in range(0, len(gap), classes):
+        part = slice(first, first + classes)
+        D, share = gap[part, None, :], coefficient[part, None, None]
+        for top in range(0, n_features, height):
+            rows = slice(top, top + height)
+            products = D.transpose(0, 2, 1)[:, rows] * D
+            products *= share
+            scatter[part, rows] += products
 
 
 def _about(part: Statistics, s: FloatArray) -> tuple[FloatArray, FloatArray]:
