@@ -232,6 +232,78 @@ def test_an_imprecise_prior_contains_the_precise_answer(seed, kind, c, spread):
 
 
 @quick
+@given(SEEDS, TYPES, BOXES, IMPRECISIONS, st.floats(0.0, 1e-9))
+def test_an_imprecise_prior_without_extent_is_the_precise_one(
+    seed, kind, box, c, spread
+):
+    X, y, queries = data(seed)
+    model = fitted(X, y, covariance_type=kind, box=box, imprecision=c)
+    precise = model.predict_set(queries)
+    ball = fitted(
+        X, y, covariance_type=kind, box=box, imprecision=c, prior_imprecision=spread
+    )
+    assert_same_sets(ball, queries, precise)
+
+
+@quick
+@given(SEEDS, TYPES, BOXES)
+def test_without_imprecision_the_answer_is_the_most_likely_class(seed, kind, box):
+    X, y, queries = data(seed)
+    model = fitted(X, y, covariance_type=kind, box=box, imprecision=0.0)
+    log_joint, _ = model.log_joint_bounds(queries)
+    first, second = np.sort(log_joint, axis=1)[:, :-3:-1].T
+    clear = first - second > 1e-7 * (1 + np.abs(first))
+    sets = model.predict_set(queries)
+    assert (sets[clear].sum(axis=1) == 1).all()
+    assert (sets[clear].argmax(axis=1) == log_joint[clear].argmax(axis=1)).all()
+
+
+@quick
+@given(SEEDS, TYPES, BOXES, IMPRECISIONS)
+def test_a_class_is_in_the_set_unless_another_dominates_it(seed, kind, box, c):
+    X, y, queries = data(seed)
+    model = fitted(X, y, covariance_type=kind, box=box, imprecision=c)
+    lower, upper = model.log_joint_bounds(queries)
+    dominated = (lower[:, :, None] > upper[:, None, :]).any(axis=1)
+    assert_same_sets(model, queries, ~dominated)
+
+
+@quick
+@given(SEEDS, TYPES, st.integers(2, 4))
+def test_repeating_every_row_leaves_the_scale_of_the_features(seed, kind, times):
+    X, y, queries = data(seed)
+    once = fitted(X, y, covariance_type=kind, imprecision=2.0)
+    often = fitted(
+        np.tile(X, (times, 1)),
+        np.tile(y, times),
+        covariance_type=kind,
+        imprecision=2.0 * times,  # the box is c / n_k
+    )
+    np.testing.assert_allclose(often.scale_, once.scale_, rtol=1e-12)
+    if kind == "identity":  # no covariance with n_k - 1 in it
+        assert_same_sets(once, queries, often.predict_set(queries))
+
+
+@quick
+@given(SEEDS, st.floats(0.1, 20.0))
+def test_the_upper_bound_is_the_peak_exactly_inside_the_box(seed, c):
+    X, y, _ = data(seed)
+    rng = np.random.default_rng(seed)
+    model = fitted(X, y, covariance_type="full", box="mean", scale=None, imprecision=c)
+    k = 0
+    reach = c / np.sum(y == k)
+    centre = X[y == k].mean(axis=0)
+    peak = model.set_params(imprecision=0.0).log_joint_bounds(centre[None])[1][0, k]
+    model.set_params(imprecision=c)
+    inside = centre + 0.99 * reach * rng.uniform(-1, 1, size=(5, X.shape[1]))
+    outside = inside.copy()
+    outside[:, 0] = centre[0] + 1.5 * reach
+    slack = 1e-9 * (1 + abs(peak))
+    assert (np.abs(model.log_joint_bounds(inside)[1][:, k] - peak) <= slack).all()
+    assert (model.log_joint_bounds(outside)[1][:, k] < peak).all()
+
+
+@quick
 @given(SEEDS, IMPRECISIONS)
 def test_utilities_are_ordered(seed, c):
     X, y, _ = data(seed)
