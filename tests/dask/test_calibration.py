@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from prudent import RiskCalibratedClassifier
+from prudent.calibration.blocks import LocalBlocks
 from prudent.calibration.families import PriorStrengths
 from prudent.calibration.gaussian import DiagonalFamily
 from prudent.calibration.recipe import LabelledRows
@@ -219,6 +220,22 @@ def test_blocks_of_any_size_give_the_same_choice(rows):
         for size in (N_ROWS, 37)
     )
     assert_same_fit(fine, coarse, X)
+
+
+@pytest.mark.parametrize("stopping", ["holdout", "cv"])
+def test_no_row_comes_to_the_driver(stopping, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20_000, 3)), rng.integers(0, 2, size=20_000)
+    sizes, map_blocks = [], LocalBlocks.map
+
+    def measured(self, function, *arguments):
+        found = map_blocks(self, function, *arguments)
+        sizes.append(len(pickle.dumps(found)))
+        return found
+
+    monkeypatch.setattr(LocalBlocks, "map", measured)
+    fit(RiskCalibratedClassifier(stopping=stopping, max_iter=3), blocks(X, 5000), y)
+    assert max(sizes) < 10_000
 
 
 # Blocks that lack something

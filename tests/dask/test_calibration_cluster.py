@@ -105,7 +105,9 @@ def before_pass(monkeypatch, k, action):
     return passes
 
 
-@pytest.mark.parametrize("stopping", ["train", "holdout"])
+@pytest.mark.parametrize(
+    "stopping", ["train", pytest.param("holdout", marks=pytest.mark.slow)]
+)
 def test_killing_a_worker_during_an_evaluation_changes_nothing(
     client, stopping, monkeypatch, tmp_path
 ):
@@ -120,7 +122,7 @@ def test_killing_a_worker_during_an_evaluation_changes_nothing(
     assert len(workers & set(client.run(os.getpid).values())) == 1
 
 
-@pytest.mark.parametrize("k", [2, 7])
+@pytest.mark.parametrize("k", [7, pytest.param(2, marks=pytest.mark.slow)])
 def test_killing_a_worker_between_passes_changes_nothing(client, k, monkeypatch):
     expected = bits(calibrated(stopping="none"))
     client.wait_for_workers(2, timeout=60)

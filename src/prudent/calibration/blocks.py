@@ -73,10 +73,11 @@ class LocalBlocks:
         each: Sequence[Any] | None = None,
     ) -> LocalBlocks:
         """As `Blocks.transform`."""
-        if each is None:
-            return LocalBlocks(self.map(function, *arguments))
-        pairs = zip(self.values, each, strict=True)
-        return LocalBlocks([function(block, *arguments, own) for block, own in pairs])
+        own = [()] * len(self.values) if each is None else [(item,) for item in each]
+        pairs = zip(self.values, own, strict=True)
+        return LocalBlocks(
+            [function(block, *arguments, *item) for block, item in pairs]
+        )
 
 
 @dataclass(frozen=True, eq=False)
