@@ -57,7 +57,14 @@ def fit(
     workers and after the loss of one. Use it for size: on one machine the moments
     of a block cost about as much as scheduling it.
 
-    Two things differ from `estimator.fit`. Detectors hold out the rows of the
+    `RiskCalibratedClassifier` passes over the rows for every evaluation: its blocks
+    are loaded once and stay in the memory of the workers, or without a client of
+    this process. A pass is one task per worker; a model travels there and sums come
+    back, which are added in the order of the blocks.
+
+    Three things differ from `estimator.fit`. The folds of a calibration follow from a
+    hash of each row, so that neither order nor blocks matter; its other stopping
+    rules agree with `fit` to rounding. Detectors hold out the rows of the
     smallest numbers of a keyed stream, one number a row: as many rows as `fit`, not
     the same ones; and the classifier of `LowDensityRejector` is trained on 100 000
     of the other rows at most, which its false-alarm rate does not depend on.
