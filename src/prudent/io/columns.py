@@ -14,7 +14,7 @@ from pyarrow import compute
 from prudent.io.errors import TableError, counted, shown, thousands
 from prudent.io.table import MISSING_WORDS, Table, TableSource, is_number, is_text
 
-__all__ = ["Words", "indicators", "numbers", "read_words", "spelled"]
+__all__ = ["Words", "indicators", "numbers", "read_words"]
 
 FloatArray = NDArray[np.float64]
 FEW_WORDS = 20
@@ -47,11 +47,9 @@ class Words:
 
     def add(self, part: Table) -> None:
         """Count the words of one part."""
-        encoded = compute.dictionary_encode(part.text(self.name)).combine_chunks()
-        codes = encoded.indices.to_numpy(zero_copy_only=False)
-        words = encoded.dictionary.to_pylist()
-        rows = np.bincount(codes, minlength=len(words)).tolist()
-        for code, (word, count) in enumerate(zip(words, rows, strict=True)):
+        codes, distinct = part.encoded(self.name)
+        rows = np.bincount(codes, minlength=len(distinct)).tolist()
+        for code, (word, count) in enumerate(zip(distinct.tolist(), rows, strict=True)):
             if word == "" or self._is_word(word):
                 kind = "word" if word else "empty"
                 self._places.setdefault(kind, _place(part, codes, code))
@@ -117,24 +115,18 @@ def numbers(table: Table, name: str) -> FloatArray:
     """Return a column of numbers, missing cells as NaN."""
     column = table.columns[name]
     if is_text(column.type):
-        encoded = compute.dictionary_encode(table.text(name)).combine_chunks()
+        codes, distinct = table.encoded(name)
         values = np.array(
             [
                 float(word.replace(table.decimal, "."))
                 if is_number(word, table.decimal)
                 else np.nan
-                for word in encoded.dictionary.to_pylist()
+                for word in distinct.tolist()
             ]
         )
-        return values[encoded.indices.to_numpy(zero_copy_only=False)]
+        return values[codes]
     # Not safe: integers beyond 2**53 lose digits rather than stop the reading.
     return np.asarray(compute.cast(column, pa.float64(), safe=False).to_numpy())
-
-
-def spelled(table: Table, name: str) -> NDArray[np.str_]:
-    """Return a column as text, missing cells as ''."""
-    words = table.words(name)
-    return np.where(np.isin(words, MISSING_WORDS), "", words)
 
 
 def indicators(table: Table, name: str, levels: tuple[str, ...]) -> FloatArray:
@@ -145,17 +137,19 @@ def indicators(table: Table, name: str, levels: tuple[str, ...]) -> FloatArray:
     TableError
         If the column holds a word that is not among `levels`.
     """
-    words = spelled(table, name)
-    unknown = ~np.isin(words, ("", *levels))
+    codes, distinct = table.encoded(name)
+    missing = np.isin(distinct, MISSING_WORDS)
+    unknown = ~missing & ~np.isin(distinct, levels)
     if unknown.any():
-        row = int(np.argmax(unknown))
+        row = int(np.argmax(unknown[codes]))
         raise TableError(
-            f"column {shown(name)} holds {shown(words[row])} at {table.place(row)}, "
-            "a word that training did not see. Correct it or train with such rows."
+            f"column {shown(name)} holds {shown(distinct[codes[row]])} at "
+            f"{table.place(row)}, a word that training did not see. "
+            "Correct it or train with such rows."
         )
-    block = (words[:, None] == np.array(levels[1:])).astype(float)
-    block[words == ""] = np.nan
-    return block
+    block = (distinct[:, None] == np.array(levels[1:])).astype(float)
+    block[missing] = np.nan
+    return block[codes]
 
 
 def _place(part: Table, codes: NDArray[np.intp], code: int) -> Callable[[], str]:

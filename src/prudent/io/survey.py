@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from prudent.io.columns import Words, read_words
 from prudent.io.errors import TableError, counted, listed, shown, thousands
 from prudent.io.figures import Figures
 from prudent.io.preparation import Column, Preparation
-from prudent.io.table import TableSource, check_column, is_text
+from prudent.io.table import Table, TableSource, check_column, is_text
 
 __all__ = ["Block", "Categorical", "Missing", "Survey", "survey_table"]
 
@@ -88,15 +89,15 @@ class Survey:
         words = self.labels.astype(str)
         fill = self.preparation.fill
         start = 0
-        for _, X, spelled, kept in self._rows.read(self.source):
-            rows = np.flatnonzero(kept)
-            X = X[rows[:, None], self._remaining.nonzero()[0]]
+        for part in self._rows.read(self.source):
+            rows = np.flatnonzero(part.kept)
+            X = part.X[rows[:, None], np.flatnonzero(self._remaining)]
             if fill:
                 X = np.where(np.isnan(X), fill, X)
-            codes = np.searchsorted(words, spelled[rows])
+            codes = np.searchsorted(words, part.words)[part.codes[rows]]
             if len(rows):
                 yield Block(X, codes, start + rows)
-            start += len(kept)
+            start += len(part.kept)
 
     def moments(self, **options: Any) -> ClassMoments:
         """Moments of all rows, each class by its label."""
@@ -129,23 +130,34 @@ class _Rows:
     labelled: bool
     complete: bool
 
-    def read(
-        self, source: TableSource
-    ) -> Iterator[tuple[Any, FloatArray, NDArray[np.str_], NDArray[np.bool_]]]:
-        """Yield parts, their features, labels as text, and which rows are used."""
+    def read(self, source: TableSource) -> Iterator[_Part]:
+        """Read every row, a part at a time."""
         columns = [*self.reading.names, *([] if self.label is None else [self.label])]
-        for part in source.parts(columns):
-            X = self.reading.read(part)
+        for table in source.parts(columns):
+            X = self.reading.read(table)
             if self.label is None:
-                spelled = np.full(len(X), "")
+                codes, words = np.zeros(len(X), dtype=np.intp), np.array([""])
             else:
-                spelled = part.words(self.label)
-            kept = np.ones(len(X), dtype=bool)
+                codes, words = table.encoded(self.label)
+            labelled = np.ones(len(X), dtype=bool)
             if self.labelled:
-                kept &= spelled != ""
+                labelled = (words != "")[codes]
+            kept = labelled
             if self.complete:
-                kept &= ~np.isnan(X).any(axis=1)
-            yield part, X, spelled, kept
+                kept = labelled & ~np.isnan(X).any(axis=1)
+            yield _Part(table, X, codes, words, labelled, kept)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Rows as they are read: features, labels, and which of them are used."""
+
+    table: Table
+    X: FloatArray
+    codes: IntArray
+    words: NDArray[np.str_]
+    labelled: NDArray[np.bool_]
+    kept: NDArray[np.bool_]
 
 
 def survey_table(
@@ -214,23 +226,19 @@ def survey_table(
     return _concluded(source, rows, figures, counts, fill, notes, target)
 
 
-def _gather(
-    rows: _Rows, source: TableSource
-) -> tuple[Figures, dict[str, int], int, int]:
+def _gather(rows: _Rows, source: TableSource) -> tuple[Figures, Counter[str], int, int]:
     """Figures of the used rows, rows by label, rows left out, rows with holes."""
     figures = Figures(rows.reading.feature_names)
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     n_left_out = n_incomplete = 0
-    for part, X, spelled, kept in rows.read(source):
-        figures.look_for_infinite(X, part)
-        figures.add(X[kept])
-        distinct, sizes = np.unique(spelled[kept], return_counts=True)
-        for word, size in zip(distinct.tolist(), sizes.tolist(), strict=True):
-            counts[word] = counts.get(word, 0) + size
-        n_left_out += int((~kept).sum())
-        has_label = spelled != "" if rows.labelled else np.ones_like(kept)
-        n_incomplete += int((has_label & ~kept).sum())
-    return figures, counts, n_left_out, n_incomplete
+    for part in rows.read(source):
+        figures.look_for_infinite(part.X, part.table)
+        figures.add(part.X[part.kept])
+        sizes = np.bincount(part.codes[part.kept], minlength=len(part.words))
+        counts.update(dict(zip(part.words.tolist(), sizes.tolist(), strict=True)))
+        n_left_out += int(np.count_nonzero(~part.kept))
+        n_incomplete += int(np.count_nonzero(part.labelled & ~part.kept))
+    return figures, +counts, n_left_out, n_incomplete
 
 
 def _concluded(

@@ -123,11 +123,16 @@ class Table:
         text = compute.cast(self.columns[name], pa.string())
         return compute.utf8_trim_whitespace(compute.fill_null(text, ""))
 
+    def encoded(self, name: str) -> tuple[NDArray[np.intp], NDArray[np.str_]]:
+        """Return `text` as positions in an array of the distinct words."""
+        encoded = compute.dictionary_encode(self.text(name)).combine_chunks()
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
+        return codes, np.array(encoded.dictionary.to_pylist(), dtype=str)
+
     def words(self, name: str) -> NDArray[np.str_]:
         """Return `text` as an array; each distinct word is made once."""
-        encoded = compute.dictionary_encode(self.text(name)).combine_chunks()
-        distinct = np.array(encoded.dictionary.to_pylist(), dtype=str)
-        return distinct[encoded.indices.to_numpy(zero_copy_only=False)]
+        codes, distinct = self.encoded(name)
+        return distinct[codes]
 
     def _place_after(self, start: int) -> Callable[[int], str]:
         return lambda row: self.place(start + row)
