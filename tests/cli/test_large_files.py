@@ -59,7 +59,7 @@ def little_memory(monkeypatch):
 
     def take() -> None:
         monkeypatch.setattr("prudent.io.memory.available_memory", lambda: 10_000)
-        monkeypatch.setattr("prudent.io.reader.PART_ROWS", 170)
+        monkeypatch.setattr("prudent.io.table.PART_CELLS", 700)
         monkeypatch.setattr("prudent.io.delimited.PART_BYTES", 9_000)
 
     return take

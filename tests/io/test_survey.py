@@ -27,7 +27,7 @@ from prudent.io import (
 from prudent.io import columns as columns_module
 from prudent.io.checks import notes_on_features
 
-PART_ROWS = 3
+PART_CELLS = 9
 # Two or three short lines: even a row of the widest cells fits.
 PART_BYTES = 64
 
@@ -35,8 +35,7 @@ PART_BYTES = 64
 @pytest.fixture
 def small_parts(monkeypatch):
     """Cut tables into parts of a few rows."""
-    monkeypatch.setattr("prudent.io.table.PART_ROWS", PART_ROWS)
-    monkeypatch.setattr("prudent.io.reader.PART_ROWS", PART_ROWS)
+    monkeypatch.setattr("prudent.io.table.PART_CELLS", PART_CELLS)
     monkeypatch.setattr("prudent.io.delimited.PART_BYTES", PART_BYTES)
 
 
@@ -105,7 +104,7 @@ def test_text_in_parts_is_the_table_in_memory(tmp_path_factory, table, options):
     source = open_table(str(path), text_columns=["y"])
     expected = outcome(source.whole(), **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prudent.io.table.PART_ROWS", PART_ROWS)
+        patch.setattr("prudent.io.table.PART_CELLS", PART_CELLS)
         patch.setattr("prudent.io.delimited.PART_BYTES", PART_BYTES)
         source = open_table(str(path), text_columns=["y"])
         assert_same(outcome(source, **options), expected)
@@ -131,7 +130,7 @@ def test_parquet_in_parts_is_the_table_in_memory(tmp_path_factory, sizes, seed):
     options = {"missing": "mean", "categorical": "onehot"}
     expected = outcome(open_table(str(folder)).whole(), **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prudent.io.reader.PART_ROWS", PART_ROWS)
+        patch.setattr("prudent.io.table.PART_CELLS", PART_CELLS)
         assert_same(outcome(open_table(str(folder)), **options), expected)
 
 
@@ -146,12 +145,12 @@ def labelled(tmp_path):
     return str(path), X, y
 
 
-@pytest.mark.parametrize("part_rows", [7, 600, 50_000])
+@pytest.mark.parametrize("part_cells", [21, 1800, 150_000])
 def test_sample_is_exact_and_the_others_are_the_others(
-    labelled, monkeypatch, part_rows
+    labelled, monkeypatch, part_cells
 ):
     path, X, y = labelled
-    monkeypatch.setattr("prudent.io.reader.PART_ROWS", part_rows)
+    monkeypatch.setattr("prudent.io.table.PART_CELLS", part_cells)
     sample, others = sample_rows(survey_table(open_table(path), "y"), 300, 5)
     # Rows of the file, none twice, whatever the parts.
     assert len(np.unique(sample.rows)) == len(sample.rows)
@@ -172,13 +171,13 @@ def test_sample_is_exact_and_the_others_are_the_others(
 def test_sample_does_not_depend_on_the_parts_but_on_the_seed(labelled, monkeypatch):
     path, *_ = labelled
 
-    def drawn(part_rows, seed):
-        monkeypatch.setattr("prudent.io.reader.PART_ROWS", part_rows)
+    def drawn(part_cells, seed):
+        monkeypatch.setattr("prudent.io.table.PART_CELLS", part_cells)
         found = survey_table(open_table(path), "y")
         return sample_rows(found, 100, seed)[0].rows.tolist()
 
-    assert drawn(11, 0) == drawn(999, 0)
-    assert drawn(11, 0) != drawn(11, 1)
+    assert drawn(33, 0) == drawn(3000, 0)
+    assert drawn(33, 0) != drawn(33, 1)
 
 
 def test_every_row_is_as_likely_to_be_drawn(tmp_path):

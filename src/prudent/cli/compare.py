@@ -28,7 +28,6 @@ from prudent.cli.options import (
     Quiet,
     Reading,
     Report,
-    Sample,
     Seed,
     Target,
     grouped,
@@ -76,7 +75,14 @@ def compare(
         str | None,
         typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout."),
     ] = None,
-    sample: Sample = DEFAULT_SAMPLE,
+    sample: Annotated[
+        str,
+        typer.Option(
+            metavar="N|off",
+            help="Most rows to fit a method that needs rows; from a table beyond "
+            "memory so many are drawn and tested on.",
+        ),
+    ] = DEFAULT_SAMPLE,
     time_limit: Annotated[
         float | None, typer.Option(min=0, help="Seconds for each method.")
     ] = None,

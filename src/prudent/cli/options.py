@@ -80,8 +80,7 @@ Report = Annotated[
 Sample = Annotated[
     str,
     typer.Option(
-        metavar="N|off",
-        help="Most rows for what needs rows and cannot be read in parts.",
+        metavar="N|off", help="Rows to draw where a table beyond memory must fit."
     ),
 ]
 

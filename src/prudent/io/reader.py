@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from prudent.io.delimited import open_delimited
 from prudent.io.errors import TableError, shown
-from prudent.io.table import PART_ROWS, Table, TableSource, check_unique
+from prudent.io.table import Table, TableSource, check_unique, part_rows
 from prudent.io.text import find_file, open_text
 
 __all__ = ["open_table", "read_table"]
@@ -113,14 +113,14 @@ class ParquetSource:
         return list(self.schema.names)
 
     def parts(self, columns: Sequence[str]) -> Iterator[Table]:
-        """Yield the rows in order, 50 000 at a time."""
+        """Yield the rows in order, a million cells at a time."""
         row = 0
         wanted = pa.schema([self.schema.field(name) for name in columns])
         for path in self.files:
             # Read-ahead buffers grow with the file; without them memory stays flat.
             with parquet.ParquetFile(path, pre_buffer=False) as file:
                 stored = [c for c in columns if c in file.schema_arrow.names]
-                for batch in file.iter_batches(PART_ROWS, columns=stored):
+                for batch in file.iter_batches(part_rows(len(columns)), columns=stored):
                     # A column that this file lacks is missing in its rows.
                     tables = [wanted.empty_table(), pa.Table.from_batches([batch])]
                     part = pa.concat_tables(tables, promote_options="default")
