@@ -7,6 +7,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from dask import delayed
 
 from prudent import RiskCalibratedClassifier
 from prudent.calibration.blocks import LocalBlocks
@@ -47,6 +48,7 @@ def blocks(X, size=60):
 def assert_same_fit(ours, plain, X):
     assert ours.best_iteration_ == plain.best_iteration_
     assert ours.n_iter_ == plain.n_iter_
+    assert ours.classes_.dtype == plain.classes_.dtype
     assert ours.n_frozen_ == plain.n_frozen_
     assert ours.guarantees_ == plain.guarantees_
     for name in ("loss_curve_", "error_curve_", "learning_rate_curve_"):
@@ -271,6 +273,14 @@ def test_a_class_without_a_row_to_fit_is_refused(rows):
     model = RiskCalibratedClassifier(stopping="holdout", validation_fraction=0.99)
     with pytest.raises(ValueError, match="class 'z' has no row"):
         fit(model, blocks(X), y)
+
+
+def test_words_beside_numbers_are_refused(rows):
+    X, words = blocks(rows[0], 200), da.from_array(rows[1], chunks=200)
+    numbers = da.from_delayed(delayed(np.arange(200) % 2), (200,), dtype=words.dtype)
+    y = da.concatenate([words.blocks[0], numbers])
+    with pytest.raises(ValueError, match="[Mm]ix of"):
+        fit(RiskCalibratedClassifier(), X, y)
 
 
 def test_missing_numbers_are_refused(rows):

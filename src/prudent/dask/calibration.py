@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils.multiclass import unique_labels
 
 from prudent.calibration import RiskCalibratedClassifier
@@ -96,7 +95,7 @@ def _check_settings(estimator: RiskCalibratedClassifier) -> None:
 
 def _read(estimator: RiskCalibratedClassifier, chunks: Chunks) -> _Data:
     # Blocks of every stage but the last are free once this function returns.
-    reader = clone(estimator)
+    reader = RiskCalibratedClassifier(family=estimator.family)
     reader.n_features_in_ = chunks.n_features
     if chunks.feature_names is not None and needs_frames(estimator):
         reader.feature_names_in_ = chunks.feature_names
@@ -105,7 +104,9 @@ def _read(estimator: RiskCalibratedClassifier, chunks: Chunks) -> _Data:
     found = [head for head in heads if head is not None]
     if not found:
         raise ValueError("X has no row: every block is empty.")
-    classes = unique_labels(*(head.classes for head in found))
+    labels = [head.classes for head in found]
+    unique_labels(*labels)  # refuses words beside numbers
+    classes = np.unique(np.concatenate(labels))
     if len(classes) < 2:
         raise ValueError(
             f"at least 2 classes are needed, got one class: {classes.tolist()[0]!r}."
