@@ -128,13 +128,14 @@ PAPER: dict[str, dict[str, tuple[float | None, float | None, float | None]]] = {
 }
 SCORES = ("accuracy", "u80", "u65")
 REASONS = {
-    "a": "other folds: 5 stratified ones here, 10 x 10 plain ones in the paper. For "
-    "the linear rule on libras, 15 classes of 24 rows, plain folds give 67.5.",
+    "a": "less than two standard errors: other folds are enough, 5 stratified ones "
+    "here, 10 x 10 plain ones in the paper.",
     "b": "the accuracies of the linear and the quadratic rule look swapped in the "
     "paper: 65.8 and 68.1 here, 67.96 and 65.87 there.",
-    "c": "the paper inverts singular class covariances by a pseudo-inverse (tried "
-    "here: glass 5.6, ecoli 42.5); ours are shrunk. Its own regularised rule "
-    "(forest 97.47, dermatology 96.92, yeast 56.27) is near ours.",
+    "c": "class covariances are singular; ours are shrunk. A plain pseudo-inverse "
+    "gives glass 5.6 and ecoli 42.5, near the paper; elsewhere its treatment is not "
+    "recovered. Its own regularised rule (forest 97.47, dermatology 96.92, yeast "
+    "56.27) is near ours.",
     "d": "columns are constant inside a class, which breaks the paper's naive rule "
     "(tried here without a floor for variances: 31.0 on dermatology); ours shrinks.",
     "e": "the paper measures Euclidean distance in the units of the table, ours in "
@@ -147,6 +148,8 @@ REASONS = {
     "h": "c bounds the prior mean in the units of the columns: standard deviations "
     "here, the table's units in the paper, with another grid of c. The naive rule's "
     "figures vary by 5 to 18 points in the paper itself.",
+    "i": "90 columns and 360 rows make the pooled covariance ill-conditioned; ours is "
+    "shrunk. Without shrinkage: 66.4 on stratified folds, 67.5 on plain ones.",
 }
 SINGULAR = {
     *("forest", "dermatology", "glass", "ecoli", "yeast", "segment", "optdigits"),
@@ -288,7 +291,7 @@ def run(quick: bool) -> Table:
 
 
 def reason(data: str, model: str, score: str) -> str:
-    """Key of why a figure of the paper may be another."""
+    """Key of why a figure of the paper may be another by more than two errors."""
     _, u80, u65 = PAPER[data][model]
     if model == "identity":
         return "e"
@@ -297,7 +300,7 @@ def reason(data: str, model: str, score: str) -> str:
     if model == "diag" and data in CONSTANT_INSIDE:
         return "d"
     if score == "accuracy":
-        return "b" if data == "wall_following" else "a"
+        return "b" if data == "wall_following" else "i"
     if u65 > u80:
         return "f"
     return "g" if (data, model) == ("ecoli", "diag") else "h"
@@ -316,7 +319,8 @@ def explain(table: Table) -> Table:
                 scores.append(f"{ours:.2f} / none")
                 continue
             error = getattr(cell, f"{score}_error")
-            why = reason(cell.data, cell.model, score)
+            small = abs(ours - theirs) <= 2 * error
+            why = "a" if small else reason(cell.data, cell.model, score)
             scores.append(beside(ours, theirs, error, why, digits=2))
         figure7 = (cell.set_share, cell.set_precise, cell.set_coverage)
         shown = [f"{value:.1f}" for value in figure7]

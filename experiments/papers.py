@@ -34,7 +34,7 @@ GROUPS = {
         "Carranza-Alarcón and Destercke 2019",
         "All 15 data sets and four models, no blank cell. Where the rule does not "
         "depend on the scale of the columns and no covariance is singular, accuracies "
-        "agree within the error of the folds.",
+        "agree within two errors, but for libras.",
     ),
     "calibration": (
         "Pérez, Echegoyen, Santafé",
