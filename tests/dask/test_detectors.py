@@ -21,7 +21,7 @@ from prudent import (
     MinimaxOutlierDetector,
     MinimaxProbabilityClassifier,
 )
-from prudent.dask import detectors, fit
+from prudent.dask import detectors, fit, predict
 from prudent.dask.split import Split
 from prudent.exceptions import PrudentWarning
 
@@ -194,6 +194,15 @@ def test_the_fitted_detector_needs_no_dask():
     np.testing.assert_array_equal(
         pickle.loads(stored).predict(rows(50)), detector.predict(rows(50))
     )
+
+
+@pytest.mark.parametrize("params", [{}, {"strategy": "soft", "divergence_bound": 3.0}])
+@pytest.mark.parametrize("method", ["predict", "p_value", "decision_function"])
+def test_predict_applies_to_blocks(method, params):
+    detector = fit(quick(**params), blocks(rows()))
+    fresh = rows(seed=1)
+    lazy = predict(detector, da.from_array(fresh, chunks=(170, 2)), method)
+    np.testing.assert_array_equal(lazy.compute(), getattr(detector, method)(fresh))
 
 
 @pytest.mark.parametrize("make", [quick, MinimaxOutlierDetector])
