@@ -290,6 +290,13 @@ def test_missing_numbers_are_refused(rows):
         fit(RiskCalibratedClassifier(), blocks(X), y)
 
 
+def test_numbers_whose_square_overflows_are_refused(rows):
+    X, y = rows
+    X = np.where(np.arange(N_ROWS)[:, None] == 210, 1e200, X)
+    with pytest.raises(ValueError, match="column 0 .*overflow: rescale"):
+        fit(RiskCalibratedClassifier(), blocks(X), y)
+
+
 def test_singular_covariance_is_refused(rows):
     X, y = rows
     model = RiskCalibratedClassifier(covariance_prior_strength=0, stopping="none")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from prudent.calibration.baselines import SoftmaxFamily
 from prudent.calibration.categorical import MixedFamily, MixedRows
 from prudent.calibration.families import Family, Statistics
-from prudent.calibration.gaussian import GaussianFamily, TiedFamily
+from prudent.calibration.gaussian import TiedFamily
 from prudent.calibration.problem import Evaluation, Losses, Problem
 from prudent.calibration.recipe import Beginning, LabelledRows, Recipe
 from prudent.core.moments import ClassMoments
@@ -33,7 +33,6 @@ IntArray = NDArray[np.intp]
 #: held-out rows. A part without rows in the block is absent.
 Parts = dict[int, LabelledRows]
 MakeProblem = Callable[[LabelledRows], Problem]
-FloatArray = NDArray[np.float64]
 
 
 class Blocks(Protocol):
@@ -92,8 +91,8 @@ class BlockRows:
         Those that are this sample.
     n_rows : ndarray of int, shape (r,)
         Rows of each class.
-    spread : ClassMoments
-        Of the numbers of all rows, as one class.
+    spread : ClassMoments or None
+        Of the numbers of all rows, as one class; None if no family is made of them.
     is_mixed : bool
         Whether there are levels beside the numbers.
     """
@@ -101,14 +100,17 @@ class BlockRows:
     blocks: Blocks
     parts: frozenset[int]
     n_rows: IntArray
-    spread: ClassMoments
+    spread: ClassMoments | None
     is_mixed: bool
 
     @classmethod
     def by_part(
-        cls, blocks: Blocks, n_classes: int, structure: Structure
+        cls, blocks: Blocks, n_classes: int, structure: Structure | None
     ) -> list[BlockRows]:
-        """One sample for every part of the data that has rows."""
+        """One sample for every part of the data that has rows.
+
+        `structure` is that of the spread, None for none.
+        """
         samples: dict[int, list[BlockRows]] = {}
         for summaries in blocks.map(_summaries, n_classes, structure):
             for part, summary in summaries.items():
@@ -119,11 +121,12 @@ class BlockRows:
     @classmethod
     def merged(cls, samples: Sequence[BlockRows]) -> BlockRows:
         """All rows of samples of the same blocks."""
+        spreads = [sample.spread for sample in samples if sample.spread is not None]
         return cls(
             samples[0].blocks,
             frozenset[int]().union(*(sample.parts for sample in samples)),
             np.sum([sample.n_rows for sample in samples], axis=0),
-            ClassMoments.reduce(sample.spread for sample in samples),
+            ClassMoments.reduce(spreads) if spreads else None,
             samples[0].is_mixed,
         )
 
@@ -157,45 +160,34 @@ class BlockRows:
         Two rows with their centre and scale make it; then the exact moments, which
         two rows cannot hold to the last digit, replace those of the two.
         """
-        rows: Any = self._centre + np.array([[-1.0], [1.0]]) * self._scale
+        if self.spread is None:
+            return recipe.make_family(np.zeros((0, 0)), np.zeros(0))
+        centre = self.spread.mean[0] + self.spread.mean_lo[0]
+        covariance = self.spread.scatter[0] / self.total
+        is_diagonal = covariance.ndim == 1
+        scale = np.sqrt(covariance if is_diagonal else covariance.diagonal())
+        rows: Any = centre + np.array([[-1.0], [1.0]]) * scale
         if self.is_mixed:
             rows = MixedRows(rows, np.zeros((2, 0), dtype=np.intp))
-        family = recipe.make_family(rows, np.ones(2))
-        return family if recipe.is_family_given else self._with_moments(family)
 
-    def _with_moments(self, family: Any) -> Any:
-        if isinstance(family, MixedFamily):
-            return replace(family, gaussian=self._with_moments(family.gaussian))
-        if isinstance(family, SoftmaxFamily):
-            gaussian = self._with_moments(family.gaussian)
-            return replace(family, gaussian=gaussian, total=self.total)
-        if not isinstance(family, GaussianFamily):
-            return family
-        family = replace(family, centre=self._centre, scale=self._scale)
-        if not isinstance(family, TiedFamily):
-            return family
-        kept, covariance = family.kept, self._covariance
-        scale = self._scale[kept]
-        if covariance.ndim == 1:
-            second = covariance[kept] / scale**2
-        else:
-            second = covariance[np.ix_(kept, kept)] / np.outer(scale, scale)
-        return replace(family, second_moment=second, total=self.total)
+        def exact(family: Any) -> Any:
+            if isinstance(family, SoftmaxFamily):
+                gaussian = exact(family.gaussian)
+                return replace(family, gaussian=gaussian, total=self.total)
+            if isinstance(family, MixedFamily):
+                return replace(family, gaussian=exact(family.gaussian))
+            family = replace(family, centre=centre, scale=scale)
+            if not isinstance(family, TiedFamily):
+                return family
+            kept = family.kept
+            if is_diagonal:
+                second = covariance[kept] / scale[kept] ** 2
+            else:
+                products = np.outer(scale[kept], scale[kept])
+                second = covariance[np.ix_(kept, kept)] / products
+            return replace(family, second_moment=second, total=self.total)
 
-    @property
-    def _centre(self) -> FloatArray:
-        centre: FloatArray = self.spread.mean[0] + self.spread.mean_lo[0]
-        return centre
-
-    @property
-    def _covariance(self) -> FloatArray:
-        """Covariance matrix (d, d), or the variances (d,)."""
-        return self.spread.scatter[0] / self.total
-
-    @property
-    def _scale(self) -> FloatArray:
-        covariance = self._covariance
-        return np.sqrt(covariance if covariance.ndim == 1 else covariance.diagonal())
+        return exact(recipe.make_family(rows, np.ones(2)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,8 +251,8 @@ class BlockObjective:
 
 
 def _summaries(
-    parts: Parts, n_classes: int, structure: Structure
-) -> dict[int, tuple[IntArray, ClassMoments, bool]]:
+    parts: Parts, n_classes: int, structure: Structure | None
+) -> dict[int, tuple[IntArray, ClassMoments | None, bool]]:
     return {
         part: (
             np.bincount(rows.codes, minlength=n_classes),
@@ -271,12 +263,14 @@ def _summaries(
     }
 
 
-def _spread(numbers: NDArray[Any], structure: Structure) -> ClassMoments:
+def _spread(numbers: NDArray[Any], structure: Structure | None) -> ClassMoments | None:
     n_rows, n_columns = numbers.shape
+    if structure is None:
+        return None
     if not n_columns:
         return ClassMoments.empty([0], 0, structure=structure)
-    codes = np.zeros(n_rows, dtype=np.intp)
-    return ClassMoments.from_rows(numbers, codes, 1, structure=structure)
+    one_class = np.zeros(n_rows, dtype=np.intp)
+    return ClassMoments.from_arrays(numbers, one_class, structure=structure)
 
 
 def _closed_form(

@@ -139,8 +139,6 @@ class Recipe:
     batch_size : int or None
     seed : int
         Of the batches and of what is held out.
-    is_family_given : bool
-        Whether `make_family` returns one family whatever the rows are.
     watch : callable
         Called after each evaluation of the path that is returned.
     """
@@ -153,7 +151,6 @@ class Recipe:
     generative_weight: float = 0.0
     batch_size: int | None = None
     seed: int = 0
-    is_family_given: bool = False
     watch: Callable[[], bool] = lambda: False
 
     def problems(self, family: Family) -> Callable[[LabelledRows], Problem]:

@@ -117,7 +117,6 @@ def make_recipe(
         estimator.generative_weight,
         estimator.batch_size,
         _seed(estimator.random_state),
-        not isinstance(estimator.family, str),
         watch,
     )
 

@@ -116,12 +116,18 @@ def _read(estimator: RiskCalibratedClassifier, chunks: Chunks) -> _Data:
     recipe = make_recipe(estimator, table, classes, watch)
     rows = blocks.transform(_labelled, reader, table, classes)
     sizes = np.array([0 if head is None else head.n_rows for head in heads])
-    # Only a covariance matrix that all classes share takes products of columns.
-    structure: Structure = "full" if estimator.family == "tied" else "diagonal"
     samples = BlockRows.by_part(
-        _split(estimator, recipe, rows, sizes), len(classes), structure
+        _split(estimator, recipe, rows, sizes), len(classes), _structure(estimator)
     )
     return _Data(table, classes, recipe, samples)
+
+
+def _structure(estimator: RiskCalibratedClassifier) -> Structure | None:
+    """What the family is made of beside the statistics of the classes."""
+    if not isinstance(estimator.family, str) or estimator.family == "categorical":
+        return None
+    # Only a covariance matrix that all classes share takes products of columns.
+    return "full" if estimator.family == "tied" else "diagonal"
 
 
 def _split(
