@@ -121,6 +121,17 @@ def test_bad_table_is_named_with_its_remedy(prudent, table_file, case, command):
     assert_refused(prudent(command, path, "--target", "y"), 3, *words)
 
 
+@pytest.mark.parametrize("case", DATA_ERRORS)
+def test_bad_table_beyond_memory_is_named_with_the_same_words(
+    prudent, table_file, monkeypatch, case
+):
+    content, words = DATA_ERRORS[case]
+    path = table_file(content)
+    monkeypatch.setattr("prudent.io.memory.available_memory", lambda: 0)
+    monkeypatch.setattr("prudent.io.delimited.PART_BYTES", 100)
+    assert_refused(prudent("describe", path, "--target", "y"), 3, *words)
+
+
 def test_wrong_delimiter_is_named(prudent, table_file):
     path = table_file("a;b;y\n1;2;0\n")
     outcome = prudent("describe", path, "--target", "y", "--delimiter", ",")
