@@ -36,6 +36,8 @@ FILLED_S = 0.1
 MOST_TABLE_BYTES = 5e9
 TOO_LONG = f"more than {MOST_CPU_S // 60} min of CPU time"
 TOO_LARGE = "table of more than 5 GB"
+# Why a cell was not run, as the page explains: ³ is for want of time.
+MARKS = {TOO_LONG: "¹", TOO_LARGE: "²"}
 # Growth is read off where the work outweighs the fixed costs.
 FEWEST_ROWS = 100_000
 
@@ -243,7 +245,7 @@ def table() -> list[list[str]]:
     """Rows of the table in the documentation: one for each estimator and width."""
     done = read()
     lines = [["estimator", "features", *(f"{n:,}" for n in ROWS), "time grows as"]]
-    for name in dict.fromkeys(name for name, *_ in done):
+    for name in estimators():
         for n_features in FEATURES:
             cells = {n: done.get((name, n, n_features)) for n in ROWS}
             known = {n: float(c[0]) for n, c in cells.items() if c and c[0]}
@@ -268,12 +270,12 @@ def _power(seconds: dict[int, float]) -> float | None:
 def _text(n_rows: int, cell: Any, known: dict[int, float], power: float | None) -> str:
     if cell is not None and cell[0]:
         return f"{float(cell[0]):.2g} s, {float(cell[1]):,.0f} MB"
+    mark = "³" if cell is None else MARKS[cell[2]]
     if power is None:
-        return "not run"
+        return f"not run {mark}"
     largest = max(known)
     guess = known[largest] * (n_rows / largest) ** power
-    digits = 1 - math.floor(math.log10(guess))
-    return f"about {round(guess, digits):g} s (extrapolated)"
+    return f"about {float(f'{guess:.1g}'):g} s {mark}"
 
 
 def main(arguments: list[str]) -> None:
