@@ -42,14 +42,14 @@ def blocks(lines, language):
 def table(tmp_path, monkeypatch):
     """Work in a folder with the files that the page names."""
     rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 4000)
-    X = rng.normal(size=(4000, 3)) + y[:, None]
+    y = rng.integers(0, 2, 1000)
+    X = rng.normal(size=(1000, 3)) + y[:, None]
     rows = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "label": y})
     (tmp_path / "table").mkdir()
     parquet.write_table(rows, tmp_path / "table.parquet")
     for part in range(2):
         parquet.write_table(
-            rows.slice(2000 * part, 2000), tmp_path / "table" / f"{part}.parquet"
+            rows.slice(500 * part, 500), tmp_path / "table" / f"{part}.parquet"
         )
     monkeypatch.chdir(tmp_path)
     return X, y
@@ -77,6 +77,7 @@ def test_snippets_that_are_not_run_are_python_and_called_so():
         compile(snippet, NOT_RUN, "exec")
 
 
+@pytest.mark.slow
 def test_commands_of_the_page_run(table, capsys):
     commands = [
         line.removeprefix("$ ")
