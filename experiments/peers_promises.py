@@ -29,7 +29,7 @@ def measure(name: str, model: Any, quick: bool) -> tuple[float, float, int, int]
     """Mean promise, mean measured rate, promises kept and promises made."""
     X, y = rows(name)
     promised, measured = [], []
-    for train, test in folds(quick).split(X, y):
+    for train, test in folds(name, quick).split(X, y):
         fitted, _ = timed(lambda: clone(model).fit(X[train], y[train]))  # noqa: B023
         wrong = fitted.predict(X[test]) != y[test]
         for promise in fitted.guarantees_:
