@@ -94,7 +94,7 @@ class LabelledRows:
             held_out=None if held_out is None else problems(held_out),
         )
         return problem, recipe.start(
-            family, lambda f: recipe.problems(f)(data).closed_form()
+            family, lambda f: replace(problem, family=f).closed_form()
         )
 
     def merged(self) -> LabelledRows:
