@@ -80,9 +80,8 @@ def log_residual_sums(
         peak[:n] = scores[0, start : start + n]
         for k in range(1, r):
             row = scores[k, start : start + n]
-            for i in range(n):
-                if row[i] > peak[i]:
-                    peak[i] = row[i]
+            for i in range(n):  # no branch: it would be guessed wrongly
+                peak[i] = row[i] if row[i] > peak[i] else peak[i]
         for i in range(n):
             picked[i] = scores[codes[start + i], start + i] - peak[i]
             total[i] = 0.0
