@@ -1,9 +1,10 @@
-"""What dask costs: time against the number of chunks, and a pass against one process.
+"""What dask costs: work against the number of chunks, and a pass against one process.
 
 python -m benchmarks.dask_chunks
 
-Wall time, the least of several runs, on a cluster of two worker processes of one
-thread each. The rows lie in the workers' memory before the clock starts.
+A cluster of two worker processes of one thread each; client and scheduler are this
+process. CPU time is that of all three, wall time the least of several runs. The rows
+lie in the workers' memory before the clocks start.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ import dask.array as da
 import numpy as np
 from dask import delayed
 from distributed import Client, LocalCluster, wait
-from rich.console import Console
-from rich.table import Table
 
 from prudent import ClassMoments, MinimaxProbabilityClassifier
 from prudent.dask import fit
@@ -57,58 +56,70 @@ def table(n_rows: int, n_chunks: int, client: Client) -> tuple[Any, Any]:
     return X, y
 
 
-def least(function: Callable[[], Any], repeats: int = REPEATS) -> float:
-    """Least wall time of several calls."""
-    seconds = []
+def cost(
+    function: Callable[[], Any], client: Client | None, repeats: int
+) -> tuple[float, float]:
+    """Least CPU time of all processes, and least wall time, of several calls."""
+    cpu, wall = [], []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start, start_cpu = time.perf_counter(), _cpu(client)
         function()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+        wall.append(time.perf_counter() - start)
+        cpu.append(_cpu(client) - start_cpu)
+    return min(cpu), min(wall)
 
 
-def per_chunk(n_chunks: int, client: Client) -> tuple[float, float]:
-    """Milliseconds a chunk: tasks that do nothing, and a fit of tiny chunks."""
-    tasks = [delayed(int)(number) for number in range(n_chunks)]
-    empty = least(lambda: client.gather(client.compute(tasks)), repeats=1)
-    X, y = table(TINY * n_chunks, n_chunks, client)
+def _cpu(client: Client | None) -> float:
+    here = time.process_time()
+    return (
+        here if client is None else here + sum(client.run(time.process_time).values())
+    )
+
+
+def per_chunk(n_chunks: int, client: Client) -> str:
+    """Say what a chunk costs: a task that does nothing, and the fit of a tiny chunk."""
     repeats = 1 if n_chunks > CHUNKS[1] else REPEATS
-    fitted = least(lambda: fit(MinimaxProbabilityClassifier(), X, y), repeats)
-    return 1e3 * empty / n_chunks, 1e3 * fitted / n_chunks
+    tasks = [delayed(int)(number) for number in range(n_chunks)]
+    empty = cost(lambda: client.gather(client.compute(tasks)), client, repeats)
+    X, y = table(TINY * n_chunks, n_chunks, client)
+    fitted = cost(lambda: fit(MinimaxProbabilityClassifier(), X, y), client, repeats)
+    cells = [f"{1e3 * s / n_chunks:.1f}" for s in (*empty, *fitted)]
+    return (
+        f"{n_chunks:6,} chunks, ms a chunk: empty task {cells[0]} CPU, "
+        f"{cells[1]} wall; fit of a tiny chunk {cells[2]} CPU, {cells[3]} wall"
+    )
 
 
-def against_one_process(client: Client) -> tuple[float, float]:
-    """Seconds of one pass over large chunks: on the cluster, and in this process."""
+def against_one_process(client: Client) -> str:
+    """Say what one pass over large chunks costs, on the cluster and here."""
     X, y = table(LARGE_ROWS, LARGE_CHUNKS, client)
-    there = least(lambda: fit(MinimaxProbabilityClassifier(), X, y))
+    fit(MinimaxProbabilityClassifier(), X, y)  # compile on the workers
+    there = cost(lambda: fit(MinimaxProbabilityClassifier(), X, y), client, REPEATS)
     blocks = [
         (rows.compute(), labels.compute())
         for rows, labels in zip(X.blocks, y.blocks, strict=True)
     ]
 
-    def here() -> Any:
+    def one_process() -> Any:
         parts = (ClassMoments.from_arrays(rows, labels) for rows, labels in blocks)
         return MinimaxProbabilityClassifier().fit_moments(ClassMoments.reduce(parts))
 
-    return there, least(here)
+    one_process()
+    here = cost(one_process, None, REPEATS)
+    return (
+        f"one pass over {LARGE_ROWS:,} x {FEATURES} in {LARGE_CHUNKS} chunks: "
+        f"{there[0]:.2f} s CPU, {there[1]:.2f} s wall on {WORKERS} workers; "
+        f"{here[0]:.2f} s CPU, {here[1]:.2f} s wall in one process"
+    )
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print each line as soon as it is measured."""
     warnings.simplefilter("ignore")  # small chunks are what is measured
-    shown = Table("chunks", "empty task, ms a chunk", "fit of tiny chunks, ms a chunk")
     with cluster() as client:
+        print(against_one_process(client), flush=True)
         for n_chunks in CHUNKS:
-            empty, fitted = per_chunk(n_chunks, client)
-            shown.add_row(f"{n_chunks:,}", f"{empty:.2f}", f"{fitted:.2f}")
-        there, here = against_one_process(client)
-    console = Console()
-    console.print(shown)
-    console.print(
-        f"one pass over {LARGE_ROWS:,} x {FEATURES} in {LARGE_CHUNKS} chunks: "
-        f"{there:.3f} s on {WORKERS} workers, {here:.3f} s in one process "
-        f"(ratio {there / here:.2f})"
-    )
+            print(per_chunk(n_chunks, client), flush=True)
 
 
 if __name__ == "__main__":
