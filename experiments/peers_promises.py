@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from experiments.peer_data import names, rows, timed
-from experiments.peers_errors import folds
+from experiments.peers_errors import FOLDS
 from experiments.table import Table, main
 from prudent import MinimaxProbabilityClassifier, RiskCalibratedClassifier
 
@@ -25,11 +25,11 @@ MODELS = {
 }
 
 
-def measure(name: str, model: Any, quick: bool) -> tuple[float, float, int, int]:
+def measure(name: str, model: Any) -> tuple[float, float, int, int]:
     """Mean promise, mean measured rate, promises kept and promises made."""
     X, y = rows(name)
     promised, measured = [], []
-    for train, test in folds(name, quick).split(X, y):
+    for train, test in FOLDS.split(X, y):
         fitted, _ = timed(lambda: clone(model).fit(X[train], y[train]))  # noqa: B023
         wrong = fitted.predict(X[test]) != y[test]
         for promise in fitted.guarantees_:
@@ -46,7 +46,7 @@ def run(quick: bool) -> Table:
     for name in names(quick):
         cells = []
         for position, model in enumerate(MODELS.values()):
-            promised, measured, kept, made = measure(name, model, quick)
+            promised, measured, kept, made = measure(name, model)
             cells.append(f"{promised:.3f} / {measured:.3f}, {kept} of {made}")
             total[position] += kept, made
         table.append((name, *cells))

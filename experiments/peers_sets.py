@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from experiments.peer_data import names, rows, timed
-from experiments.peers_errors import folds, logistic
+from experiments.peers_errors import FOLDS, logistic
 from experiments.table import Table, main
 from prudent import (
     ImpreciseDiscriminantAnalysis,
@@ -105,12 +105,12 @@ METHODS: dict[str, Callable[[Any, Any, Any], Sets]] = {
 }
 
 
-def measure(name: str, method: Any, quick: bool) -> NDArray[np.float64]:
+def measure(name: str, method: Any) -> NDArray[np.float64]:
     """Coverage, mean size, u65, u80, CPU seconds of each fold."""
     X, y = rows(name)
     labels = np.unique(y)
     found = []
-    for train, test in folds(name, quick).split(X, y):
+    for train, test in FOLDS.split(X, y):
         call = partial(method, X[train], y[train], X[test])
         sets, seconds = timed(call)
         coverage, *utility = (score(y[test], sets, labels) for score in SCORES)
@@ -123,7 +123,7 @@ def run(quick: bool) -> Table:
     table = []
     chosen = [name for name in names(quick) if rows(name)[1].max() > 1]
     for title, method in METHODS.items():
-        folds_of = [measure(name, method, quick) for name in chosen]
+        folds_of = [measure(name, method) for name in chosen]
         summary = np.mean([f[:, :4].mean(axis=0) for f in folds_of], axis=0)
         seconds = np.mean([np.median(f[:, 4]) for f in folds_of])
         reached = sum(f[:, 0].mean() >= CONFIDENCE - 0.005 for f in folds_of)
