@@ -38,7 +38,7 @@ MODELS = {
     "LDA": LinearDiscriminantAnalysis(),
     "QDA, shrunk": make_pipeline(
         StandardScaler(),
-        QuadraticDiscriminantAnalysis(solver="eigen", shrinkage="auto"),
+        QuadraticDiscriminantAnalysis(solver="eigen", shrinkage=0.1),
     ),
     "logistic": logistic(),
     "minimax": MinimaxProbabilityClassifier(),
