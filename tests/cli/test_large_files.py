@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import csv as pyarrow_csv
 from pyarrow import parquet
 
 from prudent import ImpreciseDiscriminantAnalysis, load
@@ -317,15 +318,21 @@ def test_peak_memory_does_not_grow_with_the_file(tmp_path):
     peaks = {}
     model, out = tmp_path / "model", tmp_path / "out.csv"
     for factor in (1, 4):
-        path = tmp_path / f"{factor}.parquet"
-        with parquet.ParquetWriter(path, schema) as writer:
-            for _ in range(4 * factor):
+        path, text = tmp_path / f"{factor}.parquet", tmp_path / f"{factor}.csv"
+        with (
+            parquet.ParquetWriter(path, schema) as writer,
+            pyarrow_csv.CSVWriter(text, schema) as text_writer,
+        ):
+            for number in range(4 * factor):
                 block = {name: rng.normal(size=50_000) for name in names}
                 block["y"] = rng.integers(0, 3, size=50_000).astype(np.int8)
                 writer.write_table(pa.table(block, schema=schema))
+                if number < 2 * factor:
+                    text_writer.write_table(pa.table(block, schema=schema))
         learn = ("--target", "y", "--sample", "20000")
         commands = {
             "fit from moments": ("fit", path, "--method", "minimax", "-o", model),
+            "fit from text": ("fit", text, "--method", "minimax", "-o", model),
             "fit on rows": ("fit", path, "--method", "optimistic", "-o", model),
             "compare": ("compare", path, "--methods", "minimax", "--baselines", "lda"),
             "detect": ("detect", path, "--normal", "1", "-o", out),

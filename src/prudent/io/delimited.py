@@ -30,8 +30,9 @@ __all__ = ["DelimitedSource", "open_delimited"]
 DELIMITERS = (",", ";", "\t", "|")
 OTHER_DELIMITERS = (*DELIMITERS, ":", " ")
 SNIFFED_RECORDS = 20
-# Bytes of text in a part: enough rows for the work on them to outweigh the calls.
-PART_BYTES = 1 << 22
+# Bytes of text in a part; some tens of parts are read ahead, which is most of the
+# memory that streaming takes.
+PART_BYTES = 1 << 20
 Record = tuple[int, list[str]]
 Types = dict[str, pa.DataType]
 
@@ -135,7 +136,7 @@ class DelimitedSource:
         return pa.schema(list(self._converted(read_all).items()))
 
     def parts(self, columns: Sequence[str]) -> Iterator[Table]:
-        """Yield the rows in order, a few megabytes of text at a time."""
+        """Yield the rows in order, a megabyte of text at a time."""
         types = {name: self.schema.field(name).type for name in columns}
         row = 0
         for batch in self._batches(columns, types):
