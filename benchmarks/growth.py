@@ -36,8 +36,6 @@ FILLED_S = 0.1
 MOST_TABLE_BYTES = 5e9
 TOO_LONG = f"more than {MOST_CPU_S // 60} min of CPU time"
 TOO_LARGE = "table of more than 5 GB"
-# Why a cell was not run, as the page explains: ³ is for want of time.
-MARKS = {TOO_LONG: "¹", TOO_LARGE: "²"}
 # Growth is read off where the work outweighs the fixed costs.
 FEWEST_ROWS = 100_000
 
@@ -187,8 +185,7 @@ def _expected(name: str, n_rows: int, n_features: int, done: Any) -> float:
 
 
 def _cell(name: str, n_rows: int, n_features: int, done: Any) -> tuple[str, str, str]:
-    in_stream = "streamed" in name or "partial_fit" in name
-    if not in_stream and 8 * n_rows * n_features > MOST_TABLE_BYTES:
+    if _is_too_large(name, n_rows, n_features):
         return "", "", TOO_LARGE
     smaller = done.get((name, n_rows // 10, n_features), ("", "", ""))
     if smaller[2] == TOO_LONG or _expected(name, n_rows, n_features, done) > MOST_CPU_S:
@@ -201,6 +198,11 @@ def _cell(name: str, n_rows: int, n_features: int, done: Any) -> tuple[str, str,
         said = error.stderr.strip().splitlines() or [f"signal {-error.returncode}"]
         return "", "", said[-1][:120]
     return f"{cpu:.4g}", f"{peak:.0f}", ""
+
+
+def _is_too_large(name: str, n_rows: int, n_features: int) -> bool:
+    in_stream = "streamed" in name or "partial_fit" in name
+    return not in_stream and 8 * n_rows * n_features > MOST_TABLE_BYTES
 
 
 def _child(name: str, n_rows: int, n_features: int) -> tuple[float, float]:
@@ -247,14 +249,17 @@ def table() -> list[list[str]]:
     lines = [["estimator", "features", *(f"{n:,}" for n in ROWS), "time grows as"]]
     for name in estimators():
         for n_features in FEATURES:
-            cells = {n: done.get((name, n, n_features)) for n in ROWS}
-            known = {n: float(c[0]) for n, c in cells.items() if c and c[0]}
+            cells = {n: done.get((name, n, n_features), ("", "", "")) for n in ROWS}
+            known = {n: float(cpu) for n, (cpu, _, _) in cells.items() if cpu}
             power = _power(known)
-            lines.append(
-                [name, str(n_features)]
-                + [_text(n, cell, known, power) for n, cell in cells.items()]
-                + [f"n^{power:.2f}" if power else ""]
-            )
+            texts = []
+            for n_rows, (cpu, peak, _) in cells.items():
+                if cpu:
+                    texts.append(f"{float(cpu):.2g} s, {float(peak):,.0f} MB")
+                else:
+                    texts.append(_not_run(name, n_rows, n_features, known, power or 1))
+            grows = f"n^{power:.2f}" if power else ""
+            lines.append([name, str(n_features), *texts, grows])
     return lines
 
 
@@ -267,14 +272,17 @@ def _power(seconds: dict[int, float]) -> float | None:
     return float(np.polyfit(n, s, 1)[0])
 
 
-def _text(n_rows: int, cell: Any, known: dict[int, float], power: float | None) -> str:
-    if cell is not None and cell[0]:
-        return f"{float(cell[0]):.2g} s, {float(cell[1]):,.0f} MB"
-    mark = "³" if cell is None else MARKS[cell[2]]
-    if power is None:
-        return f"not run {mark}"
+def _not_run(
+    name: str, n_rows: int, n_features: int, known: dict[int, float], power: float
+) -> str:
+    """Say what a cell would take, by the slope, and why it was not run."""
     largest = max(known)
     guess = known[largest] * (n_rows / largest) ** power
+    mark = "³"
+    if _is_too_large(name, n_rows, n_features):
+        mark = "²"
+    elif guess > MOST_CPU_S:
+        mark = "¹"
     return f"about {float(f'{guess:.1g}'):g} s {mark}"
 
 
