@@ -6,9 +6,49 @@ HEAD = """\
 Other libraries, side by side
 =============================
 
-Written by ``python -m experiments --peers`` after ``pip install 'prudent[peers]'``, on
-four bundled data sets and, where ``PRUDENT_DATA`` names their folder, on stored ones.
-Every method sees the same folds.
+Written by ``python -m experiments --peers`` after ``pip install 'prudent[peers]'``,
+on four bundled data sets and, where ``PRUDENT_DATA`` names their folder, on stored
+ones, at most 1000 rows of each. Every method sees the same folds.
+
+Where a peer is better
+----------------------
+
+- **Time, and plain problems.** Logistic regression erred least on breast_cancer
+  (0.021) and pima_diabetes (0.225, LDA 0.227). It costs 183 milliseconds where risk
+  calibration takes 4431.
+- **A promise of coverage.** Conformal prediction (MAPIE, crepes) promises 90 % and
+  keeps it on nearly every set. The imprecise sets promise nothing and fall to 87 % on
+  segment.
+- **Sets of a useful size.** Those of the optimistic rule hold 2.675 classes in the
+  mean, those of the minimax rule 2.165: they answer other questions.
+- **Intruders caught, and time.** PyOD's KNN missed 0.351 of the intruders, LOF 0.343,
+  ``LowDensityRejector`` 0.515, which on wine may raise no alarm. A kernel density
+  with a held-out cut makes the same promise in a twentieth of the time, missed 0.453,
+  and ranks as well (area under the curve 0.905 against 0.903).
+
+Where ours is
+-------------
+
+- **Error.** Risk calibration has the least mean error, 0.095, before the optimistic
+  rule with 0.116, QDA with 0.126 and logistic regression with 0.141. No rule is best
+  on every set.
+- **Narrow sets.** The imprecise sets cover 0.948 with 1.074 classes, ``u65`` 0.923;
+  MAPIE's around a quadratic rule cover 0.909 with 1.075, ``u65`` 0.872; the posterior
+  of that rule alone has ``u65`` 0.889. Part of this is the 30 % of rows that
+  conformal prediction holds out, part the better quadratic rule.
+- **Promised errors.** No library here promises one. The plug-in promise of the
+  minimax rule fails on small tables: it held in 6 of 10 cases on sonar, 208 rows and
+  60 columns. With radii every promise held, and most were empty, near 1. The holdout
+  promise of risk calibration held in 50 of 50 folds; it is 1.6 times the error on
+  pima_diabetes and 16 times on iris.
+- **False alarms as asked for.** Both of our detectors kept 5 % on all nine sets,
+  because they promise it. KNN and LOF kept it too, without a promise. ECOD and the
+  isolation forests kept it on seven; one-class SVM raised 0.247, and the elliptic
+  envelope 0.532 on digits, where columns outnumber rows.
+- **MRCpy** bounds errors too. Version 3.0.0 does not run beside current scikit-learn:
+  ``fit`` stops in scikit-learn 1.9.1 with ``AttributeError: 'BasePhi' object has no
+  attribute '__sklearn_tags__'`` (it ran with 1.6.1), and ``import MRCpy`` needs
+  ``torch`` and ``gurobipy``, whose solver asks for a licence.
 """
 
 GROUPS = {
