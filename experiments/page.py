@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from experiments.table import Table, text_of
@@ -31,15 +32,27 @@ def section(table: Table, underline: str = "~") -> str:
     if table.rows:
         lines += [".. list-table::", "   :header-rows: 1", ""]
     for row in [table.columns, *table.rows] if table.rows else []:
-        first, *others = map(text_of, row)
+        first, *others = map(unbroken, row)
         lines += [f"   * - {first}".rstrip(), *(f"     - {c}".rstrip() for c in others)]
     if table.rows:
         lines.append("")
     if table.notes:
-        lines += [*(f"- {note}" for note in table.notes), ""]
+        # A letter in brackets would begin a list of its own.
+        lines += [*(f"- \\{n}" if n[0] == "(" else f"- {n}" for n in table.notes), ""]
     for picture in table.pictures:
         lines += [f".. image:: images/{picture}", f"   :alt: {table.title}", ""]
     return "\n".join(lines)
+
+
+def unbroken(cell: object) -> str:
+    """A cell whose figures stay on one line, but for a difference or a remark."""
+    text = text_of(cell)
+    if not re.match(r"[\d.]+ (/|±|of|->) ", text):
+        return text
+    text = text.replace(" ", "\N{NO-BREAK SPACE}")
+    return re.sub(
+        "(?<=/)\N{NO-BREAK SPACE}(?=[+-])|(?<=,)\N{NO-BREAK SPACE}", " ", text
+    )
 
 
 def cost(seconds: Mapping[str, float]) -> Table:

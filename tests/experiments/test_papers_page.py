@@ -9,7 +9,8 @@ from experiments.papers import GROUPS
 PAGE = Path(__file__).parents[2] / "docs" / "papers.rst"
 #: ours / paper / difference ± error, and the letter of a reason
 CELL = re.compile(
-    r"(-?[\d.]+) / (-?[\d.]+) / ([+-][\d.]+) ± ([\d.e+-]+)(?: \((\w)\))?$", re.M
+    r"(-?[\d.]+)\s/\s(-?[\d.]+)\s/\s([+-][\d.]+)\s±\s([\d.e+-]+)(?:\s\((\w)\))?$",
+    re.M,
 )
 
 
@@ -23,7 +24,7 @@ def sections():
 def test_deviations_beyond_the_error_have_a_letter_and_the_letter_a_reason(sections):
     found = 0
     for section in sections:
-        listed = set(re.findall(r"^- \((\w)\) ", section, re.M))
+        listed = set(re.findall(r"^- \\\((\w)\) ", section, re.M))
         used = set()
         for ours, paper, difference, error, letter in CELL.findall(section):
             found += 1
