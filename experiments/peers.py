@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 HEAD = """\
+:html_theme.sidebar_secondary.remove: true
+
 Other libraries, side by side
 =============================
 
