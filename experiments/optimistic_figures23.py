@@ -54,7 +54,7 @@ def run(quick: bool) -> Table:
     rows = []
     for likelihood in ("gaussian", "nonparametric"):
         for radii in RADII[:1] if quick else RADII:
-            crossings = ("-",) * len(HEIGHTS)
+            crossings = ("none",) * len(HEIGHTS)
             if radii[0] == radii[1]:
                 crossings = [boundary(likelihood, radii, x2) for x2 in HEIGHTS]
             ratios = log_ratio(likelihood, radii, POINTS)
