@@ -8,32 +8,20 @@ import dask.array as da
 import numpy as np
 import pytest
 from dask import delayed
-from distributed import Client, LocalCluster
 
+from clusters import CLUSTER_MARKS, two_workers
 from prudent import RiskCalibratedClassifier
 from prudent.calibration import blocks
 from prudent.dask import fit
 from prudent.dask.residents import WorkerBlocks
 
-# distributed leaves sockets to the garbage collector when a worker dies
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore:Port .* is already in use"),
-    pytest.mark.filterwarnings("ignore:chunks are small"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+pytestmark = CLUSTER_MARKS
 N_CHUNKS, N_ROWS = 10, 300
 
 
 @pytest.fixture(scope="module")
 def client():
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
+    with two_workers(set_as_default=False) as client:
         yield client
 
 

@@ -10,9 +10,9 @@ import dask.array as da
 import numpy as np
 import pytest
 from dask import delayed
-from distributed import Client, LocalCluster
 from sklearn.linear_model import LogisticRegression
 
+from clusters import CLUSTER_MARKS, two_workers
 from prudent import (
     ImpreciseDiscriminantAnalysis,
     LowDensityRejector,
@@ -21,14 +21,7 @@ from prudent import (
 )
 from prudent.dask import fit
 
-# distributed leaves sockets to the garbage collector when a worker dies
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore:Port .* is already in use"),
-    pytest.mark.filterwarnings("ignore:chunks are small"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+pytestmark = CLUSTER_MARKS
 N_CHUNKS = 12
 
 
@@ -73,12 +66,7 @@ FITS = {
 
 @pytest.fixture(scope="module")
 def client():
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
+    with two_workers(set_as_default=False) as client:
         yield client
 
 
