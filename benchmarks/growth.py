@@ -255,7 +255,9 @@ def table() -> list[list[str]]:
             texts = []
             for n_rows, (cpu, peak, _) in cells.items():
                 if cpu:
-                    texts.append(f"{float(cpu):.2g} s, {float(peak):,.0f} MB")
+                    # .2g alone would write 230 as 2.3e+02
+                    seconds = f"{float(f'{float(cpu):.2g}'):g}"
+                    texts.append(f"{seconds} s, {float(peak):,.0f} MB")
                 else:
                     texts.append(_not_run(name, n_rows, n_features, known, power or 1))
             grows = f"n^{power:.2f}" if power else ""
