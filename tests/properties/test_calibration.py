@@ -31,13 +31,19 @@ def test_totals_of_the_statistics_stay(seed, family):
         return
     Z = model.family_.prepare(X)
     s0, s1, *rest = model.statistics_
+    if family == "full":
+        # Every step may leave out weights up to 1e-10.
+        slack = 1e-10 * len(model.loss_curve_) * len(y)
+        np.testing.assert_allclose(s0.sum(), len(y), atol=slack)
+        slack *= np.abs(Z).max() ** 2
+        np.testing.assert_allclose(s1.sum(axis=0), Z[:, 1:].sum(axis=0), atol=slack)
+        np.testing.assert_allclose(
+            rest[0].sum(axis=0), Z[:, 1:].T @ Z[:, 1:], atol=slack
+        )
+        return
     np.testing.assert_allclose(s0.sum(), len(y), rtol=1e-12)
     np.testing.assert_allclose(s1.sum(axis=0), Z[:, 1:].sum(axis=0), atol=1e-10)
-    if family == "full":
-        np.testing.assert_allclose(
-            rest[0].sum(axis=0), Z[:, 1:].T @ Z[:, 1:], atol=1e-10
-        )
-    elif family == "diag":
+    if family == "diag":
         np.testing.assert_allclose(
             rest[0].sum(axis=0), (Z[:, 1:] ** 2).sum(axis=0), atol=1e-10
         )

@@ -1,4 +1,7 @@
-"""Log density of one class, learnt by telling its rows from artificial ones."""
+"""Log density of one class, learnt by telling its rows from artificial ones.
+
+A classifier and kernel densities err in different places, so their mean errs less.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from prudent.adversarial.kernel_density import DecorrelatedKernels, NormalKernels
 from prudent.adversarial.reference import Reference, ReferenceName, make_reference
 from prudent.adversarial.standardisation import Standardisation
 
@@ -18,23 +22,29 @@ FloatArray = NDArray[np.float64]
 
 _OUTSIDE = -1e5  # score of a row outside the reference, less its distance
 _CLIP = 1e-6  # probabilities nearer to 0 or 1 than this are not believed
-_DECIMALS = 6  # of a score, so that a row scores the same in every batch
+_MAX_CENTRES = 1000
+_MAX_KERNEL_ROWS = 10_000  # more teach the classifier what no 1000 kernels can say
+_DECIMALS = 5  # of a score, so that a row scores the same in every batch
 
 
 @dataclass(frozen=True)
 class DensityModel:
     """Classifier of rows (1) against artificial rows (0) of a known density.
 
-    `classifier` and `reference` are None when every column is constant.
+    `classifier` and `reference` are None when every column is constant. `kernels`
+    are further estimates of the density; each has the weight `kernel_share`.
     """
 
     standardisation: Standardisation
     reference: Reference | None
     classifier: Any
+    kernels: tuple[NormalKernels | DecorrelatedKernels, ...] = ()
+    kernel_share: float = 0.0
 
     def score(self, X: FloatArray) -> FloatArray:
         """Estimate log p up to a constant: log odds plus log u.
 
+        With kernels, the weighted mean of that and of their log densities.
         Rows outside the reference's support score below all inside it, graded by
         their distance from the mean; rows that leave a constant column lower still.
         """
@@ -46,8 +56,14 @@ class DensityModel:
         inside = np.isfinite(log_u)
         score = _OUTSIDE - np.sqrt(np.einsum("ij,ij->i", Z, Z))
         if inside.any():
-            odds = log_odds(self.classifier, Z[inside])
-            score[inside] = odds + log_u[inside]
+            Z, log_u = Z[inside], log_u[inside]
+            estimate = log_odds(self.classifier, Z) + log_u
+            estimate *= 1 - len(self.kernels) * self.kernel_share
+            for kernels in self.kernels:
+                # A row inside must not score below those outside.
+                log_density = np.maximum(kernels.log_density(Z), _OUTSIDE)
+                estimate += self.kernel_share * log_density
+            score[inside] = estimate
         rounded: FloatArray = np.round(score - penalty, _DECIMALS)
         return rounded
 
@@ -63,6 +79,8 @@ def learn_density(
     classifier: Any,
     reference: ReferenceName,
     rng: np.random.RandomState,
+    *,
+    with_kernels: bool,
 ) -> DensityModel:
     """Fit `classifier` to the rows and as many artificial ones.
 
@@ -78,6 +96,8 @@ def learn_density(
         Name of the artificial density.
     rng : RandomState
         Draws the reference and its sample.
+    with_kernels : bool
+        Add kernel densities to the estimate, up to 10 000 rows.
     """
     Z = standardisation.apply(X)
     if not Z.shape[1]:
@@ -86,7 +106,18 @@ def learn_density(
     artificial = density.sample(len(Z), rng)
     labels = np.repeat([1, 0], len(Z))
     classifier.fit(np.concatenate([Z, artificial]), labels)
-    return DensityModel(standardisation, density, classifier)
+    if not with_kernels or len(Z) > _MAX_KERNEL_ROWS:
+        return DensityModel(standardisation, density, classifier)
+    centres = Z[rng.permutation(len(Z))[:_MAX_CENTRES]]
+    # Round kernels are better for independent columns, shaped ones for correlated
+    # columns; their mean is better than either on most real sets.
+    kernels = (
+        NormalKernels.of_likeliest_width(centres),
+        DecorrelatedKernels.of_likeliest_width(centres, Z.T @ Z / len(Z)),
+    )
+    # Every estimate counts by the number of rows it learns from.
+    share = len(centres) / (len(Z) + len(kernels) * len(centres))
+    return DensityModel(standardisation, density, classifier, kernels, share)
 
 
 def log_odds(classifier: Any, X: FloatArray) -> FloatArray:

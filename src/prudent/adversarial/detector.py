@@ -20,8 +20,9 @@ from prudent.adversarial.coins import keyed_uniform
 from prudent.adversarial.density import learn_density
 from prudent.adversarial.density_game import play_on_density
 from prudent.adversarial.ensemble import MeanLogitClassifier
+from prudent.adversarial.kernel_density import kernel_width
 from prudent.adversarial.promises import held_out_promise
-from prudent.adversarial.reference import GridReference, kernel_width
+from prudent.adversarial.reference import GridReference
 from prudent.adversarial.standardisation import Standardisation
 from prudent.adversarial.thresholds import (
     calibration_rows,
@@ -54,7 +55,8 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
     estimator : classifier or None, default=None
         Tells rows from artificial rows; needs `predict_proba` or
         `decision_function` and should have a proper loss. None: weighted mean logit
-        of gradient boosting and of a kernel logistic regression.
+        of gradient boosting and of a kernel logistic regression; up to 10 000 fit
+        rows its score is averaged with two kernel densities.
     reference : {"mixture", "gaussian", "box", "grid"}, default="mixture"
         Artificial rows: half an inflated Gaussian and half normal kernels at the
         rows; the Gaussian alone; uniform on the enlarged bounding box; the paper's
@@ -117,7 +119,10 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
     Notes
     -----
     Score: s(x) = logit P(+1 | x) + log u(x), u the reference density; it estimates
-    log p because there are as many artificial as fit rows. With s_(k) the k-th
+    log p because there are as many artificial as fit rows. By default it is averaged
+    with the log densities of normal kernels at M = min(n, 1000) of the n fit rows, of
+    one width in every direction and shaped like the covariance, with weights n, M, M
+    and widths of the largest leave-one-out likelihood. With s_(k) the k-th
     smallest of m calibration scores, P(s < s_(k)) <= k / (m + 1), with equality
     without ties: k = floor((m + 1) rate). Given the calibration rows the rate is
     Beta(k, m + 1 - k). "soft": r_t = min(1, t r) with the largest t for which
@@ -219,7 +224,12 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
         """
         classifier = self._new_classifier(rng)
         self._density = learn_density(
-            rows, standardisation, classifier, self.reference, rng
+            rows,
+            standardisation,
+            classifier,
+            self.reference,
+            rng,
+            with_kernels=self.estimator is None,
         )
         self._key, self._coin = rng.bytes(32), float(rng.uniform())
         self.estimator_ = self._density.classifier

@@ -12,10 +12,10 @@ from typing import Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from prudent.adversarial.cells import CellSet, choose_cells
-from prudent.core.distances import MahalanobisFactors, row_blocks
+from prudent.adversarial.kernel_density import NormalKernels, kernel_width
+from prudent.core.distances import MahalanobisFactors
 
 __all__ = [
     "BoxReference",
@@ -24,7 +24,6 @@ __all__ = [
     "MixtureReference",
     "Reference",
     "ReferenceName",
-    "kernel_width",
     "make_reference",
 ]
 
@@ -45,11 +44,6 @@ class Reference(Protocol):
 
     def log_density(self, X: FloatArray) -> FloatArray:
         """Exact log u of each row, -inf outside the support."""
-
-
-def kernel_width(n_rows: int, n_features: int) -> float:
-    """Standard deviation n^(-1/(d+4)) of the kernels, in standardised units."""
-    return float(n_rows ** (-1.0 / (n_features + 4)))
 
 
 def make_reference(
@@ -101,38 +95,25 @@ class MixtureReference:
     """Half inflated Gaussian, half normal kernels at some of the rows."""
 
     gaussian: GaussianReference
-    centres: FloatArray  # (M, d)
-    width: float
+    kernels: NormalKernels
 
     @classmethod
     def from_rows(cls, X: FloatArray, rng: np.random.RandomState) -> Self:
         """Put kernels of the rule-of-thumb width at up to 300 random rows."""
         n, d = X.shape
         chosen = rng.permutation(n)[:_MAX_CENTRES]
-        return cls(GaussianReference.from_rows(X), X[chosen], kernel_width(n, d))
+        kernels = NormalKernels(X[chosen], kernel_width(n, d))
+        return cls(GaussianReference.from_rows(X), kernels)
 
     def sample(self, n: int, rng: np.random.RandomState) -> FloatArray:
         """Draw `n` artificial rows, half of them from each part."""
-        n_kernel = n // 2
-        at = self.centres[rng.randint(len(self.centres), size=n_kernel)]
-        kernel = at + self.width * rng.normal(size=at.shape)
-        return np.concatenate([self.gaussian.sample(n - n_kernel, rng), kernel])
+        kernel = self.kernels.sample(n // 2, rng)
+        return np.concatenate([self.gaussian.sample(n - n // 2, rng), kernel])
 
     def log_density(self, X: FloatArray) -> FloatArray:
         """Exact log u of each row: O(M d) a row."""
-        kernel = np.empty(len(X))
-        for block in row_blocks(len(X), len(self.centres)):
-            kernel[block] = self._log_kernels(X[block])
-        return np.logaddexp(self.gaussian.log_density(X), kernel) - math.log(2)
-
-    def _log_kernels(self, X: FloatArray) -> FloatArray:
-        m, d = self.centres.shape
-        exponent = X @ self.centres.T
-        exponent -= 0.5 * np.einsum("ij,ij->i", X, X)[:, np.newaxis]
-        exponent -= 0.5 * np.einsum("ij,ij->i", self.centres, self.centres)
-        exponent /= self.width**2
-        normaliser = math.log(m) + d * math.log(math.sqrt(2 * math.pi) * self.width)
-        return logsumexp(exponent, axis=1) - normaliser
+        parts = self.gaussian.log_density(X), self.kernels.log_density(X)
+        return np.logaddexp(*parts) - math.log(2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,7 @@
 """Compiled inner loops, the same functions as in `interpreted`.
 
-Import it lazily: numba takes half a second to load. The exponential and the logarithm
-are written out because neither numba nor NumPy has vectorised ones on every processor,
-and they would cost more than the matrix products of a linear family. Divisions follow
-NumPy: a check for zero would keep the loops from being vectorised.
+Import it lazily: numba takes half a second to load. Divisions follow NumPy: a check
+for zero would keep the loops from being vectorised.
 """
 
 from __future__ import annotations
@@ -14,20 +12,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from prudent.core._elementary import exponentials, logarithms
+
 __all__ = ["add_squares", "count_active", "log_residual_sums", "weigh"]
 
 FloatArray = NDArray[np.float64]
 
 _BLOCK = 1024
-_LOG2_E = 1.4426950408889634
-_LN2, _LN2_HIGH, _LN2_LOW = np.log(2.0), 0.6931471803691238, 1.9082149292705877e-10
-#: Adding it rounds to an integer and leaves that in the lowest bits.
-_ROUND = 6755399441055744.0
-_ROUND_BITS = np.float64(_ROUND).view(np.uint64)
-_SQRT_HALF_BITS = np.sqrt(0.5).view(np.uint64)
-_MANTISSA = np.uint64(52)
-#: exp(x) is zero to every purpose below.
-_LOWEST = -700.0
 
 
 @njit(cache=True, fastmath=True)
@@ -89,7 +80,7 @@ def log_residual_sums(
             row = scores[k, start : start + n]
             for i in range(n):
                 row[i] -= peak[i]
-            _exponentials(row)
+            exponentials(row)
             for i in range(n):
                 total[i] += row[i]
         w = weight[start : start + n]
@@ -99,7 +90,7 @@ def log_residual_sums(
             n_ties += (picked[i] == 0.0) & (total[i] >= 2.0)
         if n_ties:
             error += _lost_ties(scores[:, start : start + n], codes[start:], total, w)
-        _logarithms(total[:n], peak)
+        logarithms(total[:n], peak)
         log_loss += _add_up(w, peak[:n] - picked[:n])
         for i in range(n):
             total[i] = -w[i] / total[i]
@@ -129,10 +120,10 @@ def _two_class_residual_sums(
             margin[i] = (2 * y[i] - 1) * (second[i] - first[i])
             lesser[i] = -abs(margin[i])
         error += _add_up(w, margin[:n] < 0.0) + _add_up(w, (margin[:n] == 0.0) * y)
-        _exponentials(lesser[:n])
+        exponentials(lesser[:n])
         for i in range(n):
             total[i] = 1.0 + lesser[i]
-        _logarithms(total[:n], logarithm)
+        logarithms(total[:n], logarithm)
         for i in range(n):
             logarithm[i] += max(-margin[i], 0.0)
             other = (lesser[i] if margin[i] >= 0.0 else 1.0) / total[i]
@@ -140,42 +131,6 @@ def _two_class_residual_sums(
             first[i] = -second[i]
         log_loss += _add_up(w, logarithm[:n])
     return log_loss, error
-
-
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
-def _exponentials(values: FloatArray) -> None:
-    """Replace finite numbers <= 0, or -inf, by their exponentials."""
-    n = len(values)
-    rounded = np.empty(n)
-    integers = rounded.view(np.int64)
-    for i in range(n):  # exp(x) = 2^j exp(f), |f| <= ln 2 / 2
-        x = max(values[i], _LOWEST)
-        rounded[i] = x * _LOG2_E + _ROUND
-        j = rounded[i] - _ROUND
-        f = (x - j * _LN2_HIGH) - j * _LN2_LOW
-        values[i] = _exp_near_zero(f) * (x > _LOWEST)
-    for i in range(n):  # 2^j from its bits
-        integers[i] = (integers[i] + 1023) << 52
-    for i in range(n):
-        values[i] *= rounded[i]
-
-
-@njit(cache=True, fastmath={"contract"}, inline="always")
-def _exp_near_zero(f: float) -> float:
-    """Taylor polynomial of degree 13, exact to rounding for |f| <= ln 2 / 2."""
-    p = 1.0 / 6227020800.0
-    p = p * f + 1.0 / 479001600.0
-    p = p * f + 1.0 / 39916800.0
-    p = p * f + 1.0 / 3628800.0
-    p = p * f + 1.0 / 362880.0
-    p = p * f + 1.0 / 40320.0
-    p = p * f + 1.0 / 5040.0
-    p = p * f + 1.0 / 720.0
-    p = p * f + 1.0 / 120.0
-    p = p * f + 1.0 / 24.0
-    p = p * f + 1.0 / 6.0
-    p = p * f + 0.5
-    return (p * f + 1.0) * f + 1.0
 
 
 @njit(cache=True)
@@ -200,30 +155,3 @@ def _add_up(weight: FloatArray, values: NDArray[Any]) -> float:
     for i in range(len(weight)):
         total += weight[i] * values[i]
     return total
-
-
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
-def _logarithms(values: FloatArray, logarithms: FloatArray) -> None:
-    """Natural logarithms of finite numbers >= 1."""
-    n = len(values)
-    fractions, exponents = values.copy(), np.empty(n)
-    # Unsigned, because processors shift no signed numbers in parallel.
-    bits, integers = fractions.view(np.uint64), exponents.view(np.uint64)
-    for i in range(n):  # t = 2^e f, sqrt(1/2) <= f < sqrt(2)
-        e = (bits[i] - _SQRT_HALF_BITS) >> _MANTISSA
-        bits[i] -= e << _MANTISSA
-        integers[i] = e + _ROUND_BITS
-    for i in range(n):  # log f = 2 artanh s, s = (f - 1) / (f + 1)
-        s = (fractions[i] - 1.0) / (fractions[i] + 1.0)
-        q = s * s
-        p = q / 21.0 + 1.0 / 19.0
-        p = p * q + 1.0 / 17.0
-        p = p * q + 1.0 / 15.0
-        p = p * q + 1.0 / 13.0
-        p = p * q + 1.0 / 11.0
-        p = p * q + 1.0 / 9.0
-        p = p * q + 1.0 / 7.0
-        p = p * q + 1.0 / 5.0
-        p = p * q + 1.0 / 3.0
-        e_log_2 = (exponents[i] - _ROUND) * _LN2
-        logarithms[i] = e_log_2 + 2.0 * (s + s * q * p)
