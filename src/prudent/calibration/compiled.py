@@ -65,16 +65,21 @@ def log_residual_sums(
     if r == 2:
         return _two_class_residual_sums(scores, codes, weight)
     peak, total, picked = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK)
+    best = np.empty(_BLOCK, dtype=np.int64)
     log_loss, error = 0.0, 0.0
     for start in range(0, m, _BLOCK):
         n = min(_BLOCK, m - start)
-        peak[:n] = scores[0, start : start + n]
+        y, w = codes[start : start + n], weight[start : start + n]
+        peak[:n], best[:n] = scores[0, start : start + n], 0
         for k in range(1, r):
             row = scores[k, start : start + n]
             for i in range(n):  # no branch: it would be guessed wrongly
-                peak[i] = row[i] if row[i] > peak[i] else peak[i]
+                score, highest, leader = row[i], peak[i], best[i]
+                peak[i] = score if score > highest else highest
+                best[i] = k if score > highest else leader
+        error += _add_up(w, best[:n] != y)
         for i in range(n):
-            picked[i] = scores[codes[start + i], start + i] - peak[i]
+            picked[i] = scores[y[i], start + i] - peak[i]
             total[i] = 0.0
         for k in range(r):
             row = scores[k, start : start + n]
@@ -83,13 +88,6 @@ def log_residual_sums(
             exponentials(row)
             for i in range(n):
                 total[i] += row[i]
-        w = weight[start : start + n]
-        error += _add_up(w, picked[:n] < 0.0)
-        n_ties = 0
-        for i in range(n):
-            n_ties += (picked[i] == 0.0) & (total[i] >= 2.0)
-        if n_ties:
-            error += _lost_ties(scores[:, start : start + n], codes[start:], total, w)
         logarithms(total[:n], peak)
         log_loss += _add_up(w, peak[:n] - picked[:n])
         for i in range(n):
@@ -97,9 +95,7 @@ def log_residual_sums(
         for k in range(r):
             row = scores[k, start : start + n]
             for i in range(n):
-                row[i] *= total[i]
-        for i in range(n):
-            scores[codes[start + i], start + i] += w[i]
+                row[i] = row[i] * total[i] + (w[i] if y[i] == k else 0.0)
     return log_loss, error
 
 
@@ -131,21 +127,6 @@ def _two_class_residual_sums(
             first[i] = -second[i]
         log_loss += _add_up(w, logarithm[:n])
     return log_loss, error
-
-
-@njit(cache=True)
-def _lost_ties(
-    likelihoods: FloatArray, codes: NDArray[Any], total: FloatArray, weight: FloatArray
-) -> float:
-    """Weight of the rows whose class shares the peak with an earlier one."""
-    lost = 0.0
-    for i in range(len(weight)):
-        if total[i] >= 2.0 and likelihoods[codes[i], i] == 1.0:
-            for k in range(codes[i]):
-                if likelihoods[k, i] == 1.0:
-                    lost += weight[i]
-                    break
-    return lost
 
 
 @njit(cache=True, fastmath=True)

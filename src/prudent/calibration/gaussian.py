@@ -222,7 +222,7 @@ class DiagonalFamily(GaussianFamily):
         # log p_k - sum_j (log sigma^2 + (x - mu)^2 / sigma^2) / 2, expanded in x
         linear = means / variances
         constants = log_priors - 0.5 * (np.log(variances) + means * linear).sum(axis=1)
-        scores = np.column_stack([constants, linear])
+        scores = np.concatenate([constants[:, np.newaxis], linear], axis=1)
         return GaussianParameters(log_priors, means, variances, scores)
 
     def log_joint(self, Z: FloatArray, parameters: GaussianParameters) -> FloatArray:
@@ -289,7 +289,7 @@ class TiedFamily(GaussianFamily):
         log_priors = self._log_priors(statistics[0])
         linear = self._solve(covariances, means)
         constants = log_priors - 0.5 * (means * linear).sum(axis=1)
-        scores = np.column_stack([constants, linear])
+        scores = np.concatenate([constants[:, np.newaxis], linear], axis=1)
         return GaussianParameters(log_priors, means, covariances, scores)
 
     def log_joint(self, Z: FloatArray, parameters: GaussianParameters) -> FloatArray:
@@ -304,16 +304,20 @@ class TiedFamily(GaussianFamily):
 
     def is_valid(self, statistics: Statistics) -> BoolArray:
         """s0_k > 0, and the shared Sigma positive definite, shape (r,)."""
+        present: BoolArray = statistics[0] > 0
+        if not present.all():
+            return present
         with np.errstate(all="ignore"):
             _, covariances = self._moments(statistics)
-        return (statistics[0] > 0) & self._is_definite(covariances)
+        return present & self._is_definite(covariances)
 
     def _moments(self, statistics: Statistics) -> tuple[FloatArray, FloatArray]:
         s0, s1 = statistics
         total, strength = s0.sum(), self._covariance_strength
         means = s1 / s0[:, np.newaxis]
         within = total * self.second_moment - self._between(s1, means)
-        return means, (within + self._shrinkage_target(means)) / (strength + total)
+        within += strength * self._unit_covariance
+        return means, within / (strength + total)
 
     # What a diagonal covariance does differently: second moments, solves, checks.
 
@@ -323,8 +327,9 @@ class TiedFamily(GaussianFamily):
     def _between(self, s1: FloatArray, means: FloatArray) -> FloatArray:
         return s1.T @ means
 
-    def _shrinkage_target(self, means: FloatArray) -> FloatArray:
-        return self._covariance_strength * np.eye(means.shape[1])
+    @property
+    def _unit_covariance(self) -> FloatArray | float:
+        return np.eye(len(self.kept))
 
     def _solve(self, covariance: FloatArray, rows: FloatArray) -> FloatArray:
         factor = cho_factor(covariance, lower=True, check_finite=False)
@@ -353,8 +358,9 @@ class TiedDiagonalFamily(TiedFamily):
     def _between(self, s1: FloatArray, means: FloatArray) -> FloatArray:
         return (s1 * means).sum(axis=0)
 
-    def _shrinkage_target(self, means: FloatArray) -> FloatArray:
-        return np.full(means.shape[1], self._covariance_strength)
+    @property
+    def _unit_covariance(self) -> float:
+        return 1.0
 
     def _solve(self, covariance: FloatArray, rows: FloatArray) -> FloatArray:
         return rows / covariance

@@ -24,7 +24,8 @@ def watch_evaluations(estimator: Any, X: Any, y: Any) -> Callable[[], bool]:
     callable
         To be called after each evaluation; True when a callback asks to stop.
     """
-    if not hasattr(estimator, "_init_callback_context"):
+    # A context costs as much as some evaluations of few rows.
+    if not getattr(estimator, "_skl_callbacks", ()):
         return lambda: False
     context = estimator._init_callback_context(max_subtasks=estimator.max_iter)
     context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
