@@ -130,11 +130,12 @@ def _class_sums(
     s1, s3 = np.zeros((2, n_classes, n_features))
     s2 = np.zeros(s1.shape if diagonal else (*s1.shape, n_features))
     s4 = np.zeros(n_classes)
+    ones = np.ones(len(buffer))
     for k, rows in enumerate(parts):
         for begin in range(0, len(rows), len(buffer)):
             block = rows[begin : begin + len(buffer)]
             B = _gather(X, block, origins[k], buffer[: len(block)])
-            w = np.ones(len(B)) if weight is None else weight[block]
+            w = ones[: len(B)] if weight is None else weight[block]
             s1[k] += w @ B
             if diagonal:
                 s2[k] += w @ (B * B)
