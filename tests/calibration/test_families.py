@@ -161,6 +161,16 @@ def test_full_names_the_class_outside_the_cone():
     )
 
 
+def test_an_indefinite_or_undefined_class_spoils_no_other():
+    X, y = overlapping_clouds()
+    problem = problem_of(FullFamily, X, y)
+    s0, s1, s2 = (block.copy() for block in problem.closed_form())
+    s2[1, 0, 1] = s2[1, 1, 0] = 10 * s0[1]  # the variances stay positive
+    assert problem.family.is_valid([s0, s1, s2]).tolist() == [True, False, True]
+    s2[2, 0, 0] = np.nan
+    assert problem.family.is_valid([s0, s1, s2]).tolist() == [True, False, False]
+
+
 def test_categorical_probabilities_are_shrunken_shares():
     codes = np.array([[0, 0], [0, 1], [1, 0], [1, 1], [1, 2]])
     problem = categorical_problem(

@@ -174,9 +174,7 @@ class FullFamily(GaussianFamily):
         """Log p_k - log det Sigma_k / 2 - squared distance / 2, shape (m, r)."""
         scores = squared_distances(Z, parameters.scores)
         scores *= -0.5
-        constants = parameters.log_priors - 0.5 * _log_determinants(
-            parameters.covariances
-        )
+        constants = parameters.log_priors - 0.5 * parameters.scores.log_determinants
         scores += constants[:, np.newaxis]
         return scores.T
 
@@ -184,7 +182,7 @@ class FullFamily(GaussianFamily):
         """s0_k > 0 and Sigma'_k positive definite, shape (r,)."""
         with np.errstate(all="ignore"):
             _, covariances = self._moments(statistics)
-        return (statistics[0] > 0) & [_is_positive_definite(c) for c in covariances]
+        return (statistics[0] > 0) & _are_positive_definite(covariances)
 
     def _moments(self, statistics: Statistics) -> tuple[FloatArray, FloatArray]:
         s0, s1, s2 = statistics
@@ -337,10 +335,10 @@ class TiedFamily(GaussianFamily):
         return solution
 
     def _log_determinant(self, covariance: FloatArray) -> float:
-        return float(_log_determinants(covariance[np.newaxis])[0])
+        return float(np.linalg.slogdet(covariance)[1])
 
     def _is_definite(self, covariance: FloatArray) -> bool:
-        return _is_positive_definite(covariance)
+        return bool(_are_positive_definite(covariance[np.newaxis])[0])
 
 
 @dataclass(frozen=True)
@@ -372,20 +370,24 @@ class TiedDiagonalFamily(TiedFamily):
         return bool((covariance > _MARGIN).all())
 
 
-def _is_positive_definite(covariance: FloatArray) -> bool:
-    """Whether the correlation form exceeds the margin times the identity."""
-    variances = covariance.diagonal()
-    if not (variances > _MARGIN).all():  # also refuses NaN
-        return False
-    deviations = np.sqrt(variances)
-    correlation = covariance / np.outer(deviations, deviations)
+def _are_positive_definite(covariances: FloatArray) -> BoolArray:
+    """Which correlation matrices exceed the margin times the identity, (r,)."""
+    variances = np.diagonal(covariances, axis1=1, axis2=2)
+    definite = np.asarray((variances > _MARGIN).all(axis=1))  # also refuses NaN
+    deviations = np.sqrt(variances[definite])
+    products = deviations[:, :, np.newaxis] * deviations[:, np.newaxis]
+    correlations = covariances[definite] / products
+    correlations -= _MARGIN * np.eye(covariances.shape[1])
+    definite[definite] = _have_cholesky(correlations)
+    return definite
+
+
+def _have_cholesky(matrices: FloatArray) -> BoolArray:
+    """Which matrices have a Cholesky factor; most often all of them, in one call."""
     try:
-        np.linalg.cholesky(correlation - _MARGIN * np.eye(len(correlation)))
+        np.linalg.cholesky(matrices)
     except np.linalg.LinAlgError:
-        return False
-    return True
-
-
-def _log_determinants(covariances: FloatArray) -> FloatArray:
-    cholesky = np.linalg.cholesky(covariances)
-    return 2.0 * np.log(np.diagonal(cholesky, axis1=1, axis2=2)).sum(axis=1)
+        if len(matrices) == 1:
+            return np.zeros(1, dtype=bool)
+        return np.concatenate([_have_cholesky(matrix[None]) for matrix in matrices])
+    return np.ones(len(matrices), dtype=bool)

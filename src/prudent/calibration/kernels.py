@@ -47,10 +47,12 @@ class Whitening:
     """L_k^-1 [-mu_k, I] of every class, cut into bands of rows.
 
     Row j of a class reads only the first j + 2 columns of Z, so that a band of the
-    rows first..last - 1 is an array (r, last - first, last + 1).
+    rows first..last - 1 is an array (r, last - first, last + 1). log det Sigma_k, (r,),
+    goes with the distances into every score.
     """
 
     bands: tuple[FloatArray, ...]
+    log_determinants: FloatArray
 
     @classmethod
     def from_cholesky(
@@ -63,12 +65,12 @@ class Whitening:
             for factor, mean, lower in zip(factors, means, cholesky, strict=True):
                 factor[:, 1:] = dtrtri(lower, lower=1)[0]
                 factor[:, 0] = -(factor[:, 1:] @ mean)
-        return cls(
-            tuple(
-                np.ascontiguousarray(factors[:, first:last, : last + 1])
-                for first, last in _bands(d)
-            )
+        bands = tuple(
+            np.ascontiguousarray(factors[:, first:last, : last + 1])
+            for first, last in _bands(d)
         )
+        diagonals = np.diagonal(cholesky, axis1=1, axis2=2)
+        return cls(bands, 2.0 * np.log(diagonals).sum(axis=1))
 
 
 def squared_distances(Z: FloatArray, whitening: Whitening) -> FloatArray:
