@@ -2,7 +2,8 @@
 
 Written out because neither numba nor NumPy has vectorised ones on every processor.
 Import it lazily: numba takes half a second to load. Divisions follow NumPy: a check
-for zero would keep the loops from being vectorised.
+for zero would keep the loops from being vectorised. The disk cache of a caller watches
+the caller's file only: touch it after a change here.
 """
 
 from __future__ import annotations
