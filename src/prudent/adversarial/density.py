@@ -23,7 +23,7 @@ FloatArray = NDArray[np.float64]
 _OUTSIDE = -1e5  # score of a row outside the reference, less its distance
 _CLIP = 1e-6  # probabilities nearer to 0 or 1 than this are not believed
 _MAX_CENTRES = 1000
-_MAX_KERNEL_ROWS = 10_000  # more teach the classifier what no 1000 kernels can say
+_MOST_ROWS_FOR_KERNELS = 10_000  # more teach the classifier what no kernel says
 _DECIMALS = 5  # of a score, so that a row scores the same in every batch
 
 
@@ -106,7 +106,7 @@ def learn_density(
     artificial = density.sample(len(Z), rng)
     labels = np.repeat([1, 0], len(Z))
     classifier.fit(np.concatenate([Z, artificial]), labels)
-    if not with_kernels or len(Z) > _MAX_KERNEL_ROWS:
+    if not with_kernels or len(Z) > _MOST_ROWS_FOR_KERNELS:
         return DensityModel(standardisation, density, classifier)
     centres = Z[rng.permutation(len(Z))[:_MAX_CENTRES]]
     # Round kernels are better for independent columns, shaped ones for correlated

@@ -53,9 +53,11 @@ class NormalKernels:
         widths = kernel_width(m, d) * _WIDTHS
         log_likelihoods = -m * d * np.log(widths)
         log_sums = _log_sums_of(m * m * len(widths))
+        half_norms = _half_norms(centres)
         for block in row_blocks(m, m):
-            products = _products(centres[block], centres)
-            products -= _half_norms(centres[block])[:, np.newaxis]
+            products = centres[block] @ centres.T
+            products -= half_norms
+            products -= half_norms[block, np.newaxis]
             products[np.arange(len(products)), np.arange(m)[block]] = -np.inf
             for i, width in enumerate(widths):
                 log_likelihoods[i] += log_sums(products / width**2).sum()
@@ -71,9 +73,13 @@ class NormalKernels:
         """Log density of each row: O(M d) a row."""
         m, d = self.centres.shape
         X, centres = X / self.width, self.centres / self.width
-        result, log_sums = -_half_norms(X), _log_sums_of(len(X) * m)
+        result, half_norms = -_half_norms(X), _half_norms(centres)
+        log_sums = _log_sums_of(len(X) * m)
         for block in row_blocks(len(X), m):
-            result[block] += log_sums(_products(X[block], centres))
+            # -|x - c|^2 / 2 but for |x|^2 / 2, which a row has in common
+            products = X[block] @ centres.T
+            products -= half_norms
+            result[block] += log_sums(products)
         normaliser = math.log(m) + d * math.log(math.sqrt(2 * math.pi) * self.width)
         return result - normaliser
 
@@ -112,13 +118,6 @@ class DecorrelatedKernels:
 def _decorrelate(factor: FloatArray, X: FloatArray) -> FloatArray:
     rows: FloatArray = solve_triangular(factor, X.T, lower=True).T
     return rows
-
-
-def _products(X: FloatArray, centres: FloatArray) -> FloatArray:
-    """Of each row and centre: x'c - |c|^2 / 2 = (|x|^2 - |x - c|^2) / 2."""
-    products: FloatArray = X @ centres.T
-    products -= _half_norms(centres)
-    return products
 
 
 def _half_norms(X: FloatArray) -> FloatArray:

@@ -64,8 +64,8 @@ def _exp_near_zero(f: float) -> float:
 
 
 @njit(cache=True, error_model="numpy", fastmath={"contract"})
-def logarithms(values: FloatArray, logarithms: FloatArray) -> None:
-    """Natural logarithms of finite numbers >= 1."""
+def logarithms(values: FloatArray, out: FloatArray) -> None:
+    """Write the natural logarithms of finite numbers >= 1."""
     n = len(values)
     fractions, exponents = values.copy(), np.empty(n)
     # Unsigned, because processors shift no signed numbers in parallel.
@@ -87,7 +87,7 @@ def logarithms(values: FloatArray, logarithms: FloatArray) -> None:
         p = p * q + 1.0 / 5.0
         p = p * q + 1.0 / 3.0
         e_log_2 = (exponents[i] - _ROUND) * _LN2
-        logarithms[i] = e_log_2 + 2.0 * (s + s * q * p)
+        out[i] = e_log_2 + 2.0 * (s + s * q * p)
 
 
 @njit(cache=True, error_model="numpy", fastmath={"nnan", "nsz", "reassoc", "contract"})
