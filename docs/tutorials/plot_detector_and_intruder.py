@@ -42,7 +42,7 @@ print("verdict:", check.verdict)
 
 # %%
 # With so few rows the interval is wide: such a check can rarely say more than
-# "undecided". More rows to check with, not a better detector, would settle it.
+# "consistent". More rows to check with, not a better detector, would settle it.
 #
 # The intruder picks the digit
 # ----------------------------

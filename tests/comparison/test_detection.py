@@ -61,7 +61,7 @@ def test_flags_are_those_of_a_fit_on_all_normal_rows(rows):
 
 
 @pytest.mark.parametrize(
-    ("bound", "verdict"), [(0.5, "kept"), (0.05, "undecided"), (0.0, "broken")]
+    ("bound", "verdict"), [(0.5, "kept"), (0.05, "consistent"), (0.0, "broken")]
 )
 def test_promise_is_held_against_held_out_rows(rows, bound, verdict):
     X, normal = rows

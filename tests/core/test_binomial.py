@@ -2,12 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, binomtest
+from scipy.stats import betabinom, binom, binomtest
 
 from prudent.core.binomial import (
+    beta_binomial_tails,
     clopper_pearson,
     high_probability_rank,
     mean_rank,
@@ -85,3 +87,20 @@ def test_bad_level_names_the_value(level):
         clopper_pearson(1, 5, level=level)
     with pytest.raises(ValueError, match="a rate must lie in"):
         mean_rank(10, level)
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "k"), [(1, 1, 1), (7, 19, 1), (60, 108, 5), (9, 4, 4)]
+)
+def test_beta_binomial_tails_are_sums_of_the_law(n, m, k):
+    mass = betabinom.pmf(np.arange(n + 1), n, k, m + 1 - k)
+    for v in range(n + 1):
+        at_most, at_least = beta_binomial_tails(v, n, k, m)
+        assert at_most == pytest.approx(mass[: v + 1].sum(), rel=1e-9)
+        assert at_least == pytest.approx(mass[v:].sum(), rel=1e-9)
+
+
+def test_beta_binomial_without_a_rank_is_certain():
+    assert beta_binomial_tails(0, 10, 0, 5) == (1.0, 1.0)
+    assert beta_binomial_tails(1, 10, 0, 5) == (1.0, 0.0)
+    assert beta_binomial_tails(9, 10, 6, 5) == (0.0, 1.0)

@@ -4,8 +4,9 @@ import copy
 import pickle
 from dataclasses import FrozenInstanceError
 
+import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import betabinom, binomtest
 
 from prudent import Guarantee
 
@@ -16,7 +17,7 @@ def promise(**changes):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "verdict"), [(5, "kept"), (20, "undecided"), (40, "broken")]
+    ("wrong", "verdict"), [(5, "kept"), (20, "consistent"), (40, "broken")]
 )
 def test_verdict_needs_the_whole_interval_on_one_side(wrong, verdict):
     assert promise().check(wrong, 100).verdict == verdict
@@ -32,7 +33,7 @@ def test_interval_is_the_exact_one_at_the_level():
 def test_touching_the_bound_keeps_an_upper_promise():
     upper = promise().check(3, 50).interval[1]
     assert promise(bound=upper).check(3, 50).verdict == "kept"
-    assert promise(bound=upper - 1e-12).check(3, 50).verdict == "undecided"
+    assert promise(bound=upper - 1e-12).check(3, 50).verdict == "consistent"
 
 
 def test_coverage_counts_misses_and_reports_hits():
@@ -41,7 +42,7 @@ def test_coverage_counts_misses_and_reports_hits():
     assert check.measured == pytest.approx(0.95)
     assert check.verdict == "kept"
     assert coverage.check(40, 100).verdict == "broken"
-    assert coverage.check(20, 100).verdict == "undecided"
+    assert coverage.check(20, 100).verdict == "consistent"
 
 
 def test_sentence_states_quantity_scope_bound_confidence_and_assumptions():
@@ -86,3 +87,76 @@ def test_pickle_and_copy_keep_every_field():
 def test_bad_field_names_it_and_the_value(change, message):
     with pytest.raises(ValueError, match=message):
         promise(**change)
+
+
+AVERAGE = {
+    "quantity": "false alarm rate",
+    "bound": 5 / 109,
+    "average_over": "training samples",
+    "evidence": {"calibration rows": 108, "rank": 5},
+}
+
+
+def test_sentence_says_what_an_average_is_over():
+    assert str(promise(**AVERAGE)) == (
+        "The false alarm rate is at most 0.04587, on average over training samples."
+    )
+
+
+def test_an_average_excludes_a_confidence():
+    with pytest.raises(
+        ValueError,
+        match="promise averaged over calibration rows has no confidence, got 0.95",
+    ):
+        promise(average_over="calibration rows", confidence=0.95)
+    with pytest.raises(ValueError, match="`average_over` must be None or one of"):
+        promise(average_over="moons")
+
+
+def test_promises_are_hashable_and_equal_ones_hash_alike():
+    first, second = promise(**AVERAGE), promise(**AVERAGE)
+    assert first == second
+    assert len({first, second, promise()}) == 2
+
+
+@pytest.mark.parametrize("quantity", ["expected cost", "false discovery rate"])
+def test_what_is_no_rate_of_rows_cannot_be_checked_by_a_count(quantity):
+    with pytest.raises(ValueError, match="batches|not a rate"):
+        promise(quantity=quantity).check(1, 10)
+
+
+def test_an_expected_cost_may_be_any_finite_number():
+    assert promise(quantity="expected cost", bound=-3.5).bound == -3.5
+    with pytest.raises(ValueError, match="`bound` must be finite, got inf"):
+        promise(quantity="expected cost", bound=float("inf"))
+
+
+@pytest.mark.parametrize("sense", ["<=", ">="])
+@pytest.mark.parametrize("quantity", ["false alarm rate", "coverage"])
+def test_a_true_average_is_called_broken_at_most_at_the_level(quantity, sense):
+    # The exact law of V, so that no draw is needed: sum its mass where broken.
+    m, k, n, level = 39, 4, 200, 0.1
+    rare = (quantity == "coverage") == (sense == ">=")
+    bound = k / (m + 1) if sense == "<=" else 1 - k / (m + 1)
+    average = promise(
+        **AVERAGE | {"quantity": quantity, "bound": bound},
+        sense=sense,
+    )
+    object.__setattr__(average, "evidence", {"calibration rows": m, "rank": k})
+    mass = betabinom.pmf(np.arange(n + 1), n, k, m + 1 - k)
+    verdicts = np.array(
+        [
+            average.check(v if rare else n - v, n, level=level).verdict
+            for v in range(n + 1)
+        ]
+    )
+    assert mass[verdicts == "broken"].sum() <= level / 2
+    assert mass[verdicts == "broken"].sum() > level / 4
+    assert mass[verdicts == "kept"].sum() <= level / 2
+    assert set(verdicts) == {"kept", "consistent", "broken"}
+
+
+def test_an_average_without_a_known_law_is_never_broken():
+    average = promise(average_over="training samples")
+    assert average.check(90, 100).verdict == "consistent"
+    assert average.check(1, 100).verdict == "kept"

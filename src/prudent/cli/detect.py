@@ -49,7 +49,7 @@ __all__ = ["Detector", "detect"]
 
 FOLDS = 5
 FEWEST_ROWS = 10
-VERDICTS = {"kept": "yes", "broken": "no", "undecided": "unclear"}
+VERDICTS = {"kept": "yes", "broken": "no", "consistent": "unclear"}
 
 
 class Detector(StrEnum):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from scipy.special import bdtr, betaincinv
-
-__all__ = ["clopper_pearson", "high_probability_rank", "mean_rank", "upper_limit"]
+from scipy.stats import hypergeom
 
 
 def clopper_pearson(
@@ -76,6 +75,41 @@ def upper_limit(successes: float, n: float, *, level: float = 0.05) -> float:
     if successes == n:
         return 1.0
     return float(betaincinv(successes + 1, n - successes, 1 - level))
+
+
+def beta_binomial_tails(
+    successes: float, n: float, rank: int, n_calibration: int
+) -> tuple[float, float]:
+    """P(V <= successes) and P(V >= successes), V the count below an order statistic.
+
+    V of `n` new rows score below the `rank`-th smallest of `n_calibration`
+    exchangeable scores without ties: the rate is drawn from
+    Beta(rank, n_calibration + 1 - rank), V from the binomial law of that rate.
+
+    Notes
+    -----
+    Among the ranks of all n + n_calibration scores, V >= v says that the first
+    v + rank - 1 hold fewer than `rank` calibration scores, whose number is
+    hypergeometric; so both tails are exact and cost nothing at any n.
+
+    Examples
+    --------
+    >>> from prudent.core.binomial import beta_binomial_tails
+    >>> [round(tail, 4) for tail in beta_binomial_tails(7, 100, 5, 108)]
+    [0.8484, 0.2266]
+    """
+    n, below, reached = round(n), math.floor(successes), math.ceil(successes)
+    if rank < 1 or rank > n_calibration:  # no row, or every row, scores below
+        certain = 0 if rank < 1 else n
+        return float(below >= certain), float(reached <= certain)
+    total = n + n_calibration
+    at_most = hypergeom.sf(rank - 1, total, n_calibration, min(below + rank, total))
+    at_least = (
+        1.0
+        if reached == 0
+        else hypergeom.cdf(rank - 1, total, n_calibration, reached + rank - 1)
+    )
+    return float(at_most), float(at_least)
 
 
 def mean_rank(n_calibration: int, rate: float) -> int:

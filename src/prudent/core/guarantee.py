@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -9,15 +10,29 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from prudent.core.binomial import clopper_pearson
-
-__all__ = ["Guarantee", "GuaranteeCheck", "Quantity", "Sense", "Verdict"]
+from prudent.core.binomial import beta_binomial_tails, clopper_pearson
 
 Quantity = Literal[
-    "error rate", "class error rate", "false alarm rate", "miss rate", "coverage"
+    "error rate",
+    "class error rate",
+    "false alarm rate",
+    "miss rate",
+    "coverage",
+    "selective error rate",
+    "expected cost",
+    "false discovery rate",
 ]
 Sense = Literal["<=", ">="]
-Verdict = Literal["kept", "broken", "undecided"]
+Verdict = Literal["kept", "consistent", "broken"]
+AverageOver = Literal["training samples", "calibration rows", "the rule's coins"]
+
+# What one sample of rows cannot refute, and where to go instead.
+NOT_A_RATE = {
+    "expected cost": "an expected cost is not a rate: use certify(..., costs=...) "
+    "on the new rows.",
+    "false discovery rate": "a false discovery rate is an expectation over batches: "
+    "give PromiseMonitor the false share of each batch.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +45,9 @@ class GuaranteeCheck:
         The quantity as measured, in [0, 1].
     interval : tuple of float
         Exact two-sided Clopper-Pearson interval of the quantity.
-    verdict : {"kept", "broken", "undecided"}
-        Whether the whole interval lies on the promised side of the bound, on
-        the other side, or neither.
+    verdict : {"kept", "consistent", "broken"}
+        "kept": these rows prove the promise; "broken": they refute it;
+        "consistent": neither (what a tight promise looks like).
     """
 
     measured: float
@@ -47,28 +62,38 @@ class Guarantee:
     Parameters
     ----------
     quantity : {"error rate", "class error rate", "false alarm rate", \
-"miss rate", "coverage"}
-        What is bounded.
+"miss rate", "coverage", "selective error rate", "expected cost", \
+"false discovery rate"}
+        What is bounded. A selective error rate is that of the answered rows.
     bound : float
-        The promised value, in [0, 1].
+        The promised value: in [0, 1], any finite number for an expected cost.
     sense : {"<=", ">="}
         Side of `bound` on which the quantity is promised to lie.
     confidence : float or None, default=None
         Probability over the training sample that the promise holds, in (0, 1);
         None means conditional on the assumptions only.
+    average_over : {"training samples", "calibration rows", "the rule's coins"}, \
+default=None
+        What the rate is averaged over: the draw of the training (or
+        calibration) rows together with the new row, of the calibration rows
+        with the fit given, or of the coins a rule tosses. One fitted model may
+        exceed a promise on average for ever. Excludes `confidence`.
     assumptions : tuple of str, default=()
         What must be true for the promise to hold, one sentence each.
     scope : object, default=None
         The class label the promise is about; None means all rows.
     evidence : mapping of str to float, default={}
-        Figures behind the promise: duality gap, calibration size, nodes, ...
+        Numbers behind the promise, by fixed names: "calibration rows" (m held
+        out), "rank" (k of the cut), "training rows", "answered", "wrong",
+        "claims", "pointwise level", "duality gap", "nodes", ...
     source : str, default=""
         Paper and theorem.
 
     Raises
     ------
     ValueError
-        If `quantity`, `sense`, `bound` or `confidence` is outside its range.
+        If `quantity`, `sense`, `bound`, `confidence` or `average_over` is
+        outside its range, or both of the last two are given.
 
     Examples
     --------
@@ -87,6 +112,7 @@ class Guarantee:
     bound: float
     sense: Sense
     confidence: float | None = None
+    average_over: AverageOver | None = None
     assumptions: tuple[str, ...] = ()
     scope: Any = None
     evidence: Mapping[str, float] = field(default_factory=dict)
@@ -100,12 +126,26 @@ class Guarantee:
             )
         if self.sense not in get_args(Sense):
             raise ValueError(f"`sense` must be '<=' or '>=', got {self.sense!r}.")
-        if not 0 <= self.bound <= 1:
+        if self.quantity == "expected cost":
+            if not math.isfinite(self.bound):
+                raise ValueError(f"`bound` must be finite, got {self.bound!r}.")
+        elif not 0 <= self.bound <= 1:
             raise ValueError(f"`bound` must lie in [0, 1], got {self.bound!r}.")
         if self.confidence is not None and not 0 < self.confidence < 1:
             raise ValueError(
                 f"`confidence` must lie in (0, 1) or be None, got {self.confidence!r}."
             )
+        if self.average_over is not None:
+            if self.average_over not in get_args(AverageOver):
+                raise ValueError(
+                    f"`average_over` must be None or one of "
+                    f"{list(get_args(AverageOver))}, got {self.average_over!r}."
+                )
+            if self.confidence is not None:
+                raise ValueError(
+                    f"a promise averaged over {self.average_over} has no "
+                    f"confidence, got {self.confidence!r}."
+                )
         object.__setattr__(self, "bound", float(self.bound))
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
         object.__setattr__(self, "evidence", MappingProxyType(dict(self.evidence)))
@@ -135,8 +175,28 @@ class Guarantee:
         ------
         ValueError
             If `violations` lies outside [0, n], `n` is not positive or `level`
-            lies outside (0, 1).
+            lies outside (0, 1); for an expected cost or a false discovery
+            rate, which a count of rows cannot check.
+
+        Notes
+        -----
+        The interval is the exact one of this model's own rate. The verdict
+        depends on what is promised:
+
+        - without `average_over`, "kept" or "broken" where the whole interval
+          lies on one side of the bound;
+        - on average, with evidence of m calibration rows and the rank k of the
+          cut, the rate of one model is itself drawn from Beta(k, m + 1 - k), so
+          V violations in n rows are beta-binomial: broken if P(V >= v) is at
+          most `level` / 2, kept if P(V <= v) is;
+        - on average otherwise, kept or consistent by the interval: one model
+          cannot refute an average.
+
+        A true promise is called broken in at most `level` + (1 - `confidence`)
+        of checks.
         """
+        if self.quantity in NOT_A_RATE:
+            raise ValueError(NOT_A_RATE[self.quantity])
         lower, upper = clopper_pearson(violations, n, level=level)
         measured = float(violations / n)
         if self.quantity == "coverage":
@@ -145,10 +205,33 @@ class Guarantee:
             kept, broken = upper <= self.bound, lower > self.bound
         else:
             kept, broken = lower >= self.bound, upper < self.bound
-        verdict: Verdict = "kept" if kept else "broken" if broken else "undecided"
+        if self.average_over is not None:
+            broken = False
+            law = self.rate_law
+            if law is not None:
+                # The count of the side that is promised to be rare.
+                rare = (self.quantity == "coverage") == (self.sense == ">=")
+                at_most, at_least = beta_binomial_tails(
+                    violations if rare else n - violations, n, *law
+                )
+                kept, broken = at_most <= level / 2, at_least <= level / 2
+        verdict: Verdict = "broken" if broken else "kept" if kept else "consistent"
         return GuaranteeCheck(
             measured=measured, interval=(lower, upper), verdict=verdict
         )
+
+    @property
+    def rate_law(self) -> tuple[int, int] | None:
+        """Rank k and calibration rows m of a promise on average, where both are known.
+
+        The rate of one fitted model is then drawn from Beta(k, m + 1 - k), or
+        stochastically less with ties.
+        """
+        if self.average_over is None or not {"rank", "calibration rows"} <= set(
+            self.evidence
+        ):
+            return None
+        return int(self.evidence["rank"]), int(self.evidence["calibration rows"])
 
     def __str__(self) -> str:
         # A NumPy label would show its type: np.str_('benign').
@@ -158,9 +241,15 @@ class Guarantee:
         sentence = f"The {self.quantity}{scope} is {side} {self.bound:.4g}"
         if self.confidence is not None:
             sentence += f" with confidence {self.confidence:g}"
+        if self.average_over is not None:
+            sentence += f", on average over {self.average_over}"
         if self.assumptions:
             sentence += ", assuming " + " and ".join(self.assumptions)
         return sentence + "."
+
+    def __hash__(self) -> int:
+        values = {**self.__dict__, "evidence": tuple(sorted(self.evidence.items()))}
+        return hash(tuple(values.values()))
 
     def __getstate__(self) -> dict[str, Any]:
         # A mapping proxy can be neither pickled nor saved; plain values can.

@@ -24,7 +24,7 @@ __all__ = ["GuaranteeDisplay", "KeptPromise"]
 # Verdict -> colour and marker: readable without colour, too.
 STYLE = {
     "kept": ("#0072b2", "o"),
-    "undecided": ("#999999", "s"),
+    "consistent": ("#999999", "s"),
     "broken": ("#d62728", "X"),
 }
 
