@@ -18,14 +18,17 @@ from sklearn.utils.validation import (
 )
 
 from prudent._compat import validate_data
+from prudent.core.holdout import HeldOut, count_repeated, hold_out
 from prudent.core.moments import ClassMoments
 from prudent.exceptions import DegenerateDataError, PrudentWarning
 
 __all__ = [
     "MomentFitMixin",
+    "check_groups",
     "check_rows",
     "check_training",
     "constant_features",
+    "hold_out_rows",
     "predict_set",
     "warn_constant_features",
 ]
@@ -138,6 +141,76 @@ def warn_constant_features(estimator: Any, features: NDArray[np.intp]) -> None:
             PrudentWarning,
             stacklevel=2,
         )
+
+
+def hold_out_rows(
+    estimator: Any,
+    X: NDArray[Any],
+    share: float,
+    random: np.random.RandomState,
+    groups: ArrayLike | None = None,
+) -> HeldOut:
+    """Draw the rows that an estimator is held to, and warn of repeated ones.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Named in messages.
+    X : ndarray of shape (n_samples, n_features)
+        Rows; those that are not numbers are not searched for repeats.
+    share : float
+        Share of the rows, or of the groups, to hold out.
+    random : RandomState
+    groups : array-like of shape (n_samples,), default=None
+        Rows that belong together (of a patient, of a machine) have equal values.
+        Whole groups are held out, and one random row of each counts.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two rows or groups, or `groups` has another length.
+    """
+    name, n_rows = type(estimator).__name__, len(X)
+    if n_rows < 2:
+        raise ValueError(
+            f"{name}: {n_rows} row (1 sample is too few) cannot be split into rows to "
+            "learn from and held-out rows; give at least 2."
+        )
+    labels = None if groups is None else check_groups(groups, n_rows)
+    split = hold_out(n_rows, share, random, labels)
+    if labels is None and X.dtype.kind in "fiub":
+        repeated = count_repeated(X, split)
+        if repeated:
+            warnings.warn(
+                f"{name}: {repeated} of {len(split.held_out)} held-out rows stand "
+                "among the rows learned from too; a promise from rows seen before "
+                "can be false. Remove repeated rows, or say with `groups` which rows "
+                "belong together.",
+                PrudentWarning,
+                stacklevel=3,
+            )
+    return split
+
+
+def check_groups(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
+    """Group labels as an array: one for each row, two groups at least.
+
+    Raises
+    ------
+    ValueError
+        If there is not one label a row, or only one group.
+    """
+    labels = column_or_1d(groups)
+    if len(labels) != n_rows:
+        raise ValueError(
+            f"`groups` must hold one label for each of the {n_rows} rows, got "
+            f"{len(labels)}."
+        )
+    if len(np.unique(labels)) < 2:
+        raise ValueError(
+            "`groups` must name at least 2 groups: whole groups are held out."
+        )
+    return labels
 
 
 def _needs_no_rows(estimator: Any) -> bool:

@@ -1,0 +1,71 @@
+"""Held-out rows: how many, plain, by group, and which of them were seen before."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prudent.core.holdout import count_repeated, hold_out, one_row_per_group
+from prudent.estimator_tools import hold_out_rows
+from prudent.exceptions import PrudentWarning
+
+
+def draw(n, share=0.3, seed=0, groups=None):
+    return hold_out(n, share, np.random.RandomState(seed), groups)
+
+
+@given(st.integers(2, 200), st.floats(0.01, 0.99))
+def test_every_row_is_on_one_side(n, share):
+    split = draw(n, share)
+    assert len(split.held_out) == min(max(math.ceil(share * n), 1), n - 1)
+    assert sorted([*split.fit, *split.held_out]) == list(range(n))
+
+
+def test_a_group_is_on_one_side_and_counts_once():
+    groups = np.repeat(np.arange(40), 5)
+    split = draw(200, groups=groups)
+    assert len(split.held_out) == 12
+    assert len(np.unique(groups[split.held_out])) == 12
+    assert len(split.fit) == 28 * 5
+    assert not np.isin(groups[split.fit], groups[split.held_out]).any()
+
+
+def test_the_row_of_a_group_is_any_with_equal_chance():
+    groups = np.array(["a"] * 4 + ["b"])
+    random = np.random.RandomState(0)
+    drawn = [one_row_per_group(groups, random) for _ in range(4000)]
+    counts = np.bincount(np.concatenate(drawn), minlength=5)
+    assert counts[4] == 4000
+    assert abs(counts[:4] - 1000).max() < 120
+
+
+def test_repeats_are_found_among_fine_values_only():
+    rng = np.random.default_rng(0)
+    fine = np.repeat(rng.normal(size=(25, 2)), 10, axis=0)
+    assert count_repeated(fine, draw(250)) > 50
+    assert count_repeated(rng.normal(size=(250, 2)), draw(250)) == 0
+    coarse = rng.integers(0, 4, size=(250, 2)).astype(float)
+    assert count_repeated(coarse, draw(250)) == 0
+    zero = np.r_[fine, -fine * 0.0, fine * 0.0]
+    assert count_repeated(zero, draw(len(zero))) > 50
+
+
+def test_repeats_are_warned_about():
+    X = np.repeat(np.random.default_rng(0).normal(size=(25, 2)), 10, axis=0)
+    with pytest.warns(PrudentWarning, match="held-out rows stand among the rows"):
+        hold_out_rows(None, X, 0.3, np.random.RandomState(0))
+    hold_out_rows(None, X, 0.3, np.random.RandomState(0), np.repeat(range(25), 10))
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([1, 2], "one label for each of the 6 rows, got 2"),
+        ([1] * 6, "at least 2 groups"),
+    ],
+)
+def test_bad_groups_are_named(groups, message):
+    with pytest.raises(ValueError, match=message):
+        hold_out_rows(None, np.ones((6, 1)), 0.3, np.random.RandomState(0), groups)
