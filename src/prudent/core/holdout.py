@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Repeated rows are told from values that a coarse scale makes equal by chance: a
-# column that names at least this share of the distinct rows, of which there are so many.
+# column that names this share of the distinct rows, of which there are enough.
 NAMING_SHARE, LEAST_DISTINCT = 0.9, 20
 
 
@@ -105,7 +105,7 @@ def count_repeated(X: NDArray[Any], split: HeldOut) -> int:
 
 
 def _row_keys(X: NDArray[Any]) -> NDArray[np.uint64]:
-    """One number a row, equal for equal rows and different, but for 2^-64, for others."""
+    """One number a row: equal for equal rows, and practically only for them."""
     keys = np.zeros(len(X), dtype=np.uint64)
     for column in X.T:
         bits = (column.astype(np.float64) + 0.0).view(np.uint64)  # -0 equals 0
