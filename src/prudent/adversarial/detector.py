@@ -16,7 +16,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
-from prudent.adversarial.coins import keyed_uniform
 from prudent.adversarial.density import learn_density
 from prudent.adversarial.density_game import play_on_density
 from prudent.adversarial.ensemble import MeanLogitClassifier
@@ -30,6 +29,7 @@ from prudent.adversarial.thresholds import (
     fewest_scores,
     p_values,
 )
+from prudent.core.coins import keyed_uniform
 from prudent.core.guarantee import Guarantee
 from prudent.estimator_tools import check_rows, refuse_dask, warn_constant_features
 from prudent.exceptions import PrudentWarning

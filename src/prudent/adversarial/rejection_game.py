@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions
-from prudent.adversarial.coins import keyed_uniform
 from prudent.adversarial.divergence import DIVERGENCES, Divergence, DivergenceName
 from prudent.adversarial.game import (
     SecurityCurve,
@@ -31,6 +30,7 @@ from prudent.adversarial.probabilities import (
 from prudent.adversarial.promises import game_promises
 from prudent.adversarial.response import as_distribution, best_response, hard_response
 from prudent.adversarial.strategies import hard_rule, soft_rule
+from prudent.core.coins import keyed_uniform
 
 __all__ = ["RejectionGame"]
 

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["keyed_uniform"]
-
 
 def keyed_uniform(
     items: Iterable[bytes], key: int | str | bytes
@@ -33,7 +31,7 @@ def keyed_uniform(
 
     Examples
     --------
-    >>> from prudent.adversarial.coins import keyed_uniform
+    >>> from prudent.core.coins import keyed_uniform
     >>> first, again = keyed_uniform([b"row", b"row"], key="secret")
     >>> bool(first == again), bool(first == keyed_uniform([b"row"], key="other")[0])
     (True, False)
