@@ -18,8 +18,10 @@ from sklearn.utils.validation import (
 )
 
 from prudent._compat import validate_data
+from prudent.core.classes import constant_features
 from prudent.core.holdout import HeldOut, count_repeated, hold_out
 from prudent.core.moments import ClassMoments
+from prudent.core.types import BoolArray, FloatArray
 from prudent.exceptions import DegenerateDataError, PrudentWarning
 
 __all__ = [
@@ -32,9 +34,6 @@ __all__ = [
     "predict_set",
     "warn_constant_features",
 ]
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 
 def check_training(
@@ -112,21 +111,6 @@ def refuse_dask(X: Any) -> None:
             "dask input: use prudent.dask.fit(estimator, X, y), "
             "or call .compute() first."
         )
-
-
-def constant_features(moments: ClassMoments) -> NDArray[np.intp]:
-    """Features with one value in all rows; every family ignores them.
-
-    Exact: first-row centring leaves a constant column a scatter of exactly 0.
-    """
-    seen = moments.weight > 0
-    scatter = moments.scatter[seen]
-    if scatter.ndim == 3:
-        scatter = np.diagonal(scatter, axis1=1, axis2=2)
-    constant = (scatter == 0).all(axis=0)
-    for mean in (moments.mean[seen], moments.mean_lo[seen]):
-        constant &= (mean == mean[:1]).all(axis=0)
-    return np.flatnonzero(constant)
 
 
 def warn_constant_features(estimator: Any, features: NDArray[np.intp]) -> None:

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
+from prudent.core.posterior import posterior_bounds
 from prudent.imprecise.criteria import (
     e_admissible,
     expected_cost_bounds,
     interval_undominated,
-    posterior_bounds,
     undominated_by_cost,
 )
 

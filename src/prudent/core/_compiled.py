@@ -12,17 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = [
-    "LANES",
-    "class_sums",
-    "first_rows",
-    "gather_about",
-    "mirror",
-    "soft_sums",
-    "squared_distances",
-]
+from prudent.core.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 LANES = 64
 
 

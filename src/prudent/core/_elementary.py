@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-__all__ = ["exponentials", "log_sums", "logarithms"]
-
-FloatArray = NDArray[np.float64]
+from prudent.core.types import FloatArray
 
 _LOG2_E = 1.4426950408889634
 _LN2, _LN2_HIGH, _LN2_LOW = np.log(2.0), 0.6931471803691238, 1.9082149292705877e-10

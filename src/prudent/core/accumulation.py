@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
 from prudent.core.statistics import (
-    FloatArray,
     Statistics,
     add_spread,
     merge,
     two_sum,
 )
-
-__all__ = ["accumulate"]
+from prudent.core.types import FloatArray
 
 
 class Sums(NamedTuple):

@@ -11,21 +11,10 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
 from prudent.core.statistics import Statistics
+from prudent.core.types import FloatArray
 from prudent.core.validation import shown
 from prudent.exceptions import DegenerateDataError, SingularCovarianceError
 
-__all__ = [
-    "FlooredCovariance",
-    "check_not_indefinite",
-    "check_positive_definite",
-    "floor_eigenvalues",
-    "ledoit_wolf_shrinkage",
-    "oas_shrinkage",
-    "shrink",
-    "symmetric_nonnegative",
-]
-
-FloatArray = NDArray[np.float64]
 # Negative eigenvalues, relative to the largest, that rounding explains: of an
 # accumulated scatter matrix, and of a matrix read from print.
 ROUNDING, PRINTED = 1e-10, 1e-8

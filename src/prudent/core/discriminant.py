@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent.core.moments import ClassMoments
-
-__all__ = ["discriminant_axes"]
-
-FloatArray = NDArray[np.float64]
+from prudent.core.types import FloatArray
 
 
 def discriminant_axes(moments: ClassMoments) -> tuple[FloatArray, FloatArray]:

@@ -12,10 +12,8 @@ from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
 
 from prudent.core.covariance import check_positive_definite
+from prudent.core.types import FloatArray
 
-__all__ = ["MahalanobisFactors", "row_blocks", "squared_mahalanobis"]
-
-FloatArray = NDArray[np.float64]
 # The compiled kernel is faster up to this many features, and worth importing from
 # this many numbers to multiply on.
 COMPILED_FEATURES = 48

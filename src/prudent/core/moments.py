@@ -16,9 +16,10 @@ from prudent.core.covariance import (
     class_covariances,
     symmetric_nonnegative,
 )
-from prudent.core.raw_moments import RawMoments
+from prudent.core.raw_moments import RawSums
 from prudent.core.serialization import pack, unpack
 from prudent.core.statistics import Statistics, merge, remove
+from prudent.core.types import FloatArray
 from prudent.core.validation import (
     Structure,
     check_alike,
@@ -33,10 +34,6 @@ from prudent.core.validation import (
     union_of_labels,
     warn_about_memory,
 )
-
-__all__ = ["ClassMoments", "RawMoments"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -434,3 +431,50 @@ class ClassMoments:
             return self._statistics
         rows = np.searchsorted(classes, self.classes)
         return self._statistics.spread(rows, len(classes))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RawMoments(RawSums):
+    """Sums of w, w(x - o) and w(x - o)(x - o)' of K classes about one origin o.
+
+    A vector space: sums, differences and multiples are exact in the sense of the
+    field, weights may have any sign. Cancellation grows as (distance between
+    class means / std)^2 eps, so the origin should be the pooled mean.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (d,)
+        The point o, in the units of the features.
+    s0 : ndarray of shape (K,)
+        sum w.
+    s1 : ndarray of shape (K, d)
+        sum w (x - o).
+    s2 : ndarray of shape (K, d, d)
+        sum w (x - o)(x - o)'.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prudent import RawMoments
+    >>> X = np.array([[0.0], [1.0], [5.0]])
+    >>> H = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    >>> raw = RawMoments.from_soft(X, H, [2.0])
+    >>> raw.s0.tolist(), (raw - 0.5 * raw).s0.tolist()
+    ([1.5, 1.5], [0.75, 0.75])
+    """
+
+    def to_moments(self) -> ClassMoments:
+        """Class moments with labels 0..K-1 and unknown `count` (0).
+
+        Raises
+        ------
+        ValueError
+            If the weight total of a class is 0 but its sums are not.
+
+        Warns
+        -----
+        PrudentWarning
+            If the class means lie so far from the origin, relative to the spread,
+            that the scatter loses more than 1e-8 relative.
+        """
+        return ClassMoments._of(np.arange(len(self.s0)), self.central())

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.statistics import Statistics, two_sum
+from prudent.core.types import FloatArray
 from prudent.exceptions import PrudentWarning
 
-if TYPE_CHECKING:
-    from prudent.core.moments import ClassMoments
-
-__all__ = ["RawMoments"]
-
-FloatArray = NDArray[np.float64]
 LARGEST_LOSS = 1e-8
 # The compiled kernel is faster up to this many features, and worth importing from
 # this many numbers on.
@@ -26,33 +21,15 @@ COMPILED_SIZE = 2**18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RawMoments:
-    """Sums of w, w(x - o) and w(x - o)(x - o)' of K classes about one origin o.
-
-    A vector space: sums, differences and multiples are exact in the sense of the
-    field, weights may have any sign. Cancellation grows as (distance between
-    class means / std)^2 eps, so the origin should be the pooled mean.
+class RawSums:
+    """Sums of w, w(x - o) and w(x - o)(x - o)' of K classes; see `RawMoments`.
 
     Attributes
     ----------
     origin : ndarray of shape (d,)
-        The point o, in the units of the features.
     s0 : ndarray of shape (K,)
-        sum w.
     s1 : ndarray of shape (K, d)
-        sum w (x - o).
     s2 : ndarray of shape (K, d, d)
-        sum w (x - o)(x - o)'.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from prudent import RawMoments
-    >>> X = np.array([[0.0], [1.0], [5.0]])
-    >>> H = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
-    >>> raw = RawMoments.from_soft(X, H, [2.0])
-    >>> raw.s0.tolist(), (raw - 0.5 * raw).s0.tolist()
-    ([1.5, 1.5], [0.75, 0.75])
     """
 
     origin: FloatArray
@@ -96,38 +73,24 @@ class RawMoments:
         s2 = statistics.scatter + statistics.weight[:, None, None] * between
         return cls(origin, statistics.weight, s1, s2)
 
-    def __add__(self, other: RawMoments) -> RawMoments:
+    def __add__(self, other: RawSums) -> Self:
         self._check_origin(other)
-        return RawMoments(
+        return type(self)(
             self.origin, self.s0 + other.s0, self.s1 + other.s1, self.s2 + other.s2
         )
 
-    def __sub__(self, other: RawMoments) -> RawMoments:
+    def __sub__(self, other: RawSums) -> Self:
         return self + -1.0 * other
 
-    def __mul__(self, factor: float) -> RawMoments:
-        return RawMoments(
+    def __mul__(self, factor: float) -> Self:
+        return type(self)(
             self.origin, factor * self.s0, factor * self.s1, factor * self.s2
         )
 
     __rmul__ = __mul__
 
-    def to_moments(self) -> ClassMoments:
-        """Class moments with labels 0..K-1 and unknown `count` (0).
-
-        Raises
-        ------
-        ValueError
-            If the weight total of a class is 0 but its sums are not.
-
-        Warns
-        -----
-        PrudentWarning
-            If the class means lie so far from the origin, relative to the spread,
-            that the scatter loses more than 1e-8 relative.
-        """
-        from prudent.core.moments import ClassMoments
-
+    def central(self) -> Statistics:
+        """Central statistics; see `RawMoments.to_moments`."""
         absent = self.s0 == 0
         if (self.s1[absent] != 0).any() or (self.s2[absent] != 0).any():
             k = int(np.flatnonzero(absent & (self.s2 != 0).any(axis=(1, 2)))[0])
@@ -149,18 +112,12 @@ class RawMoments:
                 "the origin of its raw moments that its scatter lost more than "
                 f"{LARGEST_LOSS:g} relative: use an origin nearer to the class.",
                 PrudentWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return ClassMoments(
-            np.arange(len(self.s0)),
-            np.zeros(len(self.s0), dtype=np.int64),
-            self.s0,
-            mean,
-            mean_lo,
-            scatter,
-        )
+        count = np.zeros(len(self.s0), dtype=np.int64)
+        return Statistics(count, self.s0, mean, mean_lo, scatter)
 
-    def _check_origin(self, other: RawMoments) -> None:
+    def _check_origin(self, other: RawSums) -> None:
         if not np.array_equal(self.origin, other.origin):
             raise ValueError(
                 "raw moments can be added only about one origin, got "

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from prudent.core.statistics import Statistics
 
-__all__ = ["pack", "unpack"]
-
 FORMAT_VERSION = 1
 
 

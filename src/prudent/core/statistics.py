@@ -9,9 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Statistics", "add_spread", "merge", "remove", "two_sum"]
-
-FloatArray = NDArray[np.float64]
+from prudent.core.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

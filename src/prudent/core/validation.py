@@ -10,27 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.statistics import Statistics
+from prudent.core.types import FloatArray
 from prudent.exceptions import PrudentWarning
 
-__all__ = [
-    "Structure",
-    "check_alike",
-    "check_contained",
-    "check_options",
-    "check_removal",
-    "check_summary",
-    "check_table",
-    "check_values",
-    "check_weight",
-    "encode_labels",
-    "is_text",
-    "shown",
-    "union_of_labels",
-    "warn_about_memory",
-]
-
 Structure = Literal["full", "diagonal"]
-FloatArray = NDArray[np.float64]
 # Squares of larger numbers overflow once they are summed; fourth powers earlier.
 LARGEST = 1e150
 LARGEST_FOR_FOURTH = 1e75

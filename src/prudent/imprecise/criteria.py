@@ -8,64 +8,22 @@ Everything works on logs; weights are exponentiated relative to their largest.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import softmax
 
+from prudent.core.posterior import log_odds_bounds
+from prudent.core.types import BoolArray, FloatArray
 from prudent.imprecise.prior import lower_expectation
 
 __all__ = [
     "e_admissible",
     "expected_cost_bounds",
     "interval_undominated",
-    "posterior_bounds",
     "undominated_by_cost",
 ]
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 _TIE = 1e-9  # log odds, or relative differences of expected cost, this close are tied
-
-
-def posterior_bounds(
-    lower: FloatArray, upper: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Smallest and largest posterior probability of each class.
-
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n, K)
-        Bounds L <= U of the log joints.
-
-    Returns
-    -------
-    lower, upper : ndarray of shape (n, K)
-        l_k / (l_k + sum of u_j, j != k) and u_k / (u_k + sum of l_j, j != k).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> l, u = np.log([[0.2, 0.1, 0.05]]), np.log([[0.5, 0.3, 0.12]])
-    >>> posterior_bounds(l, u)[0].round(6).tolist()
-    [[0.322581, 0.138889, 0.058824]]
-    """
-    low, high = _log_odds_bounds(lower, upper)
-    return expit(low), expit(high)
-
-
-def _log_odds_bounds(
-    lower: FloatArray, upper: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    low, high = np.empty_like(lower), np.empty_like(upper)
-    for k in range(lower.shape[1]):
-        others = np.arange(lower.shape[1]) != k
-        low[:, k] = lower[:, k] - logsumexp(upper[:, others], axis=1)
-        most = upper[:, k]
-        rest = logsumexp(lower[:, others], axis=1)
-        # An impossible class stays impossible, even where all others may be.
-        high[:, k] = np.where(most == -np.inf, -np.inf, most - rest)
-    return low, high
 
 
 def interval_undominated(lower: FloatArray, upper: FloatArray) -> BoolArray:
@@ -73,7 +31,7 @@ def interval_undominated(lower: FloatArray, upper: FloatArray) -> BoolArray:
 
     Interval dominance on posteriors: a superset of the maximal classes.
     """
-    low, high = _log_odds_bounds(lower, upper)
+    low, high = log_odds_bounds(lower, upper)
     return (high > -np.inf) & (high + _TIE >= low.max(axis=1, keepdims=True))
 
 

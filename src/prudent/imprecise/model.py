@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.core.posterior import posterior_bounds
 from prudent.imprecise.box import Boxes, DiagonalBoxes
 from prudent.imprecise.criteria import (
     e_admissible,
     expected_cost_bounds,
     interval_undominated,
-    posterior_bounds,
     undominated_by_cost,
 )
 from prudent.imprecise.prior import prior_bounds

@@ -8,12 +8,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.optimistic.class_scores import ClassScores
-from prudent.optimistic.posterior import (
+from prudent.core.posterior import (
     dominance_sets,
     minimax_scores,
     posterior_bounds,
 )
+from prudent.optimistic.class_scores import ClassScores
 
 __all__ = ["OptimisticModel", "Rule", "winner"]
 

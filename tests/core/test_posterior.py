@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from prudent.optimistic.posterior import (
+from prudent.core.posterior import (
     dominance_sets,
     minimax_scores,
     posterior_bounds,
@@ -72,3 +72,11 @@ def test_an_impossible_class_is_in_no_set_and_changes_no_bound():
         assert (bound[:, 2] == 0).all()
     sets = dominance_sets(np.hstack([lower, absent]), np.hstack([upper, absent]))
     assert not sets[:, 2].any()
+
+
+def test_a_class_stays_impossible_where_all_others_may_be():
+    lower = np.array([[-np.inf, -np.inf, 0.0]])
+    upper = np.array([[-np.inf, 1.0, 1.0]])
+    low, high = posterior_bounds(lower, upper)
+    assert low[0, 0] == high[0, 0] == 0.0
+    assert high[0, 2] == 1.0

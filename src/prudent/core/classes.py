@@ -1,0 +1,209 @@
+"""What every family asks about its classes: seen, varying, probable, costly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from prudent.core.moments import ClassMoments
+from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.validation import shown
+from prudent.exceptions import DegenerateDataError
+
+#: Largest difference of given class probabilities from a sum of 1.
+PRIOR_TOLERANCE = 1e-8
+
+
+def check_two_classes(labels: Sequence[Any] | NDArray[Any]) -> None:
+    """Raise ValueError unless there are rows of two classes at least."""
+    if len(labels) < 2:
+        raise ValueError(
+            "rows of at least 2 classes are needed, got one class: "
+            f"{', '.join(shown(label) for label in labels)}."
+        )
+
+
+def classes_seen(moments: ClassMoments) -> BoolArray:
+    """Which classes have rows; the others were declared and come later perhaps.
+
+    Raises
+    ------
+    ValueError
+        If fewer than two classes have rows.
+    """
+    seen: BoolArray = moments.weight > 0
+    check_two_classes(moments.classes[seen])
+    return seen
+
+
+def constant_features(moments: ClassMoments) -> IntArray:
+    """Features with one value in all rows; every family ignores them.
+
+    Exact: first-row centring leaves a constant column a scatter of exactly 0.
+    """
+    seen = moments.weight > 0
+    scatter = moments.scatter[seen]
+    if scatter.ndim == 3:
+        scatter = np.diagonal(scatter, axis1=1, axis2=2)
+    constant = (scatter == 0).all(axis=0)
+    for mean in (moments.mean[seen], moments.mean_lo[seen]):
+        constant &= (mean == mean[:1]).all(axis=0)
+    return np.flatnonzero(constant)
+
+
+def varying_features(moments: ClassMoments) -> IntArray:
+    """Features to learn from: those that are not constant over all rows.
+
+    Raises
+    ------
+    DegenerateDataError
+        If there are none.
+    """
+    n_features = moments.mean.shape[1]
+    varying = np.setdiff1d(np.arange(n_features), constant_features(moments))
+    if not len(varying):
+        raise DegenerateDataError(
+            "all features are constant over all rows: there is nothing to learn."
+        )
+    return varying
+
+
+def restrict(
+    moments: ClassMoments, seen: BoolArray, features: IntArray
+) -> ClassMoments:
+    """Moments of the classes with rows and of some features; no fourth moments."""
+    classes = np.flatnonzero(seen)
+    part = np.ix_(classes, features)
+    scatter = moments.scatter[part]
+    if moments.scatter.ndim == 3:
+        scatter = moments.scatter[np.ix_(classes, features, features)]
+    return ClassMoments(
+        moments.classes[classes],
+        moments.count[classes],
+        moments.weight[classes],
+        moments.mean[part],
+        moments.mean_lo[part],
+        scatter,
+    )
+
+
+def class_priors(priors: ArrayLike | None, weight: FloatArray) -> FloatArray:
+    """Probability of each class: as given, or its share of the rows.
+
+    Parameters
+    ----------
+    priors : array-like of shape (K,) or None
+        Numbers >= 0 that sum to 1 within 1e-8; None means class frequencies.
+    weight : ndarray of shape (K,)
+        Total weight of each class; 0 for a class without rows.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        Of sum 1; 0 for a class without rows, whose share goes to the others.
+
+    Raises
+    ------
+    ValueError
+        If the given numbers are no probabilities, or give the classes that have rows
+        none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class_priors([0.5, 0.3, 0.2], np.array([4.0, 0.0, 6.0])).round(3).tolist()
+    [0.714, 0.0, 0.286]
+    """
+    if priors is None:
+        return weight / weight.sum()
+    given = np.asarray(priors, dtype=np.float64)
+    fits = given.shape == weight.shape and bool((given >= 0).all())
+    if not (fits and abs(given.sum() - 1) <= PRIOR_TOLERANCE):
+        raise ValueError(
+            f"`priors` must hold {len(weight)} numbers >= 0 that sum to 1, one for "
+            f"each class, got {given.tolist()}."
+        )
+    if (weight > 0).all():
+        return given
+    known = np.where(weight > 0, given, 0.0)
+    if not known.sum() > 0:
+        raise ValueError(
+            "`priors` must be > 0 for at least one class that has rows, got "
+            f"{given.tolist()}."
+        )
+    return known / known.sum()
+
+
+def class_costs(costs: ArrayLike, n_classes: int) -> FloatArray:
+    """Costs as an array of shape (n_classes, n_classes), rows = truth.
+
+    Raises
+    ------
+    ValueError
+        If they are not finite or have another shape.
+    """
+    matrix = np.asarray(costs, dtype=np.float64)
+    if matrix.shape != (n_classes, n_classes) or not np.isfinite(matrix).all():
+        raise ValueError(
+            "`costs` must be finite, of shape (n_classes, n_classes) = "
+            f"({n_classes}, {n_classes}), rows = truth; got {matrix.tolist()}."
+        )
+    return matrix
+
+
+def error_costs(costs: ArrayLike, n_classes: int) -> FloatArray:
+    """What each error costs more than the right answer in its row; diagonal 0.
+
+    Raises
+    ------
+    ValueError
+        If `costs` is no cost matrix, or an error does not cost more.
+    """
+    matrix = class_costs(costs, n_classes)
+    excess = matrix - np.diag(matrix)[:, None]
+    if not (excess[~np.eye(n_classes, dtype=bool)] > 0).all():
+        raise ValueError(
+            "each error in `costs` must cost more than the right answer in its row, "
+            f"got {matrix.tolist()}."
+        )
+    return excess
+
+
+def spread_over_classes(
+    values: NDArray[Any], seen: BoolArray, fill: float | bool, axis: int = -1
+) -> NDArray[Any]:
+    """Values of the classes with rows, placed among all classes.
+
+    Parameters
+    ----------
+    values : ndarray
+        One entry along `axis` for each class with rows.
+    seen : ndarray of bool, shape (K,)
+        Classes that have rows.
+    fill : float or bool
+        Value of the others.
+    axis : int, default=-1
+        Axis of the classes.
+
+    Returns
+    -------
+    ndarray
+        `values` itself when all classes have rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> seen = np.array([True, False, True])
+    >>> spread_over_classes(np.array([[1.0, 2.0]]), seen, -np.inf).tolist()
+    [[1.0, -inf, 2.0]]
+    """
+    if seen.all():
+        return values
+    shape = list(values.shape)
+    shape[axis] = len(seen)
+    everything = np.full(shape, fill, dtype=values.dtype)
+    np.moveaxis(everything, axis, 0)[seen] = np.moveaxis(values, axis, 0)
+    return everything
