@@ -16,7 +16,7 @@ from prudent.adversarial.kernel_density import (
     NormalKernels,
     kernel_width,
 )
-from prudent.core._elementary import log_sums
+from prudent.core.kernels import log_sums
 
 WIDTHS = np.geomspace(0.25, 1.5, 11)
 

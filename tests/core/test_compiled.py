@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from prudent import ClassMoments, RawMoments
-from prudent.core import accumulation, distances, raw_moments
+from prudent import ClassMoments
+from prudent.core import accumulation, distances
 
 ALWAYS, NEVER = 0, np.inf
 FEATURES = [1, 2, 3, 4, 5, 19, 32, 48]
@@ -116,22 +116,6 @@ def test_distances_agree(n_features, n_rows, monkeypatch):
     np.testing.assert_allclose(*results, rtol=1e-12)
 
 
-@pytest.mark.parametrize("n_features", FEATURES)
-@pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 3000])
-def test_soft_sums_agree(n_features, n_rows, monkeypatch):
-    rng = np.random.default_rng(6)
-    X, H = rng.normal(size=(n_rows, n_features)), rng.normal(size=(n_rows, 3))
-    origin = rng.normal(size=n_features)
-    results = []
-    for size in (NEVER, ALWAYS):
-        monkeypatch.setattr(raw_moments, "COMPILED_SIZE", size)
-        results.append(RawMoments.from_soft(X, H, origin))
-    for name in ("s0", "s1", "s2"):
-        plain, compiled = (getattr(raw, name) for raw in results)
-        np.testing.assert_allclose(compiled, plain, rtol=1e-11, atol=1e-11)
-    np.testing.assert_array_equal(results[1].s2, results[1].s2.transpose(0, 2, 1))
-
-
 def test_importing_prudent_does_not_import_the_compiler():
     code = (
         "import sys, numpy as np, prudent, prudent.core.moments, "
@@ -143,3 +127,21 @@ def test_importing_prudent_does_not_import_the_compiler():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_logarithms_and_exponentials_agree_with_numpy():
+    from prudent.core.kernels import exponentials, log_sums, logarithms
+
+    rng = np.random.default_rng(7)
+    values = np.exp(rng.uniform(-700, 700, size=5000))
+    values[:4] = 1.0, np.sqrt(2), np.sqrt(0.5), np.nextafter(1.0, 2.0)
+    logs = np.empty_like(values)
+    logarithms(values, logs)
+    np.testing.assert_allclose(logs, np.log(values), rtol=3e-16, atol=0)
+    exponents = -np.abs(rng.normal(size=(50, 9))) * 100
+    exponents[3, 4] = -np.inf
+    powers = exponents.ravel().copy()
+    exponentials(powers)
+    np.testing.assert_allclose(powers, np.exp(exponents.ravel()), rtol=5e-16, atol=0)
+    expected = np.log(np.exp(exponents).sum(axis=1))
+    np.testing.assert_allclose(log_sums(exponents.copy()), expected, rtol=1e-14)

@@ -591,3 +591,32 @@ def test_an_absent_raw_class_is_empty():
 def test_variances_alone_have_no_raw_moments():
     with pytest.raises(ValueError, match="structure='full'"):
         ClassMoments.from_arrays(X, y, structure="diagonal").about([0, 0])
+
+
+@pytest.mark.parametrize("n_features", [1, 5, 60, 120])
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.uint8])
+def test_soft_sums_equal_their_definition(n_features, share, kind):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(700, n_features)).astype(np.float32)
+    H = rng.integers(0, 5, size=(700, 3)) * (rng.random((700, 3)) < share)
+    H = H.astype(kind)
+    origin = rng.normal(size=n_features)
+    raw = RawMoments.from_soft(X, H, origin)
+    B = X.astype(np.float64) - origin
+    np.testing.assert_allclose(raw.s0, H.sum(axis=0, dtype=float), rtol=1e-13)
+    np.testing.assert_allclose(raw.s1, H.T.astype(float) @ B, rtol=1e-10, atol=1e-10)
+    expected = np.einsum("nk,ni,nj->kij", H.astype(float), B, B)
+    np.testing.assert_allclose(raw.s2, expected, rtol=1e-11, atol=1e-10)
+    np.testing.assert_array_equal(raw.s2, raw.s2.transpose(0, 2, 1))
+
+
+def test_negligible_weights_may_be_left_out_of_second_sums():
+    rng = np.random.default_rng(8)
+    X, H = rng.normal(size=(400, 4)), np.full((400, 2), 1e-12)
+    H[:50] = rng.normal(size=(50, 2))
+    exact = RawMoments.from_soft(X, H, np.zeros(4))
+    quick = RawMoments.from_soft(X, H, np.zeros(4), negligible=1e-10)
+    np.testing.assert_array_equal(quick.s1, exact.s1)
+    assert (quick.s2 != exact.s2).any()
+    np.testing.assert_allclose(quick.s2, exact.s2, atol=1e-8)

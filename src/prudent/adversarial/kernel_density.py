@@ -129,7 +129,7 @@ def _log_sums_of(size: int) -> Callable[[FloatArray], FloatArray]:
     """Function for log sum_j exp(a_ij) of `size` numbers, which it overwrites."""
     if size < COMPILED_SIZE:
         return _log_sums
-    from prudent.core._elementary import log_sums
+    from prudent.core.kernels import log_sums
 
     return log_sums
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from prudent.core._elementary import exponentials, logarithms
+from prudent.core.kernels import exponentials, logarithms
 
 __all__ = ["add_squares", "count_active", "log_residual_sums", "weigh"]
 

@@ -147,7 +147,7 @@ def _class_sums(
                 s3[k] += (w * q) @ B
                 s4[k] += (w * q) @ q
         if not diagonal and n_features > MATMUL_FEATURES:
-            from prudent.core._compiled import mirror
+            from prudent.core.kernels import mirror
 
             mirror(s2[k])
     return Sums(s1, s2, s3, s4) if fourth else Sums(s1, s2)
@@ -158,7 +158,7 @@ def _gather(
 ) -> FloatArray:
     """Rows about the origin."""
     if X.size >= COMPILED_SIZE and X.dtype == np.float64 and X.flags.c_contiguous:
-        from prudent.core._compiled import gather_about
+        from prudent.core.kernels import gather_about
 
         gather_about(X, rows, origin, out)
         return out
@@ -265,7 +265,7 @@ def _block_in_order(
     fourth: bool,
 ) -> Statistics:
     """Statistics of the rows of all classes of one block."""
-    from prudent.core._compiled import class_sums, first_rows
+    from prudent.core.kernels import class_sums, first_rows
 
     n_features = X.shape[1]
     padded = -(-n_features // 4) * 4

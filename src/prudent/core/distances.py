@@ -174,7 +174,7 @@ class MahalanobisFactors:
         return measure
 
     def _compiled_kernel(self) -> Callable[[NDArray[Any], FloatArray], None]:
-        from prudent.core._compiled import squared_distances
+        from prudent.core.kernels import squared_distances
 
         n_classes, n_features = self.means.shape
         padded = -(-n_features // 4) * 4

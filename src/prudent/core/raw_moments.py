@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -14,10 +15,11 @@ from prudent.core.types import FloatArray
 from prudent.exceptions import PrudentWarning
 
 LARGEST_LOSS = 1e-8
-# The compiled kernel is faster up to this many features, and worth importing from
-# this many numbers on.
-COMPILED_FEATURES = 48
-COMPILED_SIZE = 2**18
+# Numbers of a block that stay in the cache with their weighted copy.
+CACHED = 2**15
+# With a smaller share of rows that matter it is cheaper to gather them.
+GATHER_BELOW = 0.6
+FEATURES_PER_BAND, MOST_BANDS = 24, 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +40,14 @@ class RawSums:
     s2: FloatArray
 
     @classmethod
-    def from_soft(cls, X: NDArray[Any], H: NDArray[Any], origin: ArrayLike) -> Self:
+    def from_soft(
+        cls,
+        X: NDArray[Any],
+        H: NDArray[Any],
+        origin: ArrayLike,
+        *,
+        negligible: float = 0.0,
+    ) -> Self:
         """Sums over rows that belong to every class k with weight H[i, k].
 
         Parameters
@@ -49,17 +58,17 @@ class RawSums:
             Finite weights of any sign.
         origin : array-like of shape (d,)
             The same point for all parts that will be added.
+        negligible : float, default=0.0
+            Weights of a class up to this share of the largest weight of all may be
+            left out of its second sums.
 
         Returns
         -------
         RawMoments
-            Exactly linear in `H`.
+            Exactly linear in `H` when nothing is negligible.
         """
         origin = np.asarray(origin, dtype=np.float64)
-        compiled = X.shape[1] <= COMPILED_FEATURES and X.size >= COMPILED_SIZE
-        add = _compiled_sums if compiled else _blas_sums
-        s1, s2 = add(X, H, origin)
-        s2 = np.tril(s2) + np.tril(s2, -1).transpose(0, 2, 1)
+        s1, s2 = _soft_sums(X, H, origin, negligible)
         return cls(origin, H.sum(axis=0, dtype=np.float64), s1, s2)
 
     @classmethod
@@ -125,42 +134,43 @@ class RawSums:
             )
 
 
-def _blas_sums(
-    X: NDArray[Any], H: NDArray[Any], origin: FloatArray
+def _soft_sums(
+    X: NDArray[Any], H: NDArray[Any], origin: FloatArray, negligible: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Sums of h b and h b b' by one product per class and block."""
+    """Sums of h b and h b b' over rows b = x - o, class by class and block by block.
+
+    Features run along the rows of a block, so that every product is long; bands of
+    them leave out most of what symmetry makes superfluous.
+    """
     n_classes, n_features = H.shape[1], X.shape[1]
     s1 = np.zeros((n_classes, n_features))
     s2 = np.zeros((n_classes, n_features, n_features))
-    size = max(256, 2**17 // n_features)
-    buffers = np.empty((2, min(size, len(X)), n_features))
+    least = negligible * np.abs(H).max(initial=0.0) if negligible else 0.0
+    bands = _bands(n_features)
+    size = max(256, CACHED // n_features)
     for start in range(0, len(X), size):
-        block = X[start : start + size]
-        h = np.asarray(H[start : start + size], dtype=np.float64)
-        B, weighted = buffers[:, : len(block)]
-        np.subtract(block, origin, out=B)
-        s1 += h.T @ B
+        rows = slice(start, start + size)
+        B = np.subtract(X[rows].T, origin[:, None], order="C", dtype=np.float64)
+        h = np.ascontiguousarray(H[rows].T, dtype=np.float64)
+        s1 += h @ B.T
+        active = np.abs(h) > least
+        few = active.sum(axis=1) < GATHER_BELOW * B.shape[1]
+        buffer = np.empty_like(B)
         for k in range(n_classes):
-            np.multiply(B, h[:, k, None], out=weighted)
-            s2[k] += weighted.T @ B
+            chosen = np.flatnonzero(active[k]) if few[k] else slice(None)
+            own = B[:, chosen]
+            weighted = np.multiply(own, h[k, chosen], out=None if few[k] else buffer)
+            for first, last in bands:
+                s2[k, first:last, first:] += weighted[first:last] @ own[first:].T
+    for first, last in bands:
+        s2[:, last:, first:last] = s2[:, first:last, last:].transpose(0, 2, 1)
+        corner = s2[:, first:last, first:last]
+        corner[:] = np.tril(corner) + np.tril(corner, -1).transpose(0, 2, 1)
     return s1, s2
 
 
-def _compiled_sums(
-    X: NDArray[Any], H: NDArray[Any], origin: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The same sums; of h b b' the lower triangles only."""
-    from prudent.core._compiled import soft_sums
-
-    n_classes, n_features = H.shape[1], X.shape[1]
-    padded = -(-n_features // 4) * 4
-    s1 = np.zeros((n_classes, padded))
-    s2 = np.zeros((n_classes, padded, padded))
-    size = 2**20 // n_features
-    for start in range(0, len(X), size):
-        block, h = (
-            np.ascontiguousarray(rows[start : start + size], dtype=np.float64)
-            for rows in (X, H)
-        )
-        soft_sums(block, h, origin, s1, s2)
-    return s1[:, :n_features], s2[:, :n_features, :n_features]
+def _bands(n_features: int) -> list[tuple[int, int]]:
+    """Cuts of the features: more bands save more flops but make smaller products."""
+    n_bands = min(MOST_BANDS, 1 + n_features // FEATURES_PER_BAND)
+    edges = [n_features * band // n_bands for band in range(n_bands + 1)]
+    return list(pairwise(edges))

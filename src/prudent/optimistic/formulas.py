@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from prudent.core.logarithm import LOG2_HIGH, LOG2_LOW, split_log
+
 __all__ = [
     "GAUSSIAN_LOWER",
     "GAUSSIAN_UPPER",
@@ -26,10 +28,6 @@ __all__ = [
     "log1p_excess",
     "log1p_remainder",
 ]
-
-# log 2 in two parts: a multiple of the first by an exponent is exact.
-LOG2_HIGH, LOG2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-
 
 # A fourth-order step below TOLERANCE leaves no error above rounding.
 TOLERANCE, MAX_SWEEPS = 1e-4, 30
@@ -48,37 +46,13 @@ class Equation(NamedTuple):
     value: Callable[..., Any]
 
 
-def _split_log(u: Any) -> tuple[Any, Any, Any]:
-    """Split log u = k log 2 + f - tail, with 1 + f in [sqrt(1/2), sqrt(2)), u > 0.
-
-    The logarithm of fdlibm (Sun Microsystems 1993): exponent, mantissa and an odd
-    series in f/(2 + f). tail = f - log(1 + f) keeps full relative accuracy.
-    """
-    bits = np.float64(u).view(np.int64) + 0x95F6200000000  # carries at sqrt(2)
-    k = (bits >> 52) - 0x3FF
-    mantissa = (bits & 0xFFFFFFFFFFFFF) + 0x3FE6A09E00000000
-    f = np.int64(mantissa).view(np.float64) - 1.0
-    half = 0.5 * f * f
-    s = f / (2.0 + f)
-    s2 = s * s
-    s4 = s2 * s2
-    odd = 0.3999999999940941908 + s4 * (
-        0.2222219843214978396 + s4 * 0.1531383769920937332
-    )
-    even = 0.6666666666666735130 + s4 * (
-        0.2857142874366239149
-        + s4 * (0.1818357216161805012 + s4 * 0.1479819860511658591)
-    )
-    return k, f, half - s * (half + (s4 * odd + s2 * even))
-
-
 def log1p_excess(z: Any, inverse: Any) -> Any:
     """A(z) = z - log(1 + z) for z >= 0, to full relative accuracy.
 
     `inverse` is 1/(1 + z), which the callers have: divisions are what a sweep costs.
     """
     u = 1.0 + z
-    k, f, tail = _split_log(u)
+    k, f, tail = split_log(u)
     lost = z - (u - 1.0)  # what rounding took from 1 + z
     return (
         ((u - 1.0) - f - k * LOG2_HIGH)
@@ -90,7 +64,7 @@ def log1p_excess(z: Any, inverse: Any) -> Any:
 def log1p_remainder(z: Any, inverse: Any) -> Any:
     """B(z) = log(1 + z) - z/(1 + z) for z >= 0, to full relative accuracy."""
     u = 1.0 + z
-    k, f, tail = _split_log(u)
+    k, f, tail = split_log(u)
     lost = z - (u - 1.0)
     return (
         k * LOG2_HIGH

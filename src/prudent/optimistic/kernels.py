@@ -15,6 +15,7 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from prudent.core.logarithm import split_log
 from prudent.optimistic import formulas
 from prudent.optimistic.formulas import MAX_SWEEPS, TOLERANCE, Equation
 
@@ -25,7 +26,7 @@ BLOCK = 512
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 
 for _helper in (
-    formulas._split_log,
+    split_log,
     formulas.log1p_excess,
     formulas.log1p_remainder,
     formulas._householder_step,

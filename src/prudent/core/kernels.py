@@ -1,7 +1,9 @@
-"""Compiled kernels, imported only where rows are many.
+"""Compiled loops of general use, imported only where rows are many.
 
-Those for few features hold `LANES` rows side by side, so that the innermost loop runs
-over rows and fills the vector registers whatever the number of features.
+Import it lazily: numba takes half a second to load. The disk cache of a compiled
+caller watches the caller's file only: touch it after a change here. Loops for few
+features hold `LANES` rows side by side, so that the innermost loop runs over rows and
+fills the vector registers whatever the number of features.
 """
 
 from __future__ import annotations
@@ -10,11 +12,22 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from prudent.core.logarithm import LOG2_HIGH, LOG2_LOW, split_log
 from prudent.core.types import FloatArray
 
 LANES = 64
+
+_LOG2_E = 1.4426950408889634
+_LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
+#: Adding it rounds to an integer and leaves that in the lowest bits.
+_ROUND = 6755399441055744.0
+#: exp(x) is zero to every purpose below.
+_LOWEST = -700.0
+
+_split = register_jitable(error_model="numpy", fastmath={"contract"})(split_log)
 
 
 @njit(cache=True, fastmath={"reassoc", "nsz", "contract"})
@@ -160,32 +173,6 @@ def mirror(S: Any) -> None:  # pragma: no cover
                     S[i, j] = S[j, i]
 
 
-@njit(cache=True)
-def soft_sums(
-    X: Any, H: Any, origin: Any, s1: Any, s2: Any
-) -> None:  # pragma: no cover
-    """Add the sums of h_k b and h_k b b' over rows that belong to every class k.
-
-    `s1` and `s2` are padded, and hold lower triangles, as in `class_sums`.
-    """
-    n_classes, padded = s1.shape
-    A, B = np.zeros((2, padded, LANES + 8))
-    h = np.zeros(LANES)
-    for start in range(0, len(X), LANES):
-        n_rows = min(LANES, len(X) - start)
-        B[:, n_rows:] = 0.0
-        for p in range(n_rows):
-            for j in range(X.shape[1]):
-                B[j, p] = X[start + p, j] - origin[j]
-        for k in range(n_classes):
-            for p in range(n_rows):
-                h[p] = H[start + p, k]
-            for j in range(X.shape[1]):
-                for p in range(LANES):
-                    A[j, p] = h[p] * B[j, p]
-            add_products(A, B, s1[k], s2[k])
-
-
 @njit(cache=True, fastmath={"contract"})
 def squared_distances(
     X: Any, means: Any, means_lo: Any, factors: Any, out: Any
@@ -222,3 +209,76 @@ def squared_distances(
                     total[p] += z0[p] * z0[p] + z1[p] * z1[p]
             for p in range(n_rows):
                 out[start + p, k] = total[p]
+
+
+# Exponentials and logarithms are written out because neither numba nor NumPy has
+# vectorised ones on every processor. Divisions follow NumPy: a check for zero would
+# keep the loops from being vectorised.
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def exponentials(values: FloatArray) -> None:
+    """Replace finite numbers <= 0, or -inf, by their exponentials."""
+    n = len(values)
+    rounded = np.empty(n)
+    integers = rounded.view(np.int64)
+    for i in range(n):  # exp(x) = 2^j exp(f), |f| <= ln 2 / 2
+        x = max(values[i], _LOWEST)
+        rounded[i] = x * _LOG2_E + _ROUND
+        j = rounded[i] - _ROUND
+        f = (x - j * _LN2_HIGH) - j * _LN2_LOW
+        values[i] = _exp_near_zero(f) * (x > _LOWEST)
+    for i in range(n):  # 2^j from its bits
+        integers[i] = (integers[i] + 1023) << 52
+    for i in range(n):
+        values[i] *= rounded[i]
+
+
+@njit(cache=True, fastmath={"contract"}, inline="always")
+def _exp_near_zero(f: float) -> float:
+    """Taylor polynomial of degree 13, exact to rounding for |f| <= ln 2 / 2."""
+    p = 1.0 / 6227020800.0
+    p = p * f + 1.0 / 479001600.0
+    p = p * f + 1.0 / 39916800.0
+    p = p * f + 1.0 / 3628800.0
+    p = p * f + 1.0 / 362880.0
+    p = p * f + 1.0 / 40320.0
+    p = p * f + 1.0 / 5040.0
+    p = p * f + 1.0 / 720.0
+    p = p * f + 1.0 / 120.0
+    p = p * f + 1.0 / 24.0
+    p = p * f + 1.0 / 6.0
+    p = p * f + 0.5
+    return (p * f + 1.0) * f + 1.0
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def logarithms(values: FloatArray, out: FloatArray) -> None:
+    """Write the natural logarithms of finite numbers > 0."""
+    for i in range(len(values)):
+        k, f, tail = _split(values[i])
+        out[i] = k * LOG2_HIGH + (f - (tail - k * LOG2_LOW))
+
+
+@njit(cache=True, error_model="numpy", fastmath={"nnan", "nsz", "reassoc", "contract"})
+def log_sums(exponents: FloatArray) -> FloatArray:  # pragma: no cover
+    """Log of the sum of the exponentials of each row, whose entries it overwrites.
+
+    The largest entry of each row must be finite, the others may be -inf.
+    """
+    sums, peaks = np.empty(len(exponents)), np.empty(len(exponents))
+    for i in range(len(exponents)):
+        row = exponents[i]
+        peak = row[0]
+        for value in row:
+            peak = value if value > peak else peak
+        for j in range(len(row)):
+            row[j] -= peak
+        exponentials(row)
+        total = 0.0
+        for value in row:
+            total += value
+        sums[i], peaks[i] = total, peak
+    logs = np.empty(len(sums))
+    logarithms(sums, logs)
+    return peaks + logs
