@@ -136,14 +136,18 @@ def test_quiet_prints_results_only(prudent):
     assert "reproduce" not in outcome.out
 
 
-def test_folds_are_lowered_to_the_smallest_class_with_a_note(prudent, table_file):
-    rows = "".join(f"{i},{i * i % 7},{'uv'[i % 4 == 0]}\n" for i in range(12))
-    path = table_file("a,b,y\n" + rows)
+def test_groups_column_keeps_rows_together_and_is_no_feature(prudent, table_file):
+    rows = "".join(f"{i},{i * i % 7},p{i // 2},{'uv'[i // 2 % 2]}\n" for i in range(40))
+    path = table_file("a,b,patient,y\n" + rows)
     outcome = prudent(
-        "compare", path, "--target", "y", "--methods", "minimax", "--baselines", "lda"
+        *("compare", path, "--target", "y", "--groups", "patient", "--quiet"),
+        *("--methods", "minimax", "--baselines", "lda", "--json", "-"),
     )
-    assert "3-fold stratified CV" in outcome.out
-    assert "note: 3 folds, not 5: class 'v' has 3 rows" in outcome.err
+    found = json.loads(outcome.out)
+    assert found["data"]["features"] == ["a", "b"]
+    assert "20 groups" in found["data"]["notes"][0]
+    assert sum(map(sum, found["rows"][0]["confusion"])) == 20
+    assert "--groups patient" in found["settings"]["command"]
 
 
 def test_sample_is_stated_in_the_header(prudent):

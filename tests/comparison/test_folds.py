@@ -77,3 +77,26 @@ def test_sample_keeps_rare_classes():
     _, three, forty = np.bincount(codes[chosen])
     assert three == 3
     assert 20 <= forty <= 21
+
+
+def test_groups_stay_together_and_one_random_row_of_each_is_tested():
+    groups = np.arange(len(CODES)) // 4
+    drawn = set()
+    for seed in range(20):
+        for fold in make_folds(CODES, 4, 1, seed, groups):
+            assert not set(groups[fold.train]) & set(groups[fold.held_out])
+            assert sorted(groups[fold.test]) == sorted(set(groups[fold.held_out]))
+            drawn |= {int(row) % 4 for row in fold.test if groups[row] == 2}
+    assert drawn == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("n_rare", [1, 2, 3])
+def test_a_class_is_learned_where_two_of_its_rows_are(n_rare):
+    codes = np.repeat([0, 1], [30, n_rare])
+    folds = make_folds(codes, 5, 1, 0)
+    tested = np.concatenate([fold.test for fold in folds])
+    assert sorted(tested) == list(range(len(codes)))
+    for fold in folds:
+        left = n_rare - np.count_nonzero(codes[fold.held_out] == 1)
+        expected = left if left >= 2 else 0
+        assert np.count_nonzero(codes[fold.train] == 1) == expected

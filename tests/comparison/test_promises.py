@@ -1,8 +1,13 @@
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy import stats
+from scipy.special import beta
 
 from prudent import Guarantee
-from prudent.comparison.promises import check_promises, verdict
+from prudent.comparison.promises import check_promises, is_vacuous, verdict
 from prudent.comparison.tally import Tally
 from prudent.core.binomial import clopper_pearson
 
@@ -70,15 +75,131 @@ def test_allowed_share_turns_coverage_into_misses():
     assert checked.allowed == pytest.approx(0.3)
 
 
+HALF = np.array([0.5, 0.5])
+
+
 @pytest.mark.parametrize(
     ("bounds", "expected"),
-    [((0.9, 0.9), "yes"), ((0.9, 0.001), "no"), ((0.9, 0.3), "unclear")],
+    [((0.4, 0.45), "kept"), ((0.9, 0.001), "broken"), ((0.6, 0.3), "consistent")],
 )
 def test_verdict_needs_all_kept_and_no_broken(bounds, expected):
     given = [promise(bounds[0], scope="a"), promise(bounds[1], scope="b")]
     checked = check_promises([given], [tally([[90, 10], [30, 70]])], CLASSES)
-    assert verdict(checked) == expected
+    assert verdict(checked, HALF) == expected
 
 
 def test_no_promise_has_no_verdict():
-    assert verdict(()) is None
+    assert verdict((), HALF) is None
+
+
+@pytest.mark.parametrize(
+    ("quantity", "sense", "scope", "bounds", "shares", "expected"),
+    [
+        # Always "a" errs in 30 %: 0.3 says nothing, 0.29 says a little.
+        ("error rate", "<=", [None], [0.3], (0.7, 0.3), True),
+        ("error rate", "<=", [None], [0.29], (0.7, 0.3), False),
+        # Always "a" errs in 0 and 1 of the rows of a class: 1/2 on average.
+        ("class error rate", "<=", ["a", "b"], [0.4, 0.6], (0.7, 0.3), True),
+        ("class error rate", "<=", ["a", "b"], [0.4, 0.59], (0.7, 0.3), False),
+        ("class error rate", "<=", ["b"], [0.9], (0.7, 0.3), False),
+        ("class error rate", "<=", ["b"], [1.0], (0.7, 0.3), True),
+        ("coverage", ">=", ["a"], [0.0], (0.5, 0.5), True),
+        ("coverage", ">=", ["a"], [0.1], (0.5, 0.5), False),
+        ("false alarm rate", "<=", ["a", "b"], [0.05, 0.05], (0.9, 0.1), False),
+    ],
+)
+def test_a_promise_no_better_than_the_most_frequent_class_is_vacuous(
+    quantity, sense, scope, bounds, shares, expected
+):
+    given = [
+        promise(bound, quantity=quantity, scope=label, sense=sense)
+        for bound, label in zip(bounds, scope, strict=True)
+    ]
+    assert is_vacuous(given, np.array(shares)) is expected
+
+
+def test_broken_comes_before_vacuous_and_vacuous_before_kept():
+    broken = check_promises([[promise(0.001)]], [tally([[90, 10], [0, 5]])], CLASSES)
+    assert verdict(broken, HALF, decides=False) == "broken"
+    kept = check_promises([[promise(0.9)]], [tally([[90, 10], [0, 5]])], CLASSES)
+    assert verdict(kept, HALF) == "kept"
+    assert verdict(kept, HALF, decides=False) == "vacuous"
+
+
+def averaged(rank, n_calibration):
+    return Guarantee(
+        quantity="coverage",
+        bound=1 - rank / (n_calibration + 1),
+        sense=">=",
+        average_over="training samples",
+        scope="a",
+        evidence={"rank": rank, "calibration rows": n_calibration},
+    )
+
+
+def covering(missed, rows=20):
+    return tally([[rows, 0], [0, 5]], [[0, rows, 0], [0, 5, 0]], [rows - missed, 5])
+
+
+def summed_law(folds):
+    """Probabilities of the sum of beta-binomial counts, one convolution a fold."""
+    law = [1.0]
+    for rank, n_calibration, n in folds:
+        one = [
+            math.comb(n, v) * beta(rank + v, n_calibration + 1 - rank + n - v)
+            for v in range(n + 1)
+        ]
+        total = sum(one)
+        longer = [0.0] * (len(law) + n)
+        for i, p in enumerate(law):
+            for j, q in enumerate(one):
+                longer[i + j] += p * q / total
+        law = longer
+    return law
+
+
+@pytest.mark.parametrize("missed", [(0, 0), (1, 2), (5, 4), (6, 5), (8, 8), (15, 2)])
+def test_averages_over_folds_are_checked_by_the_sum_of_their_laws(missed):
+    folds = [(2, 19, 20), (3, 30, 20)]
+    law = summed_law(folds)
+    (checked,) = check_promises(
+        [[averaged(k, m)] for k, m, _ in folds],
+        [covering(v) for v in missed],
+        CLASSES,
+    )
+    at_most, at_least = sum(law[: sum(missed) + 1]), sum(law[sum(missed) :])
+    expected = (
+        "broken" if at_least <= 0.025 else "kept" if at_most <= 0.025 else "consistent"
+    )
+    assert checked.check.verdict == expected
+
+
+def test_true_averages_are_called_broken_no_more_often_than_the_level():
+    """Five folds of one law: the rate of each is drawn, then its violations."""
+    random = np.random.default_rng(0)
+    rank, n_calibration, rows, runs = 3, 29, 40, 2000
+    broken = 0
+    for _ in range(runs):
+        rates = random.beta(rank, n_calibration + 1 - rank, size=5)
+        missed = random.binomial(rows, rates)
+        (checked,) = check_promises(
+            [[averaged(rank, n_calibration)]] * 5,
+            [covering(int(v), rows) for v in missed],
+            CLASSES,
+        )
+        broken += checked.check.verdict == "broken"
+    assert stats.binomtest(broken, runs, 0.025, alternative="greater").pvalue > 1e-3
+    assert broken > 0
+
+
+def test_full_conformal_takes_its_training_rows_for_calibration_rows():
+    full = replace(averaged(2, 19), evidence={"rank": 2, "training rows": 19})
+    (split,) = check_promises([[averaged(2, 19)]], [covering(12)], CLASSES)
+    (found,) = check_promises([[full]], [covering(12)], CLASSES)
+    assert found.check.verdict == split.check.verdict == "broken"
+
+
+def test_averages_of_unknown_law_are_never_broken():
+    unknown = replace(averaged(2, 19), evidence={})
+    (checked,) = check_promises([[unknown]], [covering(20)], CLASSES)
+    assert checked.check.verdict == "consistent"

@@ -1,46 +1,60 @@
+"""Exact McNemar test and Holm's correction, against enumeration."""
+
+from itertools import product
+from math import comb
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
-from scipy import stats
 
-from prudent.comparison.ties import corrected_p_value
+from prudent.comparison.ties import holm, mcnemar_p_value
 
-DIFFERENCES = arrays(np.float64, st.integers(2, 12), elements=st.floats(-1, 1))
+P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 
 
-def test_without_overlap_it_is_the_ordinary_paired_t_test():
-    differences = np.array([0.1, 0.3, -0.05, 0.2, 0.12])
-    ordinary = stats.ttest_1samp(differences, 0.0).pvalue
-    assert corrected_p_value(differences, 0.0) == pytest.approx(ordinary, rel=1e-12)
+def outcomes(only_first, only_second, both=3, neither=4):
+    first = [True] * only_first + [False] * only_second + [True] * both
+    second = [False] * only_first + [True] * only_second + [True] * both
+    rest = [False] * neither
+    return np.array(first + rest), np.array(second + rest)
 
 
-def test_matches_the_formula_of_nadeau_and_bengio():
-    differences = np.array([0.02, 0.0, 0.04, 0.01, 0.03])
-    t = 0.02 / np.sqrt((1 / 5 + 1 / 4) * 0.00025)
-    expected = 2 * stats.t.sf(t, df=4)
-    assert corrected_p_value(differences, 1 / 4) == pytest.approx(expected, rel=1e-12)
+@pytest.mark.parametrize(("a", "b"), [(0, 0), (1, 0), (3, 9), (7, 7), (12, 1)])
+def test_p_value_is_that_of_fair_coins(a, b):
+    n = a + b
+    as_unequal = sum(comb(n, k) for k in range(n + 1) if abs(2 * k - n) >= abs(a - b))
+    expected = as_unequal / 2**n
+    assert mcnemar_p_value(*outcomes(a, b)) == pytest.approx(expected, rel=1e-12)
 
 
-@settings(max_examples=50, deadline=None)
-@given(DIFFERENCES, st.floats(0, 1))
-def test_overlap_never_makes_a_difference_clearer(differences, ratio):
-    corrected = corrected_p_value(differences, ratio)
-    assert 0 <= corrected_p_value(differences, 0.0) <= corrected + 1e-12
-    assert corrected <= 1
+def test_rows_on_which_both_agree_say_nothing():
+    few, many = outcomes(2, 9, both=0, neither=0), outcomes(2, 9, both=90, neither=900)
+    assert mcnemar_p_value(*few) == mcnemar_p_value(*many)
 
 
-@settings(max_examples=50, deadline=None)
-@given(DIFFERENCES)
-def test_sign_of_the_difference_does_not_matter(differences):
-    p_value = corrected_p_value(differences, 0.25)
-    assert corrected_p_value(-differences, 0.25) == pytest.approx(p_value)
+@pytest.mark.parametrize("level", [0.05, 0.2])
+def test_equal_methods_are_told_apart_no_more_often_than_the_level(level):
+    """All outcomes of eight rows on which exactly one of two methods errs."""
+    rejected = sum(
+        mcnemar_p_value(np.array(coins), ~np.array(coins)) <= level
+        for coins in product([False, True], repeat=8)
+    )
+    assert rejected / 2**8 <= level
 
 
-def test_equal_errors_are_tied():
-    assert corrected_p_value(np.zeros(5), 0.25) == 1.0
+@settings(max_examples=100, deadline=None)
+@given(P_VALUES, st.floats(0.001, 0.5))
+def test_holm_rejects_step_by_step(p_values, level):
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    rejected = set()
+    for step, index in enumerate(order):
+        if p_values[index] * (len(p_values) - step) > level:
+            break
+        rejected.add(index)
+    corrected = holm(p_values)
+    assert {i for i, p in enumerate(corrected) if p <= level} == rejected
 
 
-def test_the_same_difference_in_every_fold_is_no_tie():
-    assert corrected_p_value(np.full(5, 0.1), 0.25) == 0.0
+def test_no_other_method_needs_no_correction():
+    assert holm([]) == []

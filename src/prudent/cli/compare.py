@@ -20,6 +20,7 @@ from prudent.cli.loading import (
     fingerprint,
     load_training,
     note,
+    open_data,
 )
 from prudent.cli.options import (
     DEFAULT_SAMPLE,
@@ -36,7 +37,7 @@ from prudent.cli.options import (
 )
 from prudent.cli.progress import Progress
 from prudent.cli.tables import print_table
-from prudent.io.errors import MOST_NAMES, TableError, shown, thousands
+from prudent.io.errors import MOST_NAMES, thousands
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,6 +69,14 @@ def compare(
     ] = ",".join(BASELINES),
     cv: Annotated[int, typer.Option(min=2, help="Folds.")] = 5,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of all folds.")] = 1,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Column that says which rows belong together (patients, machines); "
+            "no feature.",
+        ),
+    ] = None,
     seed: Seed = 0,
     jobs: Annotated[int, typer.Option(help="Processes; -1 takes all cores.")] = 1,
     report: Report = None,
@@ -104,6 +113,8 @@ def compare(
         raise UsageError("--jobs takes a number of processes, or -1 for all cores.")
     check_writable(report)
     check_writable(None if json_file in (None, "-") else Path(str(json_file)))
+    if groups is not None:
+        columns = replace(columns, drop=",".join([*names(columns.drop), groups]))
     training, others, target = load_training(
         data,
         target,
@@ -113,26 +124,27 @@ def compare(
         seed=seed,
         quiet=quiet,
     )
-    n_folds, fold_notes = _folds(training.y, cv)
-    for text in fold_notes:
-        note(text, quiet=quiet)
+    together = _groups(data, groups, training, others, reading)
     pure = json_file == "-"
     if not pure:
-        print(_heading(data, training, n_folds, seed, most_rows), flush=True)
+        print(_heading(data, training, cv, seed, most_rows), flush=True)
     comparison, interrupted = _run(
         training,
         quiet=quiet,
         methods=chosen,
         baselines=references,
-        cv=n_folds,
+        cv=cv,
         n_repeats=repeats,
+        groups=together,
         random_state=seed,
         n_jobs=jobs,
         time_limit=time_limit,
         sample=most_rows,
         _others=others,
     )
-    notes = (*training.notes, *fold_notes, *_sample_notes(training))
+    for text in comparison.data.notes:
+        note(text, quiet=quiet)
+    notes = (*training.notes, *_sample_notes(training))
     comparison = _named(comparison, data, training, notes, _command(context, target))
     if no_timings:
         comparison = comparison.without_timings()
@@ -155,21 +167,24 @@ def _known(listed: str, known: Sequence[str], option: str) -> tuple[str, ...]:
     return chosen
 
 
-def _folds(y: NDArray[Any], cv: int) -> tuple[int, list[str]]:
-    """Lower the folds to the rows of the smallest class, with a note."""
-    import numpy as np
-
-    labels, counts = np.unique(y, return_counts=True)
-    fewest = int(counts.min())
-    label = shown(labels[counts.argmin()])
-    if fewest == 1:
-        raise TableError(
-            f"class {label} has 1 row: it cannot be trained on and tested. "
-            "Add rows or leave the class out"
+def _groups(
+    data: str,
+    groups: str | None,
+    training: TrainingData,
+    others: Any,
+    reading: Reading,
+) -> NDArray[Any] | None:
+    """Group of each row that is used, from the column that --groups names."""
+    if groups is None:
+        return None
+    if others is not None:
+        raise CommandError(
+            f"--groups {groups}: {data} does not fit into memory, and rows that are "
+            "not drawn may be of the same group. Give a table that fits",
+            ExitCode.LIMIT,
         )
-    if fewest >= cv:
-        return cv, []
-    return fewest, [f"{fewest} folds, not {cv}: class {label} has {fewest} rows"]
+    source, _ = open_data(data, None, reading, text_columns=(groups,), quiet=True)
+    return source.whole().words(groups)[training.rows]
 
 
 def _heading(

@@ -49,7 +49,6 @@ __all__ = ["Detector", "detect"]
 
 FOLDS = 5
 FEWEST_ROWS = 10
-VERDICTS = {"kept": "yes", "broken": "no", "consistent": "unclear"}
 
 
 class Detector(StrEnum):
@@ -196,7 +195,7 @@ def _summary(detection: Detection, n_flagged: int) -> tuple[list[str], list[str]
         promise = f"{checked.guarantee.quantity} ≤ {checked.guarantee.bound:.3f}"
         low, high = checked.check.interval
         measured = f"{checked.check.measured:.3f} ({low:.3f}–{high:.3f})"
-        kept = VERDICTS[checked.check.verdict]
+        kept = checked.check.verdict
     columns = ["normal rows", "promise", "measured (95% interval)", "kept?"]
     n_normal = int(detection.normal.sum())
     line = [thousands(n_normal), promise, measured, kept]

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from prudent.estimator_tools import predict_set
 
-__all__ = ["Decisions", "decide"]
-
 
 class Decisions(NamedTuple):
     """Answers to rows, as far as an estimator gives them.
@@ -31,13 +29,25 @@ class Decisions(NamedTuple):
 
 
 def decide(estimator: Any, X: NDArray[Any], classes: NDArray[Any]) -> Decisions:
-    """Decisions of a fitted estimator about rows; columns follow `classes`."""
+    """Decisions of a fitted estimator about rows; columns follow `classes`.
+
+    A class that the estimator has not seen is never predicted and in no set.
+    """
+    columns = np.searchsorted(classes, getattr(estimator, "classes_", classes))
+
+    def spread(found: NDArray[Any]) -> NDArray[Any]:
+        if len(columns) == len(classes):
+            return found
+        wide = np.zeros((len(found), len(classes)), dtype=found.dtype)
+        wide[:, columns] = found
+        return wide
+
     if hasattr(estimator, "p_values"):  # both answers follow from these
-        p_values = estimator.p_values(X)
+        p_values = spread(estimator.p_values(X))
         return Decisions(
             p_values.argmax(axis=1), p_values > estimator.false_alarm_rate, p_values
         )
     predicted = np.searchsorted(classes, estimator.predict(X))
     if hasattr(estimator, "predict_set"):
-        return Decisions(predicted, predict_set(estimator, X))
+        return Decisions(predicted, spread(predict_set(estimator, X)))
     return Decisions(predicted)

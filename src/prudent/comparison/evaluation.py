@@ -12,9 +12,10 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
 
 from prudent.comparison.decisions import Decisions, decide
-from prudent.comparison.folds import Fold, stratified_sample
+from prudent.comparison.folds import FEWEST_TO_LEARN, Fold, stratified_sample
 from prudent.comparison.measurements import CalibrationPath, RegionMap
 from prudent.comparison.methods import Method
 from prudent.comparison.regions import region_map
@@ -22,16 +23,6 @@ from prudent.comparison.shift import shifted_rows
 from prudent.comparison.tally import Tally
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
-
-__all__ = [
-    "LEVELS",
-    "SHIFT_ROWS",
-    "Evaluation",
-    "FoldResult",
-    "Problem",
-    "Progress",
-    "evaluate",
-]
 
 Progress = Callable[[str, int, int], None]
 LEVELS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -59,6 +50,8 @@ class Problem:
         Moments of each fold's training rows.
     moment_seconds : float
         Time they took for one fold.
+    groups : ndarray of shape (n,) or None
+        Rows that belong together have equal values.
     plane : ndarray of shape (n, 2) or None
         Rows on the two discriminant axes.
     sample : int or None
@@ -76,6 +69,7 @@ class Problem:
     folds: Sequence[Fold]
     moments: Sequence[ClassMoments]
     moment_seconds: float
+    groups: NDArray[Any] | None
     plane: NDArray[np.float64] | None
     sample: int | None
     random_state: int
@@ -84,9 +78,10 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class FoldResult:
-    """Counts of one method on one fold."""
+    """Counts of one method on one fold, and which tested rows it gets wrong."""
 
     tally: Tally
+    wrong: NDArray[np.bool_]
     guarantees: tuple[Guarantee, ...]
     fit_seconds: float
     predict_seconds: float
@@ -142,6 +137,7 @@ def _run_fold(estimator: Any, problem: Problem, index: int) -> FoldResult:
         shift_wrong, shift_rows = _shift(estimator, problem, index)
     return FoldResult(
         tally=Tally.count(true, found.predicted, found.sets, len(problem.classes)),
+        wrong=found.predicted != true,
         guarantees=tuple(getattr(estimator, "guarantees_", ())),
         fit_seconds=fit_seconds,
         predict_seconds=predict_seconds,
@@ -159,18 +155,28 @@ def _fit(estimator: Any, problem: Problem, index: int) -> tuple[int, float]:
     train = problem.folds[index].train
     if hasattr(estimator, "fit_moments"):  # as it is set, moments suffice
         start = time.perf_counter()
-        estimator.fit_moments(problem.moments[index])
+        moments = _learnable(problem.moments[index])
+        estimator.fit_moments(moments)
         seconds = time.perf_counter() - start + problem.moment_seconds
-        return int(problem.moments[index].count.sum()), seconds
+        return int(moments.count.sum()), seconds
     if problem.sample is not None and problem.sample < len(train):
         chosen = stratified_sample(
             problem.codes[train], problem.sample, problem.random_state
         )
         train = train[chosen]
     X, y = problem.X[train], problem.y[train]
+    together = {}
+    if problem.groups is not None and has_fit_parameter(estimator, "groups"):
+        together["groups"] = problem.groups[train]
     start = time.perf_counter()
-    estimator.fit(X, y)
+    estimator.fit(X, y, **together)
     return len(train), time.perf_counter() - start
+
+
+def _learnable(moments: ClassMoments) -> ClassMoments:
+    """Moments without the classes of fewer rows than can be learned from."""
+    enough = moments.count >= FEWEST_TO_LEARN
+    return moments if enough.all() else moments.select(moments.classes[enough])
 
 
 def _false_alarms(found: Decisions, true: NDArray[np.intp]) -> NDArray[np.intp] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -10,37 +11,64 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import RepeatedStratifiedKFold
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+from prudent.core.holdout import one_row_per_group
 from prudent.core.moments import ClassMoments
-
-__all__ = ["Fold", "make_folds", "stratified_sample", "training_moments"]
 
 IntArray = NDArray[np.intp]
 RARE = 20
+# Rows of a class that a training part must have to be told about it at all.
+FEWEST_TO_LEARN = 2
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """One split: positions of the rows fitted on and of the rows tested."""
+    """One split: positions of the rows fitted on and of the rows tested.
+
+    With groups, `test` has one random row of each group, and `held_out` has all
+    rows that `train` must not hold; without, the two are the same.
+    """
 
     repeat: int
     number: int
     train: IntArray
     test: IntArray
+    held_out: IntArray
 
 
 def make_folds(
-    codes: IntArray, n_folds: int, n_repeats: int, random_state: int
+    codes: IntArray,
+    n_folds: int,
+    n_repeats: int,
+    random_state: int,
+    groups: NDArray[Any] | None = None,
 ) -> tuple[Fold, ...]:
-    """Stratified folds, shuffled anew in each repeat; numbers count from 1."""
-    splitter = RepeatedStratifiedKFold(
-        n_splits=n_folds, n_repeats=n_repeats, random_state=random_state
-    )
-    return tuple(
-        Fold(index // n_folds + 1, index % n_folds + 1, train, test)
-        for index, (train, test) in enumerate(splitter.split(codes, codes))
-    )
+    """Stratified folds, shuffled anew in each repeat; numbers count from 1.
+
+    Rows with equal `groups` stay together, and one row of each group is tested,
+    drawn at random. A class of which a training part has one row is left out of
+    that part: nothing can be learned from it.
+    """
+    folds = []
+    random = np.random.RandomState(random_state)
+    for repeat in range(1, n_repeats + 1):
+        splitter: Any = (StratifiedKFold if groups is None else StratifiedGroupKFold)(
+            n_folds, shuffle=True, random_state=random
+        )
+        with warnings.catch_warnings():
+            # A class of fewer rows than folds is no accident here.
+            warnings.simplefilter("ignore", UserWarning)
+            splits = list(splitter.split(codes, codes, groups))
+        for number, (train, held_out) in enumerate(splits, start=1):
+            test = held_out
+            if groups is not None:
+                one_each = one_row_per_group(groups[held_out], random)
+                test = np.sort(held_out[one_each])
+            counts = np.bincount(codes[train], minlength=codes.max() + 1)
+            train = train[counts[codes[train]] >= FEWEST_TO_LEARN]
+            folds.append(Fold(repeat, number, train, test, held_out))
+    return tuple(folds)
 
 
 def stratified_sample(codes: IntArray, size: int, random_state: int) -> IntArray:
@@ -75,7 +103,7 @@ def training_moments(
     n_classes, n_parts = len(classes), len(folds)
     part = np.empty(len(X), dtype=np.intp)
     for j, fold in enumerate(folds):
-        part[fold.test] = j
+        part[fold.held_out] = j
     # A class of each part is a class of its own in the pass over the rows.
     both = ClassMoments.from_arrays(
         X, part * n_classes + codes, classes=np.arange(n_parts * n_classes)

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["BASELINES", "METHODS", "Method", "choose"]
-
 
 @dataclass(frozen=True)
 class Method:
@@ -65,13 +63,21 @@ def _rejection(random_state: int) -> Any:
 def _lda(random_state: int) -> Any:
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-    return LinearDiscriminantAnalysis()
+    return LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
 
 
 def _qda(random_state: int) -> Any:
     from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
 
-    return QuadraticDiscriminantAnalysis()
+    from prudent.comparison.baselines import ShrunkTowardsIdentity
+
+    # Regularised as a user would: a real table often has a singular class.
+    discriminant = QuadraticDiscriminantAnalysis(
+        solver="eigen", covariance_estimator=ShrunkTowardsIdentity()
+    )
+    return make_pipeline(StandardScaler(), discriminant)
 
 
 def _logistic(random_state: int) -> Any:

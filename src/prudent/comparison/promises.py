@@ -1,21 +1,24 @@
-"""Promises of the folds, averaged and held against the rows they were not fitted on."""
+"""Promises of the folds, pooled and held against the rows they were not fitted on."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import fftconvolve
+from scipy.stats import betabinom
 
 from prudent.comparison.result import Kept, PromiseCheck
 from prudent.comparison.tally import Tally
-from prudent.core.guarantee import Guarantee
-
-__all__ = ["check_promises", "verdict"]
+from prudent.core.guarantee import Guarantee, Verdict
 
 LEVEL = 0.05
+ROUNDING = 1e-12  # of sums of shares and bounds
+Law = tuple[int, int]
 
 
 def check_promises(
@@ -46,6 +49,15 @@ def check_promises(
     -------
     tuple of PromiseCheck
         Each checked at level 0.05 over their number.
+
+    Notes
+    -----
+    A promise on average says nothing of one fold, yet the folds together can
+    refute it where the law of their rates is known: with m calibration rows and
+    the rank k of the cut, the rate of a fold is drawn from Beta(k, m + 1 - k), its
+    violations are beta-binomial, and those of all folds are the sum of independent
+    ones, whose law is computed exactly. For full conformal prediction k and the
+    training rows take their place, which is approximate.
     """
     grouped: dict[tuple[Any, ...], list[tuple[Guarantee, float, float]]] = {}
     for given, tally in zip(promises, tallies, strict=True):
@@ -63,25 +75,115 @@ def check_promises(
         pooled = replace(group[0][0], bound=bound, evidence={})
         violations = sum(count for _, count, _ in group) / n_repeats
         n = float(rows.sum()) / n_repeats
+        level = LEVEL / len(grouped)
+        check = pooled.check(violations, n, level=level)
+        laws = [(_rate_law(promise), int(count)) for promise, _, count in group]
+        known = [(law, count) for law, count in laws if law is not None]
+        if len(known) == len(laws):
+            # The folds of one repeat test each row once.
+            once = known[: math.ceil(len(known) / n_repeats)]
+            check = replace(check, verdict=_pooled_verdict(violations, once, level))
         checked.append(
-            PromiseCheck(
-                guarantee=pooled,
-                violations=violations,
-                n=n,
-                check=pooled.check(violations, n, level=LEVEL / len(grouped)),
-            )
+            PromiseCheck(guarantee=pooled, violations=violations, n=n, check=check)
         )
     return tuple(checked)
 
 
-def verdict(promises: Sequence[PromiseCheck]) -> Kept | None:
-    """Whether all promises were kept ("yes"), one broken ("no"), or neither."""
+def verdict(
+    promises: Sequence[PromiseCheck],
+    class_shares: NDArray[np.float64],
+    *,
+    decides: bool = True,
+) -> Kept | None:
+    """One word for all promises of a method: broken, vacuous, kept or consistent.
+
+    Parameters
+    ----------
+    promises : sequence of PromiseCheck
+        Checked promises; None is returned without any.
+    class_shares : ndarray of shape (K,)
+        Share of each class among the rows.
+    decides : bool, default=True
+        Whether the method answers any row with one class.
+    """
     if not promises:
         return None
     verdicts = {promise.check.verdict for promise in promises}
     if "broken" in verdicts:
-        return "no"
-    return "yes" if verdicts == {"kept"} else "unclear"
+        return "broken"
+    if not decides or is_vacuous([p.guarantee for p in promises], class_shares):
+        return "vacuous"
+    return "kept" if verdicts == {"kept"} else "consistent"
+
+
+def is_vacuous(
+    promises: Sequence[Guarantee], class_shares: NDArray[np.float64]
+) -> bool:
+    """Whether always answering the most frequent class could promise as much.
+
+    It errs in one minus the share of that class, and in all rows of every other
+    class: on average over the K classes in 1 - 1/K of the rows. A promise about
+    every class is compared with that mean; one about some classes only, or about
+    sets or alarms, says nothing where its bound is 1 (or 0 from below).
+    """
+    overall = [p.bound for p in promises if p.quantity == "error rate"]
+    by_class = [p.bound for p in promises if p.quantity == "class error rate"]
+    others = [
+        1 - p.bound if p.sense == ">=" else p.bound
+        for p in promises
+        if p.quantity not in ("error rate", "class error rate")
+    ]
+    n_classes = len(class_shares)
+    tests = []
+    if overall:
+        tests.append(min(overall) >= 1 - class_shares.max() - ROUNDING)
+    if len(by_class) == n_classes:
+        tests.append(float(np.mean(by_class)) >= 1 - 1 / n_classes - ROUNDING)
+    elif by_class:
+        tests.append(min(by_class) >= 1)
+    if others:
+        tests.append(min(others) >= 1)
+    return all(tests)
+
+
+def _rate_law(promise: Guarantee) -> Law | None:
+    """Rank and calibration rows of a promise on average; training rows for full."""
+    if promise.average_over is None:
+        return None
+    if promise.rate_law is not None:
+        return promise.rate_law
+    if {"rank", "training rows"} <= set(promise.evidence):
+        return int(promise.evidence["rank"]), int(promise.evidence["training rows"])
+    return None
+
+
+def _pooled_verdict(
+    violations: float, folds: Sequence[tuple[Law, int]], level: float
+) -> Verdict:
+    """Verdict by the law of the sum of independent beta-binomial counts."""
+    law = np.ones(1)
+    for (rank, n_calibration), n in folds:
+        if n == 0:
+            continue
+        law = np.maximum(fftconvolve(law, _fold_law(rank, n_calibration, n)), 0.0)
+    law /= law.sum()
+    at_most = float(law[: math.floor(violations) + 1].sum())
+    at_least = float(law[math.ceil(violations) :].sum())
+    if at_least <= level / 2:
+        return "broken"
+    return "kept" if at_most <= level / 2 else "consistent"
+
+
+def _fold_law(rank: int, n_calibration: int, n: int) -> NDArray[np.float64]:
+    """Probabilities of 0 to n violations in n rows of one fold."""
+    if rank < 1 or rank > n_calibration:  # no row, or every row, is beyond the cut
+        certain = np.zeros(n + 1)
+        certain[0 if rank < 1 else n] = 1.0
+        return certain
+    law: NDArray[np.float64] = betabinom.pmf(
+        np.arange(n + 1), n, rank, n_calibration + 1 - rank
+    )
+    return law
 
 
 def _violations(

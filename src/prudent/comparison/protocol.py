@@ -29,12 +29,11 @@ from prudent.comparison.result import (
     MethodRow,
     Settings,
 )
-from prudent.comparison.summary import fold_scores, in_order, method_row
+from prudent.comparison.summary import fold_scores, in_order, method_row, wrong_rows
 from prudent.core.discriminant import discriminant_axes
 from prudent.core.moments import ClassMoments
-from prudent.estimator_tools import constant_features
-
-__all__ = ["compare"]
+from prudent.estimator_tools import check_groups, constant_features
+from prudent.io.errors import listed
 
 LONGEST_REASON = 300
 
@@ -47,6 +46,7 @@ def compare(
     baselines: str | Sequence[str] = ("lda", "qda", "logistic"),
     cv: int = 5,
     n_repeats: int = 1,
+    groups: Any = None,
     random_state: int = 0,
     n_jobs: int = 1,
     time_limit: float | None = None,
@@ -65,15 +65,20 @@ def compare(
     X : array-like or data frame of shape (n_samples, n_features)
         Finite numbers.
     y : array-like of shape (n_samples,)
-        Class labels; at least two classes of at least two rows.
+        Class labels; at least two classes. A class of which a training part has
+        fewer than two rows is not learned there, and its rows count as missed.
     methods : "all" or sequence of str, default="all"
         Some of "optimistic", "minimax", "calibrated", "imprecise", "rejection".
     baselines : sequence of str, default=("lda", "qda", "logistic")
         Methods for reference; may be empty.
     cv : int, default=5
-        Stratified folds, >= 2; lowered to the rows of the smallest class.
+        Stratified folds, >= 2; lowered to the rows of the largest class.
     n_repeats : int, default=1
         Times that all folds are drawn anew.
+    groups : array-like of shape (n_samples,), default=None
+        Rows that belong together (of a patient, of a machine) have equal values.
+        Folds keep groups whole, and one row of each group, drawn at random, is
+        tested: every figure is about a random row of a new group.
     random_state : int, default=0
         Seed of folds, samples and methods.
     n_jobs : int, default=1
@@ -103,8 +108,10 @@ def compare(
     -----
     Promise: for each class (or over all rows where the promise has no class), the
     mean of the fold bounds weighted by the rows tested, checked at level 0.05
-    over the number of promises. Ties: paired test over the folds, corrected for
-    the overlap of the training sets (Nadeau and Bengio 2003).
+    over the number of promises; a promise on average over training samples is
+    checked by the law of the sum of the folds' counts (see `Guarantee.check`).
+    "No difference shown" from the method of least error: exact McNemar test on
+    the rows at level 0.05, corrected over methods by Holm's procedure.
 
     Examples
     --------
@@ -121,9 +128,10 @@ def compare(
     X, y = check_X_y(X, y)
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
-    n_folds, notes = _affordable_folds(codes, classes, cv)
+    labels = None if groups is None else check_groups(groups, len(X))
+    n_folds, notes = _affordable_folds(codes, classes, labels, cv)
     problem, total = _problem(
-        X, y, codes, classes, (n_folds, n_repeats), sample, random_state, n_jobs
+        X, y, codes, classes, labels, (n_folds, n_repeats), sample, random_state, n_jobs
     )
     if _others is not None:
         # Rows that are never tested: every training part holds them.
@@ -165,13 +173,14 @@ def _run(
     """Evaluate method after method; Ctrl-C gives up on the rest."""
     rows: list[MethodRow] = []
     scores: list[FoldScore] = []
+    wrong: dict[str, NDArray[np.bool_]] = {}
 
     def finished() -> Comparison:
         measured = replace(settings, peak_memory=peak_memory())
         return Comparison(
             data=data,
             settings=measured,
-            rows=in_order(rows, scores),
+            rows=in_order(rows, wrong),
             folds=tuple(scores),
             versions=package_versions(),
         )
@@ -195,6 +204,7 @@ def _run(
         else:
             rows.append(method_row(method, found, problem))
             scores += fold_scores(method, found, problem)
+            wrong[method.name] = wrong_rows(found, problem)
     return finished()
 
 
@@ -213,6 +223,7 @@ def _problem(
     y: NDArray[Any],
     codes: NDArray[np.intp],
     classes: NDArray[Any],
+    groups: NDArray[Any] | None,
     splits: tuple[int, int],
     sample: int | None,
     random_state: int,
@@ -220,7 +231,7 @@ def _problem(
 ) -> tuple[Problem, ClassMoments]:
     """Folds, their moments and the discriminant plane; and the moments of all rows."""
     n_folds, n_repeats = splits
-    folds = make_folds(codes, n_folds, n_repeats, random_state)
+    folds = make_folds(codes, n_folds, n_repeats, random_state, groups)
     start = time.perf_counter()
     moments: list[ClassMoments] = []
     for first in range(0, len(folds), n_folds):
@@ -238,6 +249,7 @@ def _problem(
         folds=folds,
         moments=moments,
         moment_seconds=seconds,
+        groups=groups,
         plane=X @ axes if axes.shape[1] == 2 else None,
         sample=sample,
         random_state=random_state,
@@ -247,23 +259,39 @@ def _problem(
 
 
 def _affordable_folds(
-    codes: NDArray[np.intp], classes: NDArray[Any], cv: int
+    codes: NDArray[np.intp],
+    classes: NDArray[Any],
+    groups: NDArray[Any] | None,
+    cv: int,
 ) -> tuple[int, tuple[str, ...]]:
-    """Folds that the smallest class allows, and a note if they are fewer than asked."""
+    """Folds that rows and groups allow, with notes on them and on rare classes."""
     counts = np.bincount(codes)
-    label, fewest = str(classes[counts.argmin()]), int(counts.min())
     if len(classes) < 2:
-        raise ValueError(f"`y` has one class, {label!r}; give at least two.")
-    if fewest < 2:
+        raise ValueError(f"`y` has one class, {str(classes[0])!r}; give at least two.")
+    most = int(counts.max())
+    if most < 2:
         raise ValueError(
-            f"class {label!r} has 1 row, so it cannot be both learned and tested: "
-            "add rows or leave the class out."
+            "every class has 1 row, so none can be both learned and tested: "
+            "add rows or join classes."
         )
-    if fewest >= cv:
-        return cv, ()
-    return fewest, (
-        f"class {label!r} has {fewest} rows: {fewest} folds instead of {cv}",
-    )
+    notes = []
+    n_folds = min(cv, most)
+    if groups is not None:
+        n_groups = len(np.unique(groups))
+        n_folds = min(n_folds, n_groups)
+        notes.append(
+            f"rows of {n_groups} groups: folds keep groups whole, and one random row "
+            "of each group is tested"
+        )
+    if n_folds < cv:
+        notes.append(f"{n_folds} folds instead of {cv}: there are no more to be had")
+    single = [str(label) for label in classes[counts < 2].tolist()]
+    if single:
+        notes.append(
+            f"class {listed(map(repr, single))} has 1 row, so it cannot be both "
+            "learned and tested: it counts as missed"
+        )
+    return n_folds, tuple(notes)
 
 
 def _check_numbers(

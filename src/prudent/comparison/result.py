@@ -28,7 +28,7 @@ __all__ = [
     "Settings",
 ]
 
-Kept = Literal["yes", "no", "unclear"]
+Kept = Literal["broken", "vacuous", "kept", "consistent"]
 Matrix = tuple[tuple[float, ...], ...]
 
 
@@ -143,14 +143,17 @@ class MethodRow:
         Exact 95 % interval of `error`.
     promises : tuple of PromiseCheck
         What the method promises, held against the out-of-fold rows.
-    kept : {"yes", "no", "unclear"} or None
-        All promises kept, one broken, or neither; None without a promise.
+    kept : {"broken", "vacuous", "kept", "consistent"} or None
+        One promise broken; no better than always answering the most frequent
+        class, or never deciding; all promises kept; or not contradicted. None
+        without a promise.
     sets : Sets or None
         Set-valued predictions, if the method gives them.
     confusion : tuple of tuple of float
         Rows by true (outer) and predicted class, means over the repeats.
     tied_with : str or None
-        Method of least error, when this one is not shown to be worse.
+        Method of least error, when no difference from it is shown: exact McNemar
+        test on the rows, Holm over methods, and intervals that overlap.
     fit_seconds, predict_seconds : float or None
         Median over the folds of one fit, and of predicting one row.
     notes : tuple of str

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from prudent.core.moments import ClassMoments
 
-__all__ = ["SHIFTS", "shifted_rows"]
-
 SHIFTS = tuple(np.linspace(0.0, 2.0, 9).tolist())
 
 
@@ -40,6 +38,7 @@ def shifted_rows(
     rows = np.arange(len(X))
     others = distance.copy()
     others[rows, codes] = np.inf
+    others[:, moments.weight == 0] = np.inf  # classes without a mean
     nearest = others.argmin(axis=1)
     length = distance[rows, nearest]
     towards = gaps[rows, nearest] * unit / np.where(length > 0, length, 1.0)[:, None]

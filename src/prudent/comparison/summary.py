@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prudent.comparison.evaluation import LEVELS, Evaluation, FoldResult, Problem
 from prudent.comparison.measurements import FalseAlarmCurve, Sets, ShiftCurve
@@ -15,10 +16,8 @@ from prudent.comparison.promises import check_promises, verdict
 from prudent.comparison.result import FoldScore, MethodRow
 from prudent.comparison.shift import SHIFTS
 from prudent.comparison.tally import Tally
-from prudent.comparison.ties import corrected_p_value
+from prudent.comparison.ties import holm, mcnemar_p_value
 from prudent.core.binomial import clopper_pearson
-
-__all__ = ["fold_scores", "in_order", "method_row"]
 
 TIE_LEVEL = 0.05
 MOST_WARNINGS = 10
@@ -37,6 +36,8 @@ def method_row(method: Method, found: Evaluation, problem: Problem) -> MethodRow
         problem.classes,
         n_repeats,
     )
+    sets = _sets(total, n_repeats)
+    decides = sets is None or sets.undecided < 1
     per_row = [
         result.predict_seconds / len(fold.test)
         for result, fold in zip(found.folds, problem.folds, strict=True)
@@ -47,8 +48,8 @@ def method_row(method: Method, found: Evaluation, problem: Problem) -> MethodRow
         error=float(wrong / n),
         error_interval=clopper_pearson(float(wrong), float(n)),
         promises=promises,
-        kept=verdict(promises),
-        sets=_sets(total, n_repeats),
+        kept=verdict(promises, total.rows / total.rows.sum(), decides=decides),
+        sets=sets,
         confusion=tuple(map(tuple, (total.confusion / n_repeats).tolist())),
         fit_seconds=float(np.median([r.fit_seconds for r in found.folds])),
         predict_seconds=float(np.median(per_row)),
@@ -72,27 +73,39 @@ def fold_scores(
     )
 
 
+def wrong_rows(found: Evaluation, problem: Problem) -> NDArray[np.bool_]:
+    """Whether each tested row is predicted wrongly, once for each row."""
+    return np.concatenate(
+        [
+            result.wrong
+            for result, fold in zip(found.folds, problem.folds, strict=True)
+            if fold.repeat == 1
+        ]
+    )
+
+
 def in_order(
-    rows: Sequence[MethodRow], folds: Sequence[FoldScore]
+    rows: Sequence[MethodRow], wrong: Mapping[str, NDArray[np.bool_]]
 ) -> tuple[MethodRow, ...]:
-    """Rows by error, failed ones last; those not shown to be worse are tied."""
+    """Rows by error, failed ones last; those not shown to be worse say so.
+
+    `wrong` says for each method which rows it predicts wrongly.
+    """
     ran = sorted(
         (row for row in rows if row.error is not None), key=lambda row: row.error or 0.0
     )
     failed = [row for row in rows if row.error is None]
     if not ran:
         return tuple(failed)
-    scores = {
-        row.name: [score for score in folds if score.method == row.name] for row in ran
-    }
-    best = ran[0]
-    errors = np.array([score.error for score in scores[best.name]])
-    # v folds: one part is tested, v - 1 are fitted on
-    ratio = 1 / (max(score.fold for score in folds) - 1)
+    best, *others = ran
+    p_values = holm(
+        [mcnemar_p_value(wrong[best.name], wrong[row.name]) for row in others]
+    )
     marked = [best]
-    for row in ran[1:]:
-        differences = np.array([score.error for score in scores[row.name]]) - errors
-        tied = corrected_p_value(differences, ratio) > TIE_LEVEL
+    for row, p_value in zip(others, p_values, strict=True):
+        # Disjoint intervals are a difference that everybody sees.
+        apart = row.error_interval[0] > best.error_interval[1]
+        tied = p_value > TIE_LEVEL and not apart
         marked.append(replace(row, tied_with=best.name if tied else None))
     return (*marked, *failed)
 
@@ -102,13 +115,14 @@ def _sets(total: Tally, n_repeats: int) -> Sets | None:
         return None
     sizes = np.arange(total.set_sizes.shape[1])
     rows, counts = total.rows, total.set_sizes.sum(axis=0)
+    tested = np.maximum(rows, 1)  # with groups a class may have no tested row
     return Sets(
         mean_size=float(counts @ sizes / rows.sum()),
         undecided=float(1 - counts[1] / rows.sum()),
         coverage=float(total.covered.sum() / rows.sum()),
         size_counts=tuple((counts / n_repeats).tolist()),
-        class_mean_size=tuple((total.set_sizes @ sizes / rows).tolist()),
-        class_coverage=tuple((total.covered / rows).tolist()),
+        class_mean_size=tuple((total.set_sizes @ sizes / tested).tolist()),
+        class_coverage=tuple((total.covered / tested).tolist()),
     )
 
 

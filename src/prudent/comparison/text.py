@@ -33,7 +33,7 @@ def cells(row: MethodRow) -> tuple[str, ...]:
     sets = row.sets
     notes = [*row.notes]
     if row.tied_with is not None:
-        notes.insert(0, f"tied with {row.tied_with}")
+        notes.insert(0, f"no difference from {row.tied_with} shown")
     if row.warnings:
         notes.append(f"{len(row.warnings)} warning{'s'[: len(row.warnings) > 1]}")
     return (
@@ -50,17 +50,13 @@ def cells(row: MethodRow) -> tuple[str, ...]:
 
 
 def promise_text(promise: PromiseCheck) -> str:
-    """Say such as "class error ≤ 0.142 (plug-in)"; a promise of nothing is vacuous."""
+    """Say such as "class error ≤ 0.142 (plug-in)"."""
     guarantee = promise.guarantee
     side = "≤" if guarantee.sense == "<=" else "≥"
     name = QUANTITY.get(guarantee.quantity, guarantee.quantity)
-    labels = []
-    if any("plug-in" in sentence for sentence in guarantee.assumptions):
-        labels.append("plug-in")
-    if promise.allowed >= 1:
-        labels.append("vacuous")
     text = f"{name} {side} {guarantee.bound:.3f}"
-    return f"{text} ({', '.join(labels)})" if labels else text
+    plug_in = any("plug-in" in sentence for sentence in guarantee.assumptions)
+    return f"{text} (plug-in)" if plug_in else text
 
 
 def seconds(value: float | None, per: str = "") -> str:
@@ -98,8 +94,8 @@ def _errors(ran: list[MethodRow]) -> str:
     )
     tied = [row.label for row in ran if row.tied_with is not None]
     if tied:
-        return f"{sentence}; not shown to be worse: {', '.join(tied)}."
-    return sentence + ("; every other method is worse." if len(ran) > 1 else ".")
+        return f"{sentence}; no difference from it is shown for {', '.join(tied)}."
+    return sentence + ("; every other method errs more." if len(ran) > 1 else ".")
 
 
 def _promises(ran: list[MethodRow]) -> str:
@@ -107,8 +103,10 @@ def _promises(ran: list[MethodRow]) -> str:
     for row in ran:
         worst = row.worst_promise
         if worst is not None:
-            word = {"yes": "kept", "no": "broken"}.get(str(row.kept), "left unclear")
-            parts.append(f"{promise_text(worst)} by {row.name} was {word}")
+            word = (
+                "was not contradicted" if row.kept == "consistent" else f"is {row.kept}"
+            )
+            parts.append(f"{promise_text(worst)} by {row.name} {word}")
     if not parts:
         return "No method made a promise that out-of-fold rows could check."
     return "Held against rows not fitted on: " + "; ".join(parts) + "."

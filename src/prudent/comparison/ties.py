@@ -1,54 +1,68 @@
-"""Is one error really smaller? A paired test that knows training sets overlap."""
+"""Is one error really smaller? An exact paired test on rows, corrected over methods."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
-
-__all__ = ["corrected_p_value"]
+from scipy.stats import binomtest
 
 
-def corrected_p_value(
-    differences: NDArray[np.float64], test_over_train: float
-) -> float:
-    """Two-sided p-value of the corrected resampled t test.
+def mcnemar_p_value(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
+    """Two-sided p-value of the exact McNemar test.
 
     Parameters
     ----------
-    differences : ndarray of shape (n_folds,)
-        Difference of two errors on each fold, at least two folds.
-    test_over_train : float
-        Rows tested over rows fitted on.
+    first, second : ndarray of bool, shape (n,)
+        Whether each of two methods errs on the same rows.
 
     Returns
     -------
     float
-        In [0, 1]; 1 when all differences are 0, 0 when they are equal and not 0.
+        In (0, 1]; 1 where they never differ.
 
     Notes
     -----
-    With J folds, t = mean / sqrt((1 / J + n_test / n_train) variance) is compared
-    with Student's law of J - 1 degrees of freedom. The second term accounts for
-    the training sets, which share most of their rows: without it the test finds
-    differences where there are none.
+    Rows on which exactly one of the two errs tell them apart. Where both err
+    equally often, each of these rows is a fair coin, so the number of those of the
+    first method is binomial.
 
     References
     ----------
-    Nadeau and Bengio (2003), "Inference for the generalization error", Machine
-    Learning 52, section 4.
+    McNemar (1947), "Note on the sampling error of the difference between
+    correlated proportions or percentages", Psychometrika 12.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from prudent.comparison.ties import corrected_p_value
-    >>> round(corrected_p_value(np.array([0.02, 0.0, 0.04, 0.01, 0.03]), 0.25), 4)
-    0.1324
+    >>> first, second = np.zeros(100, bool), np.zeros(100, bool)
+    >>> first[:9], second[8:10] = True, True
+    >>> round(mcnemar_p_value(first, second), 4)
+    0.0391
     """
-    n_folds, largest = len(differences), np.abs(differences).max()
-    if np.ptp(differences) == 0:
-        return 1.0 if largest == 0 else 0.0
-    scaled = differences / largest  # t has no unit; squares of tiny numbers vanish
-    mean, variance = scaled.mean(), scaled.var(ddof=1)
-    t = mean / np.sqrt((1 / n_folds + test_over_train) * variance)
-    return float(2 * stdtr(n_folds - 1, -abs(t)))
+    only_first = int(np.count_nonzero(first & ~second))
+    only_second = int(np.count_nonzero(second & ~first))
+    if only_first + only_second == 0:
+        return 1.0
+    return float(binomtest(only_first, only_first + only_second).pvalue)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values corrected so that all statements at one level hold at once.
+
+    References
+    ----------
+    Holm (1979), "A simple sequentially rejective multiple test procedure",
+    Scandinavian Journal of Statistics 6.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p_values, kind="stable")
+    factors = np.arange(len(p_values), 0, -1)
+    corrected = np.empty(len(p_values))
+    corrected[order] = np.maximum.accumulate(np.asarray(p_values)[order] * factors)
+    return np.minimum(corrected, 1.0).tolist()

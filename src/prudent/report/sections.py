@@ -89,9 +89,11 @@ def _leaderboard(comparison: Comparison) -> Section:
     repeats = f", {folds.n_repeats} times" if folds.n_repeats > 1 else ""
     sentences = [
         f"All figures are out of fold: {folds.n_folds} stratified folds{repeats}, "
-        f"seed {folds.random_state}. Methods by error; “tied” ones are not shown to be "
-        "worse by a paired test corrected for the overlap of the training sets. "
-        "The promise shown is that of the worst class, kept means in every class; "
+        f"seed {folds.random_state}. Methods by error; “no difference shown” is the "
+        "outcome of an exact paired test on the rows (McNemar), corrected over the "
+        "methods. The promise shown is that of the worst class. Broken: in some class "
+        "the rows refute it; kept: in every class they prove it; consistent: neither; "
+        "vacuous: always answering the most frequent class could promise as much. "
         "“plug-in” ones take estimated moments for the true ones.",
     ]
     warnings = [
