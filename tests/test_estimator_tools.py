@@ -224,3 +224,26 @@ def test_predict_set_of_a_point_classifier_says_so(data):
     X, y = data
     with pytest.raises(TypeError, match="classifier LogisticRegression has no"):
         predict_set(make_pipeline(LogisticRegression()).fit(X, y), X)
+
+
+def test_a_covariance_setting_becomes_a_name_a_number_or_a_function():
+    from sklearn.covariance import ShrunkCovariance
+
+    from prudent.core.covariance import rule_name
+    from prudent.estimator_tools import covariance_rule
+
+    rows = np.random.default_rng(0).normal(size=(20, 2))
+    assert covariance_rule("oas") == "oas"
+    assert covariance_rule(np.float32(0.5)) == 0.5
+    function = covariance_rule(ShrunkCovariance(shrinkage=0.2))
+    expected = ShrunkCovariance(shrinkage=0.2).fit(rows).covariance_
+    np.testing.assert_array_equal(function(rows), expected)
+    assert rule_name(function) == "ShrunkCovariance"
+
+
+@pytest.mark.parametrize("covariance", ["svd", 1.5, -0.1, None, ["oas"]])
+def test_what_is_no_covariance_setting(covariance):
+    from prudent.estimator_tools import covariance_rule
+
+    with pytest.raises(ValueError, match="`covariance` must be one of .* got"):
+        covariance_rule(covariance)

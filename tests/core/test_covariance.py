@@ -3,12 +3,19 @@
 import numpy as np
 import pytest
 
+from prudent import ClassMoments
 from prudent.core.covariance import (
+    estimate_covariances,
+    fitted_covariance,
+    invertible,
+    rule_name,
+)
+from prudent.core.definiteness import (
     check_not_indefinite,
     check_positive_definite,
     floor_eigenvalues,
-    shrink,
 )
+from prudent.core.shrinkage import shrink
 from prudent.exceptions import DegenerateDataError, SingularCovarianceError
 
 
@@ -140,3 +147,101 @@ def test_shrink_takes_one_amount_per_class():
     shrunk = shrink(C, np.array([0.0, 1.0]), "identity")
     np.testing.assert_allclose(shrunk[0], C[0])
     np.testing.assert_allclose(shrunk[1], np.trace(C[1]) / 3 * np.eye(3), atol=1e-15)
+
+
+# --- the setting `covariance=` -----------------------------------------------------
+
+
+def three_classes(weighted=False):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 3))
+    y = np.arange(60) % 3
+    weight = rng.integers(1, 4, 60).astype(float) if weighted else None
+    moments = ClassMoments.from_arrays(X, y, weight, fourth=True)
+
+    def rows_of(k):
+        own = y == k
+        centred = X[own] - moments.mean[k]
+        return centred, None if weight is None else weight[own]
+
+    return moments, rows_of
+
+
+@pytest.mark.parametrize("rule", ["empirical", "oas", "ledoit_wolf"])
+def test_named_rules_are_those_of_class_moments(rule):
+    moments, _ = three_classes()
+    found = estimate_covariances(
+        rule, moments.weight, moments.scatter, fourth=moments.fourth
+    )
+    np.testing.assert_array_equal(found, moments.covariance(rule))
+
+
+def test_an_amount_keeps_the_variances():
+    moments, _ = three_classes()
+    found = estimate_covariances(0.3, moments.weight, moments.scatter)
+    np.testing.assert_array_equal(found, moments.covariance(shrinkage=0.3))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_function_sees_rows_and_weights_are_repetitions(weighted):
+    moments, rows_of = three_classes(weighted)
+    found = estimate_covariances(
+        lambda rows: np.cov(rows.T, ddof=0),
+        moments.weight,
+        moments.scatter,
+        rows_of=rows_of,
+    )
+    np.testing.assert_allclose(found, moments.covariance(), rtol=1e-12)
+
+
+def test_a_function_takes_whole_weights_only():
+    rows, weight = np.eye(3), np.array([1.0, 0.5, 2.0])
+    with pytest.raises(ValueError, match="takes no weights, only rows"):
+        fitted_covariance(lambda rows: np.eye(3), rows, weight)
+
+
+@pytest.mark.parametrize("answer", [np.eye(2), np.full((3, 3), np.nan)])
+def test_a_function_must_give_a_covariance(answer):
+    def strange(rows):
+        return answer
+
+    with pytest.raises(ValueError, match=r"covariance=strange must give .* \(3, 3\)"):
+        fitted_covariance(strange, np.eye(3))
+
+
+def test_rules_that_need_what_is_not_given():
+    moments, _ = three_classes()
+    with pytest.raises(ValueError, match="needs fourth moments or rows"):
+        estimate_covariances("ledoit_wolf", moments.weight, moments.scatter)
+    with pytest.raises(ValueError, match="needs the rows"):
+        estimate_covariances(np.cov, moments.weight, moments.scatter)
+
+
+def test_a_class_without_divisor_has_zeros():
+    moments, _ = three_classes()
+    divisor = np.array([19.0, 0.0, 19.0])
+    found = estimate_covariances(
+        "oas", moments.weight, moments.scatter, divisor=divisor
+    )
+    assert (found[1] == 0).all()
+    assert (found[0] != 0).all()
+
+
+def test_repairs_are_recorded():
+    matrices = np.stack([spd(3), np.zeros((3, 3)), np.diag([1.0, 1.0, 1e-14])])
+    found = invertible(matrices, "empirical", 1e-9, pooled=lambda: spd(3, 1))
+    np.testing.assert_array_equal(found.matrices[0], matrices[0])
+    np.testing.assert_array_equal(found.matrices[1], spd(3, 1))
+    assert found.pooled.tolist() == [1]
+    assert found.n_floored.tolist() == [0, 0, 1]
+    assert np.linalg.eigvalsh(found.matrices[2])[0] == pytest.approx(1e-9)
+    assert found.condition[2] == pytest.approx(1e14)
+    assert (found.kind, found.floor) == ("empirical", 1e-9)
+    with pytest.raises(DegenerateDataError, match="no feature varies"):
+        invertible(matrices, "empirical", 1e-9)
+
+
+def test_rules_have_names():
+    assert rule_name("oas") == "oas"
+    assert rule_name(0.25) == "shrinkage 0.25"
+    assert rule_name(np.cov) == "cov"

@@ -1,88 +1,243 @@
-"""Covariance matrices from scatter: shrinkage, floors, and what is singular."""
+"""The setting `covariance=`: from the scatter or the rows of classes to matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf
 
+from prudent.core.definiteness import check_not_indefinite, floor_eigenvalues
+from prudent.core.shrinkage import (
+    Target,
+    ledoit_wolf_shrinkage,
+    oas_shrinkage,
+    shrink,
+)
 from prudent.core.statistics import Statistics
-from prudent.core.types import FloatArray
+from prudent.core.types import FloatArray, IntArray
 from prudent.core.validation import shown
-from prudent.exceptions import DegenerateDataError, SingularCovarianceError
+from prudent.exceptions import DegenerateDataError
 
-# Negative eigenvalues, relative to the largest, that rounding explains: of an
-# accumulated scatter matrix, and of a matrix read from print.
-ROUNDING, PRINTED = 1e-10, 1e-8
 Estimator = Literal["empirical", "ledoit_wolf", "oas"]
-Target = Literal["diagonal", "identity"]
+#: A setting `covariance=` as the mathematics takes it: a name, an amount of shrinkage
+#: in [0, 1], or a function from rows (n, d) to their covariance (d, d).
+CovarianceRule = str | float | Callable[[FloatArray], NDArray[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class FlooredCovariance:
-    """A symmetric matrix whose eigenvalues were raised to a minimum.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassCovariances:
+    """Positive definite matrices of the classes, and what was done to get them.
 
     Attributes
     ----------
-    covariance : ndarray of shape (d, d)
-        The matrix with every eigenvalue >= the minimum.
-    n_clipped : int
-        How many eigenvalues were below it.
+    matrices : ndarray of shape (M, d, d)
+        One for each class, or one for all (M = 1).
+    kind : str
+        The rule behind them; see `rule_name`.
+    pooled : ndarray of int
+        Positions of classes without a matrix of their own, which have the pooled one.
+    floored_features : tuple of (int, ndarray)
+        Class and its features whose variance was raised.
+    condition : ndarray of shape (M,)
+        Condition number before eigenvalues were raised.
+    n_floored : ndarray of int, shape (M,)
+        Eigenvalues that were raised.
+    floor : float
+        What they were raised to, as a share of the largest.
     """
 
-    covariance: FloatArray
-    n_clipped: int
+    matrices: FloatArray
+    kind: str
+    pooled: IntArray
+    floored_features: tuple[tuple[int, IntArray], ...] = ()
+    condition: FloatArray
+    n_floored: IntArray
+    floor: float
 
 
-def floor_eigenvalues(
-    covariance: FloatArray, minimum: float | Literal["auto"]
-) -> FlooredCovariance:
-    """Raise the eigenvalues of a symmetric matrix to at least `minimum`.
+def rule_name(rule: CovarianceRule) -> str:
+    """A covariance rule in words: "oas", "shrinkage 0.5", "MinCovDet"."""
+    if isinstance(rule, str):
+        return rule
+    if callable(rule):
+        return str(getattr(rule, "__name__", type(rule).__name__))
+    return f"shrinkage {rule:g}"
+
+
+def shrinkage_amounts(
+    rule: str | float,
+    weight: FloatArray,
+    scatter: FloatArray,
+    fourth: FloatArray | None = None,
+) -> FloatArray:
+    """How much a named rule or an amount shrinks each class, (K,).
 
     Parameters
     ----------
-    covariance : ndarray of shape (d, d)
-        Symmetric and finite.
-    minimum : float or "auto"
-        Smallest eigenvalue allowed, in squared units of the features, >= 0;
-        "auto" is d * eps * (largest eigenvalue).
+    rule : {"empirical", "oas", "ledoit_wolf"} or float in [0, 1]
+    weight : ndarray of shape (K,)
+    scatter : ndarray of shape (K, d, d)
+        In the units in which the matrices are shrunk.
+    fourth : ndarray of shape (K,), default=None
+        Sums of w |z|^4 about the class means, which "ledoit_wolf" needs.
+    """
+    if rule == "oas":
+        return oas_shrinkage(weight, scatter)
+    if rule == "ledoit_wolf":
+        if fourth is None:
+            raise ValueError("covariance='ledoit_wolf' needs fourth moments or rows.")
+        return ledoit_wolf_shrinkage(weight, scatter, fourth)
+    return np.full(len(weight), 0.0 if isinstance(rule, str) else float(rule))
+
+
+def estimate_covariances(
+    rule: CovarianceRule,
+    weight: FloatArray,
+    scatter: FloatArray,
+    *,
+    divisor: FloatArray | None = None,
+    fourth: FloatArray | None = None,
+    rows_of: Callable[[int], tuple[FloatArray, FloatArray | None]] | None = None,
+) -> FloatArray:
+    """Covariance matrix of each class by the setting `covariance=`.
+
+    Parameters
+    ----------
+    rule : str, float or callable
+        "empirical" is S / divisor; "oas" and "ledoit_wolf" shrink it towards the
+        identity by their own amount; a float a is (1 - a) C + a diag(C); a function
+        takes rows (n, d) to their covariance (d, d).
+    weight : ndarray of shape (K,)
+        Total weights, read as repetitions.
+    scatter : ndarray of shape (K, d, d)
+        Sums of w z z' about the class means, in the units in which to shrink.
+    divisor : ndarray of shape (K,), default=None
+        What divides the scatter, the weight by default. A class of divisor <= 0
+        gets zeros.
+    fourth : ndarray of shape (K,), default=None
+        Sums of w |z|^4, for "ledoit_wolf".
+    rows_of : callable, default=None
+        Rows of class k in the same units and their weights, for a function.
 
     Returns
     -------
-    FlooredCovariance
-        The matrix itself, unchanged, when nothing is clipped.
+    ndarray of shape (K, d, d)
 
     Raises
     ------
     ValueError
-        If `minimum` is negative or NaN.
-
-    Examples
-    --------
-    >>> from prudent.core.covariance import floor_eigenvalues
-    >>> floored = floor_eigenvalues([[1.0, 2.0], [2.0, 1.0]], 0.1)
-    >>> floored.covariance.round(12).tolist(), floored.n_clipped
-    ([[1.55, 1.45], [1.45, 1.55]], 1)
+        If the rule needs what is not given, or a function meets weights that are no
+        whole numbers; see `fitted_covariance`.
     """
-    covariance = np.asarray(covariance, dtype=np.float64)
-    values, vectors = np.linalg.eigh(covariance)
-    if isinstance(minimum, str):
-        floor = len(values) * np.finfo(np.float64).eps * max(values[-1], 0.0)
-    else:
-        floor = minimum
-    if not floor >= 0:
-        raise ValueError(f"`minimum` must be a number >= 0 or 'auto', got {minimum!r}.")
-    clipped = values < floor
-    if not clipped.any():
-        return FlooredCovariance(covariance, 0)
-    # Only the clipped directions are lifted, the rest keeps its digits.
-    low = vectors[:, clipped]
-    lifted = covariance + (low * (floor - values[clipped])) @ low.T
-    return FlooredCovariance((lifted + lifted.T) / 2, int(clipped.sum()))
+    if divisor is None:
+        divisor = weight
+    usable = divisor > 0
+    if callable(rule):
+        if rows_of is None:
+            raise ValueError(f"covariance={rule_name(rule)} needs the rows.")
+        fitted = np.zeros_like(scatter)
+        for k in np.flatnonzero(usable).tolist():
+            fitted[k] = fitted_covariance(rule, *rows_of(k))
+        return fitted
+    columns = usable[:, None, None]
+    empirical = np.where(
+        columns, scatter / np.where(columns, divisor[:, None, None], 1.0), 0.0
+    )
+    if rule == "empirical":
+        return empirical
+    amounts = shrinkage_amounts(rule, weight, scatter, fourth)
+    target: Target = "identity" if isinstance(rule, str) else "diagonal"
+    return shrink(empirical, amounts, target)
+
+
+def fitted_covariance(
+    rule: Callable[[FloatArray], FloatArray],
+    rows: FloatArray,
+    weight: FloatArray | None = None,
+) -> FloatArray:
+    """Covariance of rows by a function of them; weights are repetitions.
+
+    Raises
+    ------
+    ValueError
+        If a weight is no whole number, or the function gives no finite (d, d) matrix.
+    """
+    name = rule_name(rule)
+    if weight is not None:
+        repetitions = weight.astype(np.intp)
+        if (repetitions != weight).any():
+            raise ValueError(
+                f"covariance={name} takes no weights, only rows: give weights that are "
+                "whole numbers, or covariance='oas', 'empirical' or a number."
+            )
+        rows = np.repeat(rows, repetitions, axis=0)
+    matrix = np.asarray(rule(rows), dtype=np.float64)
+    d = rows.shape[1]
+    if matrix.shape != (d, d) or not np.isfinite(matrix).all():
+        raise ValueError(
+            f"covariance={name} must give a finite matrix of shape ({d}, {d}), got "
+            f"shape {matrix.shape}."
+        )
+    return matrix
+
+
+def invertible(
+    matrices: FloatArray,
+    rule: CovarianceRule,
+    floor: float,
+    *,
+    pooled: Callable[[], FloatArray] | None = None,
+    floored_features: tuple[tuple[int, IntArray], ...] = (),
+) -> ClassCovariances:
+    """Repair matrices that cannot be inverted, and say which.
+
+    Parameters
+    ----------
+    matrices : ndarray of shape (M, d, d)
+    rule : str, float or callable
+        The rule behind them, for the record.
+    floor : float
+        Eigenvalues are raised to this share of the largest one.
+    pooled : callable, default=None
+        The matrix of all classes, which replaces a matrix of zeros (one row, or all
+        rows equal).
+    floored_features : tuple, default=()
+        Features whose variance was raised before, for the record.
+
+    Raises
+    ------
+    DegenerateDataError
+        If a matrix is 0 and there is no pooled one, or that is 0 too.
+    """
+    lost = np.flatnonzero(~(np.trace(matrices, axis1=1, axis2=2) > 0))
+    repaired = np.array(matrices)
+    if len(lost) and pooled is not None:
+        repaired[lost] = pooled()
+    if not (np.trace(repaired, axis1=1, axis2=2) > 0).all():
+        raise DegenerateDataError(
+            "no feature varies within any class, so there is no covariance: give "
+            "rows that differ."
+        )
+    condition = np.empty(len(repaired))
+    n_floored = np.zeros(len(repaired), dtype=np.intp)
+    for k, matrix in enumerate(repaired):
+        values = np.linalg.eigvalsh(matrix)
+        condition[k] = values[-1] / values[0] if values[0] > 0 else np.inf
+        if values[0] < floor * values[-1]:
+            raised = floor_eigenvalues(matrix, floor * values[-1])
+            repaired[k], n_floored[k] = raised.covariance, raised.n_clipped
+    return ClassCovariances(
+        matrices=repaired,
+        kind=rule_name(rule),
+        pooled=lost,
+        floored_features=floored_features,
+        condition=condition,
+        n_floored=n_floored,
+        floor=floor,
+    )
 
 
 def class_covariances(
@@ -146,231 +301,3 @@ def _check_options(
             "structure='diagonal' keeps the variances only, which cannot be shrunk: "
             "accumulate with structure='full'."
         )
-
-
-def shrink(
-    covariances: FloatArray, shrinkage: float | FloatArray, target: Target
-) -> FloatArray:
-    """(1 - a) C + a T, with T = diag(C) or (trace C / d) I; one a or one per class."""
-    a = np.broadcast_to(np.asarray(shrinkage, dtype=np.float64), len(covariances))
-    kept = np.diagonal(covariances, axis1=1, axis2=2)
-    if target == "identity":
-        kept = (1 - a[:, None]) * kept + (a * kept.mean(axis=1))[:, None]
-    shrunk = (1 - a)[:, None, None] * covariances
-    features = np.arange(kept.shape[1])
-    shrunk[:, features, features] = kept  # of a diagonal target to the last bit
-    return shrunk
-
-
-def oas_shrinkage(weight: FloatArray, scatter: FloatArray) -> FloatArray:
-    """Oracle approximating shrinkage towards the identity, one per class.
-
-    Parameters
-    ----------
-    weight : ndarray of shape (K,)
-        Total weights W > 0.
-    scatter : ndarray of shape (K, d, d)
-        Scatter matrices S.
-
-    Returns
-    -------
-    ndarray of shape (K,)
-        With C = S / W, mu = trace C / d and al = mean C_ij^2: a = min(1,
-        (al + mu^2) / ((W + 1)(al - mu^2 / d))), and 1 where the denominator is 0.
-
-    References
-    ----------
-    Chen, Wiesel, Eldar and Hero (2010), "Shrinkage algorithms for MMSE covariance
-    estimation", IEEE Transactions on Signal Processing 58, equation 23.
-    """
-    C = scatter / weight[:, None, None]
-    n_features = C.shape[-1]
-    mu = np.trace(C, axis1=1, axis2=2) / n_features
-    al = (C * C).mean(axis=(1, 2))
-    numerator = al + mu**2
-    denominator = (weight + 1) * (al - mu**2 / n_features)
-    bounded = denominator > numerator
-    return np.divide(numerator, denominator, out=np.ones_like(mu), where=bounded)
-
-
-def ledoit_wolf_shrinkage(
-    weight: FloatArray, scatter: FloatArray, fourth: FloatArray
-) -> FloatArray:
-    """Ledoit-Wolf shrinkage towards the identity, one per class.
-
-    Parameters
-    ----------
-    weight : ndarray of shape (K,)
-        Total weights W > 0.
-    scatter : ndarray of shape (K, d, d)
-        Scatter matrices S.
-    fourth : ndarray of shape (K,)
-        f = sum w ||x - m||^4.
-
-    Returns
-    -------
-    ndarray of shape (K,)
-        With C = S / W, mu = trace C / d and fro = sum C_ij^2: delta =
-        (fro - d mu^2) / d, beta = (f / W - fro) / (d W), a = max(0, min(beta,
-        delta)) / delta, and 0 where delta = 0.
-
-    References
-    ----------
-    Ledoit and Wolf (2004), "A well-conditioned estimator for large-dimensional
-    covariance matrices", Journal of Multivariate Analysis 88.
-    """
-    C = scatter / weight[:, None, None]
-    n_features = C.shape[-1]
-    mu = np.trace(C, axis1=1, axis2=2) / n_features
-    fro = (C * C).sum(axis=(1, 2))
-    delta = (fro - n_features * mu**2) / n_features
-    beta = (fourth / weight - fro) / (n_features * weight)
-    a = np.maximum(0.0, np.minimum(beta, delta))
-    return np.divide(a, delta, out=np.zeros_like(mu), where=delta > 0)
-
-
-def check_positive_definite(
-    covariances: FloatArray,
-    *,
-    classes: Sequence[Any] | NDArray[Any] | None = None,
-    feature_names: Sequence[Any] | NDArray[Any] | None = None,
-) -> FloatArray:
-    """Cholesky factors of class covariances, or an error that names the culprit.
-
-    Parameters
-    ----------
-    covariances : ndarray of shape (K, d, d)
-        Symmetric matrices.
-    classes : sequence of length K, default=None
-        Labels for the message; numbers 0..K-1 by default.
-    feature_names : sequence of length d, default=None
-        Names for the message; column numbers by default.
-
-    Returns
-    -------
-    ndarray of shape (K, d, d)
-        Lower triangular L with C = L L'.
-
-    Raises
-    ------
-    ValueError
-        If an entry is not finite.
-    SingularCovarianceError
-        If a matrix is not positive definite to working accuracy.
-
-    Notes
-    -----
-    The pivot ratio L_jj^2 / C_jj is 1 - R^2 of feature j on the features before
-    it. Below 100 d eps the feature is a linear combination of them, and j is the
-    one to name. A pseudo-inverse is never used: it would give distance 0 along
-    the null space, and so call impossible points typical.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from prudent.core.covariance import check_positive_definite
-    >>> check_positive_definite(np.array([[[4.0, 2.0], [2.0, 2.0]]])).tolist()
-    [[[2.0, 0.0], [1.0, 1.0]]]
-    >>> check_positive_definite(np.ones((1, 2, 2)), classes=["benign"])
-    Traceback (most recent call last):
-        ...
-    prudent.exceptions.SingularCovarianceError: ...
-    """
-    covariances = np.asarray(covariances, dtype=np.float64)
-    n_classes, n_features = covariances.shape[:2]
-    tolerance = 100 * n_features * np.finfo(np.float64).eps
-    factors = np.empty_like(covariances)
-    for k in range(n_classes):
-        label = k if classes is None else classes[k]
-        covariance = covariances[k]
-        if not np.isfinite(covariance).all():
-            raise ValueError(
-                f"the covariance matrix of class {shown(label)} is not finite."
-            )
-        factor, info = dpotrf(covariance, lower=1, clean=1)
-        culprit = info - 1
-        if info == 0:
-            ratio = factor.diagonal() ** 2 / covariance.diagonal()
-            singular = np.flatnonzero(ratio < tolerance)
-            culprit = int(singular[0]) if len(singular) else -1
-        if culprit >= 0:
-            _raise_singular(covariance, culprit, label, feature_names)
-        factors[k] = factor
-    return factors
-
-
-def check_not_indefinite(covariances: FloatArray, classes: NDArray[Any]) -> None:
-    """Raise SingularCovarianceError for a matrix with a negative eigenvalue.
-
-    Weights of both signs can make a scatter matrix genuinely indefinite. Takes
-    matrices (K, d, d) or variances (K, d); singular ones pass.
-    """
-    for covariance, label in zip(covariances, classes, strict=True):
-        if covariance.ndim == 1:
-            smallest, largest = covariance.min(), covariance.max()
-        elif not dpotrf(covariance, lower=1)[1]:
-            continue
-        else:
-            values = np.linalg.eigvalsh(covariance)
-            smallest, largest = values[0], values[-1]
-        if smallest < -ROUNDING * max(largest, 0.0):
-            raise SingularCovarianceError(
-                f"the covariance matrix of class {shown(label)} is indefinite: its "
-                f"smallest eigenvalue is {smallest:.3g}. Weights of both signs do "
-                "this; take a smaller step."
-            )
-
-
-def symmetric_nonnegative(covariances: FloatArray, classes: NDArray[Any]) -> FloatArray:
-    """Published covariance matrices made exactly symmetric and semidefinite.
-
-    Parameters
-    ----------
-    covariances : ndarray of shape (K, d, d)
-        Matrices that carry rounding of print.
-    classes : ndarray of shape (K,)
-        Labels for the message.
-
-    Raises
-    ------
-    ValueError
-        If a matrix is not finite, is asymmetric by more than 1e-8 of its largest
-        entry, or has an eigenvalue below -1e-8 times the largest one.
-    """
-    repaired = np.empty_like(covariances)
-    for k, (covariance, label) in enumerate(zip(covariances, classes, strict=True)):
-        where = f"the covariance matrix of class {shown(label)}"
-        if not np.isfinite(covariance).all():
-            raise ValueError(f"{where} is not finite.")
-        asymmetry = np.abs(covariance - covariance.T).max()
-        if asymmetry > PRINTED * np.abs(covariance).max():
-            raise ValueError(
-                f"{where} is not symmetric: entries differ by {asymmetry:.3g}."
-            )
-        symmetric = (covariance + covariance.T) / 2
-        values = np.linalg.eigvalsh(symmetric)
-        if values[0] < -PRINTED * max(values[-1], 0.0):
-            raise ValueError(
-                f"{where} is not positive semidefinite: its smallest eigenvalue is "
-                f"{values[0]:.3g}."
-            )
-        repaired[k] = floor_eigenvalues(symmetric, 0.0).covariance
-    return repaired
-
-
-def _raise_singular(
-    covariance: FloatArray, j: int, label: Any, feature_names: Any
-) -> None:
-    name = str(j) if feature_names is None else shown(feature_names[j])
-    variance = covariance[j, j]
-    if variance < 0:
-        why = f"has the negative variance {variance:.3g}"
-    elif variance == 0:
-        why = "is constant in this class"
-    else:
-        why = "is a linear combination of the features before it in this class"
-    raise SingularCovarianceError(
-        f"the covariance matrix of class {shown(label)} is singular or indefinite: "
-        f"feature {name} {why}. Drop the feature, or shrink, for example with "
-        'covariance="ledoit_wolf".'
-    )

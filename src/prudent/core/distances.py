@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
 
-from prudent.core.covariance import check_positive_definite
+from prudent.core.definiteness import check_positive_definite
 from prudent.core.types import FloatArray
 
 # The compiled kernel is faster up to this many features, and worth importing from

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from prudent.core.accumulation import accumulate
 from prudent.core.covariance import (
     Estimator,
-    Target,
     class_covariances,
-    symmetric_nonnegative,
 )
+from prudent.core.definiteness import symmetric_nonnegative
 from prudent.core.raw_moments import RawSums
 from prudent.core.serialization import pack, unpack
+from prudent.core.shrinkage import Target
 from prudent.core.statistics import Statistics, merge, remove
 from prudent.core.types import FloatArray
 from prudent.core.validation import (

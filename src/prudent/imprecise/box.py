@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dtrtri
 
-from prudent.core.covariance import check_positive_definite
+from prudent.core.definiteness import check_positive_definite
 from prudent.core.distances import MahalanobisFactors
 from prudent.imprecise.max_cut import max_cut_dual
 

@@ -8,12 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.core.covariance import (
-    floor_eigenvalues,
-    ledoit_wolf_shrinkage,
-    oas_shrinkage,
-    shrink,
-)
+from prudent.core.definiteness import floor_eigenvalues
+from prudent.core.shrinkage import ledoit_wolf_shrinkage, oas_shrinkage, shrink
 from prudent.exceptions import DegenerateDataError
 
 __all__ = ["ClassCovariances", "Scatter", "class_covariances", "invertible"]

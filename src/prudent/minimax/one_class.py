@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_solve
 
-from prudent.core.covariance import check_positive_definite
+from prudent.core.definiteness import check_positive_definite
 from prudent.core.distances import MahalanobisFactors
 from prudent.exceptions import InfeasibleError
 

@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.core.covariance import (
-    floor_eigenvalues,
-    ledoit_wolf_shrinkage,
-    oas_shrinkage,
-    shrink,
-)
+from prudent.core.definiteness import floor_eigenvalues
 from prudent.core.distances import row_blocks
 from prudent.core.moments import ClassMoments
+from prudent.core.shrinkage import ledoit_wolf_shrinkage, oas_shrinkage, shrink
 from prudent.exceptions import DegenerateDataError
 from prudent.optimistic.class_scores import ClassScores
 
