@@ -35,7 +35,7 @@ def test_mixed_reads_types_from_the_frame(frame):
 def test_pandas_and_polars_give_the_same_model():
     columns, y = mixed_columns()
     fits = [
-        RiskCalibratedClassifier(family="mixed").fit(frame(columns), y)
+        RiskCalibratedClassifier(family="mixed", random_state=0).fit(frame(columns), y)
         for frame in FRAMES
     ]
     np.testing.assert_array_equal(fits[0].loss_curve_, fits[1].loss_curve_)
@@ -63,6 +63,15 @@ def test_missing_word_is_a_level_of_its_own(frame):
         model.predict_proba(frame({"word": [None]})),
         model.predict_proba(frame({"word": values}))[1:2],
     )
+
+
+def test_lists_of_numbers_and_words_keep_both():
+    rows = [[1, "a"], [2, "b"], [1, "b"], [2, "a"]]
+    model = categorical().fit(rows, [0, 1, 0, 1])
+    np.testing.assert_array_equal(
+        model.predict_proba([[2, 7]]), model.predict_proba([[2, "new"]])
+    )
+    assert model.predict([[2, 7]]) == [1]
 
 
 def test_missing_number_is_a_level_in_categorical():

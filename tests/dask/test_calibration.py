@@ -20,6 +20,7 @@ from prudent.exceptions import PrudentWarning, SingularCovarianceError
 
 pytestmark = pytest.mark.filterwarnings("ignore:chunks are small")
 N_ROWS = 400
+SEED = {"random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,7 @@ def assert_same_fit(ours, plain, X):
 @pytest.mark.parametrize("family", ["full", "tied", "diag", "tied_diag"])
 def test_equals_the_fit_in_memory(rows, family, stopping):
     X, y = rows
-    settings = {"family": family, "stopping": stopping, "max_iter": 12}
+    settings = {"family": family, "stopping": stopping, "max_iter": 12} | SEED
     ours = fit(RiskCalibratedClassifier(**settings), blocks(X), y)
     plain = RiskCalibratedClassifier(**settings).fit(X, y)
     assert_same_fit(ours, plain, X)
@@ -130,7 +131,7 @@ def test_a_built_in_family_as_an_object_keeps_its_scale(rows):
 def test_levels_are_gathered_from_all_blocks(frame, family, stopping):
     columns = ["p", "q"] if family == "categorical" else list("pqrs")
     X, y = frame[columns], frame["label"]
-    settings = {"family": family, "stopping": stopping, "max_iter": 12}
+    settings = {"family": family, "stopping": stopping, "max_iter": 12} | SEED
     ours = fit(
         RiskCalibratedClassifier(**settings),
         dd.from_pandas(frame[[*columns, "label"]], npartitions=5),
@@ -173,7 +174,7 @@ def test_cross_validation_equals_the_fit_in_memory_on_the_same_folds(rows, famil
     X, y = rows
     fold = folds(X, y, 4)
     splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(4)]
-    settings = {"family": family, "max_iter": 10}
+    settings = {"family": family, "max_iter": 10} | SEED
     ours = fit(RiskCalibratedClassifier(cv=4, **settings), blocks(X), y)
     plain = RiskCalibratedClassifier(cv=splits, **settings).fit(X, y)
     assert_same_fit(ours, plain, X)
@@ -218,7 +219,7 @@ def test_a_class_of_one_distinct_row_stops_early(rows):
 def test_blocks_of_any_size_give_the_same_choice(rows):
     X, y = rows
     coarse, fine = (
-        fit(RiskCalibratedClassifier(max_iter=10), blocks(X, size), y)
+        fit(RiskCalibratedClassifier(max_iter=10, random_state=0), blocks(X, size), y)
         for size in (N_ROWS, 37)
     )
     assert_same_fit(fine, coarse, X)
@@ -248,7 +249,7 @@ def test_empty_blocks_are_neutral(rows, stopping):
     X, y = rows
     kept = (np.arange(N_ROWS) < 100) | (np.arange(N_ROWS) >= 200)
     gaps = da.from_array(X, chunks=(50, 4))[kept], da.from_array(y, chunks=50)[kept]
-    settings = {"stopping": stopping, "max_iter": 6}
+    settings = {"stopping": stopping, "max_iter": 6} | SEED
     ours = fit(RiskCalibratedClassifier(**settings), *gaps)
     whole = fit(RiskCalibratedClassifier(**settings), blocks(X[kept]), y[kept])
     assert_same_fit(ours, whole, X)
@@ -270,7 +271,9 @@ def test_one_class_is_refused(rows):
 def test_a_class_without_a_row_to_fit_is_refused(rows):
     X, y = rows
     y = np.where(np.arange(N_ROWS) == 7, "z", y)
-    model = RiskCalibratedClassifier(stopping="holdout", validation_fraction=0.99)
+    model = RiskCalibratedClassifier(
+        stopping="holdout", validation_fraction=0.99, random_state=0
+    )
     with pytest.raises(ValueError, match="class 'z' has no row"):
         fit(model, blocks(X), y)
 

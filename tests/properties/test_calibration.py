@@ -142,7 +142,7 @@ def test_defaults_ignore_row_order_and_repetition(seed, family):
     X, y = clouds(seed, m=36)
     weight = np.random.default_rng(seed).integers(1, 4, size=len(y))
     rows = np.random.default_rng(seed).permutation(np.repeat(np.arange(36), weight))
-    model = RiskCalibratedClassifier(family=family, max_iter=12)
+    model = RiskCalibratedClassifier(family=family, max_iter=12, random_state=seed)
     weighted = model.fit(X, y, sample_weight=weight).predict_proba(X)
     repeated = model.fit(X[rows], y[rows]).predict_proba(X)
     np.testing.assert_allclose(weighted, repeated, atol=1e-9)

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import fit_context
 from prudent.calibration.families import Family, Statistics
+from prudent.calibration.losses import class_scores
 from prudent.calibration.progress import CallbackSupportMixin, watch_evaluations
 from prudent.calibration.recipe import Calibrated, LabelledRows, prepare
 from prudent.calibration.settings import (
     CONSTRAINTS,
     calibrate,
+    check_costs,
+    draw_seed,
     learned_attributes,
     make_recipe,
     promise,
 )
 from prudent.calibration.stream import Stream, classes_after
-from prudent.calibration.tables import Table, read_training
+from prudent.calibration.tables import Table, read_training, recoded, seen_levels
 from prudent.core.guarantee import Guarantee
-from prudent.estimator_tools import warn_constant_features
+from prudent.estimator_tools import (
+    check_groups,
+    hold_out_rows,
+    warn_constant_features,
+)
 
 __all__ = ["RiskCalibratedClassifier"]
 
@@ -75,7 +84,8 @@ default="full"
         Folds of `stopping="cv"`. An int deals the distinct rows of each class round
         robin, so that equal rows share a fold.
     validation_fraction : float, default=0.2
-        Share in (0, 1) of the rows that `stopping="holdout"` draws.
+        Share in (0, 1) of the rows (or groups) that `stopping="holdout"` draws,
+        rounded up.
     guard : {"halve", "freeze"}, default="halve"
         What keeps the statistics valid: halve the step of the class at fault, or
         the paper's rule, keep the old value (single counts of categorical features,
@@ -109,7 +119,7 @@ default="full"
         from the closed-form start ("tied", "tied_diag" only), or the TM algorithm,
         RC with lr = 1, no shrinkage and no line search.
     random_state : int, RandomState instance or None, default=None
-        Of folds, hold-out and batches; None stands for 0.
+        Of folds, hold-out and batches; None draws them afresh in every `fit`.
 
     Attributes
     ----------
@@ -142,7 +152,8 @@ default="full"
     constant_features_ : ndarray of int
         Features that are ignored because they take one value.
     guarantees_ : tuple of Guarantee
-        Bound on the error rate with `stopping="holdout"` and equal weights.
+        Bound on the error rate with `stopping="holdout"`; weights other than 0 and 1
+        take the confidence away and with it the promise.
 
     See Also
     --------
@@ -160,8 +171,10 @@ default="full"
 
     Guarantee (`stopping="holdout"`): the error rate is at most the exact binomial
     upper limit of the held-out errors at level 0.05 / `max_iter`, with confidence
-    0.95, if the rows are independent draws from one population. The division pays
-    for picking the best of `max_iter` iterates on the same rows.
+    0.95, if the rows are independent draws from one population (with `groups`: if the
+    groups are). The division pays for picking the best of `max_iter` iterates on the
+    same rows. Everything that is learned, levels of categorical features included, is
+    learned from the other rows.
 
     References
     ----------
@@ -232,7 +245,13 @@ default="full"
         self.random_state = random_state
 
     @fit_context
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Calibrate the closed-form fit of the rows.
 
         Parameters
@@ -244,6 +263,11 @@ default="full"
             Class labels, at least two classes.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights >= 0, read as repetitions of a row.
+        groups : array-like of shape (n_samples,), default=None
+            Rows that belong together (of a patient, of a machine) have equal values.
+            With `stopping="holdout"` whole groups are held out and one random row of
+            each counts: the promise is about a random row of a new group. With
+            `stopping="cv"` the rows of a group share a fold. Else without effect.
 
         Returns
         -------
@@ -260,6 +284,8 @@ default="full"
         """
         watch = watch_evaluations(self, X, y)
         training = read_training(self, X, y, sample_weight)
+        if groups is not None:
+            groups = check_groups(groups, len(column_or_1d(y)))
         classes, codes = np.unique(training.y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
@@ -267,10 +293,32 @@ default="full"
                 f"{classes.tolist()[0]!r}."
             )
         data = LabelledRows(training.rows, codes, training.weight)
-        recipe = make_recipe(self, training.table, classes, watch)
-        fitted = calibrate(self, recipe, data, training.kept, y)
-        guarantees = promise(fitted, data.weight, self.max_iter)
-        return self._keep(fitted, training.table, classes, guarantees)
+        table, held_out, seed = training.table, None, draw_seed(self.random_state)
+        if self.stopping == "holdout":
+            split = hold_out_rows(
+                self,
+                data.keys,
+                self.validation_fraction,
+                np.random.RandomState(seed),
+                None if groups is None else groups[training.kept],
+            )
+            # What the held-out rows alone know is not known to a fit they judge.
+            seen = seen_levels(data.rows[split.fit], table.n_levels)
+            table = table.restricted(seen)
+            data, held_out = (
+                replace(part, rows=recoded(part.rows, seen))
+                for part in (data[split.fit], data[split.held_out])
+            )
+        recipe = make_recipe(self, table, classes, seed, watch)
+        fitted = calibrate(self, recipe, data, held_out, training.kept, y, groups)
+        self._keep(fitted, table, classes)
+        # Rows counted several times are no independent draws.
+        if held_out is not None and (training.weight == 1).all():
+            wrong = self._count_wrong(held_out)
+            self.guarantees_ = promise(
+                wrong, len(held_out.codes), self.max_iter, by_group=groups is not None
+            )
+        return self
 
     @available_if(_learns_statistics)
     def partial_fit(
@@ -345,14 +393,14 @@ default="full"
             of predicting class 0 minus that of class 1. More classes: the log
             posteriors, with `costs` minus the expected cost of each prediction.
         """
-        scores = self._log_joint(X)
-        if self.costs is not None:
-            scores = -softmax(scores, axis=1) @ np.asarray(self.costs, dtype=float)
+        log_joint = self._log_joint(X)
+        costs = check_costs(self.costs, len(self.classes_))
+        scores = class_scores(log_joint, costs)
         if len(self.classes_) == 2:
             return scores[:, 1] - scores[:, 0]
-        if self.costs is not None:
+        if costs is not None:
             return scores
-        return scores - logsumexp(scores, axis=1, keepdims=True)
+        return scores - logsumexp(log_joint, axis=1, keepdims=True)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class with the largest posterior, or with `costs` the least expected cost.
@@ -387,20 +435,21 @@ default="full"
     def _log_joint(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         rows = prepare(self.family_, self._table.read(self, X))
-        scores = self.family_.log_joint(rows, self._parameters)
+        scores = np.asarray(self.family_.log_joint(rows, self._parameters))
         if scores.shape[1] == len(self.classes_):
             return scores
         spread = np.full((len(scores), len(self.classes_)), -np.inf)
         spread[:, self._seen] = scores
         return spread
 
-    def _keep(
-        self,
-        fitted: Calibrated,
-        table: Table,
-        classes: NDArray[Any],
-        guarantees: tuple[Guarantee, ...],
-    ) -> Self:
+    def _count_wrong(self, data: LabelledRows) -> int:
+        """Held-out rows that `predict` gets wrong."""
+        rows = prepare(self.family_, data.rows)
+        log_joint = np.asarray(self.family_.log_joint(rows, self._parameters))
+        scores = class_scores(log_joint, check_costs(self.costs, len(self.classes_)))
+        return int(np.count_nonzero(scores.argmax(axis=1) != data.codes))
+
+    def _keep(self, fitted: Calibrated, table: Table, classes: NDArray[Any]) -> None:
         """Take over the result of a fit, here or on dask blocks."""
         path = fitted.path
         self.best_iteration_ = path.best_iteration
@@ -409,11 +458,10 @@ default="full"
         self.loss_curve_ = path.log_loss
         self.error_curve_ = path.error
         self.learning_rate_curve_ = path.learning_rate
-        self.guarantees_ = guarantees
+        self.guarantees_ = ()
         self._stream = None
         self._table, self._is_solved = table, True
         self._store(classes, fitted.family, path.statistics, np.arange(len(classes)))
-        return self
 
     def _store(
         self, classes: NDArray[Any], family: Any, statistics: Statistics, seen: IntArray

@@ -23,7 +23,7 @@ from prudent.calibration.kernels import (
     squared_distances,
     weighted_scatter,
 )
-from prudent.calibration.scaling import centre_and_scale
+from prudent.calibration.scaling import ROUNDING, centre_and_scale
 
 __all__ = [
     "DiagonalFamily",
@@ -41,6 +41,8 @@ BoolArray = NDArray[np.bool_]
 #: matrix, on features of unit variance: below, s2 / s0 - mu mu' is rounding noise.
 _MARGIN = 1e-9
 _ROWS_PER_BLOCK = 4096
+#: In standard deviations; the squared distance of such a row is finite still.
+_FARTHEST = 1e100
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class GaussianFamily:
     ) -> Self:
         """Family standardised by the rows X (m, d) of weight (m,)."""
         centre, scale = centre_and_scale(X, weight)
-        kept = np.flatnonzero(scale > 1e-12 * np.maximum(1.0, np.abs(centre)))
+        kept = np.flatnonzero(scale > ROUNDING * np.abs(centre))
         return cls(centre, scale, kept, strengths)
 
     @property
@@ -106,7 +108,9 @@ class GaussianFamily:
         for start in range(0, len(X), _ROWS_PER_BLOCK):
             block = slice(start, start + _ROWS_PER_BLOCK)
             rows = X[block].astype(np.float64)
-            Z[block, 1:] = ((rows - self.centre)[:, self.kept]) / self.scale[self.kept]
+            with np.errstate(over="ignore"):
+                z = ((rows - self.centre)[:, self.kept]) / self.scale[self.kept]
+            np.clip(z, -_FARTHEST, _FARTHEST, out=Z[block, 1:])
         return Z
 
     def learned(self, parameters: GaussianParameters) -> dict[str, FloatArray]:

@@ -15,13 +15,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from prudent.calibration.kernels import inner_loops
 
-__all__ = ["LossSums", "cost_residuals", "log_residuals"]
+__all__ = ["LossSums", "class_scores", "cost_residuals", "log_residuals"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
+
+#: Log joints that differ by less than this share are told apart by rounding alone.
+_ROUNDING = 1e-11
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,33 @@ class LossSums:
     error: float
     decision_cost: float
     expected_cost: float = float("nan")
+
+
+def class_scores(log_joint: FloatArray, costs: FloatArray | None) -> FloatArray:
+    """What a prediction compares: log joints, with costs minus the expected costs.
+
+    Scores that differ by rounding are made equal, so that the answer to a row does
+    not depend on the rows it comes with: the first of them is predicted.
+
+    Parameters
+    ----------
+    log_joint : ndarray of shape (m, r)
+    costs : ndarray of shape (r, r) or None
+        Rows the true class.
+
+    Returns
+    -------
+    ndarray of shape (m, r)
+    """
+    if costs is None:
+        scores = log_joint
+        peak = scores.max(axis=1, keepdims=True)
+        slack = _ROUNDING * (1.0 + np.abs(peak))
+    else:
+        scores = -softmax(log_joint, axis=1) @ costs
+        peak = scores.max(axis=1, keepdims=True)
+        slack = _ROUNDING * np.abs(costs).max()
+    return np.where(scores >= peak - slack, peak, scores)
 
 
 def log_residuals(scores: FloatArray, codes: IntArray, weight: FloatArray) -> LossSums:

@@ -14,7 +14,7 @@ from prudent.calibration.ascent import CalibrationPath, Iterate, StepRule, ascen
 from prudent.calibration.baselines import SoftmaxFamily
 from prudent.calibration.families import Family, Statistics
 from prudent.calibration.gaussian import GaussianFamily
-from prudent.calibration.problem import Losses, Objective, Problem
+from prudent.calibration.problem import Objective, Problem
 from prudent.calibration.stopping import (
     batches_of_epochs,
     earliest_least_error,
@@ -107,19 +107,10 @@ class LabelledRows:
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """Result of a fit: the path, its family, and what the held-out rows said.
-
-    Attributes
-    ----------
-    family : Family
-    path : CalibrationPath
-    validation : Losses or None
-        The kept iterate on the held-out rows.
-    """
+    """Result of a fit: the path and its family."""
 
     family: Family
     path: CalibrationPath
-    validation: Losses | None = None
 
 
 @dataclass(frozen=True)
@@ -138,7 +129,7 @@ class Recipe:
     generative_weight : float
     batch_size : int or None
     seed : int
-        Of the batches and of what is held out.
+        Of the folds and the batches.
     watch : callable
         Called after each evaluation of the path that is returned.
     """
@@ -165,11 +156,6 @@ class Recipe:
             costs=self.costs,
             generative_weight=self.generative_weight,
         )
-
-    def draw(self, n_rows: int, fraction: float) -> IntArray:
-        """Positions of rows to hold out; one at least stays to be fitted."""
-        n_drawn = min(max(1, round(fraction * n_rows)), n_rows - 1)
-        return np.random.RandomState(self.seed).permutation(n_rows)[:n_drawn]
 
     def batches(self, n_rows: int) -> Iterator[IntArray] | None:
         """Rows behind each step, None for all of them."""
@@ -217,14 +203,12 @@ class Recipe:
     def fit_holdout(self, data: Sample, held_out: Sample) -> Calibrated:
         """Keep the least cost on rows that take no other part in the fit."""
         problem, start = data.begin(self, held_out)
-        validated: list[Losses] = []
 
         def criterion(_: int, iterate: Iterate) -> float:
-            validated.append(problem.validate(iterate.evaluation))
-            return validated[-1].decision_cost
+            return problem.validate(iterate.evaluation).decision_cost
 
         path = self._path(problem, start, criterion, watch=self.watch)
-        return Calibrated(problem.family, path, validated[path.best_iteration])
+        return Calibrated(problem.family, path)
 
     def fit_folds(
         self, data: Sample, folds: Iterable[tuple[Sample, Sample]]

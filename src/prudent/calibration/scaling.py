@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["centre_and_scale"]
+__all__ = ["ROUNDING", "centre_and_scale"]
 
 FloatArray = NDArray[np.float64]
 
 _ROWS_PER_BLOCK = 4096
+#: Its square is a normal number still.
+_LEAST_SCALE = 1e-153
+#: A column that varies by a smaller share of its mean varies by rounding.
+ROUNDING = 1e-12
 
 
 def centre_and_scale(
@@ -37,7 +41,14 @@ def centre_and_scale(
     if len(unusable):
         raise ValueError(
             f"column {unusable[0]} holds values as large as "
-            f"{np.abs(X[:, unusable[0]]).max():.3g}, whose square overflows; "
+            f"{np.abs(X[:, unusable[0]]).max():.3g}, whose square overflows: "
             "divide the column by a constant."
         )
+    for j in np.flatnonzero(scale < _LEAST_SCALE):
+        spread = float(np.ptp(X[:, j]))
+        if spread > ROUNDING * abs(centre[j]):
+            raise ValueError(
+                f"column {j} varies by {spread:.3g} only, whose square underflows: "
+                "multiply the column by a constant."
+            )
     return centre, scale

@@ -34,6 +34,8 @@ from prudent.exceptions import PrudentWarning
 __all__ = [
     "CONSTRAINTS",
     "calibrate",
+    "check_costs",
+    "draw_seed",
     "fit_unvalidated",
     "learned_attributes",
     "make_recipe",
@@ -95,6 +97,7 @@ def make_recipe(
     estimator: Any,
     table: Table,
     classes: NDArray[Any],
+    seed: int = 0,
     watch: Callable[[], bool] = lambda: False,
 ) -> Recipe:
     """Recipe with the parameters of the estimator."""
@@ -105,7 +108,7 @@ def make_recipe(
         line_search=estimator.line_search and not is_tm,
         adaptive=estimator.step == "adaptive",
     )
-    costs = _check_costs(estimator.costs, len(classes))
+    costs = check_costs(estimator.costs, len(classes))
     if costs is None and estimator.loss == "zero_one":
         costs = 1.0 - np.eye(len(classes))
     return Recipe(
@@ -116,28 +119,32 @@ def make_recipe(
         costs,
         estimator.generative_weight,
         estimator.batch_size,
-        _seed(estimator.random_state),
+        seed,
         watch,
     )
 
 
 def calibrate(
-    estimator: Any, recipe: Recipe, data: LabelledRows, kept: IntArray, y: ArrayLike
+    estimator: Any,
+    recipe: Recipe,
+    data: LabelledRows,
+    held_out: LabelledRows | None,
+    kept: IntArray,
+    y: ArrayLike,
+    groups: NDArray[Any] | None,
 ) -> Calibrated:
     """Fit the rows with the estimator's stopping rule.
 
-    `kept` are their positions among the rows with the labels `y` given to `fit`.
+    `kept` are their positions among the rows with the labels `y` and the `groups`
+    given to `fit`.
     """
+    if held_out is not None:
+        return recipe.fit_holdout(data, held_out)
     if estimator.stopping == "none":
         return recipe.fit_last(data)
     if estimator.stopping == "train":
         return recipe.fit_train(data)
-    if estimator.stopping == "holdout":
-        n_rows = len(data.codes)
-        held_out = recipe.draw(n_rows, estimator.validation_fraction)
-        rest = np.setdiff1d(np.arange(n_rows), held_out)
-        return recipe.fit_holdout(data[rest], data[held_out])
-    folds = _folds(estimator.cv, recipe, data, kept, column_or_1d(y))
+    folds = _folds(estimator.cv, recipe, data, kept, column_or_1d(y), groups)
     if folds:
         # One fold at a time: each is a copy of nearly all rows.
         return recipe.fit_folds(data, ((data[fit], data[test]) for fit, test in folds))
@@ -148,8 +155,9 @@ def fit_unvalidated(recipe: Recipe, data: Sample) -> Calibrated:
     """A few updates, with a warning, where a class cannot be cross-validated."""
     few = min(_FEW_UPDATES, recipe.max_evaluations - 1)
     warnings.warn(
-        "RiskCalibratedClassifier: a class has a single distinct row, so that "
-        f"nothing can be cross-validated; the calibration stops after {few} updates.",
+        "RiskCalibratedClassifier: a class has a single distinct row (or group): "
+        f"nothing can be cross-validated, and the calibration stops after {few} "
+        "updates.",
         PrudentWarning,
         stacklevel=4,
     )
@@ -157,32 +165,27 @@ def fit_unvalidated(recipe: Recipe, data: Sample) -> Calibrated:
 
 
 def promise(
-    fitted: Calibrated, weight: FloatArray, max_iter: int
+    wrong: int, n_held_out: int, max_iter: int, *, by_group: bool = False
 ) -> tuple[Guarantee, ...]:
-    """Bound on the error rate from the held-out rows, if there are any.
+    """Bound on the error rate from held-out rows of which `wrong` were missed.
 
     The kept iterate is the best of `max_iter` candidates on those rows, so that each
-    candidate gets an equal share of the error probability. Rows of unequal weight
-    are not a sample of independent draws and carry no promise.
+    candidate gets an equal share of the error probability.
     """
-    if fitted.validation is None or np.ptp(weight) > 0:
-        return ()
-    n_validation = fitted.validation.n_rows
-    wrong = round(fitted.validation.wrong / float(weight[0]))
-    bound = upper_limit(wrong, n_validation, level=(1 - _CONFIDENCE) / max_iter)
+    level = (1 - _CONFIDENCE) / max_iter
+    units = "groups are" if by_group else "the rows and those to come are"
     return (
         Guarantee(
             quantity="error rate",
             sense="<=",
-            bound=bound,
+            bound=upper_limit(wrong, n_held_out, level=level),
             confidence=_CONFIDENCE,
-            assumptions=(
-                "the rows and those to come are independent draws from one population",
-            ),
+            assumptions=(f"{units} independent draws from one population",),
             evidence={
-                "n_validation": n_validation,
+                "calibration rows": n_held_out,
                 "wrong": wrong,
-                "candidates": max_iter,
+                "claims": max_iter,
+                "pointwise level": level,
             },
             source="Clopper and Pearson 1934, Bonferroni over the iterates",
         ),
@@ -262,7 +265,7 @@ def _check_level_strengths(levels: float | tuple[float, ...], n_features: int) -
         )
 
 
-def _check_costs(costs: ArrayLike | None, n_classes: int) -> FloatArray | None:
+def check_costs(costs: ArrayLike | None, n_classes: int) -> FloatArray | None:
     if costs is None:
         return None
     matrix = np.asarray(costs, dtype=np.float64)
@@ -274,31 +277,40 @@ def _check_costs(costs: ArrayLike | None, n_classes: int) -> FloatArray | None:
     return matrix
 
 
-def _seed(random_state: Any) -> int:
-    """One seed for folds, batches and the hold-out; None stands for 0."""
-    random = check_random_state(0 if random_state is None else random_state)
-    return int(random.randint(np.iinfo(np.int32).max))
+def draw_seed(random_state: Any) -> int:
+    """One seed for folds, batches and the hold-out."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def _folds(
-    cv: Any, recipe: Recipe, data: LabelledRows, kept: IntArray, y: NDArray[Any]
+    cv: Any,
+    recipe: Recipe,
+    data: LabelledRows,
+    kept: IntArray,
+    y: NDArray[Any],
+    groups: NDArray[Any] | None,
 ) -> list[tuple[IntArray, IntArray]]:
     """Pairs (fit, test) of positions among the rows of positive weight.
 
-    Empty when some class has one distinct row only.
+    Empty when some class has one distinct row, or group, only.
     """
+    most: Any = 5 if cv is None else cv
     if cv is not None and not np.isscalar(cv):
         position = np.full(len(y), -1)
         position[kept] = np.arange(len(kept))
-        splits = check_cv(cv, y, classifier=True).split(np.zeros((len(y), 1)), y)
+        splitter = check_cv(cv, y, classifier=True)
+        splits = splitter.split(np.zeros((len(y), 1)), y, groups)
         return [(_known(position[fit]), _known(position[test])) for fit, test in splits]
-    groups = group_equal_rows(data.keys, data.codes)
-    _, first = np.unique(groups, return_index=True)
-    n_folds = min(5 if cv is None else cv, np.bincount(data.codes[first]).min())
+    if groups is None:
+        units, codes = group_equal_rows(data.keys, data.codes), data.codes
+    else:
+        units, codes = np.unique(groups[kept], return_inverse=True)[1], data.codes
+    n_units = [len(np.unique(units[codes == k])) for k in range(len(recipe.classes))]
+    n_folds = min(most, *n_units)
     if n_folds < 2:
         return []
     random = np.random.RandomState(recipe.seed)
-    fold = deal_folds(groups, data.codes, n_folds, random)
+    fold = deal_folds(units, codes, n_folds, random)
     return [
         (np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)
     ]

@@ -46,15 +46,16 @@ def group_equal_rows(keys: NDArray[np.generic], codes: IntArray) -> IntArray:
 def deal_folds(
     groups: IntArray, codes: IntArray, n_folds: int, random: np.random.RandomState
 ) -> IntArray:
-    """Fold of each row; equal rows share one, classes spread evenly.
+    """Fold of each row; rows of a group share one, classes spread evenly.
 
-    The distinct rows are permuted within each class and dealt round robin, so that
-    neither the order of the rows nor their repetition changes the folds.
+    The groups are permuted within each class and dealt round robin, so that with
+    groups of equal rows neither their order nor repetition changes the folds. A group
+    of several classes counts for the rarest of them.
 
     Parameters
     ----------
     groups : ndarray of int, shape (m,)
-        From `group_equal_rows`.
+        0, 1, ...; such as from `group_equal_rows`.
     codes : ndarray of int, shape (m,)
     n_folds : int
     random : RandomState
@@ -64,8 +65,9 @@ def deal_folds(
     ndarray of int, shape (m,)
         In 0..n_folds-1.
     """
-    _, first = np.unique(groups, return_index=True)
-    class_of_group = codes[first]
+    rarest_first = np.argsort(np.bincount(codes)[codes], kind="stable")
+    _, first = np.unique(groups[rarest_first], return_index=True)
+    class_of_group = codes[rarest_first[first]]
     dealt = np.concatenate(
         [
             random.permutation(np.flatnonzero(class_of_group == k))

@@ -16,10 +16,11 @@ from prudent._compat import validate_data
 from prudent.calibration.categorical import MixedRows
 from prudent.estimator_tools import check_training, refuse_dask
 
-__all__ = ["Table", "TrainingTable", "read_training"]
+__all__ = ["Table", "TrainingTable", "read_training", "recoded", "seen_levels"]
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 
 
 class Table(Protocol):
@@ -40,6 +41,10 @@ class Table(Protocol):
 
     def merged(self, others: Sequence[Self]) -> Self:
         """Table that also knows the levels of other rows of the same data."""
+        ...
+
+    def restricted(self, seen: Sequence[BoolArray]) -> Self:
+        """Table that knows, of each categorical feature, only the levels seen."""
         ...
 
 
@@ -135,6 +140,9 @@ class _NumberTable:
     def merged(self, others: Sequence[Self]) -> Self:
         return self
 
+    def restricted(self, seen: Sequence[BoolArray]) -> Self:
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class _LevelTable:
@@ -153,6 +161,9 @@ class _LevelTable:
     def merged(self, others: Sequence[Self]) -> Self:
         levels = [self.levels, *(other.levels for other in others)]
         return replace(self, levels=_union(levels))
+
+    def restricted(self, seen: Sequence[BoolArray]) -> Self:
+        return replace(self, levels=_only(self.levels, seen))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +193,12 @@ class _MixedTable:
         levels = [self.levels, *(other.levels for other in others)]
         return replace(self, levels=_union(levels))
 
+    def restricted(self, seen: Sequence[BoolArray]) -> Self:
+        chosen = iter(seen)
+        everything = np.zeros(0, dtype=np.bool_)
+        of_columns = [next(chosen) if held else everything for held in self.is_level]
+        return replace(self, levels=_only(self.levels, of_columns))
+
     def split(self, columns: list[NDArray[Any]]) -> MixedRows:
         """Numbers (m, d) and level codes (m, J) of the columns."""
         numeric = [columns[j] for j in np.flatnonzero(~self.is_level)]
@@ -191,6 +208,27 @@ class _MixedTable:
             numbers = check_array(numbers, dtype=np.float64, input_name="X")
         levels = [self.levels[j] for j in np.flatnonzero(self.is_level)]
         return MixedRows(numbers, _level_codes(named, levels))
+
+
+def seen_levels(rows: Any, n_levels: IntArray) -> list[BoolArray]:
+    """Which levels of each categorical feature occur among the rows."""
+    codes = getattr(rows, "levels", rows)
+    return [
+        np.bincount(codes[:, j], minlength=n)[:n] > 0 for j, n in enumerate(n_levels)
+    ]
+
+
+def recoded(rows: Any, seen: Sequence[BoolArray]) -> Any:
+    """Rows as a table reads them that knows only these levels."""
+    if isinstance(rows, MixedRows):
+        return MixedRows(rows.numbers, recoded(rows.levels, seen))
+    if not len(seen):
+        return rows
+    columns = [
+        np.where(known, np.cumsum(known) - 1, -1)[codes]
+        for known, codes in zip(seen, rows.T, strict=True)
+    ]
+    return np.column_stack(columns)
 
 
 def _known_columns(estimator: Any, X: Any) -> list[NDArray[Any]]:
@@ -213,7 +251,9 @@ def _columns(X: Any) -> list[NDArray[Any]]:
     """One array per column; missing values as None or NaN."""
     frame = _frame(X)
     if frame is None:
-        return list(check_array(X, dtype=None, ensure_all_finite=False).T)
+        # As an array, a list of numbers and words would become words alone.
+        dtype = None if hasattr(X, "dtype") else object
+        return list(check_array(X, dtype=dtype, ensure_all_finite=False).T)
     if not len(frame):
         raise ValueError(
             "Found array with 0 sample(s) while a minimum of 1 is required."
@@ -254,6 +294,15 @@ def _union(levels: Sequence[tuple[tuple[Any, ...], ...]]) -> tuple[Any, ...]:
     """Levels of each column that occur anywhere."""
     columns = zip(*levels, strict=True)
     return tuple(_in_order(set(chain.from_iterable(column))) for column in columns)
+
+
+def _only(
+    levels: tuple[tuple[Any, ...], ...], seen: Sequence[BoolArray]
+) -> tuple[tuple[Any, ...], ...]:
+    return tuple(
+        tuple(level for level, is_seen in zip(column, known, strict=True) if is_seen)
+        for column, known in zip(levels, seen, strict=True)
+    )
 
 
 def _in_order(levels: Iterable[Any]) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -16,6 +16,7 @@ from prudent.calibration.blocks import BlockRows, Blocks, Parts
 from prudent.calibration.progress import watch_evaluations
 from prudent.calibration.recipe import Calibrated, LabelledRows, Recipe
 from prudent.calibration.settings import (
+    draw_seed,
     fit_unvalidated,
     make_recipe,
     promise,
@@ -27,7 +28,8 @@ from prudent.calibration.splits import (
     parts_of,
     with_draws,
 )
-from prudent.calibration.tables import Table, read_training
+from prudent.calibration.tables import Table, read_training, recoded, seen_levels
+from prudent.core.holdout import hold_out
 from prudent.core.validation import Structure
 from prudent.dask.chunks import Block, Chunks
 from prudent.dask.residents import resident
@@ -56,8 +58,11 @@ def fit_calibration(estimator: RiskCalibratedClassifier, chunks: Chunks) -> None
     data = _read(estimator, chunks)
     estimator.n_features_in_ = chunks.n_features
     fitted = _calibrate(estimator, data.recipe, data.samples)
-    guarantees = promise(fitted, np.ones(1), estimator.max_iter)
-    estimator._keep(fitted, data.table, data.classes, guarantees)
+    estimator._keep(fitted, data.table, data.classes)
+    if estimator.stopping == "holdout":
+        counts = data.samples[0].blocks.map(_count_wrong, copy(estimator))
+        wrong, n_rows = np.sum(counts, axis=0).tolist()
+        estimator.guarantees_ = promise(wrong, n_rows, estimator.max_iter)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,12 +118,17 @@ def _read(estimator: RiskCalibratedClassifier, chunks: Chunks) -> _Data:
         )
     table = found[0].table.merged([head.table for head in found[1:]])
     watch = watch_evaluations(estimator, None, None)
-    recipe = make_recipe(estimator, table, classes, watch)
+    seed = draw_seed(estimator.random_state)
     rows = blocks.transform(_labelled, reader, table, classes)
     sizes = np.array([0 if head is None else head.n_rows for head in heads])
-    samples = BlockRows.by_part(
-        _split(estimator, recipe, rows, sizes), len(classes), _structure(estimator)
-    )
+    parts = _split(estimator, seed, len(classes), rows, sizes)
+    if estimator.stopping == "holdout" and len(table.n_levels):
+        found = parts.map(_seen_to_fit, table.n_levels)
+        seen = [np.any(of_blocks, axis=0) for of_blocks in zip(*found, strict=True)]
+        table = table.restricted(seen)
+        parts = parts.transform(_recoded, seen)
+    samples = BlockRows.by_part(parts, len(classes), _structure(estimator))
+    recipe = make_recipe(estimator, table, classes, seed, watch)
     return _Data(table, classes, recipe, samples)
 
 
@@ -132,20 +142,23 @@ def _structure(estimator: RiskCalibratedClassifier) -> Structure | None:
 
 def _split(
     estimator: RiskCalibratedClassifier,
-    recipe: Recipe,
+    seed: int,
+    n_classes: int,
     rows: Blocks,
     sizes: NDArray[np.intp],
 ) -> Blocks:
     """Blocks of rows by part: one part, those to fit and held out, or the folds."""
     if estimator.stopping == "holdout":
         chosen = np.zeros(sizes.sum(), dtype=bool)
-        chosen[recipe.draw(len(chosen), estimator.validation_fraction)] = True
+        random = np.random.RandomState(seed)
+        split = hold_out(len(chosen), estimator.validation_fraction, random)
+        chosen[split.held_out] = True
         own = np.split(chosen, np.cumsum(sizes)[:-1])
         return rows.transform(_hold_out, each=[np.packbits(block) for block in own])
     if estimator.stopping == "cv":
         n_folds = 5 if estimator.cv is None else estimator.cv
-        drawn = rows.transform(with_draws, recipe.seed)
-        least = drawn.map(least_draws, len(recipe.classes), n_folds)
+        drawn = rows.transform(with_draws, seed)
+        least = drawn.map(least_draws, n_classes, n_folds)
         return drawn.transform(deal_parts, Deal.of(least, n_folds))
     return rows.transform(_one_part)
 
@@ -198,6 +211,27 @@ def _labelled(
 
 def _one_part(rows: LabelledRows | None) -> Parts:
     return {} if rows is None else {0: rows}
+
+
+def _seen_to_fit(parts: Parts, n_levels: NDArray[np.intp]) -> list[NDArray[np.bool_]]:
+    """Levels of each categorical feature among the rows that are fitted."""
+    if 0 not in parts:
+        return [np.zeros(n, dtype=bool) for n in n_levels]
+    return seen_levels(parts[0].rows, n_levels)
+
+
+def _recoded(parts: Parts, seen: list[NDArray[np.bool_]]) -> Parts:
+    return {
+        k: replace(part, rows=recoded(part.rows, seen)) for k, part in parts.items()
+    }
+
+
+def _count_wrong(parts: Parts, estimator: RiskCalibratedClassifier) -> tuple[int, int]:
+    """Held-out rows that the fitted estimator gets wrong, and all of them."""
+    held_out = parts.get(1)
+    if held_out is None:
+        return 0, 0
+    return estimator._count_wrong(held_out), len(held_out.codes)
 
 
 def _hold_out(rows: LabelledRows | None, chosen: NDArray[np.uint8]) -> Parts:
