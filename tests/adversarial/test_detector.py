@@ -1,12 +1,14 @@
 """LowDensityRejector: cuts, promises, parameters, degenerate input (B4-B6)."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
@@ -55,9 +57,54 @@ def test_rank_and_promise(params, k, bound):
     assert promise.quantity == "false alarm rate"
     assert promise.bound == pytest.approx(bound)
     assert promise.assumptions == (EXCHANGEABLE,)
-    assert dict(promise.evidence) == {"calibration size": 90.0, "k": float(k)}
+    assert dict(promise.evidence) == {"calibration rows": 90.0, "rank": float(k)}
     careful = params["guarantee"] == "high_probability"
     assert promise.confidence == (0.95 if careful else None)
+    assert promise.average_over == (None if careful else "training samples")
+
+
+def test_exact_promise_carries_the_upper_of_its_two_ranks():
+    detectors = [
+        quick(guarantee="exact", random_state=seed).fit(normal_rows(100))
+        for seed in range(20)
+    ]  # (30 + 1) * 0.05 = 1.55
+    assert {detector.k_ for detector in detectors} == {1, 2}
+    assert {d.guarantees_[0].evidence["rank"] for d in detectors} == {2.0}
+
+
+def test_a_frozen_estimator_leaves_the_calibration_rows_to_average_over():
+    frozen = FrozenEstimator(LogisticRegression().fit(normal_rows(), [0, 1] * 150))
+    (promise,) = quick(estimator=frozen).fit(normal_rows()).guarantees_
+    assert promise.average_over == "calibration rows"
+    assert "on average over calibration rows" in str(promise)
+
+
+def test_held_out_groups_give_one_random_row_each():
+    rows, groups = normal_rows(), np.repeat(np.arange(75), 4)
+    detector = quick(false_alarm_rate=0.1).fit(rows, groups=groups)
+    assert (detector.n_calibration_, detector.k_) == (23, 2)  # ceil(0.3 * 75)
+    (promise,) = detector.guarantees_
+    assert promise.assumptions == (
+        "groups are independent draws from one population",
+        "the new row is a random row of a new group",
+    )
+    assert detector.with_false_alarm_rate(0.2).guarantees_[0].assumptions == (
+        promise.assumptions
+    )
+
+
+def test_groups_must_be_one_label_a_row_and_two_groups():
+    with pytest.raises(ValueError, match="one label for each of the 300 rows, got 3"):
+        quick().fit(normal_rows(), groups=[1, 2, 3])
+    with pytest.raises(ValueError, match="at least 2 groups"):
+        quick().fit(normal_rows(), groups=np.zeros(300))
+
+
+def test_repeated_rows_across_the_split_are_named():
+    rows = np.repeat(normal_rows(100), 3, axis=0)
+    with pytest.warns(PrudentWarning, match="held-out rows stand among the rows"):
+        quick().fit(rows)
+    quick().fit(rows, groups=np.repeat(np.arange(100), 3))  # no warning
 
 
 def test_exact_rank_is_rounded_up_as_often_as_it_should():
@@ -310,6 +357,8 @@ def test_soft_has_no_threshold_and_promises_false_alarms_only():
     assert detector.k_ == 0
     (promise,) = detector.guarantees_
     assert (promise.quantity, promise.bound) == ("false alarm rate", 0.05)
+    assert promise.average_over == "training samples"
+    assert dict(promise.evidence) == {"calibration rows": 90.0}  # no known law
 
 
 def test_soft_rejects_low_density_more_often():
@@ -409,7 +458,66 @@ def test_huge_rows_have_finite_scores(default):
     assert (default.predict([[1e308, -1e308]]) == -1).all()
 
 
+@pytest.mark.parametrize("scale", [1e160, 1e-200, 1e300, 1e-305])
+@pytest.mark.parametrize("reference", ["mixture", "box", "grid"])
+def test_columns_of_any_scale_are_told_alike(scale, reference):
+    """A power of two changes nothing at all, another scale rounding errors."""
+    detectors = {
+        unit: quick(reference=reference).fit(normal_rows() * unit)
+        for unit in (1.0, 2.0 ** np.round(np.log2(scale)), scale)
+    }
+    fresh = np.r_[normal_rows(100, seed=1), [[1e3, 1e3]]]
+    one, power, other = (
+        detector.decision_function(fresh * unit) for unit, detector in detectors.items()
+    )
+    np.testing.assert_array_equal(power, one)
+    np.testing.assert_allclose(other, one, atol=2e-4)
+    assert other[-1] < 0
+
+
+def test_a_constant_column_of_any_scale_is_left_without_overflow():
+    rows = np.insert(normal_rows(), 1, 1e-310, axis=1)
+    with pytest.warns(PrudentWarning, match="constant"):
+        detector = quick().fit(rows)
+    same, far = detector.score_samples([[0, 1e-310, 0], [0, -1e308, 0]])
+    assert far < -1e6 < same
+    assert np.isfinite(far)
+
+
+@pytest.mark.filterwarnings("ignore:.*held-out rows stand among")
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"estimator": None},
+        {"reference": "grid"},
+        {"reference": "box", "estimator": LinearSVC()},
+        {"reference": "gaussian", "calibration_size": 0.7},
+    ],
+    ids=["default", "grid", "box", "gaussian"],
+)
+def test_rows_score_alike_in_any_batch(params):
+    """Also far ones, whose scores are large, and ties with the cut."""
+    rng = np.random.default_rng(0)
+    atoms = rng.standard_t(1, size=(8, 6)) * np.geomspace(1e-6, 1e6, 6)
+    rows = atoms[rng.choice(8, 400)]
+    rows[:200] += rng.standard_t(1, size=(200, 6)) * np.geomspace(1e-6, 1e6, 6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrudentWarning)
+        detector = quick(**params).fit(rows)
+    asked = np.r_[rows[100:300], rows[:80] * 1e3, rows[:80] * 1e12]
+    whole = detector.score_samples(asked)
+    alone = np.concatenate([detector.score_samples(row[None]) for row in asked])
+    np.testing.assert_array_equal(alone, whole)
+    for size in (7, 64, 201):
+        parts = np.array_split(asked, range(size, len(asked), size))
+        pieces = np.concatenate([detector.score_samples(part) for part in parts])
+        np.testing.assert_array_equal(pieces, whole)
+    order = rng.permutation(len(asked))
+    np.testing.assert_array_equal(detector.score_samples(asked[order]), whole[order])
+
+
 def test_duplicated_rows_do_not_raise_the_rate():
     rows = np.repeat(normal_rows(60), 10, axis=0)
-    detector = quick(reference="gaussian").fit(rows)
+    with pytest.warns(PrudentWarning, match="held-out rows stand among"):
+        detector = quick(reference="gaussian").fit(rows)
     assert np.mean(detector.predict(rows) < 0) <= 0.05

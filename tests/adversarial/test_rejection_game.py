@@ -146,7 +146,14 @@ def test_guarantees_state_both_rates_and_their_assumptions():
     assert miss.confidence is None
     assert "p is known exactly" in miss.assumptions
     assert "at least 3 away" in miss.assumptions[1]
+    assert miss.average_over == false_alarm.average_over == "the rule's coins"
+    assert "on average over the rule's coins" in str(miss)
     assert miss.evidence["duality gap"] <= 1e-13
+
+
+def test_deterministic_rule_has_no_coins_to_average_over():
+    for promise in game(false_alarm_rate=0.2, strategy="hard").guarantees_:
+        assert promise.average_over is None
 
 
 @pytest.mark.parametrize("strategy", ["soft", "hard"])
@@ -274,7 +281,24 @@ def test_from_counts_smooths_and_says_plug_in():
     solved = RejectionGame.from_counts([0, 9, 90], smoothing=1, divergence_bound=2)
     exact = game(np.array([1, 10, 91]) / 102, divergence_bound=2)
     np.testing.assert_allclose(solved.rejection_, exact.rejection_, atol=1e-14)
-    assert all("plug-in density" in g.assumptions[0] for g in solved.guarantees_)
+    for promise in solved.guarantees_:
+        assert promise.assumptions[0] == (
+            "plug-in density: the frequencies, 1 added to every count, are taken as "
+            "exact"
+        )
+    plain = RejectionGame.from_counts([1, 9, 90], divergence_bound=2).guarantees_[0]
+    assert "estimated probabilities are taken as exact" in plain.assumptions[0]
+
+
+def test_counts_and_densities_of_any_scale():
+    for scale in (1e-290, 1.0, 1e307):
+        counts = RejectionGame.from_counts(np.array([1, 2, 10]) * scale)
+        cells = RejectionGame.from_density(np.array([1, 2, 10]) * scale, scale)
+        for solved in (counts, cells):
+            exact = game(np.array([1, 2, 10]) / 13, divergence_bound=1)
+            np.testing.assert_allclose(
+                solved.rejection_, exact.rejection_, rtol=1e-12, atol=1e-15
+            )
 
 
 def test_from_levels_equals_fit_on_the_events():
@@ -397,6 +421,7 @@ def test_close_probabilities_are_one_level():
     solved = game(p / p.sum(), divergence_bound=2)
     assert solved.n_levels_ == 3
     assert solved.rejection_[0] == solved.rejection_[1]
+    assert solved.gap_ <= 1e-12
     assert game(p / p.sum(), divergence_bound=2, tie_tol=0).n_levels_ == 4
 
 

@@ -24,7 +24,9 @@ _OUTSIDE = -1e5  # score of a row outside the reference, less its distance
 _CLIP = 1e-6  # probabilities nearer to 0 or 1 than this are not believed
 _MAX_CENTRES = 1000
 _MOST_ROWS_FOR_KERNELS = 10_000  # more teach the classifier what no kernel says
-_DECIMALS = 5  # of a score, so that a row scores the same in every batch
+# Digits of a score, fewer than its rounding errors leave: a row scores the same in
+# every batch, alone or among others, so that equal rows are tied.
+_DECIMALS, _DIGITS = 5, 9
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class DensityModel:
         """
         penalty = self.standardisation.departure(X)
         if self.reference is None:
-            return -penalty
+            return _rounded(-penalty)
         Z = self.standardisation.apply(X)
         log_u = self.reference.log_density(Z)
         inside = np.isfinite(log_u)
@@ -64,8 +66,7 @@ class DensityModel:
                 log_density = np.maximum(kernels.log_density(Z), _OUTSIDE)
                 estimate += self.kernel_share * log_density
             score[inside] = estimate
-        rounded: FloatArray = np.round(score - penalty, _DECIMALS)
-        return rounded
+        return _rounded(score - penalty)
 
     def covers(self, X: FloatArray) -> NDArray[np.bool_]:
         """Whether each row lies in the reference's support."""
@@ -127,3 +128,12 @@ def log_odds(classifier: Any, X: FloatArray) -> FloatArray:
         odds: FloatArray = logit(np.clip(probability, _CLIP, 1 - _CLIP))
         return odds
     return np.asarray(classifier.decision_function(X), dtype=np.float64)
+
+
+def _rounded(scores: FloatArray) -> FloatArray:
+    """Scores to 5 decimals, or to 9 significant digits where these are fewer."""
+    digits = np.floor(np.log10(np.maximum(np.abs(scores), 1.0)))
+    # A power of ten below 1 is not exact: numbers are scaled by whole ones only.
+    finer = 10.0 ** np.maximum(_DECIMALS - np.maximum(digits - 3, 0), 0)
+    coarser = 10.0 ** np.maximum(digits - (_DIGITS - 1), 0)
+    return np.rint(scores / coarser * finer) / finer * coarser

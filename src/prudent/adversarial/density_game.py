@@ -74,7 +74,7 @@ def play_on_density(
     """
     n = len(fit_scores)
     value = np.exp(fit_scores + log_cell_volume).clip(_SMALLEST, 1.0)
-    events = group_events(value, np.full(n, 1 / n), tie_tol=1e-12)
+    events = group_events(value, np.full(n, 1 / n))
     levels = split_levels(events.value, events.mass, Divergence("kl"), bound)
     solution = solve_game(levels, rate)
     rejection = events.spread(solution.rejection, 1.0)

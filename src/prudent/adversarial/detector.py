@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,14 +25,18 @@ from prudent.adversarial.promises import held_out_promise
 from prudent.adversarial.reference import GridReference
 from prudent.adversarial.standardisation import Standardisation
 from prudent.adversarial.thresholds import (
-    calibration_rows,
     choose_rank,
     fewest_scores,
     p_values,
 )
 from prudent.core.coins import keyed_uniform
 from prudent.core.guarantee import Guarantee
-from prudent.estimator_tools import check_rows, refuse_dask, warn_constant_features
+from prudent.estimator_tools import (
+    check_rows,
+    hold_out_rows,
+    refuse_dask,
+    warn_constant_features,
+)
 from prudent.exceptions import PrudentWarning
 
 __all__ = ["LowDensityRejector", "check_settings"]
@@ -54,7 +59,8 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
         Largest share of normal rows to reject, in (0, 1).
     estimator : classifier or None, default=None
         Tells rows from artificial rows; needs `predict_proba` or
-        `decision_function` and should have a proper loss. None: weighted mean logit
+        `decision_function` and should have a proper loss. A `FrozenEstimator` must
+        have been fitted to other rows, standardised alike. None: weighted mean logit
         of gradient boosting and of a kernel logistic regression; up to 10 000 fit
         rows its score is averaged with two kernel densities.
     reference : {"mixture", "gaussian", "box", "grid"}, default="mixture"
@@ -187,7 +193,7 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
         self.random_state = random_state
 
     @fit_context
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Learn the class from its rows.
 
         Parameters
@@ -195,6 +201,10 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
         X : array-like or data frame of shape (n_samples, n_features)
             At least 2 rows of finite numbers, all of the class.
         y : ignored
+        groups : array-like of shape (n_samples,), default=None
+            Rows that belong together (of a person, of a machine) have equal values.
+            Whole groups are held out and one random row of each counts; the promise
+            is about a random row of a new group.
 
         Returns
         -------
@@ -204,17 +214,13 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
         refuse_dask(X)
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         rng = check_random_state(self.random_state)
-        n_held_out = calibration_rows(len(X), self.calibration_size)
-        held_out, fitted = np.split(rng.permutation(len(X)), [n_held_out])
-        rows = X[fitted]
-        return self._learn(
-            rows, Standardisation.from_rows(rows), lambda ask: ask(X[held_out]), rng
-        )
+        split = hold_out_rows(self, X, self.calibration_size, rng, groups)
+        self._grouped = groups is not None
+        return self._learn(X[split.fit], lambda ask: ask(X[split.held_out]), rng)
 
     def _learn(
         self,
         rows: FloatArray,
-        standardisation: Standardisation,
         ask_held_out: Callable[[Callable[[FloatArray], Any]], Any],
         rng: np.random.RandomState,
     ) -> Self:
@@ -223,6 +229,7 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
         `ask_held_out(f)` is f of the held-out rows, wherever they are.
         """
         classifier = self._new_classifier(rng)
+        standardisation = Standardisation.from_rows(rows)
         self._density = learn_density(
             rows,
             standardisation,
@@ -382,8 +389,16 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
             )
         self.guarantees_: tuple[Guarantee, ...] = ()
         if self.guarantee is not None:
-            rank = None if self.strategy == "soft" else self.k_
-            promise = held_out_promise(kind, m, rank, rate, self.confidence)
+            is_frozen = isinstance(self.estimator, FrozenEstimator)
+            promise = held_out_promise(
+                kind,
+                m,
+                rate,
+                rank=None if self.strategy == "soft" else self.k_,
+                confidence=self.confidence,
+                average_over="calibration rows" if is_frozen else "training samples",
+                grouped=self._grouped,
+            )
             self.guarantees_ = (promise,)
         return self
 

@@ -40,6 +40,32 @@ class Events:
         """Give every event its level's number, and `null` to null events."""
         return np.append(per_level, null)[self.level]
 
+    def mean(self, per_event: FloatArray) -> FloatArray:
+        """Mean of each level's events, weighted by their mass."""
+        present = self.level >= 0
+        shares = (per_event * self.share)[present]
+        return np.bincount(self.level[present], shares).astype(np.float64)
+
+    def tied(self, tie_tol: float) -> Events:
+        """Join neighbouring levels closer than `tie_tol` times their size.
+
+        These events themselves when there are none. A level's value is the mean
+        weighted by mass, as sum u (m / M): the form sum u m / M underflows for u of
+        1e-300.
+        """
+        is_first = np.append(True, np.diff(self.value) > tie_tol * self.value[1:])
+        if is_first.all():
+            return self
+        joined, starts = np.cumsum(is_first) - 1, np.flatnonzero(is_first)
+        mass = np.add.reduceat(self.mass, starts)
+        share = self.mass / mass[joined]
+        return Events(
+            level=np.append(joined, -1)[self.level],
+            share=self.share * np.append(share, 0.0)[self.level],
+            value=np.add.reduceat(self.value * share, starts),
+            mass=mass,
+        )
+
     def smallest(self, per_event: FloatArray) -> FloatArray:
         """Smallest number among the events of each level."""
         lowest = np.full(len(self.value), np.inf)
@@ -48,8 +74,8 @@ class Events:
         return lowest
 
 
-def group_events(value: FloatArray, mass: FloatArray, tie_tol: float) -> Events:
-    """Group events whose probabilities agree within a relative tolerance.
+def group_events(value: FloatArray, mass: FloatArray) -> Events:
+    """Group events of equal probability, by one sort.
 
     Parameters
     ----------
@@ -58,28 +84,19 @@ def group_events(value: FloatArray, mass: FloatArray, tie_tol: float) -> Events:
     mass : ndarray of shape (n_events,)
         Probability of all events an entry stands for (`value` itself, or more when
         an entry is a whole level already).
-    tie_tol : float
-        Neighbours in rising order closer than `tie_tol` times their size tie.
-
-    Notes
-    -----
-    One sort. A level's value is the mean weighted by mass, as sum u (m / M): the
-    form sum u m / M underflows for u of 1e-300.
     """
     order = np.argsort(value)
     order = order[np.count_nonzero(value == 0) :]
     rising, rising_mass = value[order], mass[order]
-    is_first = np.append(True, np.diff(rising) > tie_tol * rising[1:])
+    is_first = np.append(True, np.diff(rising) > 0)
     level = np.full(len(value), -1, dtype=np.intp)
     level[order] = np.cumsum(is_first) - 1
     if is_first.all():
         return Events(level, (value > 0).astype(np.float64), rising, rising_mass)
-    starts = np.flatnonzero(is_first)
-    level_mass = np.add.reduceat(rising_mass, starts)
+    level_mass = np.add.reduceat(rising_mass, np.flatnonzero(is_first))
     share = np.zeros(len(value))
     share[order] = rising_mass / level_mass[level[order]]
-    level_value = np.add.reduceat(rising * share[order], starts)
-    return Events(level, share, level_value, level_mass)
+    return Events(level, share, rising[is_first], level_mass)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = [
     "cell_probabilities",
     "check_probabilities",
+    "check_unit_interval",
     "frequencies",
     "level_masses",
 ]
@@ -21,7 +22,8 @@ _SMALLEST = 1e-300  # below it 1 / p overflows
 def check_probabilities(p: ArrayLike, name: str = "p") -> FloatArray:
     """Check a probability vector and rescale a sum off 1 by rounding."""
     mass = _check_weights(p, name)
-    total = float(mass.sum())
+    with np.errstate(over="ignore"):
+        total = float(mass.sum())
     if abs(total - 1) > _SUM_TOL:
         raise ValueError(f"`{name}` must sum to 1, got a sum of {total!r}.")
     return _normalised(mass, name)
@@ -31,7 +33,9 @@ def frequencies(counts: ArrayLike, smoothing: float) -> FloatArray:
     """Share (counts + smoothing) / total of each event."""
     if not 0 <= smoothing < np.inf:
         raise ValueError(f"`smoothing` must be a number >= 0, got {smoothing!r}.")
-    return _normalised(_check_weights(counts, "counts") + smoothing, "counts")
+    weights = _check_weights(counts, "counts")
+    with np.errstate(over="ignore"):
+        return _normalised(weights + smoothing, "counts")
 
 
 def level_masses(values: ArrayLike, masses: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -50,7 +54,7 @@ def level_masses(values: ArrayLike, masses: ArrayLike) -> tuple[FloatArray, Floa
         at = int(np.flatnonzero(disagree)[0])
         raise ValueError(
             f"`values` and `masses` must be both 0 or both at least {_SMALLEST}, "
-            f"got {value[at]!r} and {mass[at]!r} at level {at}."
+            f"got {float(value[at])!r} and {float(mass[at])!r} at level {at}."
         )
     return value, mass
 
@@ -62,9 +66,27 @@ def cell_probabilities(density: ArrayLike, cell_volumes: ArrayLike) -> FloatArra
     if len(volumes) not in (1, len(heights)) or not (volumes > 0).all():
         raise ValueError(
             f"`cell_volumes` must be one positive number or {len(heights)} of them, "
-            f"got {cell_volumes!r}."
+            f"got {volumes.tolist()}."
         )
-    return _normalised(heights * volumes, "density")
+    # Scaled by powers of two, which is exact, so that no product overflows.
+    exponents = np.frexp(heights.max())[1], np.frexp(volumes.max())[1]
+    return _normalised(
+        np.ldexp(heights, -exponents[0]) * np.ldexp(volumes, -exponents[1]), "density"
+    )
+
+
+def check_unit_interval(
+    values: ArrayLike, what: str, length: int | None = None
+) -> FloatArray:
+    """Check a vector of numbers in [0, 1]; `what` begins the error's sentence."""
+    vector = np.asarray(values, dtype=np.float64)
+    if vector.ndim != 1 or (length is not None and len(vector) != length):
+        raise ValueError(f"{what} in [0, 1], got shape {vector.shape}.")
+    inside = (vector >= 0) & (vector <= 1)
+    if not inside.all():
+        at = int(np.flatnonzero(~inside)[0])
+        raise ValueError(f"{what} in [0, 1], got {float(vector[at])!r} at {at}.")
+    return vector
 
 
 def _check_weights(weights: ArrayLike, name: str) -> FloatArray:
@@ -77,17 +99,20 @@ def _check_weights(weights: ArrayLike, name: str) -> FloatArray:
     if not (lowest >= 0 and highest < np.inf):
         bad = int(np.flatnonzero(~((vector >= 0) & (vector < np.inf)))[0])
         raise ValueError(
-            f"`{name}` must hold finite numbers >= 0, got {vector[bad]!r} at {bad}."
+            f"`{name}` must hold finite numbers >= 0, got {float(vector[bad])!r} at "
+            f"{bad}."
         )
     return vector
 
 
 def _normalised(weights: FloatArray, name: str) -> FloatArray:
-    total = float(weights.sum())
-    if not 0 < total < np.inf:
-        raise ValueError(f"`{name}` must have a positive finite sum, got {total!r}.")
-    p: FloatArray = weights / total
-    lowest = np.min(p, where=p > 0, initial=1.0)
+    highest = float(weights.max())
+    if not 0 < highest < np.inf:
+        raise ValueError(f"`{name}` must have a positive finite sum, got {highest!r}.")
+    # Scaled by a power of two, which is exact, so that no sum overflows.
+    scaled = np.ldexp(weights, -np.frexp(highest)[1])
+    p: FloatArray = scaled / scaled.sum()
+    lowest = float(np.min(p, where=p > 0, initial=1.0))
     if lowest < _SMALLEST:
         raise ValueError(
             f"`{name}` gives an event the probability {lowest!r}, below "

@@ -1,17 +1,29 @@
-"""What the family promises, in words and figures."""
+"""What the family promises, in words."""
 
 from __future__ import annotations
 
-from prudent.adversarial.thresholds import GuaranteeKind
-from prudent.core.guarantee import Guarantee
+from prudent.adversarial.thresholds import GuaranteeKind, upper_rank
+from prudent.core.guarantee import AverageOver, Guarantee
 
-__all__ = ["game_promises", "held_out_promise"]
+EXCHANGEABLE = ("future normal rows are exchangeable with the training rows",)
+GROUPED = (
+    "groups are independent draws from one population",
+    "the new row is a random row of a new group",
+)
+KNOWN = "p is known exactly"
+PLUG_IN = "plug-in density: the estimated probabilities are taken as exact"
 
 
 def game_promises(
-    rate: float, miss_rate: float, gap: float, bound: float | None, *, plug_in: bool
+    rate: float,
+    miss_rate: float,
+    gap: float,
+    bound: float | None,
+    *,
+    known: str,
+    randomised: bool,
 ) -> tuple[Guarantee, Guarantee]:
-    """False-alarm rate and miss rate of a solved game, over the rule's coins.
+    """False-alarm rate and miss rate of a solved game.
 
     Parameters
     ----------
@@ -21,15 +33,16 @@ def game_promises(
         Duality gap.
     bound : float or None
         Least divergence of an intruder; None: any intruder.
-    plug_in : bool
-        Whether the target was estimated.
+    known : str
+        What is assumed of the target.
+    randomised : bool
+        Whether the rates are averages over the rule's coins: with a fixed key the
+        answers to the same events stay the same for ever.
     """
-    known = "p is known exactly"
-    if plug_in:
-        known = "plug-in density: the estimated probabilities are taken as exact"
     distance = f"the intruder is at least {bound} away from p"
-    if bound is None:
+    if bound is None or bound <= 0:
         distance = "the intruder is any distribution over the events"
+    average_over: AverageOver | None = "the rule's coins" if randomised else None
     evidence = {"duality gap": gap}
     source = "El-Yaniv and Nisenson, Theorem 23"
     return (
@@ -37,6 +50,7 @@ def game_promises(
             quantity="false alarm rate",
             bound=rate,
             sense="<=",
+            average_over=average_over,
             assumptions=(known,),
             evidence=evidence,
             source=source,
@@ -45,6 +59,7 @@ def game_promises(
             quantity="miss rate",
             bound=miss_rate,
             sense="<=",
+            average_over=average_over,
             assumptions=(known, distance),
             evidence=evidence,
             source=source,
@@ -53,9 +68,16 @@ def game_promises(
 
 
 def held_out_promise(
-    kind: GuaranteeKind, n_scores: int, rank: int | None, rate: float, confidence: float
+    kind: GuaranteeKind,
+    n_scores: int,
+    rate: float,
+    *,
+    rank: int | None,
+    confidence: float,
+    average_over: AverageOver,
+    grouped: bool,
 ) -> Guarantee:
-    """False-alarm rate of a cut at the rank-th of `n_scores` held-out scores.
+    """False-alarm rate of a cut at an order statistic of held-out scores.
 
     Parameters
     ----------
@@ -63,21 +85,38 @@ def held_out_promise(
         How the rank was chosen.
     n_scores : int
         Calibration rows m.
-    rank : int or None
-        k; None for a randomised rule scaled to `rate`.
     rate : float
         False-alarm rate asked for; with `kind` "mean" the bound is k / (m + 1).
+    rank : int or None
+        k; None for a randomised rule scaled to `rate`, whose law is not known.
     confidence : float
         For "high_probability".
+    average_over : str
+        What the promises of the other kinds are averaged over.
+    grouped : bool
+        Whether the held-out rows are one random row each of groups held out.
+
+    Notes
+    -----
+    "exact" draws one of two ranks; the evidence names the upper, whose law of the
+    rate is the larger, so that a check by it never calls a true promise broken more
+    often than it may.
     """
-    evidence = {"calibration size": float(n_scores), "k": float(rank or 0)}
-    exact_mean = kind == "mean" and rank is not None
+    evidence = {"calibration rows": float(n_scores)}
+    bound = rate
+    if rank is not None:
+        if kind == "exact":
+            rank = upper_rank(n_scores, rate)
+        evidence["rank"] = float(rank)
+        bound = rank / (n_scores + 1) if kind == "mean" else rate
+    certain = kind == "high_probability"
     return Guarantee(
         quantity="false alarm rate",
-        bound=evidence["k"] / (n_scores + 1) if exact_mean else rate,
+        bound=bound,
         sense="<=",
-        confidence=confidence if kind == "high_probability" else None,
-        assumptions=("future normal rows are exchangeable with the training rows",),
+        confidence=confidence if certain else None,
+        average_over=None if certain else average_over,
+        assumptions=GROUPED if grouped else EXCHANGEABLE,
         evidence=evidence,
         source="El-Yaniv and Nisenson, section 7, with held-out scores",
     )

@@ -24,10 +24,11 @@ from prudent.adversarial.levels import group_events, split_levels
 from prudent.adversarial.probabilities import (
     cell_probabilities,
     check_probabilities,
+    check_unit_interval,
     frequencies,
     level_masses,
 )
-from prudent.adversarial.promises import game_promises
+from prudent.adversarial.promises import KNOWN, PLUG_IN, game_promises
 from prudent.adversarial.response import as_distribution, best_response, hard_response
 from prudent.adversarial.strategies import hard_rule, soft_rule
 from prudent.core.coins import keyed_uniform
@@ -62,7 +63,8 @@ class RejectionGame(BaseEstimator):
         Randomised rule, or the best deterministic one: reject the least probable
         events, within a tie those of lowest index first.
     tie_tol : float, default=1e-12
-        Probabilities closer than this, relative to their size, are one level.
+        Events whose probabilities lie closer than this, relative to their size, are
+        treated alike, in [0, 1). What that costs shows in `gap_`.
 
     Attributes
     ----------
@@ -79,7 +81,7 @@ class RejectionGame(BaseEstimator):
     gap_ : float
         max(0, `upper_bound_` - z).
     n_levels_ : int
-        Number of distinct positive probabilities.
+        Number of distinct positive probabilities, those within `tie_tol` as one.
     is_trivial_ : bool
         Whether rejecting every event alike is an optimal randomised rule.
     adversary_ : ndarray of shape (n_events,)
@@ -111,7 +113,8 @@ class RejectionGame(BaseEstimator):
     solves; each v certifies an upper bound, each rule a lower one. Cost: one sort
     and about 20 passes, O(n_levels) each. The user guide has the derivation.
 
-    **Guarantee.** Both rates hold on average over the rule's coins, provided that p
+    **Guarantee.** Both rates hold for the rule as returned, those of the soft
+    strategy on average over its coins, provided that p
     is known exactly and the intruder is at least `divergence_bound` away. Estimated
     probabilities (`from_counts`, `from_density`) make the miss rate optimistic;
     they are labelled "plug-in density".
@@ -172,7 +175,7 @@ class RejectionGame(BaseEstimator):
         self : RejectionGame
         """
         probability = check_probabilities(p)
-        return self._checked()._solve(probability, probability, plug_in=False)
+        return self._checked()._solve(probability, probability, known=KNOWN)
 
     @classmethod
     def from_counts(
@@ -194,7 +197,13 @@ class RejectionGame(BaseEstimator):
         game : fitted RejectionGame
         """
         p = frequencies(counts, smoothing)
-        return cls(**params)._checked()._solve(p, p, plug_in=True)
+        known = PLUG_IN
+        if smoothing > 0:
+            known = (
+                f"plug-in density: the frequencies, {smoothing:g} added to every "
+                "count, are taken as exact"
+            )
+        return cls(**params)._checked()._solve(p, p, known=known)
 
     @classmethod
     def from_levels(cls, values: ArrayLike, masses: ArrayLike, **params: Any) -> Self:
@@ -216,7 +225,7 @@ class RejectionGame(BaseEstimator):
             Its events are the levels. The hard strategy rejects whole levels.
         """
         value, mass = level_masses(values, masses)
-        return cls(**params)._checked()._solve(value, mass, plug_in=False)
+        return cls(**params)._checked()._solve(value, mass, known=KNOWN)
 
     @classmethod
     def from_density(
@@ -239,7 +248,7 @@ class RejectionGame(BaseEstimator):
             The promises hold at the resolution of the cells.
         """
         p = cell_probabilities(density, cell_volumes)
-        return cls(**params)._checked()._solve(p, p, plug_in=True)
+        return cls(**params)._checked()._solve(p, p, known=PLUG_IN)
 
     def rejection_probability(self, events: ArrayLike) -> FloatArray:
         """Probability of rejecting each event; 1 outside 0..n_events - 1.
@@ -312,11 +321,11 @@ class RejectionGame(BaseEstimator):
             His distribution, on at most two events.
         """
         check_is_fitted(self)
-        rule = self.rejection_ if rejection is None else np.asarray(rejection, float)
-        if rule.shape != self.rejection_.shape or not ((rule >= 0) & (rule <= 1)).all():
-            raise ValueError(
-                f"`rejection` must be {len(self.rejection_)} probabilities in [0, 1], "
-                f"got {rejection!r}."
+        rule = self.rejection_
+        if rejection is not None:
+            n = len(rule)
+            rule = check_unit_interval(
+                rejection, f"`rejection` must be {n} probabilities", n
             )
         response = best_response(self._levels, self._events.smallest(rule))
         return response.value, as_distribution(self._events, rule, response)
@@ -334,12 +343,9 @@ class RejectionGame(BaseEstimator):
         SecurityCurve
         """
         check_is_fitted(self)
-        rates = np.asarray(false_alarm_rates, dtype=np.float64)
-        if rates.ndim != 1 or not ((rates >= 0) & (rates <= 1)).all():
-            raise ValueError(
-                "`false_alarm_rates` must be a vector of numbers in [0, 1], "
-                f"got {false_alarm_rates!r}."
-            )
+        rates = check_unit_interval(
+            false_alarm_rates, "`false_alarm_rates` must be a vector of numbers"
+        )
         soft = curve_values(self._levels, rates)
         hard = np.array([hard_response(self._levels, rate).value for rate in rates])
         return SecurityCurve(rates, 1 - soft, 1 - hard)
@@ -369,15 +375,16 @@ class RejectionGame(BaseEstimator):
     def _divergence(self) -> Divergence:
         return Divergence(self.divergence, self.base)
 
-    def _solve(self, value: FloatArray, mass: FloatArray, *, plug_in: bool) -> Self:
+    def _solve(self, value: FloatArray, mass: FloatArray, *, known: str) -> Self:
         rate = float(self.false_alarm_rate)
         bound = 0.0 if self.divergence_bound is None else float(self.divergence_bound)
-        events = group_events(value, mass, self.tie_tol)
+        events = group_events(value, mass)
+        tied = events.tied(self.tie_tol)
         levels = split_levels(events.value, events.mass, self._divergence(), bound)
-        find_rule = soft_rule if self.strategy == "soft" else hard_rule
-        rule = find_rule(events, levels, rate)
+        is_soft = self.strategy == "soft"
+        rule = (soft_rule if is_soft else hard_rule)(events, tied, levels, rate)
         self._events, self._levels = events, levels
-        self.n_levels_ = len(events.value)
+        self.n_levels_ = len(tied.value)
         self.rejection_ = rule.rejection
         self.rejection_rate_ = rule.value
         self.miss_rate_ = 1 - rule.value
@@ -388,6 +395,11 @@ class RejectionGame(BaseEstimator):
         self.adversary_ = rule.adversary
         self.adversary_mixture_ = rule.mixture
         self.guarantees_ = game_promises(
-            rate, self.miss_rate_, self.gap_, self.divergence_bound, plug_in=plug_in
+            rate,
+            self.miss_rate_,
+            self.gap_,
+            self.divergence_bound,
+            known=known,
+            randomised=is_soft,
         )
         return self

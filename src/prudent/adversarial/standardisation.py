@@ -8,8 +8,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.core.moments import ClassMoments
-
 __all__ = ["Standardisation"]
 
 FloatArray = NDArray[np.float64]
@@ -27,41 +25,37 @@ class Standardisation:
     ----------
     varies : ndarray of bool, shape (d,)
         Columns that take more than one value in the rows it was made from.
+    exponent : ndarray of int, shape (d,)
+        Columns are divided by 2 ** exponent first, which is exact and keeps the
+        squares of columns of any scale from over- and underflowing.
     mean, deviation : ndarray of shape (d,)
-        Deviation is 1 for constant columns, the mean their value.
+        Of the divided columns. Deviation is 1 for constant columns.
     """
 
     varies: NDArray[np.bool_]
+    exponent: NDArray[np.intc]
     mean: FloatArray
     deviation: FloatArray
 
     @classmethod
-    def from_rows(cls, X: FloatArray, moments: ClassMoments | None = None) -> Self:
-        """Measure the columns of rows.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            The rows.
-        moments : ClassMoments, default=None
-            Of one class, of which X is a sample: mean and deviation are the
-            class's. By default those of X.
-        """
+    def from_rows(cls, X: FloatArray) -> Self:
+        """Measure the columns of rows."""
         varies = X.max(axis=0) > X.min(axis=0)
-        if moments is None:
-            mean, deviation = X.mean(axis=0), X.std(axis=0)
-        else:
-            mean = moments.mean[0]
-            deviation = np.sqrt(np.diagonal(moments.covariance()[0]))
+        exponent = np.frexp(np.abs(X).max(axis=0))[1]
+        U = np.ldexp(X, -exponent)
         return cls(
-            varies, np.where(varies, mean, X[0]), np.where(varies, deviation, 1.0)
+            varies=varies,
+            exponent=exponent,
+            mean=np.where(varies, U.mean(axis=0), U[0]),
+            deviation=np.where(varies, U.std(axis=0), 1.0),
         )
 
     def apply(self, X: FloatArray) -> FloatArray:
         """Standardised values of the varying columns."""
         kept = self.varies
         with np.errstate(over="ignore"):
-            Z = (X[:, kept] - self.mean[kept]) / self.deviation[kept]
+            U = np.ldexp(X[:, kept], -self.exponent[kept])
+            Z = (U - self.mean[kept]) / self.deviation[kept]
         return np.clip(Z, -_FARTHEST, _FARTHEST)
 
     def departure(self, X: FloatArray) -> FloatArray:
@@ -70,9 +64,11 @@ class Standardisation:
         1e6 (1 + relative difference): below every ordinary score, yet finite, since
         metrics refuse infinite scores.
         """
-        value = self.mean[~self.varies]
-        scale = np.where(value == 0, 1.0, np.abs(value))
-        difference = np.abs(X[:, ~self.varies] - value) / scale
+        constant = ~self.varies
+        value = self.mean[constant]
+        with np.errstate(over="ignore"):
+            U = np.ldexp(X[:, constant], -self.exponent[constant])
+            difference = np.abs(U - value) / np.where(value == 0, 1.0, np.abs(value))
         difference = np.minimum(difference, 1e12)
         penalty = _DEPARTURE * (1 + difference)
         return np.where(difference > _ROUNDING, penalty, 0.0).sum(axis=1)

@@ -9,7 +9,12 @@ from numpy.typing import NDArray
 
 from prudent.adversarial.game import solve_game
 from prudent.adversarial.levels import Events, Levels
-from prudent.adversarial.response import as_distribution, hard_response, soft_response
+from prudent.adversarial.response import (
+    as_distribution,
+    best_response,
+    hard_response,
+    soft_response,
+)
 
 __all__ = ["Rule", "hard_rule", "soft_rule"]
 
@@ -40,14 +45,31 @@ class Rule:
     is_trivial: bool
 
 
-def soft_rule(events: Events, levels: Levels, rate: float) -> Rule:
-    """Optimal randomised rule: the game solved level by level, spread over events."""
+def soft_rule(events: Events, tied: Events, levels: Levels, rate: float) -> Rule:
+    """Optimal randomised rule: the game solved level by level, spread over events.
+
+    Parameters
+    ----------
+    events : Events
+        With the levels of the game.
+    tied : Events
+        The same events in coarser levels, whose events are all treated alike: at the
+        mean of their probabilities, which costs as much and is worth what the best
+        intruder against it leaves. `events` itself leaves the rule as it is.
+    levels : Levels
+        Target, split at the bound.
+    rate : float
+        Largest target mass to reject, in [0, 1].
+    """
     solution = solve_game(levels, rate)
     rejection = events.spread(solution.rejection, 1.0)
     response = soft_response(levels, solution.value)
+    if tied is not events:
+        rejection = np.minimum(1.0, tied.spread(tied.mean(rejection), 1.0))
+        response = best_response(levels, events.smallest(rejection))
     return Rule(
         rejection=rejection,
-        value=solution.value,
+        value=response.value,
         upper_bound=solution.upper_bound,
         adversary=as_distribution(events, rejection, response),
         mixture=events.share * events.spread(solution.mixture, 0.0),
@@ -55,25 +77,29 @@ def soft_rule(events: Events, levels: Levels, rate: float) -> Rule:
     )
 
 
-def hard_rule(events: Events, levels: Levels, rate: float) -> Rule:
+def hard_rule(events: Events, tied: Events, levels: Levels, rate: float) -> Rule:
     """Optimal deterministic rule: reject the least probable events (A4).
 
-    Inside the last level reached, the events of lowest index.
+    Inside the last level reached, the events of lowest index. Parameters as for
+    `soft_rule`.
     """
     budget = rate * (1 + 1e-12)
-    n_full = int(np.count_nonzero(levels.reached[1:] <= budget))
-    rejection = np.where(events.level < n_full, 1.0, 0.0)
-    members = np.flatnonzero(events.level == n_full)
+    reached = np.append(0.0, np.cumsum(tied.mass, dtype=np.longdouble))
+    n_full = int(np.count_nonzero(reached[1:] <= budget))
+    rejection = np.where(tied.level < n_full, 1.0, 0.0)
+    members = np.flatnonzero(tied.level == n_full)
     if len(members):
-        each = events.share[members] * events.mass[n_full]
-        affordable = levels.reached[n_full] + np.cumsum(each) <= budget
+        each = tied.share[members] * tied.mass[n_full]
+        affordable = reached[n_full] + np.cumsum(each) <= budget
         rejection[members[affordable]] = 1.0
-    response = hard_response(levels, rate)
+    best = response = hard_response(levels, rate)
+    if tied is not events:
+        response = best_response(levels, events.smallest(rejection))
     adversary = as_distribution(events, rejection, response)
     return Rule(
         rejection=rejection,
         value=response.value,
-        upper_bound=response.value,
+        upper_bound=best.value,
         adversary=adversary,
         mixture=adversary.copy(),
         is_trivial=solve_game(levels, 0.0).is_trivial,

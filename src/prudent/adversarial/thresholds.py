@@ -12,20 +12,15 @@ from prudent.core.binomial import high_probability_rank, mean_rank
 
 __all__ = [
     "GuaranteeKind",
-    "calibration_rows",
     "choose_rank",
     "fewest_scores",
     "p_values",
     "scale_to_rate",
+    "upper_rank",
 ]
 
 FloatArray = NDArray[np.float64]
 GuaranteeKind = Literal["mean", "high_probability", "exact"]
-
-
-def calibration_rows(n_rows: int, share: float) -> int:
-    """Rows to hold out of `n_rows` >= 2: the share, rounded up, but not all."""
-    return min(math.ceil(share * n_rows), n_rows - 1)
 
 
 def choose_rank(
@@ -57,8 +52,15 @@ def choose_rank(
         return high_probability_rank(n_scores, rate, confidence)
     rank = mean_rank(n_scores, rate)
     if kind == "exact" and coin < (n_scores + 1) * rate - rank:
-        rank = min(rank + 1, n_scores)
+        return upper_rank(n_scores, rate)
     return rank
+
+
+def upper_rank(n_scores: int, rate: float) -> int:
+    """Larger of the two ranks of "exact": (m + 1) rate rounded up, at most m."""
+    rank = mean_rank(n_scores, rate)
+    is_whole = (n_scores + 1) * rate - rank <= 1e-12 * n_scores
+    return rank if is_whole else min(rank + 1, n_scores)
 
 
 def fewest_scores(kind: GuaranteeKind, rate: float, confidence: float) -> int:

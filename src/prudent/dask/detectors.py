@@ -13,8 +13,7 @@ from sklearn.utils import check_array, check_random_state
 
 from prudent.adversarial import LowDensityRejector
 from prudent.adversarial.detector import check_settings
-from prudent.adversarial.standardisation import Standardisation
-from prudent.adversarial.thresholds import calibration_rows
+from prudent.core.holdout import held_out_count
 from prudent.core.moments import ClassMoments
 from prudent.dask.chunks import Chunks
 from prudent.dask.split import Split
@@ -32,27 +31,22 @@ MAX_FIT_ROWS = 100_000
 
 
 def fit_rejector(detector: LowDensityRejector, chunks: Chunks) -> None:
-    """Fit in three passes: row counts, moments with a sample, calibration scores.
+    """Fit in three passes: row counts, a sample, calibration scores.
 
-    The rows are standardised by the moments of all rows that are not held out; the
-    classifier learns from at most `MAX_FIT_ROWS` of these; the cut is the order
-    statistic of the scores of all held-out rows.
+    The density is learnt from at most `MAX_FIT_ROWS` rows that are not held out; the
+    cut is the order statistic of the scores of all held-out rows.
     """
     detector._validate_params()
     check_settings(detector)
     rows = _NumberedRows.count(chunks)
     rng = check_random_state(detector.random_state)
-    n_held_out = calibration_rows(rows.n_rows, detector.calibration_size)
+    n_held_out = held_out_count(rows.n_rows, detector.calibration_size)
     n_sampled = min(MAX_FIT_ROWS, rows.n_rows - n_held_out)
     split = Split.draw(rng, rows.n_rows, n_held_out, n_sampled)
-    moments, sample = rows.learn(split)
+    sample = rows.ask(split.sampled, np.asarray)
     detector.n_features_in_ = chunks.n_features
-    detector._learn(
-        sample,
-        Standardisation.from_rows(sample, moments),
-        partial(rows.ask_held_out, split),
-        rng,
-    )
+    detector._grouped = False
+    detector._learn(sample, partial(rows.ask, split.held_out), rng)
 
 
 def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> None:
@@ -81,11 +75,11 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
     n_held_out = detector._held_out_rows(rows.n_rows)
     rng = check_random_state(detector.random_state)
     split = Split.draw(rng, rows.n_rows, n_held_out, 0)
-    moments, _ = rows.learn(split, **options)
+    moments = rows.learn(split, **options)
     detector.n_features_in_ = chunks.n_features
     detector._store(learn_moments(detector, moments), "plug-in")
     detector._calibrate(
-        rows.ask_held_out(split, partial(detector._fit.scores, detector))
+        rows.ask(split.held_out, partial(detector._fit.scores, detector))
     )
 
 
@@ -108,18 +102,20 @@ class _NumberedRows:
             )
         return cls(chunks, starts, n_rows)
 
-    def learn(self, split: Split, **options: Any) -> tuple[ClassMoments, FloatArray]:
-        """Moments of all rows that are not held out, and the sample of them."""
-        learnt: tuple[ClassMoments, FloatArray] = self.chunks.reduce(
-            _moments_and_sample, _merged, split, options, each=self.starts
+    def learn(self, split: Split, **options: Any) -> ClassMoments:
+        """Moments of all rows that are not held out."""
+        moments: ClassMoments = self.chunks.reduce(
+            _moments_of_fitted, ClassMoments.reduce, split, options, each=self.starts
         )
-        return learnt
+        return moments
 
-    def ask_held_out(
-        self, split: Split, ask: Callable[[FloatArray], NDArray[Any]]
+    def ask(
+        self,
+        choose: Callable[[int, int], NDArray[np.bool_]],
+        question: Callable[[FloatArray], NDArray[Any]],
     ) -> NDArray[Any]:
-        """`ask(rows)` of the held-out rows, in row order: only answers travel."""
-        answers = self.chunks.map(_answers, split, ask, each=self.starts)
+        """`question(rows)` of the chosen rows, in row order: only answers travel."""
+        answers = self.chunks.map(_answers, choose, question, each=self.starts)
         return np.concatenate([answer for answer in answers if answer is not None])
 
 
@@ -134,27 +130,18 @@ def _all_moments(X: NDArray[Any], y: Any, options: dict[str, Any]) -> ClassMomen
     return ClassMoments.from_arrays(X, np.zeros(len(X), dtype=np.intp), **options)
 
 
-def _moments_and_sample(
+def _moments_of_fitted(
     X: NDArray[Any], y: Any, split: Split, options: dict[str, Any], start: int
-) -> tuple[ClassMoments, FloatArray]:
-    fitted = X[~split.held_out(start, len(X))]
-    sample = X[split.sampled(start, len(X))].astype(np.float64)
-    return _all_moments(fitted, y, options), sample
-
-
-def _merged(
-    parts: Sequence[tuple[ClassMoments, FloatArray]],
-) -> tuple[ClassMoments, FloatArray]:
-    moments, samples = zip(*parts, strict=True)
-    return ClassMoments.reduce(moments), np.concatenate(samples)
+) -> ClassMoments:
+    return _all_moments(X[~split.held_out(start, len(X))], y, options)
 
 
 def _answers(
     X: NDArray[Any],
     y: Any,
-    split: Split,
-    ask: Callable[[FloatArray], NDArray[Any]],
+    choose: Callable[[int, int], NDArray[np.bool_]],
+    question: Callable[[FloatArray], NDArray[Any]],
     start: int,
 ) -> NDArray[Any] | None:
-    rows = X[split.held_out(start, len(X))].astype(np.float64)
-    return ask(rows) if len(rows) else None
+    rows = X[choose(start, len(X))].astype(np.float64)
+    return question(rows) if len(rows) else None
