@@ -78,7 +78,19 @@ def adversarial():
     ]
 
 
-FAMILIES = (minimax, optimistic, imprecise, calibration, adversarial)
+def certification():
+    from sklearn.linear_model import LogisticRegression
+
+    from prudent import SelectiveClassifier
+
+    plain = LogisticRegression()
+    return [
+        SelectiveClassifier(plain),
+        SelectiveClassifier(plain, error_rate=None, answered_share=0.8),
+    ]
+
+
+FAMILIES = (minimax, optimistic, imprecise, calibration, adversarial, certification)
 
 
 def expected_failures(estimator) -> dict[str, str]:

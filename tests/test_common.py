@@ -122,7 +122,8 @@ def test_works_in_pipeline_search_and_cross_validation(estimator, rows):
     X, y = rows
     pipeline = make_pipeline(StandardScaler(), clone(estimator))
     name = pipeline.steps[-1][0]
-    parameter = "costs" if "costs" in estimator.get_params() else "priors"
+    given = estimator.get_params()
+    parameter = next(p for p in ("costs", "priors", "confidence") if p in given)
     search = GridSearchCV(
         pipeline, {f"{name}__{parameter}": [getattr(estimator, parameter)]}, cv=2
     ).fit(X, y)

@@ -24,7 +24,7 @@ _PUBLIC = {
     "RiskCalibratedClassifier": "prudent.calibration",
     "RejectionGame": "prudent.adversarial",
     "LowDensityRejector": "prudent.adversarial",
-    "PromiseMonitor": "prudent.monitoring",
+    "SelectiveClassifier": "prudent.certification",
 }
 __all__ = ["__version__", *_PUBLIC]
 

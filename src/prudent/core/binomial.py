@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
+from typing import Any
 
-from scipy.special import bdtr, betaincinv
+from scipy.special import betaincc, betaincinv
 from scipy.stats import hypergeom
+
+from prudent.core.validation import shown
 
 
 def clopper_pearson(
@@ -152,11 +156,73 @@ def high_probability_rank(n_calibration: int, rate: float, confidence: float) ->
     low, high = 0, n_calibration
     while low < high:
         middle = (low + high + 1) // 2
-        if bdtr(middle - 1, n_calibration, rate) <= 1 - confidence:
+        if binomial_tail(middle - 1, n_calibration, rate) <= 1 - confidence:
             low = middle
         else:
             high = middle - 1
     return low
+
+
+def fewest_rows(rate: float, confidence: float) -> int:
+    """Fewest rows that certify `rate` when none of them is wrong.
+
+    The smallest n with (1 - rate)^n <= 1 - confidence.
+
+    Examples
+    --------
+    >>> from prudent.core.binomial import fewest_rows
+    >>> fewest_rows(0.05, 0.95), fewest_rows(0.1, 0.95), fewest_rows(0.01, 0.95)
+    (59, 29, 299)
+    """
+    _check_rate(rate)
+    _check_rate(confidence)
+    level = 1 - confidence
+    n = max(1, math.ceil(math.log(level) / math.log1p(-rate)))
+    # The quotient may fall an ulp to either side of the integer it stands for.
+    while most_wrong(n, rate, level) < 0:
+        n += 1
+    while n > 1 and most_wrong(n - 1, rate, level) >= 0:
+        n -= 1
+    return n
+
+
+def most_wrong(n: int, rate: float, level: float) -> int:
+    """Largest c with P(Bin(n, rate) <= c) <= level; -1 if there is none.
+
+    Among `n` rows at most that many may be wrong for a test at `level` to refute
+    every error rate above `rate`.
+
+    Examples
+    --------
+    >>> from prudent.core.binomial import most_wrong
+    >>> most_wrong(59, 0.05, 0.05), most_wrong(58, 0.05, 0.05)
+    (0, -1)
+    >>> most_wrong(500, 0.05, 0.05)
+    16
+    """
+    _check_rate(rate)
+    low, high = -1, n
+    while low < high - 1:
+        middle = (low + high) // 2
+        if binomial_tail(middle, n, rate) <= level:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def binomial_tail(successes: Any, n: Any, rate: Any) -> Any:
+    """P(Bin(n, rate) <= successes) for 0 <= successes < n, element by element.
+
+    To 1e-15 relative also at a million rows, where `scipy.special.bdtr` is not.
+    """
+    return betaincc(successes + 1, n - successes, rate)
+
+
+def check_fraction(name: str, value: Any) -> None:
+    """Refuse a parameter that is no number strictly between 0 and 1."""
+    if not (isinstance(value, Real) and 0 < float(value) < 1):
+        raise ValueError(f"`{name}` must lie in (0, 1), got {shown(value)}.")
 
 
 def _check_counts(successes: float, n: float, level: float) -> None:

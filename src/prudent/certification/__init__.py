@@ -1,0 +1,6 @@
+"""Promises for any classifier from rows it has not seen."""
+
+from prudent.certification.boundary import ErrorBoundary, error_boundary
+from prudent.certification.selective import SelectiveClassifier
+
+__all__ = ["ErrorBoundary", "SelectiveClassifier", "error_boundary"]

@@ -1,0 +1,172 @@
+"""Fit a classifier and hold out the rows that its promise rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import (
+    _safe_indexing,  # takes rows of any table that scikit-learn takes
+    check_random_state,
+    get_tags,
+)
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_y, _num_samples, check_is_fitted, indexable
+
+from prudent.core.binomial import check_fraction
+from prudent.core.holdout import held_out_count, one_row_per_group
+from prudent.core.validation import shown
+from prudent.estimator_tools import check_groups, hold_out_rows, refuse_dask
+
+INDEPENDENT_ROWS = (
+    "future rows are independent draws from the population of the held-out rows"
+)
+UNSEEN_ROWS = "the held-out rows were not used to fit, choose or tune the model"
+INDEPENDENT_GROUPS = (
+    "groups are independent draws from one population, and a future row is a random "
+    "row of a new group"
+)
+
+
+class HeldOutClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier around another one, with rows that the inner one never sees."""
+
+    estimator: Any
+    calibration_size: float
+    random_state: Any
+
+    def _fit_and_hold_out(
+        self,
+        X: Any,
+        y: Any,
+        groups: ArrayLike | None,
+        unsupported: Mapping[str, Any],
+    ) -> tuple[Any, NDArray[Any]]:
+        """Set `estimator_` and `classes_`; return held-out rows and their labels."""
+        name = type(self).__name__
+        _refuse_fit_parameters(name, unsupported)
+        _check_inner(name, self.estimator)
+        check_fraction("calibration_size", self.calibration_size)
+        refuse_dask(X)
+        X, y = indexable(X, y)
+        y = _check_y(y)
+        check_classification_targets(y)
+        random = check_random_state(self.random_state)
+        self._promised_per_group = groups is not None
+        if isinstance(self.estimator, FrozenEstimator):
+            check_is_fitted(self.estimator)
+            self.estimator_ = self.estimator
+            held_out = np.arange(len(y))
+            if groups is not None:
+                held_out = one_row_per_group(check_groups(groups, len(y)), random)
+        else:
+            held_out = self._fit_the_rest(X, y, groups, random)
+        if not hasattr(self.estimator_, "classes_"):
+            raise TypeError(
+                f"{name}: {type(self.estimator).__name__} is no classifier: after "
+                "`fit` it has no `classes_`."
+            )
+        self.classes_ = self.estimator_.classes_
+        for known in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(known, None)
+            if hasattr(self.estimator_, known):
+                setattr(self, known, getattr(self.estimator_, known))
+        return _safe_indexing(X, held_out), y[held_out]
+
+    def _fit_the_rest(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        groups: ArrayLike | None,
+        random: np.random.RandomState,
+    ) -> NDArray[np.intp]:
+        name, n = type(self).__name__, len(y)
+        n_held_out = held_out_count(n, self.calibration_size)
+        if groups is None and n - n_held_out < 2:
+            raise ValueError(
+                f"{name}: `calibration_size={self.calibration_size:g}` of {n} row(s) "
+                f"leaves {n_held_out} held-out and {n - n_held_out} training rows "
+                "(1 sample is too few); both need rows."
+            )
+        classes = np.unique(y)
+        if len(classes) < 2:
+            raise ValueError(
+                f"{name}: all rows are of class {shown(classes[0])}; give rows of at "
+                "least 2 classes, or a fitted model in FrozenEstimator."
+            )
+        split = hold_out_rows(
+            self, _searchable(X), self.calibration_size, random, groups
+        )
+        missing = np.setdiff1d(classes, y[split.fit])
+        if len(missing):
+            raise ValueError(
+                f"{name}: class {shown(missing[0])} has no row outside the held-out "
+                "part; give more rows of this class, a smaller `calibration_size`, or "
+                "a fitted model in FrozenEstimator."
+            )
+        inner = clone(self.estimator)
+        self.estimator_ = inner.fit(_safe_indexing(X, split.fit), y[split.fit])
+        return split.held_out
+
+    def _checked(self, X: Any) -> Any:
+        """Rows to answer, as they came: the inner estimator knows its own kind."""
+        check_is_fitted(self)
+        refuse_dask(X)
+        return X
+
+    def _assumptions(self) -> tuple[str, ...]:
+        """What the promises of this fit rest on."""
+        rows = INDEPENDENT_GROUPS if self._promised_per_group else INDEPENDENT_ROWS
+        if isinstance(self.estimator, FrozenEstimator):
+            return rows, UNSEEN_ROWS
+        return (rows,)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.estimator is not None:
+            inner = get_tags(self.estimator)
+            tags.input_tags = inner.input_tags
+            if inner.classifier_tags is not None:
+                tags.classifier_tags = inner.classifier_tags
+        return tags
+
+
+def _refuse_fit_parameters(name: str, given: Mapping[str, Any]) -> None:
+    if "sample_weight" in given:
+        raise TypeError(
+            f"{name}: `sample_weight` is not supported: weighted rows have no exact "
+            "binomial law, so nothing could be promised; leave the weights out, or "
+            "fit with them and hand the model over in FrozenEstimator."
+        )
+    if given:
+        raise TypeError(
+            f"{name}: `fit` takes X, y and groups, got {', '.join(sorted(given))}; "
+            "set such options on the estimator."
+        )
+
+
+def _check_inner(name: str, estimator: Any) -> None:
+    if estimator is None:
+        raise ValueError(
+            f"{name}: `estimator` is None; give a classifier, or a fitted one in "
+            "FrozenEstimator."
+        )
+    if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
+        raise TypeError(
+            f"{name}: `estimator` must be a classifier, got {shown(estimator)}."
+        )
+
+
+def _searchable(X: Any) -> NDArray[Any]:
+    """Rows as numbers, to be searched for repeats; of other tables only how many."""
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        return X
+    if hasattr(X, "to_numpy"):
+        rows = np.asarray(X.to_numpy())
+        if rows.ndim == 2 and rows.dtype.kind in "fiub":
+            return rows
+    return np.empty((_num_samples(X), 0), dtype=object)

@@ -1,0 +1,378 @@
+"""Answer only where the answers keep an error rate."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from prudent.certification.boundary import error_boundary
+from prudent.certification.holdout import HeldOutClassifier
+from prudent.certification.promises import selective_promise
+from prudent.certification.scores import Scoring, answer_scores, check_scoring
+from prudent.certification.thresholds import (
+    RankedRows,
+    Threshold,
+    certified_threshold,
+    share_threshold,
+)
+from prudent.core.binomial import check_fraction, fewest_rows, upper_limit
+from prudent.core.guarantee import Guarantee
+from prudent.core.types import BoolArray
+from prudent.core.validation import shown
+from prudent.exceptions import PrudentWarning
+
+
+def _inner_has(method: str) -> Any:
+    def check(wrapper: SelectiveClassifier) -> bool:
+        inner = getattr(wrapper, "estimator_", wrapper.estimator)
+        return hasattr(inner, method)
+
+    return check
+
+
+class SelectiveClassifier(HeldOutClassifier):
+    """Any classifier, answering only where its answers keep an error rate.
+
+    Part of the rows is held out; the score above which rows are answered is the
+    lowest one for which they prove that at most `error_rate` of the answers are
+    wrong, with probability `confidence`. The promise holds for any classifier, any
+    score and any law of the rows; these decide only how much is answered. Not for
+    rows that drift: they are not draws from the population of the held-out rows.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Fitted to the rows not held out. A fitted model in `FrozenEstimator` is left
+        as it is, and all rows given to `fit` are held-out rows: they must be new to
+        it.
+    error_rate : float or None, default=0.05
+        Largest share of wrong ones among future answers, in (0, 1).
+    answered_share : float or None, default=None
+        Share of the rows to answer, in (0, 1]; then the error rate among them is
+        what `guarantees_` states. Exactly one of the two must be given.
+    confidence : float, default=0.95
+        Probability over the held-out rows that the promise is true, in (0, 1).
+    scoring : {"max_probability", "margin"} or callable, default="max_probability"
+        Rows of higher score are answered first: the largest of `predict_proba`
+        (without it the margin); the lead of the best over the second
+        `decision_function` (of `predict_proba` without it); or a function
+        ``(model, X) -> (n_rows,)``, which must not use the labels of held-out rows.
+    calibration_size : float, default=0.3
+        Share of the rows (or groups) to hold out by a plain draw, in (0, 1).
+    reject_label : object, default=None
+        What `predict` says of rows without an answer; None: the estimator's label
+        for every row.
+    random_state : int, RandomState or None, default=None
+        For the draw of held-out rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, as the estimator orders them.
+    estimator_ : classifier
+        Fitted to the rows not held out.
+    threshold_ : float
+        Rows scoring strictly above are answered; +inf: none is.
+    n_calibration_ : int
+        Held-out rows.
+    n_answered_, n_wrong_ : int
+        Held-out rows answered, and those of them answered wrong.
+    answered_share_ : float
+        Share of held-out rows answered. Nothing is promised about it.
+    guarantees_ : tuple of Guarantee
+        The error rate among answered rows; empty when nothing can be promised.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range, a class has no row outside the held-out
+        part, there are fewer than 2 training rows, or a score is NaN.
+    TypeError
+        If the estimator's answers cannot be ranked, or `fit` is given weights.
+
+    See Also
+    --------
+    NeymanPearsonClassifier : Keep the error of one class, and answer every row.
+    certify : What new rows prove about a fitted model.
+    plan : How many rows a promise needs.
+
+    Notes
+    -----
+    With W_k wrong ones among the k held-out rows of highest score, rank k is
+    admitted if W_k lies under the boundary of :func:`error_boundary`, which a walk
+    of independent steps of error rate `error_rate` crosses with probability at most
+    1 - `confidence`; the largest admitted rank is taken. m answered rows without an
+    error certify 1 - (1 - `confidence`)^(1/m): 59 rows for 0.05 at 0.95.
+    With `answered_share` the rows strictly above the (k + 1)-th score,
+    k = floor(share n), are independent draws given that score, and the exact
+    binomial limit of their error rate is promised.
+
+    **Guarantee.** Future rows are independent draws from the population of the
+    held-out rows. Drift, copies of rows on both sides of the split (see `groups`)
+    and a choice of parameters by a look at the held-out rows break it: put a search
+    inside, ``SelectiveClassifier(GridSearchCV(...))``.
+
+    References
+    ----------
+    Y. Geifman and R. El-Yaniv (2017), Selective classification for deep neural
+    networks (the task, and a bound by bisection). C. J. Clopper and E. S. Pearson
+    (1934), The use of confidence or fiducial limits. The boundary: user guide.
+
+    Examples
+    --------
+    >>> from prudent import SelectiveClassifier
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = SelectiveClassifier(LinearDiscriminantAnalysis(), random_state=0)
+    >>> model = model.fit(X, y)
+    >>> model.n_answered_, model.n_wrong_
+    (155, 2)
+    >>> print(model.guarantees_[0])
+    The selective error rate is at most 0.05 with confidence 0.95, assuming future rows
+    are independent draws from the population of the held-out rows.
+    >>> model.answers(X[85:89])
+    array([ True, False,  True,  True])
+    """
+
+    estimator_: Any
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        error_rate: float | None = 0.05,
+        answered_share: float | None = None,
+        confidence: float = 0.95,
+        scoring: Scoring = "max_probability",
+        calibration_size: float = 0.3,
+        reject_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.error_rate = error_rate
+        self.answered_share = answered_share
+        self.confidence = confidence
+        self.scoring = scoring
+        self.calibration_size = calibration_size
+        self.reject_label = reject_label
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any, *, groups: ArrayLike | None = None, **unsupported: Any
+    ) -> Self:
+        """Fit the estimator to part of the rows, and find what to answer on the rest.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows, of any kind that the estimator takes.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        groups : array-like of shape (n_samples,), default=None
+            Rows that belong together (of a patient, of a machine). Whole groups are
+            held out and one random row of each counts; the promise is then about a
+            random row of a new group.
+        **unsupported
+            Anything else is an error: weighted rows have no exact binomial law.
+
+        Returns
+        -------
+        self : SelectiveClassifier
+        """
+        self._check_parameters()
+        rows, labels = self._fit_and_hold_out(X, y, groups, unsupported)
+        if self.reject_label is not None and self.reject_label in self.classes_:
+            raise ValueError(
+                "`reject_label` must differ from every class, got "
+                f"{shown(self.reject_label)}."
+            )
+        scores = answer_scores(self.estimator_, rows, self.scoring)
+        wrong = np.asarray(self.estimator_.predict(rows) != labels)
+        self._ranked = RankedRows.from_rows(scores, wrong)
+        self.n_calibration_ = self._ranked.n_rows
+        return self._choose()
+
+    def answers(self, X: Any) -> BoolArray:
+        """Whether each row is answered.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of bool, shape (n_samples,)
+        """
+        rows = self._checked(X)
+        answered: BoolArray = (
+            answer_scores(self.estimator_, rows, self.scoring) > self.threshold_
+        )
+        return answered
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The estimator's label of each row, or `reject_label` where not answered.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Without `reject_label` a label for every row; the promise is about those
+            of `answers` only.
+        """
+        rows = self._checked(X)
+        labels = np.asarray(self.estimator_.predict(rows))
+        if self.reject_label is None:
+            return labels
+        return _or_rejected(labels, self.answers(X), self.reject_label)
+
+    def predict_set(self, X: Any) -> BoolArray:
+        """The one class answered, or all classes where the row is not answered.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of bool, shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+        """
+        rows = self._checked(X)
+        labels = np.asarray(self.estimator_.predict(rows))
+        return (labels[:, None] == self.classes_) | ~self.answers(X)[:, None]
+
+    @available_if(_inner_has("predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        rows = self._checked(X)
+        return self.estimator_.predict_proba(rows)
+
+    def with_error_rate(self, error_rate: float) -> Self:
+        """Fitted copy that keeps another error rate, without a new fit.
+
+        Each rate has its promise; a rate chosen after a look at a curve of rates has
+        none.
+
+        Parameters
+        ----------
+        error_rate : float
+            In (0, 1).
+
+        Returns
+        -------
+        SelectiveClassifier
+        """
+        check_is_fitted(self)
+        other = copy.copy(self).set_params(error_rate=error_rate, answered_share=None)
+        other._check_parameters()
+        return other._choose()
+
+    def _check_parameters(self) -> None:
+        if (self.error_rate is None) == (self.answered_share is None):
+            raise ValueError(
+                "give exactly one of `error_rate` and `answered_share`, got "
+                f"error_rate={self.error_rate} and "
+                f"answered_share={self.answered_share}."
+            )
+        if self.error_rate is not None:
+            check_fraction("error_rate", self.error_rate)
+        share = self.answered_share
+        if share is not None and not (
+            isinstance(share, Real) and 0 < float(share) <= 1
+        ):
+            raise ValueError(
+                f"`answered_share` must lie in (0, 1], got {shown(share)}."
+            )
+        check_fraction("confidence", self.confidence)
+        check_scoring(self.scoring)
+
+    def _choose(self) -> Self:
+        """Find the threshold for the rate or the share asked for."""
+        if self.answered_share is None:
+            found, promise = self._keep_rate(self.error_rate)
+        else:
+            found, promise = self._keep_share(float(self.answered_share))
+        self.threshold_ = found.value
+        self.n_answered_, self.n_wrong_ = found.n_answered, found.n_wrong
+        self.answered_share_ = found.n_answered / self.n_calibration_
+        self.guarantees_ = () if promise is None else (promise,)
+        return self
+
+    def _keep_rate(self, rate: Any) -> tuple[Threshold, Guarantee | None]:
+        n = self.n_calibration_
+        boundary = error_boundary(n, rate, confidence=float(self.confidence))
+        found = certified_threshold(self._ranked, boundary)
+        if found.n_answered == 0:
+            fewest = fewest_rows(rate, self.confidence)
+            warnings.warn(
+                f"SelectiveClassifier: no threshold certifies an error rate <= "
+                f"{rate:g} with confidence {self.confidence:g} on {n} held-out rows "
+                f"(at least {fewest} rows without an error are needed); nothing is "
+                "answered.",
+                PrudentWarning,
+                stacklevel=4,
+            )
+            return found, None
+        return found, self._promise(rate, found, boundary.level)
+
+    def _keep_share(self, share: float) -> tuple[Threshold, Guarantee | None]:
+        found = share_threshold(self._ranked, share)
+        if found.n_answered == 0:
+            warnings.warn(
+                f"SelectiveClassifier: `answered_share={share:g}` answers none of "
+                f"{self.n_calibration_} held-out rows, because scores are equal or "
+                "rows are few; nothing is promised.",
+                PrudentWarning,
+                stacklevel=4,
+            )
+            return found, None
+        limit = upper_limit(
+            found.n_wrong, found.n_answered, level=1 - float(self.confidence)
+        )
+        return found, self._promise(limit, found, None)
+
+    def _promise(
+        self, bound: float, found: Threshold, level: float | None
+    ) -> Guarantee:
+        return selective_promise(
+            bound,
+            self.confidence,
+            found,
+            self.n_calibration_,
+            self._assumptions(),
+            pointwise_level=level,
+        )
+
+
+def _or_rejected(
+    labels: NDArray[Any], answered: BoolArray, reject_label: Any
+) -> NDArray[Any]:
+    """Labels where answered; of two kinds (text and number) an array of objects."""
+    reject = np.asarray([reject_label])
+    numbers = set("iuf")
+    kinds = {labels.dtype.kind, reject.dtype.kind}
+    if len(kinds) > 1 and not kinds <= numbers:
+        labels = labels.astype(object)
+        reject = np.array([reject_label], dtype=object)
+    return np.where(answered, labels, reject)
