@@ -25,6 +25,7 @@ _PUBLIC = {
     "RejectionGame": "prudent.adversarial",
     "LowDensityRejector": "prudent.adversarial",
     "SelectiveClassifier": "prudent.certification",
+    "PromiseMonitor": "prudent.monitoring",
 }
 __all__ = ["__version__", *_PUBLIC]
 

@@ -1,0 +1,6 @@
+"""The promise after deployment: watched with one level of wrong alarm for its life."""
+
+from prudent.monitoring.broken_promises import broken_promises
+from prudent.monitoring.promise_monitor import PromiseMonitor
+
+__all__ = ["PromiseMonitor", "broken_promises"]

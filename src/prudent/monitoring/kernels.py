@@ -1,0 +1,162 @@
+"""Compiled loops of the watchers: a continued fraction and two streams of stakes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numba import njit
+
+TINY = 1e-300
+LARGEST = 1e300  # of a stake, so that sums stay finite
+
+
+@njit(cache=True)
+def beta_fraction(a: float, b: float, z: float) -> float:  # pragma: no cover
+    """Continued fraction F of the incomplete beta: B_z(a, b) = z^a (1-z)^b F / a.
+
+    Modified Lentz; b may be zero or negative, a >= 1, 0 < z < 1.
+    """
+    c, d = 1.0, 1 - (a + b) * z / (a + 1)
+    if abs(d) < TINY:
+        d = TINY
+    d = 1 / d
+    fraction = d
+    for m in range(1, 100_000_000):
+        even = m * (b - m) * z / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * z / ((a + 2 * m) * (a + 2 * m + 1))
+        step = 1.0
+        for factor in (even, odd):
+            d = 1 + factor * d
+            if abs(d) < TINY:
+                d = TINY
+            c = 1 + factor / c
+            if abs(c) < TINY:
+                c = TINY
+            d = 1 / d
+            step *= c * d
+        fraction *= step
+        if abs(step - 1) < 1e-15:
+            break
+    return fraction
+
+
+@njit(cache=True)
+def reserve(elapsed: float) -> float:  # pragma: no cover
+    """Stake not yet placed after `elapsed` units: 1 / (1 + log(1 + u))."""
+    return 1 / (1 + math.log1p(elapsed))
+
+
+@njit(cache=True)
+def restart_rows(
+    losses: Any,
+    start: int,
+    spacing: int,
+    stakes: Any,
+    counts: Any,
+    ratios: Any,
+    bound: float,
+    rank: int,
+    positions: int,
+    threshold: float,
+) -> int:  # pragma: no cover
+    """Bet on losses[start:] in order, up to the next multiple of `spacing` rows.
+
+    `stakes` (J,) and `counts` (rows, violations, e-value, its peak, rows at the
+    alarm or 0) change in place; `rank` 0 stands for no urn. Returns the first row
+    not taken.
+    """
+    n_stakes = len(stakes)
+    if_not = 1 / (1 + (ratios - 1) * bound)
+    if_so = ratios * if_not
+    factor = if_not.copy()
+    n, violations, peak, alarm = counts[0], counts[1], counts[3], counts[4]
+    value, left = counts[2], reserve(bound * n)
+    t = start
+    while t < len(losses):
+        loss = losses[t]
+        t += 1
+        if rank > 0:
+            chance = max(bound, (rank + violations) / (positions + n))
+            for i in range(n_stakes):
+                if_not[i] = 1 / (1 + (ratios[i] - 1) * chance)
+                if_so[i] = ratios[i] * if_not[i]
+        n += 1
+        before, left = left, reserve(bound * n)
+        stake = (before - left) / n_stakes
+        if loss == 0:
+            for i in range(n_stakes):
+                stakes[i] = (stakes[i] + stake) * if_not[i]
+        else:
+            for i in range(n_stakes):
+                factor[i] = if_so[i] if loss == 1 else ratios[i] ** loss * if_not[i]
+            for i in range(n_stakes):
+                stakes[i] = min((stakes[i] + stake) * factor[i], LARGEST)
+        value = left
+        for i in range(n_stakes):
+            value += stakes[i]
+        violations += loss
+        peak = max(peak, value)
+        if alarm == 0 and value >= threshold:
+            alarm = n
+        if n % spacing == 0:
+            break
+    counts[0], counts[1], counts[2], counts[3], counts[4] = (
+        n,
+        violations,
+        value,
+        peak,
+        alarm,
+    )
+    return t
+
+
+@njit(cache=True)
+def urn_rows(
+    groups: Any,
+    stakes: Any,
+    weights: Any,
+    sizes: Any,
+    totals: Any,
+    counts: Any,
+    rows_per_unit: float,
+    threshold: float,
+) -> None:  # pragma: no cover
+    """Bet on the groups (n, d) of new rows among reference rows, in order.
+
+    In place: `stakes` (d, J); `sizes` (d, G), reference positions and earlier rows
+    of each group; `totals` (d, J), the sums over groups of size times tilt;
+    `counts` as in `restart_rows` with the rows of `sizes` in place of violations.
+    `weights` (d, J, G) are the tilts.
+    """
+    n_rows, n_columns = groups.shape
+    n_stakes = stakes.shape[1]
+    n, positions = counts[0], counts[1]
+    value, peak, alarm = counts[2], counts[3], counts[4]
+    left = reserve(n / rows_per_unit)
+    for t in range(n_rows):
+        n += 1
+        before, left = left, reserve(n / rows_per_unit)
+        stake = (before - left) / (n_columns * n_stakes)
+        value = 0.0
+        for j in range(n_columns):
+            g = groups[t, j]
+            for i in range(n_stakes):
+                weight = weights[j, i, g]
+                factor = weight * positions / totals[j, i]
+                stakes[j, i] = min((stakes[j, i] + stake) * factor, LARGEST)
+                value += stakes[j, i]
+                totals[j, i] += weight
+            sizes[j, g] += 1
+        positions += 1
+        value += left
+        peak = max(peak, value)
+        if alarm == 0 and value >= threshold:
+            alarm = n
+    counts[0], counts[1], counts[2], counts[3], counts[4] = (
+        n,
+        positions,
+        value,
+        peak,
+        alarm,
+    )

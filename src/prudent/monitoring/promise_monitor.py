@@ -1,0 +1,536 @@
+"""`PromiseMonitor`: one promise, watched for as long as the model lives."""
+
+from __future__ import annotations
+
+import copy
+import math
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from prudent.core.guarantee import Guarantee, Verdict
+from prudent.core.types import FloatArray
+from prudent.monitoring.counting import losses_of
+from prudent.monitoring.evidence import (
+    log_evidence,
+    log_evidence_marginal,
+    log_evidence_within,
+    rate_limits,
+)
+from prudent.monitoring.restarts import Null, Restarts
+from prudent.monitoring.state import (
+    FORMAT,
+    check_format,
+    check_level,
+    exponential,
+    guarantee_from_dict,
+    guarantee_to_dict,
+    number,
+)
+
+if TYPE_CHECKING:
+    import pyarrow
+
+MOST_TRACED = 256
+
+
+class PromiseMonitor:
+    """Watch a promise on new rows, with one level of wrong alarm for its whole life.
+
+    While the promise holds it is called broken with probability at most `level`,
+    however long and however often one looks; with a promise of `confidence` c, at
+    most `level` + (1 - c), the training sample included. `Guarantee.check` after
+    every row has no such level.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        The promise, as a fitted model states it in `guarantees_`.
+    level : float, default=0.05
+        Probability of a wrong alarm, in (0, 1).
+    watch : {"rate", "average"}, default="rate"
+        "rate": the chance of a violation stays within the promise at every row; sees
+        a change after a long good stretch soon. "average": its mean since the start
+        does, for rates that swing from day to night.
+
+    Attributes
+    ----------
+    guarantee, level, watch
+        As given.
+    n_ : int
+        Rows counted.
+    violations_ : float
+        Violations among them, counted as in `Guarantee.check`.
+    null_ : {"conditional", "average", "marginal"}
+        What is refuted: the rate at every row, its mean, or, for a promise on
+        average over calibration rows, the law of the rate of one model as well.
+    e_value, peak_e_value : float
+        Evidence against the promise now, and the largest so far; the alarm is a peak
+        of 1 / `level`.
+    alarm_at_ : int or None
+        Rows seen when the alarm was raised.
+    verdict : {"kept", "consistent", "broken"}
+        "broken" for ever once the alarm was raised; "kept" while these rows prove,
+        at the same level, that the rate is below the bound.
+    interval : tuple of float
+        Limits of the promised quantity that hold at all times at once with
+        probability 1 - `level`, for a constant rate.
+
+    Raises
+    ------
+    TypeError
+        If `guarantee` is no Guarantee.
+    ValueError
+        If `level` or `watch` is out of range, or the promise cannot be watched: on
+        average by an unknown law, a false discovery rate without confidence, an
+        expected cost.
+
+    See Also
+    --------
+    Guarantee.check : One look at one sample.
+    DriftMonitor : Without labels.
+
+    Notes
+    -----
+    Guarantee: rows come in the order of their labels; a missing label, given the
+    past, does not depend on the answer being wrong; no row is counted twice, and none
+    is chosen by looking at its answer (a review of alarms only).
+
+    A promise on average over calibration rows ("false alarm rate at most k/(m+1)") is
+    no bound on the rate of one model: about half of all correctly calibrated
+    detectors exceed it for ever. It is refuted only where both a constant rate and
+    the urn of its law, P(next) = (k + K)/(m + 1 + n), are.
+
+    "rate" places a stake on "it changes now" at every row (see
+    `prudent.monitoring.restarts`); "average" uses the counts only (see
+    `prudent.monitoring.evidence`). O(1) memory and time per row.
+
+    References
+    ----------
+    Ville (1939), Etude critique de la notion de collectif. Ramdas, Gruenwald, Vovk
+    and Shafer (2023), Game-theoretic statistics and safe anytime-valid inference,
+    Statistical Science 38.
+
+    Examples
+    --------
+    >>> from prudent import Guarantee, PromiseMonitor
+    >>> promise = Guarantee(quantity="error rate", bound=0.05, sense="<=")
+    >>> monitor = PromiseMonitor(promise).update(2, n=100)
+    >>> monitor.verdict
+    'consistent'
+    >>> monitor.update(45, n=300).verdict, monitor.alarm_at_
+    ('broken', 400)
+    """
+
+    def __init__(
+        self,
+        guarantee: Guarantee,
+        *,
+        level: float = 0.05,
+        watch: Literal["rate", "average"] = "rate",
+    ) -> None:
+        if not isinstance(guarantee, Guarantee):
+            raise TypeError(
+                f"`guarantee` must be a Guarantee, got {type(guarantee).__name__}."
+            )
+        check_level(level)
+        if watch not in ("rate", "average"):
+            raise ValueError(f"`watch` must be 'rate' or 'average', got {watch!r}.")
+        self.guarantee = guarantee
+        self.level = float(level)
+        self.watch = watch
+        self._null = _null_of(guarantee)
+        # x is the event that is promised to be rare.
+        self._flipped = (guarantee.quantity == "coverage") == (guarantee.sense == "<=")
+        self._bets = Restarts()
+        self._trace: list[list[float]] = []
+        self._spacing = 1
+
+    @property
+    def n_(self) -> int:
+        """Rows counted."""
+        return int(self._bets.counts[0])
+
+    @property
+    def violations_(self) -> float:
+        """Violations counted, as `Guarantee.check` counts them."""
+        return self._turned(self._rare, self.n_)
+
+    @property
+    def null_(self) -> str:
+        """What is refuted: "conditional", "average" or "marginal"."""
+        if self._null.rank:
+            return "marginal"
+        return "average" if self.watch == "average" else "conditional"
+
+    @property
+    def e_value(self) -> float:
+        """Evidence against the promise now: its mean is at most 1 while it holds."""
+        return float(self._bets.counts[2])
+
+    @property
+    def peak_e_value(self) -> float:
+        """Largest e-value so far."""
+        return float(self._bets.counts[3])
+
+    @property
+    def alarm_at_(self) -> int | None:
+        """Rows seen when the alarm was raised, None without one."""
+        return int(self._bets.counts[4]) or None
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the rows say: broken for ever, kept now, or consistent."""
+        if self.alarm_at_ is not None:
+            return "broken"
+        within = log_evidence_within(self._rare, self.n_, self._null.bound)
+        return "kept" if within >= -math.log(self.level) else "consistent"
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Limits of the promised quantity, valid at all times at once."""
+        return self._limits(self._rare, self.n_)
+
+    def update(self, violations: ArrayLike, n: int | None = None) -> Self:
+        """Count new rows.
+
+        Parameters
+        ----------
+        violations : float or array-like of shape (n_rows,)
+            With `n`, the violations in a batch of `n` rows, which is one look;
+            without, the loss in [0, 1] of each row, in order. Violations are what
+            `Guarantee.check` counts: wrong answers, false alarms, sets that miss.
+        n : int, default=None
+            Rows of the batch; 0 changes nothing.
+
+        Returns
+        -------
+        self : PromiseMonitor
+
+        Raises
+        ------
+        TypeError
+            If an array comes with `n`.
+        ValueError
+            If a loss lies outside [0, 1], `violations` outside [0, `n`], or `n` is
+            no integer >= 0. Nothing is counted then.
+        """
+        if n is None:
+            self._count_rows(_as_losses(violations))
+        elif np.ndim(violations) > 0:
+            raise TypeError(
+                "`n` is for a count of violations; an array has one loss per row."
+            )
+        else:
+            self._count_batch(*_checked_batch(violations, n))
+        return self
+
+    def update_rows(
+        self, y_true: ArrayLike, y_answer: ArrayLike, classes: ArrayLike | None = None
+    ) -> Self:
+        """Count labelled rows by what the model answered.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_rows,)
+            Labels; a row without one (None or nan) is left out.
+        y_answer : array-like of shape (n_rows,) or (n_rows, n_classes)
+            Labels for error rates, the bool matrix of `predict_set` for coverage and
+            selective error rates, 1 and -1 of a detector for false alarms and
+            misses.
+        classes : array-like of shape (n_classes,), default=None
+            Labels of the columns of the matrix.
+
+        Returns
+        -------
+        self : PromiseMonitor
+            A promise about one class counts the rows of that class only.
+
+        Raises
+        ------
+        ValueError
+            If the shapes disagree or `classes` is missing.
+        """
+        self._count_rows(losses_of(self.guarantee, y_true, y_answer, classes))
+        return self
+
+    def merge(self, other: PromiseMonitor) -> PromiseMonitor:
+        """Add the rows of a monitor of the same promise, after those of this one.
+
+        Parameters
+        ----------
+        other : PromiseMonitor
+            Same promise and level, both with ``watch="average"``.
+
+        Returns
+        -------
+        PromiseMonitor
+            A new monitor: the counts are added, those of `other` as one batch.
+
+        Raises
+        ------
+        ValueError
+            If the promises differ, or the order of the rows would matter.
+        """
+        if not isinstance(other, PromiseMonitor) or (
+            (self.guarantee, self.level, self.watch)
+            != (other.guarantee, other.level, other.watch)
+        ):
+            raise ValueError("only monitors of one promise can be merged.")
+        if self.watch == "rate":
+            raise ValueError(
+                "monitors with watch='rate' cannot be merged: the order of the rows "
+                "is lost. Use watch='average' or broken_promises."
+            )
+        merged = copy.deepcopy(self)
+        if other.n_:
+            merged._count_batch(other.violations_, other.n_)
+        return merged
+
+    def frame(self) -> pyarrow.Table:
+        """Return the trace: at most 257 rows from the first row seen to the last.
+
+        Returns
+        -------
+        pyarrow.Table
+            row, violations, log_e_value, and the limits lower and upper of the
+            quantity.
+        """
+        import pyarrow
+
+        trace = list(self._trace)
+        if self.n_ and (not trace or trace[-1][0] != self.n_):
+            trace.append([self.n_, self._rare, _log(self.e_value)])
+        limits = [self._limits(rare, row) for row, rare, _ in trace]
+        columns: dict[str, Any] = {
+            "row": pyarrow.array([int(row) for row, _, _ in trace], pyarrow.int64()),
+            "violations": [self._turned(rare, row) for row, rare, _ in trace],
+            "log_e_value": [log_e for _, _, log_e in trace],
+            "lower": [lower for lower, _ in limits],
+            "upper": [upper for _, upper in limits],
+        }
+        return pyarrow.table(
+            {
+                name: pyarrow.array(values, pyarrow.float64())
+                if isinstance(values, list)
+                else values
+                for name, values in columns.items()
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """State in JSON types, at most 20 kB: `from_dict` goes on bit for bit."""
+        rows, rare, e_value, peak, alarm = self._bets.counts.tolist()
+        return {
+            "format": FORMAT,
+            "guarantee": guarantee_to_dict(self.guarantee),
+            "level": self.level,
+            "watch": self.watch,
+            "n": int(rows),
+            "violations": rare,
+            "e_value": number(e_value),
+            "peak_e_value": number(peak),
+            "alarm_at": int(alarm) or None,
+            "stakes": self._bets.stakes.tolist(),
+            "spacing": self._spacing,
+            "trace": [[int(n), k, number(log_e)] for n, k, log_e in self._trace],
+        }
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> Self:
+        """Return the monitor that `to_dict` described.
+
+        Raises
+        ------
+        ValueError
+            If the state was written by a newer prudent.
+        """
+        check_format(state)
+        monitor = cls(
+            guarantee_from_dict(state["guarantee"]),
+            level=state["level"],
+            watch=state["watch"],
+        )
+        monitor._bets = Restarts(
+            np.array(state["stakes"], dtype=np.float64),
+            np.array(
+                [
+                    state["n"],
+                    state["violations"],
+                    float(state["e_value"]),
+                    float(state["peak_e_value"]),
+                    state["alarm_at"] or 0,
+                ],
+                dtype=np.float64,
+            ),
+        )
+        monitor._spacing = int(state["spacing"])
+        monitor._trace = [[n, k, float(log_e)] for n, k, log_e in state["trace"]]
+        return monitor
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PromiseMonitor):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return (
+            f"PromiseMonitor({self.guarantee.quantity!r} {self.guarantee.sense} "
+            f"{self.guarantee.bound:.4g}, level={self.level:g}, watch={self.watch!r}, "
+            f"n={self.n_}, verdict={self.verdict!r})"
+        )
+
+    def __str__(self) -> str:
+        confidence = self.guarantee.confidence
+        wrong, included = self.level, ""
+        if confidence is not None:
+            wrong, included = self.level + 1 - confidence, ", training included"
+        since = f" since row {self.alarm_at_}" if self.verdict == "broken" else ""
+        low, high = self.interval
+        return (
+            f"{str(self.guarantee).removesuffix('.')}: {self.verdict}{since} "
+            f"({self.violations_:g} violations in {self.n_} rows, limits {low:.3g} to "
+            f"{high:.3g}, e-value {self.e_value:.3g}); a promise that holds is ever "
+            f"called broken with probability at most {min(wrong, 1.0):.3g}{included}."
+        )
+
+    @property
+    def _rare(self) -> float:
+        """Sum of x, the event that is promised to be rare."""
+        return float(self._bets.counts[1])
+
+    @property
+    def _by_counts(self) -> bool:
+        """Whether the e-value is that of the counts; bounds 0 and 1 leave no bet."""
+        return self.watch == "average" or self._null.bound in (0, 1)
+
+    def _turned(self, count: float, n: float) -> float:
+        return n - count if self._flipped else count
+
+    def _limits(self, rare: float, n: float) -> tuple[float, float]:
+        lower, upper = rate_limits(rare, n, level=self.level)
+        # A coverage of 1 - x and a rate promised to be large are one minus x.
+        return (
+            (1 - upper, 1 - lower) if self.guarantee.sense == ">=" else (lower, upper)
+        )
+
+    def _count_rows(self, losses: FloatArray) -> None:
+        losses = 1 - losses if self._flipped else losses
+        start = 0
+        while start < len(losses):
+            if self._by_counts:
+                stop = min(len(losses), start + self._spacing - self.n_ % self._spacing)
+                self._count_in_order(losses[start:stop])
+            else:
+                stop = self._bets.rows(
+                    losses,
+                    start,
+                    null=self._null,
+                    spacing=self._spacing,
+                    threshold=1 / self.level,
+                )
+            start = stop
+            if self.n_ % self._spacing == 0:
+                self._record()
+
+    def _count_in_order(self, losses: FloatArray) -> None:
+        """Evaluate the counts wherever they may set a new peak: where x > 0."""
+        counts = self._bets.counts
+        before, sums = counts[0], np.cumsum(np.append(counts[1], losses))[1:]
+        rows = before + np.arange(1, len(losses) + 1)
+        # Up to n b violations are no evidence: E is then at most 1.
+        for t in np.flatnonzero((losses > 0) & (sums > rows * self._null.bound)):
+            self._set_evidence(rows[t], sums[t])
+        self._set_evidence(rows[-1], sums[-1])
+
+    def _count_batch(self, violations: float, n: int) -> None:
+        if n == 1:
+            self._count_rows(np.array([violations]))
+        elif n > 1:
+            rare, before = self._turned(violations, n), self.n_
+            if self._by_counts:
+                self._set_evidence(before + n, self._rare + rare)
+            else:
+                self._bets.batch(rare, n, null=self._null, threshold=1 / self.level)
+            if self.n_ // self._spacing > before // self._spacing:
+                self._record()
+
+    def _set_evidence(self, rows: float, rare: float) -> None:
+        """Take the counts as they are now, and their e-value."""
+        null = self._null
+        e_value = exponential(
+            log_evidence_marginal(
+                rare, rows, null.rank, null.calibration_rows, null.bound
+            )
+            if null.rank
+            else log_evidence(rare, rows, null.bound)
+        )
+        counts = self._bets.counts
+        counts[:4] = rows, rare, e_value, max(counts[3], e_value)
+        if counts[4] == 0 and e_value >= 1 / self.level:
+            counts[4] = rows
+
+    def _record(self) -> None:
+        """Keep a point of the trace; a full one loses every second."""
+        self._trace.append([self.n_, self._rare, _log(self.e_value)])
+        if len(self._trace) == MOST_TRACED:
+            self._trace = self._trace[1::2]
+            self._spacing *= 2
+
+
+def _log(e_value: float) -> float:
+    return math.log(e_value) if e_value > 0 else -math.inf
+
+
+def _null_of(guarantee: Guarantee) -> Null:
+    """What a promise says about the event that is promised to be rare."""
+    if guarantee.quantity == "expected cost":
+        raise ValueError(
+            "PromiseMonitor: an expected cost is not a rate. Use certify(..., "
+            "costs=...) on the new rows."
+        )
+    if guarantee.quantity == "false discovery rate" and guarantee.confidence is None:
+        raise ValueError(
+            "PromiseMonitor: a false discovery rate on average over calibration sets "
+            "cannot be watched. Select with `confidence`."
+        )
+    bound = guarantee.bound if guarantee.sense == "<=" else 1 - guarantee.bound
+    if guarantee.average_over in (None, "the rule's coins"):
+        return Null(bound)
+    law = guarantee.rate_law
+    if law is None or (law[0] < 1 and bound > 0):
+        raise ValueError(
+            "PromiseMonitor: the promise holds on average over calibration sets by an "
+            "unknown law. Fit with guarantee='high_probability', or strategy='hard'."
+        )
+    return Null(max(bound, law[0] / (law[1] + 1)), *law)
+
+
+def _as_losses(losses: ArrayLike) -> FloatArray:
+    try:
+        array = np.asarray(losses, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"losses must be numbers in [0, 1], one per row, got {losses!r:.64}."
+        ) from None
+    outside = np.flatnonzero(~((array >= 0) & (array <= 1)))
+    if len(outside):
+        row = int(outside[0])
+        raise ValueError(
+            f"losses must lie in [0, 1], got {float(array[row]):g} at row {row}."
+        )
+    return array
+
+
+def _checked_batch(violations: Any, n: Any) -> tuple[float, int]:
+    if not isinstance(n, Integral) and not (isinstance(n, float) and n.is_integer()):
+        raise ValueError(f"`n` must be an integer >= 0, got {n}.")
+    if n < 0:
+        raise ValueError(f"`n` must be an integer >= 0, got {int(n)}.")
+    if not 0 <= violations <= n:
+        raise ValueError(f"`violations` must lie in [0, {int(n)}], got {violations}.")
+    return float(violations), int(n)
