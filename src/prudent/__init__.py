@@ -26,6 +26,7 @@ _PUBLIC = {
     "LowDensityRejector": "prudent.adversarial",
     "SelectiveClassifier": "prudent.certification",
     "PromiseMonitor": "prudent.monitoring",
+    "DriftMonitor": "prudent.monitoring",
 }
 __all__ = ["__version__", *_PUBLIC]
 

@@ -127,7 +127,7 @@ def urn_rows(
     In place: `stakes` (d, J); `sizes` (d, G), reference positions and earlier rows
     of each group; `totals` (d, J), the sums over groups of size times tilt;
     `counts` as in `restart_rows` with the rows of `sizes` in place of violations.
-    `weights` (d, J, G) are the tilts.
+    `weights` (J, G) are the tilts.
     """
     n_rows, n_columns = groups.shape
     n_stakes = stakes.shape[1]
@@ -142,7 +142,7 @@ def urn_rows(
         for j in range(n_columns):
             g = groups[t, j]
             for i in range(n_stakes):
-                weight = weights[j, i, g]
+                weight = weights[i, g]
                 factor = weight * positions / totals[j, i]
                 stakes[j, i] = min((stakes[j, i] + stake) * factor, LARGEST)
                 value += stakes[j, i]
@@ -160,3 +160,22 @@ def urn_rows(
         peak,
         alarm,
     )
+
+
+@njit(cache=True)
+def positions_among(
+    reference: Any, reference_coins: Any, values: Any, coins: Any, j: int, found: Any
+) -> None:  # pragma: no cover
+    """Count the reference rows below each value of column j; equal ones by coins."""
+    for t in range(len(values)):
+        value, low, high = values[t, j], 0, len(reference)
+        while low < high:
+            middle = (low + high) // 2
+            if reference[middle, j] < value or (
+                reference[middle, j] == value
+                and reference_coins[middle, j] < coins[t, j]
+            ):
+                low = middle + 1
+            else:
+                high = middle
+        found[t, j] = low

@@ -1,0 +1,372 @@
+"""`DriftMonitor`: new rows against reference rows, without labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+
+from prudent._compat import validate_data
+from prudent.core.types import FloatArray
+from prudent.monitoring.ranks import Urns
+from prudent.monitoring.state import FORMAT, check_format, check_level, number
+
+if TYPE_CHECKING:
+    import pyarrow
+
+FEWEST_ROWS = 3
+SCORE = "score"
+
+
+class _Columns(BaseEstimator):
+    """What `validate_data` remembers of the columns; it is named in its messages."""
+
+
+_Columns.__name__ = "DriftMonitor"
+
+
+class DriftMonitor:
+    """Watch whether new rows still look like reference rows, without labels.
+
+    Every column is ranked among the reference rows. While new and reference rows are
+    exchangeable, the alarm is raised with probability at most `level` over the whole
+    life of the monitor, for any law of the rows and any dependence of the columns.
+
+    Parameters
+    ----------
+    level : float, default=0.05
+        Probability of a wrong alarm, in (0, 1).
+    random_state : int, RandomState or None, default=None
+        For the coins that break ties.
+
+    Attributes
+    ----------
+    level, random_state
+        As given.
+    n_ : int
+        New rows seen.
+    e_value, peak_e_value : float
+        Evidence of a change now, and the largest so far; the alarm is a peak of
+        1 / `level`.
+    alarm_at_ : int or None
+        Rows seen when the alarm was raised.
+    verdict : {"drift", "none seen"}
+        "drift" for ever once the alarm was raised.
+
+    Raises
+    ------
+    ValueError
+        If `level` lies outside (0, 1).
+
+    See Also
+    --------
+    PromiseMonitor : With labels.
+
+    Notes
+    -----
+    Guarantee: see above. What it sees: a change of the distribution of a column, or of
+    a detector's score. What it does not see: a change of the labels given the
+    features, of the dependence between columns (watch a detector's score for that),
+    changes slower than it learns them (rows before the alarm become reference), and
+    dependence in time that leaves the ranks alone.
+
+    Scores of rows that a model was trained on are no reference; their raw columns are.
+    For a detector, `from_detector` takes its calibration scores.
+
+    The position of a new value among m reference values follows an urn whatever their
+    law, so there is no fixed reference to go stale (see `prudent.monitoring.ranks`).
+    O(m d) memory, O(d log m) time per row.
+
+    References
+    ----------
+    Vovk, Nouretdinov and Gammerman (2003), Testing exchangeability on-line, ICML.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prudent import DriftMonitor
+    >>> rng = np.random.default_rng(0)
+    >>> monitor = DriftMonitor(random_state=0).fit(rng.normal(size=(500, 2)))
+    >>> monitor.update(rng.normal(size=(1000, 2))).verdict
+    'none seen'
+    >>> monitor.update(rng.normal(size=(300, 2)) + [0, 1]).verdict
+    'drift'
+    >>> monitor.frame()["column"][0].as_py()
+    '1'
+    """
+
+    def __init__(self, *, level: float = 0.05, random_state: Any = None) -> None:
+        check_level(level)
+        self.level = float(level)
+        self.random_state = random_state
+        self._detector: Any = None
+        self._watches_scores = False
+
+    def fit(self, reference: Any) -> Self:
+        """Take the rows to compare with.
+
+        Parameters
+        ----------
+        reference : array-like of shape (m, d) or (m,)
+            At least 3 rows; the columns of a data frame keep their names.
+
+        Returns
+        -------
+        self : DriftMonitor
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than 3 rows, or cells that are not finite numbers.
+        """
+        columns = _Columns()
+        X = validate_data(columns, _two_dimensional(reference), dtype=np.float64)
+        if len(X) < FEWEST_ROWS:
+            raise ValueError(
+                f"DriftMonitor: {len(X)} reference rows; give at least {FEWEST_ROWS}."
+            )
+        random = check_random_state(self.random_state)
+        self._seed = [int(word) for word in random.randint(2**31, size=4)]
+        self._columns = columns
+        self._start(np.sort(X, axis=0))
+        return self
+
+    @classmethod
+    def from_detector(
+        cls, detector: Any, *, level: float = 0.05, random_state: Any = None
+    ) -> Self:
+        """Watch the scores of a detector; the reference is its calibration scores.
+
+        Parameters
+        ----------
+        detector : fitted outlier detector
+            With `calibration_scores_` and `score_samples`. `update` takes rows.
+        level, random_state
+            As above.
+
+        Returns
+        -------
+        DriftMonitor
+
+        Raises
+        ------
+        TypeError
+            If the detector keeps no calibration scores.
+        """
+        scores = getattr(detector, "calibration_scores_", None)
+        if scores is None:
+            raise TypeError(
+                f"{type(detector).__name__} keeps no calibration scores. Use a "
+                "detector that is calibrated on held-out rows, or `fit` on reference "
+                "rows."
+            )
+        monitor = cls(level=level, random_state=random_state).fit(scores)
+        monitor._detector, monitor._watches_scores = detector, True
+        return monitor
+
+    def update(self, X: Any) -> Self:
+        """Look at new rows, in order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows with the columns of the reference; (n,) for one column.
+
+        Returns
+        -------
+        self : DriftMonitor
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            If the columns differ, or cells are not finite numbers. Nothing is counted
+            then.
+        """
+        urns = self._fitted()
+        values = X if self._detector is None else self._detector.score_samples(X)
+        if self._columns.n_features_in_ == 1:
+            values = _two_dimensional(values)
+        values = validate_data(
+            self._columns,
+            values,
+            reset=False,
+            dtype=np.float64,
+            ensure_min_samples=0,
+        )
+        urns.rows(values, self._coins.random(values.shape), threshold=1 / self.level)
+        return self
+
+    @property
+    def n_(self) -> int:
+        """New rows seen."""
+        return int(self._fitted().counts[0])
+
+    @property
+    def e_value(self) -> float:
+        """Evidence of a change now: its mean is at most 1 without one."""
+        return float(self._fitted().counts[2])
+
+    @property
+    def peak_e_value(self) -> float:
+        """Largest e-value so far."""
+        return float(self._fitted().counts[3])
+
+    @property
+    def alarm_at_(self) -> int | None:
+        """Rows seen when the alarm was raised, None without one."""
+        return int(self._fitted().counts[4]) or None
+
+    @property
+    def verdict(self) -> Literal["drift", "none seen"]:
+        """Whether the alarm was ever raised."""
+        return "none seen" if self.alarm_at_ is None else "drift"
+
+    def frame(self) -> pyarrow.Table:
+        """Return the columns, the most suspicious first.
+
+        Returns
+        -------
+        pyarrow.Table
+            column, e_value (of the column as if watched alone: an indication, not a
+            second promise), mean position (share of reference rows below, 1/2 without
+            drift).
+        """
+        import pyarrow
+
+        urns = self._fitted()
+        e_values, places = urns.column_e_values(), urns.mean_places()
+        order = np.argsort(-e_values, kind="stable")
+        names = self._names()
+        return pyarrow.table(
+            {
+                "column": [names[j] for j in order],
+                "e_value": e_values[order],
+                "mean position": places[order],
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """State in JSON types: `from_dict` goes on bit for bit."""
+        urns = self._fitted()
+        rows, _, e_value, peak, alarm = urns.counts.tolist()
+        coin = self._coins.bit_generator.state["state"]
+        names = getattr(self._columns, "feature_names_in_", None)
+        return {
+            "format": FORMAT,
+            "level": self.level,
+            "columns": None if names is None else names.tolist(),
+            "scores": self._watches_scores,
+            "n": int(rows),
+            "e_value": number(e_value),
+            "peak_e_value": number(peak),
+            "alarm_at": int(alarm) or None,
+            "reference": urns.reference.T.tolist(),
+            "stakes": urns.stakes.tolist(),
+            "totals": urns.totals.tolist(),
+            "sizes": urns.sizes.tolist(),
+            "place_sums": urns.place_sums.tolist(),
+            "seed": self._seed,
+            "coins": {name: str(value) for name, value in coin.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any], detector: Any = None) -> Self:
+        """Return the monitor that `to_dict` described.
+
+        Parameters
+        ----------
+        state : dict
+        detector : fitted outlier detector, default=None
+            That of `from_detector`; without it, `update` takes its scores.
+
+        Raises
+        ------
+        ValueError
+            If the state was written by a newer prudent.
+        """
+        check_format(state)
+        monitor = cls(level=state["level"])
+        reference = np.array(state["reference"], dtype=np.float64).T
+        monitor._columns = _Columns()
+        monitor._columns.n_features_in_ = reference.shape[1]
+        if state["columns"] is not None:
+            names = np.array(state["columns"], dtype=object)
+            monitor._columns.feature_names_in_ = names
+        monitor._watches_scores = state["scores"]
+        monitor._detector = detector if state["scores"] else None
+        monitor._seed = state["seed"]
+        monitor._start(np.ascontiguousarray(reference))
+        urns = monitor._urns
+        urns.stakes = np.array(state["stakes"], dtype=np.float64)
+        urns.totals = np.array(state["totals"], dtype=np.float64)
+        urns.sizes = np.array(state["sizes"], dtype=np.float64)
+        urns.place_sums = np.array(state["place_sums"], dtype=np.intp)
+        urns.counts[:] = (
+            state["n"],
+            len(reference) + 1.0 + state["n"],
+            float(state["e_value"]),
+            float(state["peak_e_value"]),
+            state["alarm_at"] or 0,
+        )
+        monitor._coins.bit_generator.state = {
+            **monitor._coins.bit_generator.state,
+            "state": {name: int(value) for name, value in state["coins"].items()},
+        }
+        return monitor
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DriftMonitor):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "_urns"):
+            return f"DriftMonitor(level={self.level:g})"
+        return (
+            f"DriftMonitor(level={self.level:g}, columns={len(self._names())}, "
+            f"n={self.n_}, verdict={self.verdict!r})"
+        )
+
+    def __str__(self) -> str:
+        m, d = self._fitted().reference.shape
+        what = "scores" if self._watches_scores else f"{d} column(s)"
+        since = "" if self.alarm_at_ is None else f" since row {self.alarm_at_}"
+        return (
+            f"Drift of {what} against {m} reference rows: {self.verdict}{since} in "
+            f"{self.n_} rows (e-value {self.e_value:.3g}); rows exchangeable with the "
+            f"reference are ever called drifted with probability at most "
+            f"{self.level:g}."
+        )
+
+    def _start(self, reference: FloatArray) -> None:
+        """Begin with sorted columns; the seed gives each reference row its coins."""
+        self._coins = np.random.Generator(np.random.PCG64(self._seed))
+        coins = self._coins.random(reference.shape)
+        self._urns = Urns.around(reference, coins)
+
+    def _fitted(self) -> Urns:
+        if not hasattr(self, "_urns"):
+            raise NotFittedError(
+                "This DriftMonitor has no reference yet: call `fit` first."
+            )
+        return self._urns
+
+    def _names(self) -> list[str]:
+        if self._watches_scores:
+            return [SCORE]
+        names = getattr(self._columns, "feature_names_in_", None)
+        if names is None:
+            return [str(j) for j in range(self._columns.n_features_in_)]
+        return [str(name) for name in names]
+
+
+def _two_dimensional(X: Any) -> Any:
+    """One column from a list of values."""
+    return np.reshape(X, (-1, 1)) if np.ndim(X) == 1 else X
