@@ -1,0 +1,373 @@
+"""Deleted scores of a Gaussian model for every row of every augmented bag.
+
+The scatters of a new row and of a deleted one are of rank one, so that the scores of
+all rows follow from inner products in metrics that do not depend on the new row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import gammaln, logsumexp
+
+from prudent.conformal.ranks import Counts
+from prudent.core.types import FloatArray, IntArray
+from prudent.exceptions import SingularCovarianceError
+
+SCORES = {"posterior": 0, "margin": 1, "density": 2}
+# Entries of the largest array of inner products held at once.
+BLOCK_ENTRIES = 2**20
+# Changes of a class count for which constants are held.
+CHANGES = np.array([-1.0, 0.0, 1.0])
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """Class sums of training rows that are sorted by class.
+
+    Attributes
+    ----------
+    starts : ndarray of int, shape (n_classes + 1,)
+        Class k holds the rows from starts[k] to starts[k + 1] - 1.
+    counts : ndarray of shape (n_classes,)
+    means : ndarray of shape (n_classes, d)
+    """
+
+    starts: IntArray
+    counts: FloatArray
+    means: FloatArray
+
+    @classmethod
+    def of(cls, rows: FloatArray, codes: IntArray, n_classes: int) -> Classes:
+        """Sums of rows with sorted class numbers, each class with a row."""
+        starts = np.searchsorted(codes, np.arange(n_classes + 1))
+        counts = np.diff(starts).astype(np.float64)
+        means = np.add.reduceat(rows, starts[:-1]) / counts[:, None]
+        # A second pass takes the rounding errors of the first sums away.
+        means += np.add.reduceat(rows - means[codes], starts[:-1]) / counts[:, None]
+        return cls(starts, counts, means)
+
+    def parts(self, rows: FloatArray) -> list[FloatArray]:
+        """Rows of each class about its mean."""
+        ends = zip(self.starts[:-1], self.starts[1:], self.means, strict=True)
+        return [rows[start:end] - mean for start, end, mean in ends]
+
+
+@dataclass(frozen=True, slots=True)
+class Student:
+    """Constants of predictive Student densities, by class and change of its count.
+
+    Attributes
+    ----------
+    constants : ndarray of shape (n_classes, 3)
+        Terms of the log joint that depend on the class and its count only, for one
+        row less than in training, as many and one more; -inf for no rows.
+    halves : ndarray of shape (n_classes, 3)
+        Factors of log(1 + r Q).
+    ratios : ndarray of shape (n_classes, 3)
+        r = N / (N + 1).
+    """
+
+    constants: FloatArray
+    halves: FloatArray
+    ratios: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        counts: FloatArray,
+        d: int,
+        halves: FloatArray,
+        dropped: float,
+        half_logs: FloatArray,
+        repeats: int = 1,
+    ) -> Student:
+        """Constants of `repeats` densities of `d` columns each.
+
+        Gamma functions are taken of `halves` and of these less `dropped`;
+        `half_logs` are half the log determinants of the classes.
+        """
+        n = counts[:, None] + CHANGES
+        ratios = n / (n + 1)
+        with np.errstate(divide="ignore"):
+            one = gammaln(halves) - gammaln(halves - dropped) + d / 2 * np.log(ratios)
+            constants = np.log(n) + repeats * one - half_logs[:, None]
+        return cls(constants, halves, ratios)
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    """Inner products of deviations, in the metric of each class k.
+
+    With z_i the deviation of row i from mean k and w_l that of mean k from mean l.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (K, n, d)
+        Whitened z_i.
+    gaps : ndarray of shape (K, K, d)
+        Whitened w_l.
+    squares : ndarray of shape (K, n)
+        <z_i, z_i>.
+    across : ndarray of shape (K, K, n)
+        <w_l, z_i>.
+    between : ndarray of shape (K, K, K)
+        <w_l, w_m>.
+    own, mixed : ndarray of shape (K, n)
+        <e, e> and <z_i, e>, e the deviation of row i from the mean of its own class.
+    """
+
+    rows: FloatArray
+    gaps: FloatArray
+    squares: FloatArray
+    across: FloatArray
+    between: FloatArray
+    own: FloatArray
+    mixed: FloatArray
+
+    @classmethod
+    def of(
+        cls, rows: FloatArray, codes: IntArray, means: FloatArray, factors: FloatArray
+    ) -> Products:
+        """Products in the metrics L L' of (K, d, d) Cholesky `factors`."""
+        z = np.stack([whiten(rows - m, L) for m, L in zip(means, factors, strict=True)])
+        w = np.stack([whiten(m - means, L) for m, L in zip(means, factors, strict=True)])
+        across = w @ z.transpose(0, 2, 1)
+        squares = np.square(z).sum(axis=2)
+        return cls(
+            rows=z,
+            gaps=w,
+            squares=squares,
+            across=across,
+            between=w @ w.transpose(0, 2, 1),
+            own=np.square(z + w[:, codes]).sum(axis=2),
+            mixed=squares + across[:, codes, np.arange(len(codes))],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian:
+    """A Gaussian model of full or tied covariance, or of one variance in all.
+
+    Attributes
+    ----------
+    classes : Classes
+    factors : ndarray of shape (K, d, d)
+        Cholesky factors of the metrics G; identities for one variance.
+    variance : float
+        d times the one variance; 0 for matrices.
+    students : Student
+    share, pooled : float
+        s and beta: what a row adds to the metric of its class, and of every class.
+    products : Products
+    """
+
+    classes: Classes
+    factors: FloatArray
+    variance: float
+    students: Student
+    share: float
+    pooled: float
+    products: Products
+
+    @classmethod
+    def learn(
+        cls,
+        rows: FloatArray,
+        codes: IntArray,
+        names: Sequence[str],
+        *,
+        covariance_type: str,
+        pooled_rows: float,
+        ridge_rows: float,
+    ) -> Gaussian:
+        """Tables of training rows.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, d)
+            In the units of the bag, sorted by class.
+        codes : ndarray of int, shape (n,)
+            Sorted class numbers.
+        names : sequence of str
+            The classes, for messages.
+        covariance_type : {"full", "tied", "identity"}
+        pooled_rows, ridge_rows : float
+            Pseudo-rows of the pooled covariance and of the identity, >= 0.
+
+        Raises
+        ------
+        SingularCovarianceError
+            If a metric is singular.
+        """
+        n, d = rows.shape
+        n_classes = len(names)
+        classes = Classes.of(rows, codes, n_classes)
+        parts = classes.parts(rows)
+        counts = classes.counts[:, None] + CHANGES
+        share, pooled, variance = 0.0, 1.0, 0.0
+        if covariance_type == "identity":
+            variance = sum(float(np.square(part).sum()) for part in parts)
+            variance += d * ridge_rows
+            if not variance > 0:
+                raise singular("the pooled variance")
+            factors = np.broadcast_to(np.eye(d), (n_classes, d, d))
+            freedom = np.full_like(counts, max(n - n_classes + ridge_rows, 2.0))
+            half_logs = np.full(n_classes, d / 2 * np.log(variance))
+            students = Student.of(
+                classes.counts, d, d * freedom / 2, d / 2, half_logs
+            )
+        else:
+            scatters = np.stack([part.T @ part for part in parts])
+            ridge = ridge_rows * np.eye(d)
+            if covariance_type == "full":
+                share, pooled = 1.0, pooled_rows / (n + 1)
+                metrics = scatters + pooled * scatters.sum(axis=0) + ridge
+                factors = np.stack(
+                    [
+                        cholesky(metric, f"the covariance of class {name}")
+                        for metric, name in zip(metrics, names, strict=True)
+                    ]
+                )
+                freedom = np.maximum(counts + pooled_rows + ridge_rows, d + 1.0)
+            else:
+                one = cholesky(scatters.sum(axis=0) + ridge, "the pooled covariance")
+                factors = np.broadcast_to(one, (n_classes, d, d))
+                freedom = np.full_like(counts, max(n - n_classes + ridge_rows, d + 1.0))
+            diagonals = np.diagonal(factors, axis1=1, axis2=2)
+            students = Student.of(
+                classes.counts, d, freedom / 2, d / 2, np.log(diagonals).sum(axis=1)
+            )
+        return cls(
+            classes,
+            factors,
+            variance,
+            students,
+            share,
+            pooled,
+            Products.of(rows, codes, classes.means, factors),
+        )
+
+    def log_joint(self, rows: FloatArray) -> FloatArray:
+        """Log joint density of each row and class, up to a common constant."""
+        return self._log_joint(self._whitened(rows))
+
+    def counts(
+        self,
+        rows: FloatArray,
+        score: str,
+        category: IntArray,
+        wanted: IntArray,
+        *,
+        by_class: bool = False,
+    ) -> Counts:
+        """Training rows stranger than each new row under each label.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (m, d)
+            New rows in the units of their bags, which are those of the tables.
+        score : {"posterior", "margin", "density"}
+        category : ndarray of int, shape (n,)
+            What kind each training row is.
+        wanted : ndarray of int, shape (m, K)
+            The kind that ranks each new row under each label.
+        by_class : bool, default=False
+            Whether kinds are classes: then the rows of other classes are left out.
+        """
+        from prudent.conformal._compiled import linear_counts
+
+        n_classes, n, d = self.products.rows.shape
+        larger, equal = np.empty((2, len(rows), n_classes), dtype=np.intp)
+        step = max(BLOCK_ENTRIES // (n_classes * n), 1)
+        for start in range(0, len(rows), step):
+            block = slice(start, start + step)
+            v = self._whitened(rows[block])
+            joint = self._log_joint(v)
+            linear_counts(
+                v @ self.products.rows.transpose(0, 2, 1),
+                v @ self.products.gaps.transpose(0, 2, 1),
+                self._gaps(v),
+                strangeness(joint, score),
+                wanted[block],
+                self.classes.starts,
+                category,
+                self.products.squares,
+                self.products.across,
+                self.products.between,
+                self.products.own,
+                self.products.mixed,
+                self.students.constants,
+                self.students.halves,
+                self.students.ratios,
+                self.share,
+                self.pooled,
+                self.variance,
+                -d / 2 if self.variance else 0.5,
+                SCORES[score],
+                by_class,
+                larger[block],
+                equal[block],
+            )
+        return Counts(larger, equal)
+
+    def _whitened(self, rows: FloatArray) -> FloatArray:
+        """Deviations of rows from each mean, (K, m, d)."""
+        means = zip(self.classes.means, self.factors, strict=True)
+        return np.stack([whiten(rows - mean, factor) for mean, factor in means])
+
+    def _gaps(self, v: FloatArray) -> FloatArray:
+        """Squared distance of each new row from each mean in each metric, (K, m, K)."""
+        return np.stack(
+            [
+                np.square(one[:, None] + gaps).sum(axis=2)
+                for one, gaps in zip(v, self.products.gaps, strict=True)
+            ]
+        )
+
+    def _log_joint(self, v: FloatArray) -> FloatArray:
+        distances = np.square(v).sum(axis=2)
+        if self.variance:
+            distances /= self.variance
+        of = self.students
+        logs = np.log1p(of.ratios[:, 1:2] * distances)
+        return (of.constants[:, 1:2] - of.halves[:, 1:2] * logs).T
+
+
+def strangeness(log_joint: FloatArray, score: str) -> FloatArray:
+    """Nonconformity of rows under each label, (m, K)."""
+    if score == "density":
+        return -log_joint
+    others = np.empty_like(log_joint)
+    for k in range(log_joint.shape[1]):
+        rest = np.delete(log_joint, k, axis=1)
+        others[:, k] = (
+            logsumexp(rest, axis=1) if score == "posterior" else rest.max(axis=1)
+        )
+    return others - log_joint
+
+
+def whiten(rows: FloatArray, factor: FloatArray) -> FloatArray:
+    """Rows whose inner products are those of `rows` in the metric L L'."""
+    return np.ascontiguousarray(
+        solve_triangular(factor, rows.T, lower=True, check_finite=False).T
+    )
+
+
+def cholesky(metric: FloatArray, what: str) -> FloatArray:
+    """Lower Cholesky factor of a matrix that must not be singular."""
+    scale = np.sqrt(np.diag(metric))
+    if (scale > 0).all() and np.isfinite(scale).all():
+        correlation = metric / scale / scale[:, None]
+        least = np.linalg.eigvalsh(correlation)[0]
+        if least > 8 * len(metric) * np.finfo(np.float64).eps:
+            return scale[:, None] * np.linalg.cholesky(correlation)
+    raise singular(what)
+
+
+def singular(what: str) -> SingularCovarianceError:
+    """The error for a matrix that cannot be inverted."""
+    return SingularCovarianceError(f"{what} is singular: set `ridge_rows` > 0.")

@@ -1,0 +1,153 @@
+"""Powers of two by which the columns of an augmented bag are divided.
+
+The units are a symmetric function of all n + 1 rows, so that ranks stay exact, yet
+they are the same for nearly all new rows, so that tables are built once for each
+vector of units. Scaling by powers of two loses no digit.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from prudent.core.types import BoolArray, FloatArray, IntArray
+
+# Rows beyond are clipped, by a fixed rule that treats all rows alike, so that
+# differences and squares of scaled values stay finite.
+LARGEST = 2.0**1000
+# log2 of a standard deviation is rounded half up, with a margin: the halves
+# themselves (a variance of exactly 2) would fall by rounding errors.
+MARGIN = 1e-9
+MOST_TABLES = 8
+DROPPED = -(2**30)
+
+Tables = TypeVar("Tables")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of the training rows, by what their units need.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, d)
+        Training rows minus `origin`.
+    origin : ndarray of shape (d,)
+        The first training row.
+    mean, norm : ndarray of shape (d,)
+        Mean and Euclidean norm of each column about its mean, of `rows`.
+    """
+
+    rows: FloatArray
+    origin: FloatArray
+    mean: FloatArray
+    norm: FloatArray
+
+    @classmethod
+    def of(cls, rows: FloatArray) -> Columns:
+        """Columns of training rows."""
+        rows = np.clip(rows, -LARGEST, LARGEST)
+        origin = rows[0]
+        centred = rows - origin
+        largest = np.abs(centred).max(axis=0)
+        safe = np.where(largest > 0, largest, 1.0)
+        # Of fractions of the largest, lest a square overflow or vanish.
+        fractions = centred / safe
+        mean = fractions.mean(axis=0)
+        norm = safe * np.sqrt(np.square(fractions - mean).sum(axis=0))
+        return cls(centred, origin, safe * mean, norm)
+
+    def exponents(self, rows: FloatArray | None = None) -> IntArray:
+        """log2 of the units of the columns of the bag that each row completes.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (m, d) or None
+            New rows, centred; None: the units of the training rows alone.
+
+        Returns
+        -------
+        ndarray of int, shape (m, d) or (d,)
+            `DROPPED` where a column is constant in the bag.
+        """
+        n = len(self.rows)
+        if rows is None:
+            deviation = self.norm / np.sqrt(n)
+        else:
+            new = np.sqrt(n / (n + 1)) * np.abs(rows - self.mean)
+            deviation = np.hypot(self.norm, new) / np.sqrt(n + 1)
+        varies = deviation > 0
+        logs = np.log2(deviation, out=np.zeros_like(deviation), where=varies)
+        rounded = np.floor(logs + (0.5 + MARGIN)).astype(np.intp)
+        return np.where(varies, rounded, DROPPED)
+
+    def centre(self, rows: FloatArray) -> FloatArray:
+        """New rows minus the origin."""
+        return np.clip(rows, -LARGEST, LARGEST) - self.origin
+
+
+def kept_columns(exponents: IntArray) -> BoolArray:
+    """Columns that vary; the first if none does, so that every score ties."""
+    kept = exponents != DROPPED
+    if not kept.any():
+        kept[0] = True
+    return kept
+
+
+def in_units(rows: FloatArray, exponents: IntArray) -> FloatArray:
+    """Centred rows in the units 2^exponents, without the columns dropped."""
+    kept = kept_columns(exponents)
+    shift = np.where(exponents[kept] == DROPPED, 0, -exponents[kept])
+    return np.ldexp(rows[:, kept], shift)
+
+
+class TablesByUnits(Generic[Tables]):
+    """What is computed from the training rows, once for each vector of units.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Training rows.
+    build : callable
+        Maps the training rows in some units to tables. The `MOST_TABLES` used last
+        are kept.
+    """
+
+    def __init__(
+        self, rows: FloatArray, build: Callable[[FloatArray], Tables]
+    ) -> None:
+        self.columns = Columns.of(rows)
+        self._build = build
+        self._built: OrderedDict[bytes, Tables] = OrderedDict()
+
+    def of(self, exponents: IntArray) -> Tables:
+        """Tables in the units 2^exponents."""
+        key = exponents.tobytes()
+        if key not in self._built:
+            self._built[key] = self._build(in_units(self.columns.rows, exponents))
+        self._built.move_to_end(key)
+        while len(self._built) > MOST_TABLES:
+            self._built.popitem(last=False)
+        return self._built[key]
+
+    def of_training(self) -> tuple[Tables, IntArray]:
+        """Tables in the units of the training rows, and log2 of these."""
+        exponents = self.columns.exponents()
+        return self.of(exponents), exponents
+
+    def groups(
+        self, rows: FloatArray
+    ) -> Iterator[tuple[IntArray, FloatArray, Tables]]:
+        """New rows by their units: positions, rows in these units, tables."""
+        centred = self.columns.centre(rows)
+        exponents, which = np.unique(
+            self.columns.exponents(centred), axis=0, return_inverse=True
+        )
+        which = which.reshape(-1)
+        for number, units in enumerate(exponents):
+            positions = np.flatnonzero(which == number)
+            yield positions, in_units(centred[positions], units), self.of(units)
