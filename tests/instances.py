@@ -90,7 +90,36 @@ def certification():
     ]
 
 
-FAMILIES = (minimax, optimistic, imprecise, calibration, adversarial, certification)
+def conformal():
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neighbors import LocalOutlierFactor
+
+    from prudent import ConformalClassifier, ConformalDetector
+
+    plain = LogisticRegression()
+    return [
+        ConformalClassifier(),
+        ConformalClassifier(model="kernel", condition="class", ties="smoothed"),
+        ConformalClassifier(model="neighbors"),
+        ConformalClassifier(covariance_type="diag", nonconformity="density"),
+        ConformalClassifier(plain, cv=3),
+        ConformalClassifier(plain, method="split"),
+        ConformalDetector(),
+        ConformalDetector(nonconformity="kernel", ties="smoothed"),
+        ConformalDetector(method="split"),
+        ConformalDetector(LocalOutlierFactor(n_neighbors=3, novelty=True)),
+    ]
+
+
+FAMILIES = (
+    minimax,
+    optimistic,
+    imprecise,
+    calibration,
+    adversarial,
+    certification,
+    conformal,
+)
 
 
 def expected_failures(estimator) -> dict[str, str]:

@@ -22,6 +22,8 @@ _PUBLIC = {
     "ImpreciseDiscriminantAnalysis": "prudent.imprecise",
     "ImpreciseDiscriminantAnalysisCV": "prudent.imprecise",
     "RiskCalibratedClassifier": "prudent.calibration",
+    "ConformalClassifier": "prudent.conformal",
+    "ConformalDetector": "prudent.conformal",
     "RejectionGame": "prudent.adversarial",
     "LowDensityRejector": "prudent.adversarial",
     "SelectiveClassifier": "prudent.certification",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from prudent.core._elementary import exponentials, logarithms
+from prudent.core.kernels import exponentials, logarithms
 
 POSTERIOR, MARGIN, DENSITY = 0, 1, 2
 # Removing a row whose share of the determinant is all but this leaves a singular
@@ -74,7 +74,7 @@ def linear_counts(
                 kept = p / (1 + p * gap)
                 grown = 0.5 * np.log1p(p * gap)
                 if spherical > 0:
-                    kept, grown = 0.0, 0.0
+                    kept, grown = 0.0, first_factor * LOG_LIFT
                 for l in range(begin, end):
                     s, e = starts[l], starts[l + 1]
                     left = e - s + (1.0 if l == c else 0.0)

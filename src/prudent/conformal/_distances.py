@@ -40,7 +40,9 @@ def insert(nearest: Any, distance: float) -> None:  # pragma: no cover
 
 
 @njit(cache=True, error_model="numpy")
-def nearest_by_label(columns: Any, codes: Any, nearest: Any) -> None:  # pragma: no cover
+def nearest_by_label(
+    columns: Any, codes: Any, nearest: Any
+) -> None:  # pragma: no cover
     """Least distances of each training row to its own label and to the others."""
     n = columns.shape[1]
     squares = np.empty(n)
@@ -143,7 +145,14 @@ def nearest_counts(
                 mean = max(with_added(nearest[1, i], distance), TINY)
                 other = logs[0, i] - np.log(mean)
             _tally(
-                own, other, codes[i], category[i], asked[j], wanted[j], larger[j], equal[j]
+                own,
+                other,
+                codes[i],
+                category[i],
+                asked[j],
+                wanted[j],
+                larger[j],
+                equal[j],
             )
 
 
@@ -228,7 +237,14 @@ def kernel_counts(
             if sums[0, i] > -np.inf:
                 other = _log_add(sums[1, i], exponent) - sums[0, i]
             _tally(
-                own, other, codes[i], category[i], asked[j], wanted[j], larger[j], equal[j]
+                own,
+                other,
+                codes[i],
+                category[i],
+                asked[j],
+                wanted[j],
+                larger[j],
+                equal[j],
             )
 
 
@@ -303,9 +319,7 @@ def kernel_scores(
 
 
 @njit(cache=True, error_model="numpy")
-def ellipsoid_scores(
-    whitened: Any, v: Any, scores: Any
-) -> None:  # pragma: no cover
+def ellipsoid_scores(whitened: Any, v: Any, scores: Any) -> None:  # pragma: no cover
     """Increasing functions of the deleted distances from the mean of the others."""
     n = whitened.shape[1]
     total = n + 1.0

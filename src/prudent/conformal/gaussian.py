@@ -134,7 +134,9 @@ class Products:
     ) -> Products:
         """Products in the metrics L L' of (K, d, d) Cholesky `factors`."""
         z = np.stack([whiten(rows - m, L) for m, L in zip(means, factors, strict=True)])
-        w = np.stack([whiten(m - means, L) for m, L in zip(means, factors, strict=True)])
+        w = np.stack(
+            [whiten(m - means, L) for m, L in zip(means, factors, strict=True)]
+        )
         across = w @ z.transpose(0, 2, 1)
         squares = np.square(z).sum(axis=2)
         return cls(
@@ -162,7 +164,6 @@ class Gaussian:
     students : Student
     share, pooled : float
         s and beta: what a row adds to the metric of its class, and of every class.
-    products : Products
     """
 
     classes: Classes
@@ -171,7 +172,6 @@ class Gaussian:
     students: Student
     share: float
     pooled: float
-    products: Products
 
     @classmethod
     def learn(
@@ -184,7 +184,7 @@ class Gaussian:
         pooled_rows: float,
         ridge_rows: float,
     ) -> Gaussian:
-        """Tables of training rows.
+        """Model of training rows.
 
         Parameters
         ----------
@@ -217,9 +217,7 @@ class Gaussian:
             factors = np.broadcast_to(np.eye(d), (n_classes, d, d))
             freedom = np.full_like(counts, max(n - n_classes + ridge_rows, 2.0))
             half_logs = np.full(n_classes, d / 2 * np.log(variance))
-            students = Student.of(
-                classes.counts, d, d * freedom / 2, d / 2, half_logs
-            )
+            students = Student.of(classes.counts, d, d * freedom / 2, d / 2, half_logs)
         else:
             scatters = np.stack([part.T @ part for part in parts])
             ridge = ridge_rows * np.eye(d)
@@ -241,19 +239,39 @@ class Gaussian:
             students = Student.of(
                 classes.counts, d, freedom / 2, d / 2, np.log(diagonals).sum(axis=1)
             )
-        return cls(
-            classes,
-            factors,
-            variance,
-            students,
-            share,
-            pooled,
-            Products.of(rows, codes, classes.means, factors),
-        )
+        return cls(classes, factors, variance, students, share, pooled)
 
     def log_joint(self, rows: FloatArray) -> FloatArray:
         """Log joint density of each row and class, up to a common constant."""
-        return self._log_joint(self._whitened(rows))
+        return self.log_joint_of(self.whitened(rows))
+
+    def whitened(self, rows: FloatArray) -> FloatArray:
+        """Deviations of rows from each mean, (K, m, d)."""
+        means = zip(self.classes.means, self.factors, strict=True)
+        return np.stack([whiten(rows - mean, factor) for mean, factor in means])
+
+    def log_joint_of(self, v: FloatArray) -> FloatArray:
+        """Log joint of whitened deviations."""
+        distances = np.square(v).sum(axis=2)
+        if self.variance:
+            distances /= self.variance
+        of = self.students
+        logs = np.log1p(of.ratios[:, 1:2] * distances)
+        return (of.constants[:, 1:2] - of.halves[:, 1:2] * logs).T
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianTables:
+    """A Gaussian model and the inner products of its training rows."""
+
+    model: Gaussian
+    products: Products
+
+    @classmethod
+    def of(cls, model: Gaussian, rows: FloatArray, codes: IntArray) -> GaussianTables:
+        """Tables of the rows that the model was learned from."""
+        products = Products.of(rows, codes, model.classes.means, model.factors)
+        return cls(model, products)
 
     def counts(
         self,
@@ -280,44 +298,40 @@ class Gaussian:
         """
         from prudent.conformal._compiled import linear_counts
 
+        model = self.model
         n_classes, n, d = self.products.rows.shape
         larger, equal = np.empty((2, len(rows), n_classes), dtype=np.intp)
         step = max(BLOCK_ENTRIES // (n_classes * n), 1)
         for start in range(0, len(rows), step):
             block = slice(start, start + step)
-            v = self._whitened(rows[block])
-            joint = self._log_joint(v)
+            v = model.whitened(rows[block])
+            joint = model.log_joint_of(v)
             linear_counts(
                 v @ self.products.rows.transpose(0, 2, 1),
                 v @ self.products.gaps.transpose(0, 2, 1),
                 self._gaps(v),
                 strangeness(joint, score),
                 wanted[block],
-                self.classes.starts,
+                model.classes.starts,
                 category,
                 self.products.squares,
                 self.products.across,
                 self.products.between,
                 self.products.own,
                 self.products.mixed,
-                self.students.constants,
-                self.students.halves,
-                self.students.ratios,
-                self.share,
-                self.pooled,
-                self.variance,
-                -d / 2 if self.variance else 0.5,
+                model.students.constants,
+                model.students.halves,
+                model.students.ratios,
+                model.share,
+                model.pooled,
+                model.variance,
+                -d / 2 if model.variance else 0.5,
                 SCORES[score],
                 by_class,
                 larger[block],
                 equal[block],
             )
         return Counts(larger, equal)
-
-    def _whitened(self, rows: FloatArray) -> FloatArray:
-        """Deviations of rows from each mean, (K, m, d)."""
-        means = zip(self.classes.means, self.factors, strict=True)
-        return np.stack([whiten(rows - mean, factor) for mean, factor in means])
 
     def _gaps(self, v: FloatArray) -> FloatArray:
         """Squared distance of each new row from each mean in each metric, (K, m, K)."""
@@ -327,14 +341,6 @@ class Gaussian:
                 for one, gaps in zip(v, self.products.gaps, strict=True)
             ]
         )
-
-    def _log_joint(self, v: FloatArray) -> FloatArray:
-        distances = np.square(v).sum(axis=2)
-        if self.variance:
-            distances /= self.variance
-        of = self.students
-        logs = np.log1p(of.ratios[:, 1:2] * distances)
-        return (of.constants[:, 1:2] - of.halves[:, 1:2] * logs).T
 
 
 def strangeness(log_joint: FloatArray, score: str) -> FloatArray:

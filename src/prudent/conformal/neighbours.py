@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from prudent.conformal.gaussian import strangeness
 from prudent.conformal.ranks import Counts
 from prudent.core.types import FloatArray, IntArray
 
@@ -23,58 +24,75 @@ class Neighbours:
         Training rows, transposed, in the units of the bag.
     codes : ndarray of int, shape (n,)
     n_classes, k : int
-    nearest : ndarray of shape (2, n, k)
-        The k least distances of each row to its own label and to the others,
-        ascending, inf where there are fewer.
     """
 
     columns: FloatArray
     codes: IntArray
     n_classes: int
     k: int
-    nearest: FloatArray
 
     @classmethod
     def learn(
         cls, rows: FloatArray, codes: IntArray, n_classes: int, k: int
     ) -> Neighbours:
-        """Tables of training rows."""
-        from prudent.conformal._distances import nearest_by_label
-
-        columns = np.ascontiguousarray(rows.T)
-        nearest = np.empty((2, len(rows), k))
-        nearest_by_label(columns, codes, nearest)
-        return cls(columns, codes, n_classes, k, nearest)
+        """Model of training rows."""
+        return cls(np.ascontiguousarray(rows.T), codes, n_classes, k)
 
     def log_joint(self, rows: FloatArray) -> FloatArray:
         """Minus the log mean distance to the nearest rows of each label."""
+        return -log_means(self.nearest(rows))
+
+    def nearest(self, rows: FloatArray) -> FloatArray:
+        """The k least distances of each new row to the rows of each label."""
         from prudent.conformal._distances import nearest_of_classes
 
         nearest = np.empty((len(rows), self.n_classes, self.k))
         nearest_of_classes(
             self.columns, self.codes, np.ascontiguousarray(rows), nearest
         )
-        return -log_means(nearest)
+        return nearest
 
-    def counts(
-        self, rows: FloatArray, category: IntArray, wanted: IntArray
-    ) -> Counts:
+
+@dataclass(frozen=True, slots=True)
+class NeighbourTables:
+    """Neighbours of the training rows among themselves.
+
+    Attributes
+    ----------
+    model : Neighbours
+    nearest : ndarray of shape (2, n, k)
+        The k least distances of each row to its own label and to the others,
+        ascending, inf where there are fewer.
+    """
+
+    model: Neighbours
+    nearest: FloatArray
+
+    @classmethod
+    def of(cls, model: Neighbours) -> NeighbourTables:
+        """Tables of the rows that the model was learned from."""
+        from prudent.conformal._distances import nearest_by_label
+
+        nearest = np.empty((2, model.columns.shape[1], model.k))
+        nearest_by_label(model.columns, model.codes, nearest)
+        return cls(model, nearest)
+
+    def counts(self, rows: FloatArray, category: IntArray, wanted: IntArray) -> Counts:
         """Training rows stranger than each new row under each label."""
-        from prudent.conformal._distances import nearest_counts, nearest_of_classes
+        from prudent.conformal._distances import nearest_counts
 
-        rows = np.ascontiguousarray(rows)
-        nearest = np.empty((len(rows), self.n_classes, self.k))
-        nearest_of_classes(self.columns, self.codes, rows, nearest)
-        asked = np.empty((len(rows), self.n_classes))
-        for c in range(self.n_classes):
+        model = self.model
+        nearest = model.nearest(rows)
+        asked: FloatArray = np.empty(nearest.shape[:2])
+        for c in range(model.n_classes):
             others = np.delete(nearest, c, axis=1).reshape(len(rows), -1)
-            others = np.sort(others, axis=1)[:, : self.k]
+            others = np.sort(others, axis=1)[:, : model.k]
             asked[:, c] = log_means(nearest[:, c]) - log_means(others)
-        larger, equal = np.empty((2, *asked.shape), dtype=np.intp)
+        larger, equal = np.empty((2, *wanted.shape), dtype=np.intp)
         nearest_counts(
-            self.columns,
-            self.codes,
-            rows,
+            model.columns,
+            model.codes,
+            np.ascontiguousarray(rows),
             self.nearest,
             log_means(self.nearest),
             asked,
@@ -107,29 +125,21 @@ class Kernel:
     n_classes : int
     width : float
         h of exp(-D^2 / (2 h^2)).
-    sums : ndarray of shape (2, n)
-        Log sums of each row over the other rows of its label and over other labels.
     """
 
     columns: FloatArray
     codes: IntArray
     n_classes: int
     width: float
-    sums: FloatArray
 
     @classmethod
     def learn(
         cls, rows: FloatArray, codes: IntArray, n_classes: int, width: float | None
     ) -> Kernel:
-        """Tables of training rows; `width` None: (n + 1)^(-1/(d + 4))."""
-        from prudent.conformal._distances import kernel_sums_by_label
-
+        """Model of training rows; `width` None: (n + 1)^(-1/(d + 4))."""
         n, d = rows.shape
         width = (n + 1) ** (-1 / (d + 4)) if width is None else width
-        columns = np.ascontiguousarray(rows.T)
-        sums = np.empty((2, n))
-        kernel_sums_by_label(columns, codes, width, sums)
-        return cls(columns, codes, n_classes, width, sums)
+        return cls(np.ascontiguousarray(rows.T), codes, n_classes, width)
 
     def log_joint(self, rows: FloatArray) -> FloatArray:
         """Log kernel sum over the rows of each label."""
@@ -141,24 +151,42 @@ class Kernel:
         )
         return sums
 
-    def counts(
-        self, rows: FloatArray, category: IntArray, wanted: IntArray
-    ) -> Counts:
+
+@dataclass(frozen=True, slots=True)
+class KernelTables:
+    """Kernel sums of the training rows among themselves.
+
+    Attributes
+    ----------
+    model : Kernel
+    sums : ndarray of shape (2, n)
+        Log sums of each row over the other rows of its label and over other labels.
+    """
+
+    model: Kernel
+    sums: FloatArray
+
+    @classmethod
+    def of(cls, model: Kernel) -> KernelTables:
+        """Tables of the rows that the model was learned from."""
+        from prudent.conformal._distances import kernel_sums_by_label
+
+        sums = np.empty((2, model.columns.shape[1]))
+        kernel_sums_by_label(model.columns, model.codes, model.width, sums)
+        return cls(model, sums)
+
+    def counts(self, rows: FloatArray, category: IntArray, wanted: IntArray) -> Counts:
         """Training rows stranger than each new row under each label."""
         from prudent.conformal._distances import kernel_counts
 
-        rows = np.ascontiguousarray(rows)
-        own = self.log_joint(rows)
-        asked = np.empty_like(own)
-        for c in range(self.n_classes):
-            others = np.delete(own, c, axis=1)
-            asked[:, c] = np.logaddexp.reduce(others, axis=1) - own[:, c]
-        larger, equal = np.empty((2, *asked.shape), dtype=np.intp)
+        model = self.model
+        asked = strangeness(model.log_joint(rows), "posterior")
+        larger, equal = np.empty((2, *wanted.shape), dtype=np.intp)
         kernel_counts(
-            self.columns,
-            self.codes,
-            rows,
-            self.width,
+            model.columns,
+            model.codes,
+            np.ascontiguousarray(rows),
+            model.width,
             self.sums,
             asked,
             wanted,

@@ -90,9 +90,7 @@ class OneClass:
 
         whitened = new = np.empty((0, 0))
         if self.ellipsoid is not None:
-            whitened = np.ascontiguousarray(
-                self.ellipsoid.whitened(self.columns.T).T
-            )
+            whitened = np.ascontiguousarray(self.ellipsoid.whitened(self.columns.T).T)
             new = self.ellipsoid.whitened(rows)
         larger, equal = np.empty((2, len(rows)), dtype=np.intp)
         one_class_counts(

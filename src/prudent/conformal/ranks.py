@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prudent.core.types import BoolArray, FloatArray, IntArray
 
@@ -31,7 +33,9 @@ class Counts:
         """Rows at least as strange as the new row."""
         return self.larger + self.equal
 
-    def p_values(self, n: IntArray | int, coins: FloatArray | None = None) -> FloatArray:
+    def p_values(
+        self, n: IntArray | int, coins: FloatArray | None = None
+    ) -> FloatArray:
         """Share of the bag of `n` + 1 rows that is at least as strange.
 
         Parameters
@@ -44,6 +48,66 @@ class Counts:
         if coins is None:
             return (self.not_below + 1) / (n + 1)
         return (self.larger + coins * (self.equal + 1)) / (n + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Which rows rank which new rows: all of them, those of a class, or of a group.
+
+    Attributes
+    ----------
+    labels : ndarray or None
+        What the kinds are, sorted; None: one kind for all rows.
+    of_rows : ndarray of int, shape (n,)
+        Kind of each row that ranks.
+    sizes : ndarray of int, shape (n_kinds + 1,)
+        Rows of each kind; a last 0 for kinds not seen, whose number is -1.
+    """
+
+    labels: NDArray[Any] | None
+    of_rows: IntArray
+    sizes: IntArray
+
+    @classmethod
+    def single(cls, n: int) -> Kinds:
+        """All rows of one kind."""
+        return cls(None, np.zeros(n, dtype=np.intp), np.array([n, 0]))
+
+    @classmethod
+    def of(cls, values: NDArray[Any], labels: NDArray[Any]) -> Kinds:
+        """Rows by their values, which are among the sorted `labels`."""
+        of_rows = np.searchsorted(labels, values).astype(np.intp)
+        sizes = np.bincount(of_rows, minlength=len(labels) + 1)
+        return cls(labels, of_rows, sizes.astype(np.intp))
+
+    def find(self, values: NDArray[Any]) -> IntArray:
+        """Kind of new rows with these values, -1 where it was not seen."""
+        assert self.labels is not None
+        places = np.searchsorted(self.labels, values)
+        known = np.append(self.labels, self.labels[-1:])[places] == values
+        return np.where(known, places, -1).astype(np.intp)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Scores of the rows that rank, sorted within each kind."""
+
+    scores: tuple[FloatArray, ...]
+
+    @classmethod
+    def of(cls, scores: FloatArray, of_rows: IntArray, kinds: Kinds) -> Ranked:
+        """Scores of rows of the kinds `of_rows`."""
+        numbers = range(len(kinds.sizes) - 1)
+        return cls(tuple(np.sort(scores[of_rows == number]) for number in numbers))
+
+    def counts(self, scores: FloatArray, wanted: IntArray) -> Counts:
+        """Rows stranger than each new row under each label, among the kind wanted."""
+        larger, equal = np.zeros((2, *scores.shape), dtype=np.intp)
+        for number, ranked in enumerate(self.scores):
+            asked = wanted == number
+            found = compare(scores[asked], ranked)
+            larger[asked], equal[asked] = found.larger, found.equal
+        return Counts(larger, equal)
 
 
 def compare(scores: FloatArray, ranked: FloatArray) -> Counts:

@@ -61,6 +61,11 @@ class Columns:
         norm = safe * np.sqrt(np.square(fractions - mean).sum(axis=0))
         return cls(centred, origin, safe * mean, norm)
 
+    @property
+    def deviation(self) -> FloatArray:
+        """Standard deviation of each training column."""
+        return self.norm / np.sqrt(len(self.rows))
+
     def exponents(self, rows: FloatArray | None = None) -> IntArray:
         """log2 of the units of the columns of the bag that each row completes.
 
@@ -76,7 +81,7 @@ class Columns:
         """
         n = len(self.rows)
         if rows is None:
-            deviation = self.norm / np.sqrt(n)
+            deviation = self.deviation
         else:
             new = np.sqrt(n / (n + 1)) * np.abs(rows - self.mean)
             deviation = np.hypot(self.norm, new) / np.sqrt(n + 1)
@@ -117,9 +122,7 @@ class TablesByUnits(Generic[Tables]):
         are kept.
     """
 
-    def __init__(
-        self, rows: FloatArray, build: Callable[[FloatArray], Tables]
-    ) -> None:
+    def __init__(self, rows: FloatArray, build: Callable[[FloatArray], Tables]) -> None:
         self.columns = Columns.of(rows)
         self._build = build
         self._built: OrderedDict[bytes, Tables] = OrderedDict()
@@ -139,9 +142,7 @@ class TablesByUnits(Generic[Tables]):
         exponents = self.columns.exponents()
         return self.of(exponents), exponents
 
-    def groups(
-        self, rows: FloatArray
-    ) -> Iterator[tuple[IntArray, FloatArray, Tables]]:
+    def groups(self, rows: FloatArray) -> Iterator[tuple[IntArray, FloatArray, Tables]]:
         """New rows by their units: positions, rows in these units, tables."""
         centred = self.columns.centre(rows)
         exponents, which = np.unique(

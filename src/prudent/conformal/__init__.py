@@ -1,0 +1,6 @@
+"""Conformal prediction: valid sets and alarms from few rows, for any law."""
+
+from prudent.conformal.classifier import ConformalClassifier
+from prudent.conformal.detector import ConformalDetector
+
+__all__ = ["ConformalClassifier", "ConformalDetector"]

@@ -1,0 +1,370 @@
+"""Alarms from conformal p-values of one class."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from prudent._compat import Interval, StrOptions, fit_context
+from prudent.conformal.folds import fewest_rows
+from prudent.conformal.full import FullOneClass
+from prudent.conformal.held_out import EllipsoidDetector, OrdinaryScores, SplitOneClass
+from prudent.conformal.inputs import (
+    coins,
+    hold_out_or_all,
+    new_rows,
+    one_blas_thread,
+    training_rows,
+    warn_of_learned_scaling,
+)
+from prudent.conformal.promises import FULL, SPLIT, Way, false_alarms
+from prudent.conformal.ranking import MOST_FULL_ROWS, check_method
+from prudent.core.binomial import high_probability_rank, mean_rank
+from prudent.core.guarantee import Guarantee
+from prudent.core.types import FloatArray
+from prudent.estimator_tools import warn_constant_features
+from prudent.exceptions import PrudentWarning
+
+
+class ConformalDetector(OutlierMixin, BaseEstimator):
+    """Alarms for rows unlike a class, at a promised false-alarm rate, for any law.
+
+    A row raises an alarm if it is among the strangest of the bag of training rows and
+    itself. By default every training row is used to fit and to rank.
+
+    Parameters
+    ----------
+    estimator : outlier detector or None, default=None
+        Ranks held-out rows ("split"); needs `score_samples` or `decision_function`,
+        high for ordinary rows. The `decision_function` of a class with the attribute
+        `decision_scores_` (PyOD) has the other sign and is negated.
+    method : {"auto", "full", "split"}, default="auto"
+        "full": all rows fit and rank; "split": held-out rows rank. "auto": full up to
+        20 000 rows without `estimator`.
+    nonconformity : {"combined", "distance", "ellipsoid", "kernel"}, default="combined"
+        For "full": mean distance to the nearest rows; distance from the mean in the
+        metric of the scatter; minus a kernel sum; or the larger rank of the first two.
+        "split" without `estimator` uses the ellipsoid.
+    n_neighbors : int, default=1
+        For "combined" and "distance".
+    ridge_rows : float, default=1.0
+        Rows that the identity stands for in the scatter, >= 0.
+    bandwidth : "auto" or float, default="auto"
+        Width of the kernel, in units; "auto": (n + 1)^(-1/(d + 4)) / 2.
+    false_alarm_rate : float, default=0.05
+        Largest share of normal rows that raise an alarm, in (0, 1).
+    ties : {"conservative", "smoothed"}, default="conservative"
+        Whether equal scores count in full, or by a coin that depends on nothing but
+        the row (then the rate is `false_alarm_rate` exactly).
+    calibration_size : float, default=0.3
+        Share of the rows held out by "split", in (0, 1).
+    guarantee : {"mean", "high_probability"}, default="mean"
+        On average over training samples, or, with "split", for this model with
+        probability `confidence`.
+    confidence : float, default=0.95
+        For "high_probability", in (0, 1).
+    random_state : int, RandomState or None, default=None
+        For held-out rows and the key of the coins.
+
+    Attributes
+    ----------
+    method_ : {"full", "split"}
+    n_rows_ : int
+        Rows that fit or rank.
+    n_calibration_ : int
+        Rows that rank ("split").
+    estimator_ : outlier detector
+        The fitted detector ("split").
+    k_ : int
+        An alarm is raised if p <= k / (n + 1), n the rows that rank; 0: never.
+    offset_ : float
+        `decision_function` = score - offset.
+    constant_features_ : ndarray of int
+        Columns of one value; they play no part, unless a new row differs there.
+    guarantees_ : tuple of Guarantee
+        The false-alarm rate.
+
+    Raises
+    ------
+    ValueError
+        If parameters are out of range or exclude each other, X has one row, or
+        `groups` are given to another method than "split".
+    TypeError
+        If `estimator` has neither `score_samples` nor `decision_function`.
+    SingularCovarianceError
+        If the scatter is singular, which `ridge_rows` > 0 prevents.
+
+    See Also
+    --------
+    ConformalClassifier : Sets of labels at a promised miss rate.
+    LowDensityRejector : A learned density and a cut at held-out rows.
+
+    Notes
+    -----
+    p(x) = #{i <= n + 1 : a_i >= a_{n+1}} / (n + 1), where the score a_i of a row is
+    computed from the n other rows of the bag; P(p <= e) <= floor(e (n + 1)) / (n + 1)
+    if the new row is exchangeable with the training rows. Below 1/rate - 1 rows no row
+    can raise an alarm. `fit_predict` asks about the training rows themselves, which
+    the promise does not cover. In front of "full" nothing may be learned from the
+    training rows; columns are put into units of their own.
+
+    References
+    ----------
+    V. Vovk, A. Gammerman and G. Shafer (2005), Algorithmic learning in a random world.
+    V. Vovk (2012), Conditional validity of inductive conformal predictors.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from prudent import ConformalDetector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> detector = ConformalDetector().fit(X[:40])
+    >>> detector.predict(X[[40, 41, 50, 51]])
+    array([ 1, -1, -1, -1])
+    >>> print(detector.guarantees_[0])
+    The false alarm rate is at most 0.04878, on average over training samples, assuming
+    the new normal row is exchangeable with the training rows.
+    """
+
+    _parameter_constraints: Mapping[str, Any] = {
+        "estimator": "no_validation",
+        "method": [StrOptions({"auto", "full", "split"})],
+        "nonconformity": [StrOptions({"combined", "distance", "ellipsoid", "kernel"})],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "ridge_rows": [Interval(Real, 0, None, closed="left")],
+        "bandwidth": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "false_alarm_rate": [Interval(Real, 0, 1, closed="neither")],
+        "ties": [StrOptions({"conservative", "smoothed"})],
+        "calibration_size": [Interval(Real, 0, 1, closed="neither")],
+        "guarantee": [StrOptions({"mean", "high_probability"})],
+        "confidence": [Interval(Real, 0, 1, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        method: Literal["auto", "full", "split"] = "auto",
+        nonconformity: Literal[
+            "combined", "distance", "ellipsoid", "kernel"
+        ] = "combined",
+        n_neighbors: int = 1,
+        ridge_rows: float = 1.0,
+        bandwidth: Literal["auto"] | float = "auto",
+        false_alarm_rate: float = 0.05,
+        ties: Literal["conservative", "smoothed"] = "conservative",
+        calibration_size: float = 0.3,
+        guarantee: Literal["mean", "high_probability"] = "mean",
+        confidence: float = 0.95,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.nonconformity = nonconformity
+        self.n_neighbors = n_neighbors
+        self.ridge_rows = ridge_rows
+        self.bandwidth = bandwidth
+        self.false_alarm_rate = false_alarm_rate
+        self.ties = ties
+        self.calibration_size = calibration_size
+        self.guarantee = guarantee
+        self.confidence = confidence
+        self.random_state = random_state
+
+    @fit_context
+    def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
+        """Learn how strange rows are, and rank the training rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            At least 2 rows, all of the class. With `estimator`, whatever it takes.
+        y : ignored
+        groups : array-like of shape (n_samples,), default=None
+            Rows that belong together have equal values; for "split", which then ranks
+            one random row of each group held out.
+
+        Returns
+        -------
+        self : ConformalDetector
+        """
+        X = training_rows(self, X)
+        self.n_rows_ = len(X)
+        if self.n_rows_ < 2:
+            raise ValueError(
+                "ConformalDetector: 1 row (1 sample) ranks nothing; give at least 2."
+            )
+        self.method_: str = self.method
+        if self.method_ == "auto":
+            small = self.estimator is None and self.n_rows_ <= MOST_FULL_ROWS
+            self.method_ = FULL if small else SPLIT
+        check_method(self, self.method_, groups)
+        self.constant_features_ = np.empty(0, dtype=np.intp)
+        if self.estimator is None:
+            self.constant_features_ = np.flatnonzero(np.ptp(X, axis=0) == 0)
+            warn_constant_features(self, self.constant_features_)
+        random = check_random_state(self.random_state)
+        for name in ("estimator_", "n_calibration_"):
+            self.__dict__.pop(name, None)
+        self._by_groups = groups is not None
+        if self.method_ == FULL:
+            self._fit_full(X)
+        else:
+            self._fit_split(X, random, groups)
+        self._key = random.bytes(32)
+        return self._set_rate()
+
+    def p_value(self, X: Any) -> FloatArray:
+        """Conformal p-value of each row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            In (0, 1]; small for rows unlike the training rows.
+        """
+        return self._p_value(new_rows(self, X))
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """The p-value, less a fraction of one rank that orders rows of equal p-values.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Higher is more ordinary. ties="smoothed": the p-value.
+        """
+        rows = new_rows(self, X)
+        p_value = self._p_value(rows)
+        if self.ties == "smoothed":
+            return p_value
+        return p_value - self._ranks.farness(rows) / (2 * (self._n_ranking + 1))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Score minus offset: negative for alarms.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> NDArray[np.int_]:
+        """-1 for rows that raise an alarm, 1 for the others.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of int, shape (n_samples,)
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def with_false_alarm_rate(self, rate: float) -> Self:
+        """Fitted copy for another false-alarm rate, without a new fit.
+
+        Parameters
+        ----------
+        rate : float
+            In (0, 1). Chosen after a look at the data it has no promise.
+
+        Returns
+        -------
+        ConformalDetector
+        """
+        check_is_fitted(self)
+        other = copy.copy(self).set_params(false_alarm_rate=rate)
+        other._validate_params()
+        return other._set_rate()
+
+    def _fit_full(self, X: FloatArray) -> None:
+        if not (self.nonconformity == "ellipsoid" and self.ridge_rows == 0):
+            warn_of_learned_scaling(self, X)
+        self._ranks: Any = FullOneClass(
+            X,
+            self.nonconformity,
+            n_neighbors=int(self.n_neighbors),
+            ridge_rows=float(self.ridge_rows),
+            width=None if self.bandwidth == "auto" else float(self.bandwidth),
+        )
+        self._n_ranking = len(X)
+
+    def _fit_split(
+        self, X: Any, random: np.random.RandomState, groups: ArrayLike | None
+    ) -> None:
+        estimator = self.estimator
+        if estimator is None:
+            estimator = EllipsoidDetector(ridge_rows=self.ridge_rows)
+        ways = ("score_samples", "decision_function")
+        if not any(hasattr(estimator, way) for way in ways):
+            # LocalOutlierFactor and others have them only for some settings.
+            raise TypeError(
+                "`estimator` must have `score_samples` or `decision_function`, got "
+                f"{estimator!r}."
+            )
+        split = hold_out_or_all(self, X, random, groups)
+        if not isinstance(estimator, FrozenEstimator):
+            estimator = clone(estimator).fit(_safe_indexing(X, split.fit))
+        self.estimator_ = estimator
+        scores = OrdinaryScores(estimator)
+        ranked = np.sort(scores.of(_safe_indexing(X, split.held_out)))
+        self._ranks = SplitOneClass(scores, ranked)
+        self._n_ranking = self.n_calibration_ = len(ranked)
+
+    def _p_value(self, rows: Any) -> FloatArray:
+        with one_blas_thread():
+            counts = self._ranks.counts(rows)
+        thrown = coins(rows, self._key) if self.ties == "smoothed" else None
+        return counts.p_values(self._n_ranking, thrown)
+
+    def _set_rate(self) -> Self:
+        """Find the rank of the cut for `false_alarm_rate`, and its promise."""
+        n, rate = self._n_ranking, float(self.false_alarm_rate)
+        confidence = self.confidence if self.guarantee == "high_probability" else None
+        if confidence is None:
+            self.k_ = mean_rank(n, rate)
+        else:
+            self.k_ = high_probability_rank(n, rate, confidence)
+        smoothed = self.ties == "smoothed"
+        self.offset_ = rate if smoothed else (self.k_ + 0.5) / (n + 1)
+        if self.k_ == 0 and not smoothed:
+            warnings.warn(
+                f"ConformalDetector: nothing is rejected, {n} rows are too few for a "
+                f"false-alarm rate of {rate:g}; at least "
+                f"{fewest_rows(rate, confidence)} are needed.",
+                PrudentWarning,
+                stacklevel=3,
+            )
+        way = Way(
+            method=self.method_,
+            rate=rate,
+            smoothed=smoothed,
+            confidence=confidence,
+            fit_is_given=isinstance(self.estimator, FrozenEstimator),
+            by_groups=self._by_groups,
+        )
+        self.guarantees_: tuple[Guarantee, ...] = (false_alarms(way, n, self.k_),)
+        return self

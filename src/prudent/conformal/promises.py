@@ -1,0 +1,162 @@
+"""What conformal sets and alarms promise, in words and numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from prudent.conformal.folds import cross_bound
+from prudent.conformal.ranks import Kinds
+from prudent.core.guarantee import AverageOver, Guarantee
+from prudent.core.types import IntArray
+
+EXCHANGEABLE = "the new row is exchangeable with the training rows"
+EXCHANGEABLE_CLASS = (
+    "the new rows of this class are exchangeable with its training rows"
+)
+EXCHANGEABLE_GROUP = (
+    "the new rows of this group are exchangeable with its training rows"
+)
+EXCHANGEABLE_NORMAL = "the new normal row is exchangeable with the training rows"
+INDEPENDENT = "the new rows and the calibration rows are independent draws from one law"
+KNOWN_LABEL = "the label of the new row is one of classes_"
+GROUPS = "groups are independent draws from one population"
+FULL, SPLIT, CROSS = "full", "split", "cross"
+SOURCES = {
+    FULL: "Vovk, Gammerman and Shafer 2005, chapter 2",
+    SPLIT: "Vovk, Gammerman and Shafer 2005, chapter 2",
+    CROSS: "Vovk 2015; Barber et al. 2021",
+}
+HIGH_PROBABILITY_SOURCE = "Vovk 2012"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How rows are ranked, as far as promises depend on it.
+
+    Attributes
+    ----------
+    method : {"full", "split", "cross"}
+    rate : float
+        Miss rate, or false-alarm rate, asked for.
+    smoothed : bool
+        Whether ties count by a coin.
+    confidence : float or None
+        For a promise given the fit and the calibration rows.
+    fit_is_given : bool
+        Whether nothing was fitted: the promise averages over calibration rows.
+    by_groups : bool
+        Whether one random row of each group ranks.
+    n_folds : int
+        For cross.
+    """
+
+    method: str
+    rate: float
+    smoothed: bool = False
+    confidence: float | None = None
+    fit_is_given: bool = False
+    by_groups: bool = False
+    n_folds: int = 0
+
+    def rate_bound(self, n: int, rank: int, *, equal_folds: bool = True) -> float:
+        """Largest rate at which new rows are among the `rank` strangest."""
+        if self.method == CROSS:
+            return cross_bound(n, self.n_folds, rank, equal_folds=equal_folds)
+        if self.smoothed or self.confidence is not None:
+            return self.rate
+        return rank / (n + 1)
+
+    def evidence(self, n: int, rank: int) -> dict[str, float]:
+        """Rows that rank and, unless ties are smoothed, the rank of the cut."""
+        rows = "calibration rows" if self.method == SPLIT else "training rows"
+        found = {rows: float(n)}
+        return found if self.smoothed else {**found, "rank": float(rank)}
+
+    @property
+    def average_over(self) -> AverageOver | None:
+        """What the promised rate is averaged over."""
+        if self.confidence is not None:
+            return None
+        return "calibration rows" if self.fit_is_given else "training samples"
+
+    @property
+    def source(self) -> str:
+        """Where the theorem stands."""
+        if self.confidence is not None:
+            return HIGH_PROBABILITY_SOURCE
+        return SOURCES[self.method]
+
+
+def coverages(
+    way: Way,
+    kinds: Kinds,
+    ranks: IntArray,
+    alone: IntArray,
+    classes: NDArray[Any] | None,
+) -> tuple[Guarantee, ...]:
+    """Coverage of the sets, over all rows, in each class or in each group.
+
+    Parameters
+    ----------
+    way : Way
+    kinds : Kinds
+        Rows that rank.
+    ranks : ndarray of int, shape (n_kinds + 1,)
+        How many of the strangest rows of each kind the sets leave out.
+    alone : ndarray of int, shape (n_kinds,)
+        Rows of each kind as strange as one of a label without training rows.
+    classes : ndarray or None
+        The kinds, where they are classes.
+
+    Notes
+    -----
+    A row of a label without training rows is left out, which the ranks count as one
+    of the promised misses if it is among the strangest. If not, the promise assumes
+    that there is no such row.
+    """
+    assumption, scopes = EXCHANGEABLE, [None]
+    if classes is not None:
+        assumption, scopes = EXCHANGEABLE_CLASS, classes.tolist()
+    elif kinds.labels is not None:
+        assumption, scopes = EXCHANGEABLE_GROUP, kinds.labels.tolist()
+    if way.confidence is not None:
+        assumption = INDEPENDENT
+    if way.by_groups:
+        assumption = GROUPS
+    promises = []
+    for kind, scope in enumerate(scopes):
+        n, rank = int(kinds.sizes[kind]), int(ranks[kind])
+        counted = 1 + alone[kind] <= rank and classes is None and way.method != CROSS
+        bound = way.rate_bound(n, rank, equal_folds=kinds.labels is None)
+        promises.append(
+            Guarantee(
+                quantity="coverage",
+                bound=1 - bound,
+                sense=">=",
+                confidence=way.confidence,
+                average_over=way.average_over,
+                assumptions=(assumption,) if counted else (assumption, KNOWN_LABEL),
+                scope=scope,
+                evidence=way.evidence(n, rank),
+                source=way.source,
+            )
+        )
+    return tuple(promises)
+
+
+def false_alarms(way: Way, n: int, rank: int) -> Guarantee:
+    """False-alarm rate of alarms at the `rank` strangest of `n` + 1 rows."""
+    assumption = EXCHANGEABLE_NORMAL if way.confidence is None else INDEPENDENT
+    return Guarantee(
+        quantity="false alarm rate",
+        bound=way.rate_bound(n, rank),
+        sense="<=",
+        confidence=way.confidence,
+        average_over=way.average_over,
+        assumptions=(GROUPS if way.by_groups else assumption,),
+        evidence=way.evidence(n, rank),
+        source=way.source,
+    )

@@ -1,0 +1,281 @@
+"""Full conformal counts equal those of naive refitting, cell by cell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from conformal import naive
+from prudent import ConformalClassifier, ConformalDetector
+
+SCORES = ("posterior", "margin", "density")
+TYPES = ("full", "tied", "diag", "identity")
+
+
+def by_first_column(X):
+    return (np.asarray(X)[:, 0] > 0).astype(int)
+
+
+def tables():
+    """Name -> training rows, labels, new rows."""
+    random = np.random.default_rng(0)
+
+    def normal(n, d, K, m=4, shift=1.0):
+        y = np.concatenate([np.arange(K), random.integers(0, K, n - K)])
+        X = random.normal(size=(n, d)) + shift * y[:, None]
+        new = random.normal(size=(m, d)) * 2
+        new[-1] *= 50  # a stranger, whose units differ
+        return X, y, new
+
+    found = {"two classes": normal(17, 2, 2), "three classes": normal(22, 3, 3)}
+    X, y, new = normal(9, 12, 2)
+    found["more columns than rows"] = X, y, new
+    X, y, new = normal(20, 2, 3)
+    X, new = np.round(X), np.round(new)
+    X[5:9] = X[4]
+    found["repeated rows"] = X, y, np.vstack([new, X[[4]]])
+    X, y, new = normal(16, 4, 2)
+    scale = np.array([1e-150, 1e150, 1.0, 1e6])
+    found["wild scales"] = X * scale, y, new * scale
+    X, y, new = normal(18, 3, 3)
+    y[:] = 0
+    y[:4], y[4] = 1, 2
+    found["a class of one row"] = X, y, new
+    X, y, new = normal(15, 3, 2)
+    X[:, 1] = 7.0
+    new[:2, 1] = 7.0
+    found["a constant column"] = X, y, new
+    return found
+
+
+TABLES = tables()
+CONDITIONS = [
+    None,
+    pytest.param("class", marks=pytest.mark.slow),
+    pytest.param(by_first_column, marks=pytest.mark.slow),
+]
+
+
+def counts_of(model, new):
+    found, _ = model._count(np.asarray(new, dtype=float))
+    return np.stack([found.larger, found.equal], axis=-1)
+
+
+def fitted(X, y, **settings):
+    return ConformalClassifier(method="full", **settings).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("covariance_type", TYPES)
+def test_gaussian_counts_equal_refitting(name, covariance_type, score, condition):
+    X, y, new = TABLES[name]
+    for nu, rho in ((32.0, 1.0), (0.0, 0.5)) if score == "posterior" else ((8.0, 0.5),):
+        model = fitted(
+            X,
+            y,
+            covariance_type=covariance_type,
+            nonconformity=score,
+            condition=condition,
+            pooled_rows=nu,
+            ridge_rows=rho,
+        )
+        expected = naive.class_counts(
+            X,
+            y,
+            y.max() + 1,
+            new,
+            naive.gaussian_score,
+            condition=condition,
+            score=score,
+            covariance_type=covariance_type,
+            nu=nu,
+            rho=rho,
+        )
+        np.testing.assert_array_equal(counts_of(model, new), expected)
+
+
+@pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
+@pytest.mark.parametrize("condition", ["class", by_first_column])
+@pytest.mark.parametrize("name", ["three classes", "a class of one row"])
+def test_counts_under_a_condition_equal_refitting(name, condition):
+    X, y, new = TABLES[name]
+    model = fitted(X, y, condition=condition)
+    expected = naive.class_counts(
+        X,
+        y,
+        3,
+        new,
+        naive.gaussian_score,
+        condition=condition,
+        score="posterior",
+        covariance_type="full",
+        nu=32.0,
+        rho=1.0,
+    )
+    np.testing.assert_array_equal(counts_of(model, new), expected)
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+def test_counts_without_a_ridge_equal_refitting(covariance_type):
+    random = np.random.default_rng(3)
+    y = np.arange(24) % 3
+    X = random.normal(size=(24, 2)) + y[:, None]
+    new = random.normal(size=(5, 2)) * 3
+    for score in SCORES:
+        model = fitted(
+            X,
+            y,
+            covariance_type=covariance_type,
+            nonconformity=score,
+            ridge_rows=0,
+            pooled_rows=0,
+        )
+        expected = naive.class_counts(
+            X,
+            y,
+            3,
+            new,
+            naive.gaussian_score,
+            score=score,
+            covariance_type=covariance_type,
+            nu=0.0,
+            rho=0.0,
+        )
+        np.testing.assert_array_equal(counts_of(model, new), expected)
+
+
+@pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("condition", [None, "class", by_first_column])
+def test_kernel_and_neighbours_equal_refitting(name, condition):
+    X, y, new = TABLES[name]
+    K = y.max() + 1
+    for bandwidth in ("auto", 0.3):
+        model = fitted(X, y, model="kernel", bandwidth=bandwidth, condition=condition)
+        width = None if bandwidth == "auto" else bandwidth
+        expected = naive.class_counts(
+            X, y, K, new, naive.kernel_score, condition=condition, width=width
+        )
+        np.testing.assert_array_equal(counts_of(model, new), expected)
+    for k in (1, 3):
+        model = fitted(X, y, model="neighbors", n_neighbors=k, condition=condition)
+        expected = naive.class_counts(
+            X, y, K, new, naive.neighbour_score, condition=condition, k=k
+        )
+        np.testing.assert_array_equal(counts_of(model, new), expected)
+
+
+@pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("kind", ["combined", "distance", "ellipsoid", "kernel"])
+def test_detector_counts_equal_refitting(name, kind):
+    X, _, new = TABLES[name]
+    for k, rho in ((1, 1.0), (3, 0.25)):
+        detector = ConformalDetector(
+            method="full", nonconformity=kind, n_neighbors=k, ridge_rows=rho
+        ).fit(X)
+        found = detector._ranks.counts(new)
+        expected = naive.one_class_counts(X, new, kind, k=k, rho=rho)
+        np.testing.assert_array_equal(
+            np.stack([found.larger, found.equal], axis=-1), expected
+        )
+
+
+REFERENCE = {
+    "default": ({}, [[52, 1, 1], [1, 36, 1], [1, 4, 4], [1, 8, 1]]),
+    "no pool": ({"pooled_rows": 0}, [[52, 1, 1], [1, 38, 1], [1, 4, 4], [1, 8, 2]]),
+    "tied": (
+        {"covariance_type": "tied"},
+        [[54, 1, 1], [1, 36, 1], [1, 4, 3], [1, 8, 1]],
+    ),
+    "tied, no ridge": (
+        {"covariance_type": "tied", "ridge_rows": 0},
+        [[56, 1, 1], [1, 36, 1], [1, 3, 3], [1, 9, 1]],
+    ),
+    "diag": (
+        {"covariance_type": "diag"},
+        [[58, 1, 1], [1, 27, 1], [1, 7, 3], [1, 8, 2]],
+    ),
+    "identity": (
+        {"covariance_type": "identity"},
+        [[50, 1, 1], [1, 27, 2], [1, 16, 5], [1, 13, 9]],
+    ),
+    "kernel": (
+        {"model": "kernel"},
+        [[51, 1, 1], [1, 28, 2], [1, 10, 2], [1, 10, 2]],
+    ),
+    "neighbors": (
+        {"model": "neighbors"},
+        [[71, 1, 1], [1, 24, 1], [1, 1, 14], [1, 9, 4]],
+    ),
+    "density": (
+        {"nonconformity": "density"},
+        [[43, 1, 1], [1, 63, 1], [1, 18, 22], [1, 33, 14]],
+    ),
+}
+
+
+def iris_parts():
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True)
+    return X[::2], y[::2], X[[1, 71, 83, 133]]
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_reference_values(name):
+    settings, expected = REFERENCE[name]
+    X, y, new = iris_parts()
+    p_values = ConformalClassifier(**settings).fit(X, y).p_values(new)
+    np.testing.assert_array_equal(p_values, np.array(expected) / 76)
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [
+        ("posterior", [[2, 1, 1], [1, 21, 1], [1, 2, 3], [1, 4, 1]]),
+        ("density", [[7, 1, 1], [1, 22, 1], [1, 8, 11], [1, 14, 7]]),
+    ],
+)
+def test_reference_values_by_class(score, expected):
+    X, y, new = iris_parts()
+    model = ConformalClassifier(condition="class", nonconformity=score).fit(X, y)
+    np.testing.assert_array_equal(model.p_values(new), np.array(expected) / 26)
+
+
+def test_reference_decisions_promise_and_unseen_label():
+    X, y, new = iris_parts()
+    model = ConformalClassifier().fit(X, y)
+    np.testing.assert_allclose(
+        model.decision_function(new[1:3]),
+        [
+            [-16.047261791, 5.627287895, -1.165757811],
+            [-25.635609028, 3.927588608, 4.253839493],
+        ],
+        atol=1e-9,
+    )
+    assert round(model.guarantees_[0].bound, 6) == 0.907895
+    assert model.unseen_label_p_value_ == 1 / 76
+
+
+@pytest.mark.parametrize(
+    ("kind", "k", "expected"),
+    [
+        ("combined", 1, [31, 2, 18, 2, 6, 22, 1, 1]),
+        ("distance", 1, [30, 5, 33, 16, 5, 24, 1, 1]),
+        ("distance", 3, [26, 5, 30, 15, 6, 18, 1, 1]),
+        ("ellipsoid", 1, [31, 1, 17, 1, 6, 23, 1, 1]),
+        ("kernel", 1, [26, 5, 33, 15, 5, 21, 1, 1]),
+    ],
+)
+def test_reference_values_of_the_detector(kind, k, expected):
+    from sklearn.datasets import load_iris
+
+    X, _ = load_iris(return_X_y=True)
+    detector = ConformalDetector(nonconformity=kind, n_neighbors=k).fit(X[:40])
+    asked = X[[40, 41, 42, 43, 44, 45, 50, 51]]
+    np.testing.assert_array_equal(detector.p_value(asked), np.array(expected) / 41)
+    assert detector.guarantees_[0].bound == 2 / 41
