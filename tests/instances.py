@@ -92,7 +92,7 @@ def certification():
 
 def conformal():
     from sklearn.linear_model import LogisticRegression
-    from sklearn.neighbors import LocalOutlierFactor
+    from sklearn.svm import OneClassSVM
 
     from prudent import ConformalClassifier, ConformalDetector
 
@@ -107,7 +107,7 @@ def conformal():
         ConformalDetector(),
         ConformalDetector(nonconformity="kernel", ties="smoothed"),
         ConformalDetector(method="split"),
-        ConformalDetector(LocalOutlierFactor(n_neighbors=3, novelty=True)),
+        ConformalDetector(OneClassSVM()),
     ]
 
 
