@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
+    _num_samples,
     check_is_fitted,
     column_or_1d,
 )
@@ -25,6 +26,13 @@ from prudent.core.classes import constant_features as constant_features
 from prudent.core.covariance import ClassCovariances, CovarianceRule
 from prudent.core.holdout import HeldOut, count_repeated, hold_out
 from prudent.core.moments import ClassMoments
+from prudent.core.selection import (
+    NullShare,
+    Selection,
+    check_selection,
+    rows_needed,
+    select_rows,
+)
 from prudent.core.types import BoolArray, FloatArray
 from prudent.exceptions import DegenerateDataError, PrudentWarning
 
@@ -273,6 +281,102 @@ def check_groups(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
             "`groups` must name at least 2 groups: whole groups are held out."
         )
     return labels
+
+
+def _holds_out_rows(detector: Any) -> bool:
+    if not detector._holds_out_rows():
+        raise AttributeError(
+            f"{type(detector).__name__}: `select` needs the scores of calibration rows "
+            "that the threshold is an order statistic of, which these settings do not "
+            "keep."
+        )
+    return True
+
+
+class SelectionMixin:
+    """Batch detection for detectors that keep the scores of their calibration rows.
+
+    A class has `p_value`, `_holds_out_rows()` by its parameters and, once fitted,
+    `_calibration_scores`, sorted.
+    """
+
+    @property
+    def calibration_scores_(self) -> FloatArray:
+        """Sorted scores of the calibration rows."""
+        scores = vars(self).get("_calibration_scores")
+        if scores is None:
+            raise AttributeError(
+                f"{type(self).__name__} keeps no calibration scores: it is not fitted, "
+                "or its settings hold out no rows."
+            )
+        return np.asarray(scores, dtype=np.float64)
+
+    @available_if(_holds_out_rows)
+    def select(
+        self,
+        X: Any,
+        *,
+        false_discovery_rate: float = 0.1,
+        null_share: NullShare = "one",
+        confidence: float | None = None,
+    ) -> Selection:
+        """Say which rows of a batch are unusual, with a bound on the wrong ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The batch; it may be empty.
+        false_discovery_rate : float, default=0.1
+            q in (0, 1): expected share of ordinary rows among those selected, counted
+            as 0 where none is.
+        null_share : {"one", "storey"}, default="one"
+            "storey" estimates the share of ordinary rows and selects more where it
+            is small.
+        confidence : float, default=None
+            None: the rate holds on average over calibration rows. Otherwise it holds
+            given them with this probability: needed where one detector serves many
+            batches, or the promise is watched.
+
+        Returns
+        -------
+        Selection
+            mask, p_values, guarantee.
+
+        Raises
+        ------
+        ValueError
+            If a setting is out of range.
+
+        Warns
+        -----
+        PrudentWarning
+            If nothing can be selected unless more than half of the batch scores below
+            every calibration row.
+
+        Notes
+        -----
+        Benjamini-Hochberg on conformal p-values; ceil(n / (q (m + 1))) rows must score
+        below all m calibration rows before any row is selected.
+        """
+        check_selection(false_discovery_rate, null_share, confidence)
+        m, n = len(self.calibration_scores_), _num_samples(X)
+        p_values = self.p_value(X) if n else np.empty(0)  # type: ignore[attr-defined]
+        needed = rows_needed(n, m, false_discovery_rate, confidence)
+        if needed > n / 2:
+            warnings.warn(
+                f"{type(self).__name__}: with {m} calibration rows nothing is selected "
+                f"unless {needed} of {n} rows score below all of them; give more "
+                "calibration rows or allow a larger `false_discovery_rate`.",
+                PrudentWarning,
+                stacklevel=2,
+            )
+        return select_rows(
+            p_values,
+            m,
+            rate=false_discovery_rate,
+            null_share=null_share,
+            confidence=confidence,
+        )
 
 
 def _needs_no_rows(estimator: Any) -> bool:

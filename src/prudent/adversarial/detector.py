@@ -32,6 +32,7 @@ from prudent.adversarial.thresholds import (
 from prudent.core.coins import keyed_uniform
 from prudent.core.guarantee import Guarantee
 from prudent.estimator_tools import (
+    SelectionMixin,
     check_rows,
     hold_out_rows,
     refuse_dask,
@@ -44,7 +45,7 @@ __all__ = ["LowDensityRejector", "check_settings"]
 FloatArray = NDArray[np.float64]
 
 
-class LowDensityRejector(OutlierMixin, BaseEstimator):
+class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
     """Reject rows of low density, with a false-alarm rate that is kept.
 
     Learns one class. A classifier tells its rows from artificial rows of a known
@@ -340,6 +341,9 @@ class LowDensityRejector(OutlierMixin, BaseEstimator):
         if self.estimator is not None:
             return clone(self.estimator)
         return MeanLogitClassifier(random_state=rng.randint(2**31 - 1))
+
+    def _holds_out_rows(self) -> bool:
+        return bool(self.strategy == "hard")
 
     def _rows(self, X: Any) -> FloatArray:
         """Validated rows, with one kind of zero."""

@@ -1,0 +1,190 @@
+"""Batch selection: exact false discovery rates of small cases, and its detectors."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from prudent import LowDensityRejector
+from prudent.core.selection import given_calibration, rows_needed, select_rows
+from prudent.exceptions import PrudentWarning
+
+P = np.array([1, 1, 2, 3, 5, 8, 30, 60, 90, 100]) / 100
+
+
+def test_reference_selection():
+    assert select_rows(P, 99, rate=0.1).mask.tolist() == [True] * 5 + [False] * 5
+    assert select_rows(P, 99, rate=0.05).mask.tolist() == [True] * 2 + [False] * 8
+    more = select_rows(P, 99, rate=0.1, null_share="storey").mask
+    assert more[:5].all()
+    assert more.sum() >= 5
+
+
+def test_reference_p_values_given_calibration():
+    found = given_calibration(np.array([1, 2, 10, 50, 99]) / 100, 99, 0.9)
+    expected = [0.04500741, 0.05834630, 0.16538182, 0.74535009, 1]
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+def exact_exceedance(m, confidence):
+    """P(some U_(i) > h_i), U_(1..m) the order of m uniforms: a chain over counts."""
+    h = given_calibration(np.arange(1, m + 1) / (m + 1), m, confidence)
+    law, before = np.zeros(m + 1), 0.0
+    law[0] = 1.0
+    for i, limit in enumerate(h, 1):
+        if limit < 1 and limit > before:
+            step = (limit - before) / (1 - before)
+            new = np.zeros_like(law)
+            for count in np.flatnonzero(law):
+                left = np.arange(m - count + 1)
+                new[count:] += law[count] * binom.pmf(left, m - count, step)
+            law, before = new, limit
+        law[:i] = 0 if limit < 1 else law[:i]  # fewer than i below h_i
+    return 1 - law.sum()
+
+
+@pytest.mark.parametrize("m", [2, 5, 20, 99])
+@pytest.mark.parametrize("confidence", [0.5, 0.9])
+def test_p_values_given_calibration_hold_with_exactly_their_confidence(m, confidence):
+    assert exact_exceedance(m, confidence) == pytest.approx(1 - confidence, abs=1e-9)
+
+
+def exact_rates(m, n_ordinary, gaps, rate, null_share):
+    """False discovery rate over all choices of the calibration rows.
+
+    The m + n_ordinary ordinary rows are exchangeable; unusual rows lie in the given
+    gaps of their order.
+    """
+    total = m + n_ordinary
+    found = []
+    for chosen in itertools.combinations(range(total), m):
+        calibration = np.array(chosen, float)
+        ordinary = np.setdiff1d(np.arange(total), chosen)
+        scores = np.concatenate([ordinary, np.array(gaps) - 0.5])
+        p = (1 + (calibration[:, None] <= scores).sum(axis=0)) / (m + 1)
+        mask = select_rows(p, m, rate=rate, null_share=null_share).mask
+        found.append(mask[:n_ordinary].sum() / max(1, mask.sum()))
+    return float(np.mean(found))
+
+
+CASES = [
+    (m, n0, gaps)
+    for m, n0 in [(3, 1), (3, 2), (4, 3), (5, 2), (6, 1), (4, 4)]
+    for n1 in (0, 1, 2)
+    for gaps in itertools.combinations_with_replacement(
+        (0, 1, (m + n0) // 2, m + n0), n1
+    )
+]
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.35, 0.5])
+def test_exact_false_discovery_rate(rate):
+    attained = 0.0
+    for m, n0, gaps in CASES:
+        share = n0 / (n0 + len(gaps))
+        found = exact_rates(m, n0, gaps, rate, "one")
+        assert found <= share * rate + 1e-12
+        attained = max(attained, found / (share * rate))
+        assert exact_rates(m, n0, gaps, rate, "storey") <= rate + 1e-12
+    assert attained > 0.7
+
+
+def test_more_is_selected_at_a_larger_rate_and_less_with_confidence():
+    rng = np.random.default_rng(0)
+    p = np.ceil(rng.beta(0.4, 1, 200) * 100) / 100
+    masks = [select_rows(p, 99, rate=q).mask for q in (0.02, 0.05, 0.1, 0.3)]
+    for small, large in itertools.pairwise(masks):
+        assert np.all(large[small])
+    sure = select_rows(p, 99, rate=0.3, confidence=0.9)
+    assert np.all(masks[-1][sure.mask])
+    assert np.all(sure.p_values >= p)
+    storey = select_rows(p, 99, rate=0.1, null_share="storey").mask
+    assert np.all(storey[masks[2]])
+
+
+def test_guarantee_of_a_selection():
+    on_average = select_rows(P, 99, rate=0.1).guarantee
+    assert on_average.quantity == "false discovery rate"
+    assert (on_average.bound, on_average.sense) == (0.1, "<=")
+    assert on_average.confidence is None
+    assert on_average.average_over == "calibration rows"
+    assert dict(on_average.evidence) == {"calibration rows": 99, "n": 10, "selected": 5}
+    assert on_average.assumptions == (
+        "ordinary rows of the batch and the calibration rows are exchangeable",
+    )
+    sure = select_rows(P, 99, rate=0.1, confidence=0.9).guarantee
+    assert sure.confidence == 0.9
+    assert sure.average_over is None
+    with pytest.raises(ValueError, match="expectation over batches"):
+        sure.check(1, 10)
+
+
+def test_rows_needed():
+    assert rows_needed(100, 99, 0.1, None) == 10
+    assert rows_needed(100, 99, 0.1, 0.9) == math.ceil(100 * 0.04500741 / 0.1)
+    assert rows_needed(0, 99, 0.1, None) == 0
+
+
+def normal_rows(n=200, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, 2))
+
+
+def detectors():
+    return [
+        LowDensityRejector(random_state=0),
+    ]
+
+
+@pytest.mark.parametrize("detector", detectors(), ids=lambda d: type(d).__name__)
+def test_detectors_select(detector):
+    detector.fit(normal_rows())
+    m = len(detector.calibration_scores_)
+    assert m == detector.n_calibration_ == 60
+    assert np.all(np.diff(detector.calibration_scores_) >= 0)
+    X = np.vstack([normal_rows(20, seed=1), np.full((10, 2), 9.0)])
+    mask, p_values, guarantee = detector.select(X, false_discovery_rate=0.2)
+    np.testing.assert_array_equal(p_values, detector.p_value(X))
+    assert mask[20:].all()
+    assert mask[:20].sum() <= 3
+    assert guarantee.evidence["calibration rows"] == 60
+    empty = detector.select(np.empty((0, 2)))
+    assert empty.mask.shape == empty.p_values.shape == (0,)
+
+
+@pytest.mark.parametrize("detector", detectors(), ids=lambda d: type(d).__name__)
+def test_a_batch_too_large_for_the_calibration_rows(detector):
+    detector.fit(normal_rows())
+    with pytest.warns(PrudentWarning, match="unless 66 of 100 rows score below all"):
+        found = detector.select(normal_rows(100), false_discovery_rate=0.025)
+    assert not found.mask.any()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (
+            {"false_discovery_rate": 0},
+            "`false_discovery_rate` must lie in (0, 1), got 0.",
+        ),
+        ({"null_share": "x"}, "`null_share` must be 'one' or 'storey', got 'x'."),
+        ({"confidence": 1}, "`confidence` must lie in (0, 1) or be None, got 1."),
+    ],
+)
+def test_settings_refused(arguments, text):
+    detector = LowDensityRejector(random_state=0).fit(normal_rows())
+    with pytest.raises(ValueError) as caught:
+        detector.select(normal_rows(5), **arguments)
+    assert str(caught.value) == text
+
+
+def test_only_detectors_with_calibration_rows_select():
+    for detector in (LowDensityRejector(strategy="soft", divergence_bound=1.0),):
+        assert not hasattr(detector, "select")
+        with pytest.raises(AttributeError, match="`select` needs the scores of calib"):
+            detector.select  # noqa: B018
+        assert not hasattr(detector, "calibration_scores_")
+    assert hasattr(LowDensityRejector(), "select")
+    with pytest.raises(AttributeError, match="keeps no calibration scores: it is not"):
+        LowDensityRejector().calibration_scores_  # noqa: B018
