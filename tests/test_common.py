@@ -67,11 +67,8 @@ def test_data_frames_give_the_answers_of_arrays(estimator, rows):
 @each(TABULAR)
 def test_fits_repeat_bit_for_bit(estimator, rows):
     X, y = rows
-    method = (
-        "decision_function"
-        if hasattr(estimator, "decision_function")
-        else "predict_proba"
-    )
+    methods = ("decision_function", "predict_proba", "predict")
+    method = next(m for m in methods if hasattr(estimator, m))
     first, second = (getattr(fitted(estimator, X, y), method)(X) for _ in range(2))
     np.testing.assert_array_equal(first, second)
 

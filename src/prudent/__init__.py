@@ -27,6 +27,7 @@ _PUBLIC = {
     "RejectionGame": "prudent.adversarial",
     "LowDensityRejector": "prudent.adversarial",
     "SelectiveClassifier": "prudent.certification",
+    "NeymanPearsonClassifier": "prudent.certification",
     "PromiseMonitor": "prudent.monitoring",
     "DriftMonitor": "prudent.monitoring",
 }

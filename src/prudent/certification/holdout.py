@@ -17,6 +17,7 @@ from sklearn.utils import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, _num_samples, check_is_fitted, indexable
 
+from prudent.certification.scores import name_of
 from prudent.core.binomial import check_fraction
 from prudent.core.holdout import held_out_count, one_row_per_group
 from prudent.core.validation import shown
@@ -67,7 +68,7 @@ class HeldOutClassifier(ClassifierMixin, BaseEstimator):
             held_out = self._fit_the_rest(X, y, groups, random)
         if not hasattr(self.estimator_, "classes_"):
             raise TypeError(
-                f"{name}: {type(self.estimator).__name__} is no classifier: after "
+                f"{name}: {name_of(self.estimator)} is no classifier: after "
                 "`fit` it has no `classes_`."
             )
         self.classes_ = self.estimator_.classes_

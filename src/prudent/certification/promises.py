@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from prudent.certification.class_thresholds import ClassCut
 from prudent.certification.thresholds import Threshold
 from prudent.core.guarantee import Guarantee
 
@@ -49,7 +52,7 @@ def selective_promise(
 
 def class_promises(
     limits: Mapping[Any, float],
-    evidence: Mapping[Any, Mapping[str, float]],
+    cuts: Mapping[Any, ClassCut],
     confidence: float,
     assumptions: tuple[str, ...],
     *,
@@ -63,8 +66,12 @@ def class_promises(
             sense=">=" if in_sets else "<=",
             confidence=confidence,
             assumptions=assumptions,
-            scope=label,
-            evidence=evidence[label],
+            scope=label.item() if isinstance(label, np.generic) else label,
+            evidence={
+                "calibration rows": cuts[label].n_rows,
+                "rank": cuts[label].rank,
+                "claims": len(limits),
+            },
             source=ONE_CLASS,
         )
         for label, limit in limits.items()

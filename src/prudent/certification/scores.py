@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 
 from prudent.core.types import FloatArray
 
@@ -29,7 +30,7 @@ def class_scores(model: Any, X: Any) -> FloatArray:
         return np.column_stack([-decision, decision])
     if decision.shape[1] != len(model.classes_):
         raise TypeError(
-            f"{type(model).__name__}: `decision_function` gives {decision.shape[1]} "
+            f"{name_of(model)}: `decision_function` gives {decision.shape[1]} "
             f"columns for {len(model.classes_)} classes; one score a class is needed."
         )
     return decision
@@ -64,6 +65,12 @@ def answer_scores(model: Any, X: Any, scoring: Scoring) -> FloatArray:
     return scores
 
 
+def name_of(model: Any) -> str:
+    """Class of a model; of a frozen one what is inside."""
+    inner = model.estimator if isinstance(model, FrozenEstimator) else model
+    return type(inner).__name__
+
+
 def check_scoring(scoring: Any) -> None:
     """Refuse a `scoring` that is neither a name nor a callable."""
     if not (callable(scoring) or scoring in ("max_probability", "margin")):
@@ -85,7 +92,7 @@ def _margin(scores: FloatArray) -> FloatArray:
 def _decision(model: Any, X: Any) -> FloatArray:
     if not hasattr(model, "decision_function"):
         raise TypeError(
-            f"{type(model).__name__} has neither predict_proba nor "
+            f"{name_of(model)} has neither predict_proba nor "
             "decision_function, so its answers cannot be ranked."
         )
     return np.asarray(model.decision_function(X), dtype=np.float64)

@@ -1,0 +1,328 @@
+"""Keep the error of chosen classes below a limit each."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from prudent.certification.class_thresholds import (
+    ClassCut,
+    best_of,
+    cut_classes,
+    first_reached,
+    reached,
+)
+from prudent.certification.holdout import HeldOutClassifier
+from prudent.certification.promises import class_promises
+from prudent.certification.scores import class_scores, name_of
+from prudent.core.binomial import check_fraction, fewest_rows, upper_limit
+from prudent.core.guarantee import Guarantee
+from prudent.core.types import BoolArray, FloatArray
+from prudent.core.validation import shown
+from prudent.exceptions import InfeasibleError, PrudentWarning
+
+
+class NeymanPearsonClassifier(HeldOutClassifier):
+    """Any classifier, with the error of chosen classes kept below a limit each.
+
+    Half of the rows is held out. A class with a limit is predicted wherever its score
+    reaches an order statistic of the scores of its own held-out rows, so that rows of
+    the class fall below it at most as often as the limit says, with probability
+    `confidence`. The promise holds for any classifier and any law; of all rules that
+    cut the score of one class, this one errs least on the others. Not for rows that
+    drift within the class; a change of class shares alone does no harm.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Fitted to the rows not held out. A fitted model in `FrozenEstimator` is left
+        as it is, and all rows given to `fit` are held-out rows: they must be new to
+        it.
+    max_class_error : mapping of label to float, float or None, default=None
+        Largest error of each class named, in (0, 1), the most important first. A
+        number stands for every class and needs `abstain`. None: the estimator's own
+        predictions, and no promise.
+    confidence : float, default=0.95
+        Probability over the held-out rows that all limits hold at once, in (0, 1).
+    abstain : bool, default=False
+        Answer with the set of all classes whose threshold a row reaches (all classes
+        if it reaches none). Then every class may have a limit, and a class of too few
+        rows is never ruled out instead of being an error.
+    calibration_size : float, default=0.5
+        Share of the rows (or groups) to hold out by a plain draw, in (0, 1).
+    random_state : int, RandomState or None, default=None
+        For the draw of held-out rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, as the estimator orders them.
+    estimator_ : classifier
+        Fitted to the rows not held out.
+    thresholds_ : ndarray of shape (n_classes,)
+        A class is reached where its score is at least this; -inf without a limit.
+    priority_ : ndarray of shape (n_limits,)
+        Labels with a limit, the most important first.
+    n_calibration_ : int
+        Held-out rows.
+    guarantees_ : tuple of Guarantee
+        Error of each limited class, or with `abstain` how often its sets hold it.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range, names an unknown class or bounds all
+        classes without `abstain`, or a class has no row outside the held-out part.
+    InfeasibleError
+        Without `abstain`: if a class has too few held-out rows for its limit, or
+        classes before it take too many of them.
+    TypeError
+        If the estimator has no scores of classes, or `fit` is given weights.
+
+    See Also
+    --------
+    SelectiveClassifier : Keep the error among the answered rows.
+    certify : What new rows prove about a fitted model.
+    plan : How many rows of the class a limit needs.
+
+    Notes
+    -----
+    Scores S_c are `predict_proba`, else `decision_function`. With n_c held-out rows of
+    class c and limit a, the threshold is the k-th smallest of their scores, k the
+    largest with P(Bin(n_c, a) <= k - 1) <= 1 - confidence: the error of c given these
+    rows is at most Beta(k, n_c + 1 - k). Each of m limits uses the confidence
+    `confidence`^(1/m), because classes have rows of their own. Rows that reach an
+    earlier class are lost to a later one and count as its lowest scores.
+
+    **Guarantee.** Future rows are independent draws from the population of the
+    held-out rows. That `fit` raises an error or the limits hold has probability at
+    least `confidence`; given that it does not raise, they may hold less often.
+
+    References
+    ----------
+    X. Tong, Y. Feng and J. J. Li (2018), Neyman-Pearson classification algorithms and
+    NP receiver operating characteristics, Science Advances 4, proposition 1.
+
+    Examples
+    --------
+    >>> from prudent import NeymanPearsonClassifier
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    >>> X, y = load_breast_cancer(return_X_y=True)  # class 0 is malignant
+    >>> model = NeymanPearsonClassifier(
+    ...     LinearDiscriminantAnalysis(), max_class_error={0: 0.05}, random_state=0
+    ... ).fit(X, y)
+    >>> print(model.guarantees_[0])
+    The class error rate of class 0 is at most 0.05 with confidence 0.95, assuming
+    future rows are independent draws from the population of the held-out rows.
+    >>> int((model.predict(X[y == 0]) == 1).sum())  # malignant rows missed, of 212
+    2
+    """
+
+    classes_: NDArray[Any]
+    estimator_: Any
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        max_class_error: Mapping[Any, float] | float | None = None,
+        confidence: float = 0.95,
+        abstain: bool = False,
+        calibration_size: float = 0.5,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.max_class_error = max_class_error
+        self.confidence = confidence
+        self.abstain = abstain
+        self.calibration_size = calibration_size
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any, *, groups: ArrayLike | None = None, **unsupported: Any
+    ) -> Self:
+        """Fit the estimator to part of the rows, and cut the classes on the rest.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows, of any kind that the estimator takes.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        groups : array-like of shape (n_samples,), default=None
+            Rows that belong together (of a patient, of a machine). Whole groups are
+            held out and one random row of each counts; the promise is then about a
+            random row of a new group.
+        **unsupported
+            Anything else is an error: weighted rows have no exact binomial law.
+
+        Returns
+        -------
+        self : NeymanPearsonClassifier
+        """
+        check_fraction("confidence", self.confidence)
+        rows, labels = self._fit_and_hold_out(X, y, groups, unsupported)
+        self._limits()
+        self._scores = self._class_scores(rows)
+        known = labels[:, None] == self.classes_
+        self._labels = np.where(known.any(axis=1), known.argmax(axis=1), -1)
+        self.n_calibration_ = len(labels)
+        return self._choose()
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label of each row; with `abstain` the best-scored one of its set.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        rows = self._checked(X)
+        if not len(self.priority_):
+            return np.asarray(self.estimator_.predict(rows))
+        scores = self._class_scores(rows)
+        if self.abstain:
+            return self.classes_[best_of(reached(scores, self.thresholds_), scores)]
+        return self.classes_[first_reached(scores, self.thresholds_, self._priority())]
+
+    def predict_set(self, X: Any) -> BoolArray:
+        """Classes that a row may have; one of them without `abstain`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of bool, shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+        """
+        rows = self._checked(X)
+        if self.abstain and len(self.priority_):
+            return reached(self._class_scores(rows), self.thresholds_)
+        sets: BoolArray = self.predict(X)[:, None] == self.classes_
+        return sets
+
+    def with_class_error(self, max_class_error: Mapping[Any, float] | float) -> Self:
+        """Fitted copy that keeps other limits, without a new fit.
+
+        Each choice of limits has its promise; limits chosen after a look at curves of
+        them have none.
+
+        Parameters
+        ----------
+        max_class_error : mapping of label to float, or float
+            As in the constructor.
+
+        Returns
+        -------
+        NeymanPearsonClassifier
+        """
+        check_is_fitted(self)
+        other = copy.copy(self).set_params(max_class_error=max_class_error)
+        return other._choose()
+
+    def _class_scores(self, rows: Any) -> FloatArray:
+        scores = class_scores(self.estimator_, rows)
+        n_unknown = int(np.isnan(scores).any(axis=1).sum())
+        if n_unknown:
+            raise ValueError(
+                f"{name_of(self.estimator)} gave NaN scores for {n_unknown} of "
+                f"{len(scores)} rows; rows without a score cannot be ranked."
+            )
+        return scores
+
+    def _limits(self) -> dict[int, float]:
+        """Limit of each limited class, by its position, in order of priority."""
+        asked = self.max_class_error
+        if asked is None:
+            return {}
+        labels = self.classes_.tolist()
+        if not isinstance(asked, Mapping):
+            check_fraction("max_class_error", asked)
+            asked = dict.fromkeys(labels, float(asked))
+        for label, limit in asked.items():
+            if label not in labels:
+                raise ValueError(
+                    f"`max_class_error` names class {shown(label)}, which is not among "
+                    f"the classes {labels}."
+                )
+            if not (isinstance(limit, Real) and 0 < float(limit) < 1):
+                raise ValueError(
+                    f"`max_class_error` must lie in (0, 1), got {shown(limit)} for "
+                    f"class {shown(label)}."
+                )
+        if len(asked) == len(labels) and not self.abstain:
+            raise ValueError(
+                f"`max_class_error` bounds all {len(labels)} classes, so no class is "
+                "left to take the remaining rows; leave one out or set abstain=True."
+            )
+        return {labels.index(label): float(limit) for label, limit in asked.items()}
+
+    def _priority(self) -> NDArray[np.intp]:
+        positions = self.classes_.tolist()
+        return np.array([positions.index(c) for c in self.priority_.tolist()], np.intp)
+
+    def _choose(self) -> Self:
+        """Cut the classes for the limits asked for."""
+        limits = self._limits()
+        cuts = cut_classes(
+            self._scores,
+            self._labels,
+            limits,
+            float(self.confidence),
+            in_turn=not self.abstain,
+        )
+        self.thresholds_ = np.full(len(self.classes_), -np.inf)
+        for c, cut in cuts.items():
+            self._judge(c, cut, limits[c], len(limits))
+            self.thresholds_[c] = cut.threshold
+        self.priority_ = self.classes_[list(limits)]
+        self.guarantees_: tuple[Guarantee, ...] = class_promises(
+            {self.classes_[c]: limit for c, limit in limits.items()},
+            {self.classes_[c]: cut for c, cut in cuts.items()},
+            self.confidence,
+            self._assumptions(),
+            in_sets=self.abstain,
+        )
+        return self
+
+    def _judge(self, c: int, cut: ClassCut, limit: float, n_limits: int) -> None:
+        """Raise or warn where a cut keeps its limit by no rank, or cuts nothing."""
+        name, label = type(self).__name__, shown(self.classes_[c])
+        if cut.rank and (self.abstain or cut.threshold > -np.inf):
+            return
+        each = float(self.confidence) ** (1 / n_limits)
+        needed = fewest_rows(limit, each)
+        if cut.rank:
+            raise InfeasibleError(
+                f"{name}: {cut.n_taken} of {cut.n_rows} held-out rows of class {label} "
+                "are taken by the classes before it in `max_class_error`, at most "
+                f"{cut.rank - 1} may be; raise the limits of those classes, change the "
+                "order, or set abstain=True."
+            )
+        if not self.abstain:
+            least = upper_limit(0, cut.n_rows, level=1 - each) if cut.n_rows else 1.0
+            raise InfeasibleError(
+                f"{name}: class {label} has {cut.n_rows} held-out rows, of which no "
+                f"rank keeps a class error <= {limit:g} with confidence "
+                f"{self.confidence:g}; the smallest possible limit is {least:.3g}, and "
+                f"{needed} rows are needed for {limit:g}."
+            )
+        warnings.warn(
+            f"{name}: class {label} has {cut.n_rows} held-out rows, too few to rule it "
+            f"out ({needed} are needed for {limit:g}); it is in every set.",
+            PrudentWarning,
+            stacklevel=4,
+        )
