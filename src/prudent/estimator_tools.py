@@ -311,6 +311,11 @@ class SelectionMixin:
             )
         return np.asarray(scores, dtype=np.float64)
 
+    def calibrated_scores(self, X: Any) -> FloatArray:
+        """Scores of rows on the scale of `calibration_scores_`."""
+        scores: FloatArray = self.score_samples(X)  # type: ignore[attr-defined]
+        return scores
+
     @available_if(_holds_out_rows)
     def select(
         self,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from prudent import LowDensityRejector
+from prudent import ConformalDetector, DriftMonitor, LowDensityRejector
 from prudent.core.selection import given_calibration, rows_needed, select_rows
 from prudent.exceptions import PrudentWarning
 
@@ -134,6 +134,7 @@ def normal_rows(n=200, seed=0):
 def detectors():
     return [
         LowDensityRejector(random_state=0),
+        ConformalDetector(method="split", random_state=0),
     ]
 
 
@@ -149,6 +150,9 @@ def test_detectors_select(detector):
     assert mask[20:].all()
     assert mask[:20].sum() <= 3
     assert guarantee.evidence["calibration rows"] == 60
+    drift = DriftMonitor.from_detector(detector, random_state=0)
+    assert drift.update(normal_rows(300, seed=2)).verdict == "none seen"
+    assert drift.update(normal_rows(100, seed=3) + 2).verdict == "drift"
     empty = detector.select(np.empty((0, 2)))
     assert empty.mask.shape == empty.p_values.shape == (0,)
 
@@ -180,9 +184,13 @@ def test_settings_refused(arguments, text):
 
 
 def test_only_detectors_with_calibration_rows_select():
-    for detector in (LowDensityRejector(strategy="soft", divergence_bound=1.0),):
+    for detector in (
+        LowDensityRejector(strategy="soft", divergence_bound=1.0),
+        ConformalDetector().fit(normal_rows(30)),
+        ConformalDetector(method="split", ties="smoothed"),
+    ):
         assert not hasattr(detector, "select")
-        with pytest.raises(AttributeError, match="`select` needs the scores of calib"):
+        with pytest.raises(AttributeError, match="has no attribute 'select'"):
             detector.select  # noqa: B018
         assert not hasattr(detector, "calibration_scores_")
     assert hasattr(LowDensityRejector(), "select")

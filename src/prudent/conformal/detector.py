@@ -32,11 +32,11 @@ from prudent.conformal.ranking import MOST_FULL_ROWS, check_method
 from prudent.core.binomial import high_probability_rank, mean_rank
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
-from prudent.estimator_tools import warn_constant_features
+from prudent.estimator_tools import SelectionMixin, warn_constant_features
 from prudent.exceptions import PrudentWarning
 
 
-class ConformalDetector(OutlierMixin, BaseEstimator):
+class ConformalDetector(SelectionMixin, OutlierMixin, BaseEstimator):
     """Alarms for rows unlike a class, at a promised false-alarm rate, for any law.
 
     A row raises an alarm if it is among the strangest of the bag of training rows and
@@ -215,7 +215,7 @@ class ConformalDetector(OutlierMixin, BaseEstimator):
             self.constant_features_ = np.flatnonzero(np.ptp(X, axis=0) == 0)
             warn_constant_features(self, self.constant_features_)
         random = check_random_state(self.random_state)
-        for name in ("estimator_", "n_calibration_"):
+        for name in ("estimator_", "n_calibration_", "_calibration_scores"):
             self.__dict__.pop(name, None)
         self._by_groups = groups is not None
         if self.method_ == FULL:
@@ -300,6 +300,15 @@ class ConformalDetector(OutlierMixin, BaseEstimator):
         other._validate_params()
         return other._set_rate()
 
+    def calibrated_scores(self, X: Any) -> FloatArray:
+        """Scores by `estimator_` on the scale of `calibration_scores_` ("split")."""
+        scores: FloatArray = self._ranks.scores.of(new_rows(self, X))
+        return scores
+
+    def _holds_out_rows(self) -> bool:
+        method = getattr(self, "method_", self.method)
+        return bool(method == SPLIT and self.ties == "conservative")
+
     def _fit_full(self, X: FloatArray) -> None:
         if not (self.nonconformity == "ellipsoid" and self.ridge_rows == 0):
             warn_of_learned_scaling(self, X)
@@ -331,7 +340,7 @@ class ConformalDetector(OutlierMixin, BaseEstimator):
         self.estimator_ = estimator
         scores = OrdinaryScores(estimator)
         ranked = np.sort(scores.of(_safe_indexing(X, split.held_out)))
-        self._ranks = SplitOneClass(scores, ranked)
+        self._ranks, self._calibration_scores = SplitOneClass(scores, ranked), ranked
         self._n_ranking = self.n_calibration_ = len(ranked)
 
     def _p_value(self, rows: Any) -> FloatArray:

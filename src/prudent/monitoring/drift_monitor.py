@@ -143,7 +143,7 @@ class DriftMonitor:
         Parameters
         ----------
         detector : fitted outlier detector
-            With `calibration_scores_` and `score_samples`. `update` takes rows.
+            With `calibration_scores_` and `calibrated_scores`. `update` takes rows.
         level, random_state
             As above.
 
@@ -188,7 +188,7 @@ class DriftMonitor:
             then.
         """
         urns = self._fitted()
-        values = X if self._detector is None else self._detector.score_samples(X)
+        values = X if self._detector is None else self._detector.calibrated_scores(X)
         if self._columns.n_features_in_ == 1:
             values = _two_dimensional(values)
         values = validate_data(
