@@ -405,10 +405,13 @@ class MomentFitMixin:
       the mathematics, store the attributes. `given` says that the moments are exact
       by the caller's word (`from_moments`). A class of weight 0 has been declared
       but not seen. `DegenerateDataError` means that these moments do not suffice;
-    - `_moments_ddof`: 0 or 1, the denominator W - ddof of published covariances.
+    - `_moments_ddof`: 0 or 1, the denominator W - ddof of published covariances;
+    - `_learns_from_blocks`: whether `_learn` also takes `rows`, in blocks that may
+      not come to one place.
     """
 
     _moments_ddof: Literal[0, 1] = 0
+    _learns_from_blocks = False
     moments_: ClassMoments
 
     def _rows_needed_for(self) -> str | None:

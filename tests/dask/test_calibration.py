@@ -10,11 +10,11 @@ import pytest
 from dask import delayed
 
 from prudent import RiskCalibratedClassifier
-from prudent.calibration.blocks import LocalBlocks
 from prudent.calibration.families import PriorStrengths
 from prudent.calibration.gaussian import DiagonalFamily
 from prudent.calibration.recipe import LabelledRows
 from prudent.calibration.splits import Deal, least_draws, with_draws
+from prudent.core.rows import LocalRows
 from prudent.dask import fit, predict
 from prudent.exceptions import PrudentWarning, SingularCovarianceError
 
@@ -229,14 +229,14 @@ def test_blocks_of_any_size_give_the_same_choice(rows):
 def test_no_row_comes_to_the_driver(stopping, monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20_000, 3)), rng.integers(0, 2, size=20_000)
-    sizes, map_blocks = [], LocalBlocks.map
+    sizes, map_blocks = [], LocalRows.map
 
     def measured(self, function, *arguments):
         found = map_blocks(self, function, *arguments)
         sizes.append(len(pickle.dumps(found)))
         return found
 
-    monkeypatch.setattr(LocalBlocks, "map", measured)
+    monkeypatch.setattr(LocalRows, "map", measured)
     fit(RiskCalibratedClassifier(stopping=stopping, max_iter=3), blocks(X, 5000), y)
     assert max(sizes) < 10_000
 

@@ -13,7 +13,7 @@ from clusters import CLUSTER_MARKS, two_workers
 from prudent import RiskCalibratedClassifier
 from prudent.calibration import blocks
 from prudent.dask import fit
-from prudent.dask.residents import WorkerBlocks
+from prudent.dask.rows import WorkerRows
 
 pytestmark = CLUSTER_MARKS
 N_CHUNKS, N_ROWS = 10, 300
@@ -83,7 +83,7 @@ def die_once(armed, evaluate, *arguments):
 
 def before_pass(monkeypatch, k, action):
     """Call `action` on the driver when pass number k over the blocks begins."""
-    passes, map_blocks = [], WorkerBlocks.map
+    passes, map_blocks = [], WorkerRows.map
 
     def counted(self, function, *arguments):
         passes.append(function)
@@ -91,7 +91,7 @@ def before_pass(monkeypatch, k, action):
             action()
         return map_blocks(self, function, *arguments)
 
-    monkeypatch.setattr(WorkerBlocks, "map", counted)
+    monkeypatch.setattr(WorkerRows, "map", counted)
     return passes
 
 

@@ -1,5 +1,7 @@
 """Radii from data on blocks: the quantities of the fit in memory."""
 
+from functools import partial
+
 import dask
 import dask.array as da
 import numpy as np
@@ -9,10 +11,11 @@ from sklearn.covariance import LedoitWolf
 
 from prudent import OptimisticScoreClassifier
 from prudent.core.moments import ClassMoments
-from prudent.dask import fit, optimistic
+from prudent.core.rows import Block
+from prudent.dask import fit
 from prudent.exceptions import DegenerateDataError, PrudentWarning
-from prudent.optimistic import bootstrap_radius, moment_divergence
-from prudent.optimistic.nominal import TrainingRows, nominal_covariances
+from prudent.optimistic import bootstrap_radius, moment_divergence, radii
+from prudent.optimistic.nominal import nominal_covariances, standardised_fourth
 from prudent.optimistic.resampling import (
     poisson_counts,
     resampled_divergences,
@@ -53,11 +56,11 @@ def moments_of_resample(Z, counts, rule):
     nominal = nominal_covariances(
         moments,
         rule,
-        TrainingRows(drawn, codes, None),
+        fourth_of=partial(standardised_fourth, Block(drawn, codes), moments),
         variances=np.ones(Z.shape[1]),
         exact=True,
     )
-    return moments.mean[0], nominal.covariances[0]
+    return moments.mean[0], nominal.matrices[0]
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -196,7 +199,7 @@ def test_radii_do_not_depend_on_how_many_passes_they_take(
     X, y = rows
     model = OptimisticScoreClassifier(radius=source, random_state=1)
     one_pass = fit(model, table(X), y).radii_
-    monkeypatch.setattr(optimistic, "LARGEST_SUM", largest)
+    monkeypatch.setattr(radii, "LARGEST_SUM", largest)
     np.testing.assert_allclose(fit(model, table(X), y).radii_, one_pass, rtol=1e-12)
 
 
@@ -252,7 +255,7 @@ def test_moment_radii_need_more_rows_than_features():
 
 
 def test_moment_radii_of_very_many_features_are_refused(rows, monkeypatch):
-    monkeypatch.setattr(optimistic, "LARGEST_SUM", 80)
+    monkeypatch.setattr(radii, "LARGEST_SUM", 80)
     X, y = rows
     with pytest.raises(ValueError, match="81 sums a class for 3 features"):
         fit(OptimisticScoreClassifier(radius="moments"), table(X), y)

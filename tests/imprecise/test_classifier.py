@@ -329,8 +329,11 @@ def test_a_covariance_estimator_sees_scaled_centred_rows():
     expected = ShrunkCovariance(shrinkage=0.2).fit(rows).covariance_
     np.testing.assert_allclose(model.covariances_[1], expected * np.outer(scale, scale))
     assert model.covariance_kind_ == "ShrunkCovariance"
-    with pytest.raises(ValueError, match="takes no sample weights"):
-        model.fit(X_REFERENCE, Y_REFERENCE, sample_weight=np.ones(12))
+    once = model.covariances_
+    model.fit(X_REFERENCE, Y_REFERENCE, sample_weight=np.ones(12))
+    np.testing.assert_array_equal(model.covariances_, once)
+    with pytest.raises(ValueError, match="takes no weights, only rows"):
+        model.fit(X_REFERENCE, Y_REFERENCE, sample_weight=np.full(12, 0.5))
 
 
 def test_a_singular_empirical_matrix_is_floored_with_a_warning():
@@ -378,7 +381,7 @@ def test_a_constant_feature_is_ignored():
 
 
 def test_one_class_is_refused():
-    with pytest.raises(ValueError, match=r"two classes, got one class: \['a'\]"):
+    with pytest.raises(ValueError, match="2 classes are needed, got one class: 'a'"):
         ImpreciseDiscriminantAnalysis().fit([[0.0], [1.0]], ["a", "a"])
 
 
@@ -403,9 +406,9 @@ def test_as_many_classes_as_rows_are_refused():
         ({"covariance": "svd"}, r"`covariance` must be .* got 'svd'"),
         ({"scale": [1.0]}, "`scale` must be n_features = 2"),
         ({"scale": [1.0, 0.0]}, "`scale` must be n_features = 2"),
-        ({"priors": [0.5, 0.5]}, "`priors` must be n_classes = 3"),
+        ({"priors": [0.5, 0.5]}, "`priors` must hold 3 numbers"),
         ({"priors": [0.5, 0.6, 0.1]}, "sum to 1"),
-        ({"costs": np.zeros((2, 3))}, r"`costs` must .* got shape \(2, 3\)"),
+        ({"costs": np.zeros((2, 3))}, r"`costs` must .* got \[\[0"),
         ({"costs": 1 - np.eye(3), "criterion": "interval"}, "knows no `costs`"),
         ({"criterion": "e_admissible", "prior_imprecision": 1.0}, "precise prior"),
         ({"max_nodes": -1}, "max_nodes"),

@@ -137,6 +137,12 @@ def class_priors(priors: ArrayLike | None, weight: FloatArray) -> FloatArray:
     return known / known.sum()
 
 
+def log_probabilities(probabilities: FloatArray) -> FloatArray:
+    """Logarithms, -inf for an impossible class."""
+    with np.errstate(divide="ignore"):
+        return np.log(probabilities)
+
+
 def class_costs(costs: ArrayLike, n_classes: int) -> FloatArray:
     """Costs as an array of shape (n_classes, n_classes), rows = truth.
 

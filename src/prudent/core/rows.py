@@ -64,6 +64,11 @@ class Rows(Protocol):
         """Number of blocks."""
         ...
 
+    @property
+    def in_one_place(self) -> bool:
+        """Whether all rows of a class may be asked for; see `of_class`."""
+        ...
+
     def map(
         self,
         function: Callable[..., Any],
@@ -138,6 +143,11 @@ class LocalRows:
         """Number of blocks."""
         return len(self.blocks)
 
+    @property
+    def in_one_place(self) -> bool:
+        """As `Rows.in_one_place`."""
+        return True
+
     def map(
         self,
         function: Callable[..., Any],
@@ -145,9 +155,7 @@ class LocalRows:
         each: Sequence[Any] | None = None,
     ) -> list[Any]:
         """As `Rows.map`."""
-        own = [()] * len(self.blocks) if each is None else [(item,) for item in each]
-        pairs = zip(self.blocks, own, strict=True)
-        return [function(block, *arguments, *item) for block, item in pairs]
+        return self._of_each(function, arguments, each)
 
     def reduce(
         self,
@@ -167,7 +175,7 @@ class LocalRows:
         each: Sequence[Any] | None = None,
     ) -> Self:
         """As `Rows.transform`."""
-        return type(self)(self.map(function, *arguments, each=each))
+        return type(self)(self._of_each(function, arguments, each))
 
     def of_class(self, k: int) -> tuple[FloatArray, FloatArray | None]:
         """As `Rows.of_class`."""
@@ -177,6 +185,16 @@ class LocalRows:
         rows, weights = zip(*parts, strict=True)
         weighted = [weight for weight in weights if weight is not None]
         return np.concatenate(rows), np.concatenate(weighted) if weighted else None
+
+    def _of_each(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        each: Sequence[Any] | None,
+    ) -> list[Any]:
+        own = [()] * len(self.blocks) if each is None else [(item,) for item in each]
+        pairs = zip(self.blocks, own, strict=True)
+        return [function(block, *arguments, *item) for block, item in pairs]
 
 
 def restricted(rows: Rows, features: IntArray) -> Rows:

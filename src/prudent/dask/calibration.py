@@ -32,7 +32,6 @@ from prudent.calibration.tables import Table, read_training, recoded, seen_level
 from prudent.core.holdout import hold_out
 from prudent.core.validation import Structure
 from prudent.dask.chunks import Block, Chunks
-from prudent.dask.residents import resident
 
 __all__ = ["fit_calibration", "needs_frames"]
 
@@ -104,7 +103,7 @@ def _read(estimator: RiskCalibratedClassifier, chunks: Chunks) -> _Data:
     reader.n_features_in_ = chunks.n_features
     if chunks.feature_names is not None and needs_frames(estimator):
         reader.feature_names_in_ = chunks.feature_names
-    blocks = resident(chunks)
+    blocks = chunks.resident()
     heads = blocks.map(_head, reader)
     found = [head for head in heads if head is not None]
     if not found:

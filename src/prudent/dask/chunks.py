@@ -1,37 +1,27 @@
-"""The row blocks of a dask collection, and functions mapped over them."""
+"""The row blocks of a dask collection."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.core.moments import ClassMoments
+from prudent.core.rows import Block as LabelledBlock
+from prudent.dask.rows import DaskRows, require_dask
 from prudent.exceptions import PrudentWarning
-
-__all__ = ["Chunks", "require_dask"]
 
 Block = tuple[NDArray[Any], NDArray[Any] | None]
 SMALL_CHUNK = 100_000
 MANY_CHUNKS = 2_000
 
 
-def require_dask() -> Any:
-    """The dask package, or an error that says how to get it."""
-    try:
-        import dask
-    except ImportError as error:
-        raise ImportError(
-            "prudent.dask needs dask; install it with: pip install 'prudent[dask]'"
-        ) from error
-    return dask
-
-
 @dataclass(frozen=True, eq=False)
-class Chunks:
+class Chunks(DaskRows):
     """Row blocks (X, y) of a collection in order, none of them computed yet.
 
     Attributes
@@ -46,10 +36,8 @@ class Chunks:
         Where to compute; None is dask's own scheduler.
     """
 
-    blocks: Sequence[Any]
     n_features: int
     feature_names: NDArray[np.object_] | None
-    client: Any
 
     @classmethod
     def of(
@@ -85,74 +73,34 @@ class Chunks:
                 "`X` must be a dask array or data frame, got "
                 f"{type(X).__name__}; fit other data with `estimator.fit`."
             )
-        return cls(blocks, n_features, names, client or _current_client())
+        return cls(blocks, client or _current_client(), n_features, names)
 
-    def map(
-        self,
-        function: Callable[..., Any],
-        *arguments: Any,
-        each: Sequence[Any] | None = None,
-    ) -> list[Any]:
-        """`function(X, y, *arguments)` of every block, in order.
+    def moments(self, **options: Any) -> ClassMoments:
+        """Class moments of all rows: the tree of `ClassMoments.reduce` over blocks."""
+        moments: ClassMoments = self.reduce(
+            _block_moments, ClassMoments.reduce, self.n_features, options
+        )
+        return moments
 
-        With `each`, the function also takes the block's own item of it, last.
-        """
-        return list(self.compute(self._mapped(function, arguments, each)))
-
-    def reduce(
-        self,
-        function: Callable[..., Any],
-        combine: Callable[[Sequence[Any]], Any],
-        *arguments: Any,
-        each: Sequence[Any] | None = None,
-        fan_in: int = 16,
-    ) -> Any:
-        """Combine `function(X, y, *arguments)` of all blocks in a tree.
-
-        Only the root travels to the caller. `fan_in` is a power of two, so that
-        a `combine` which is itself a binary tree over position gives the bits of
-        one `combine` over all blocks. `each` is as in `map`.
-        """
-        from dask import delayed
-
-        level = self._mapped(function, arguments, each)
-        while len(level) > 1:
-            level = [
-                delayed(combine, pure=False)(level[i : i + fan_in])
-                for i in range(0, len(level), fan_in)
-            ]
-        return self.compute(level)[0]
-
-    def _mapped(
-        self,
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        each: Sequence[Any] | None,
-    ) -> list[Any]:
-        from dask import delayed
-
-        # One node of the graph: a fitted model is not copied into every task.
-        shared = delayed((function, arguments), pure=False, traverse=False)
-        apply = delayed(_apply, pure=False)
-        if each is None:
-            return [apply(shared, block) for block in self.blocks]
-        return [
-            apply(shared, block, item)
-            for block, item in zip(self.blocks, each, strict=True)
-        ]
-
-    def compute(self, values: Sequence[Any]) -> Sequence[Any]:
-        """Values of delayed objects, from the client if there is one."""
-        if self.client is None:
-            return require_dask().compute(*values)
-        return self.client.gather(self.client.compute(list(values)))
+    def labelled(self, classes: NDArray[Any]) -> DaskRows:
+        """The rows as a fit asks for them, with the number of each label."""
+        return self.transform(_labelled, classes)
 
 
-def _apply(
-    shared: tuple[Callable[..., Any], tuple[Any, ...]], block: Block, *own: Any
-) -> Any:
-    function, arguments = shared
-    return function(*block, *arguments, *own)
+def _block_moments(
+    block: Block, n_features: int, options: dict[str, Any]
+) -> ClassMoments:
+    X, y = block
+    assert y is not None
+    if len(X) == 0:  # an empty partition is the neutral element
+        return ClassMoments.empty(np.unique(y), n_features, **options)
+    return ClassMoments.from_arrays(X, y, **options)
+
+
+def _labelled(block: Block, classes: NDArray[Any]) -> LabelledBlock:
+    X, y = block
+    assert y is not None
+    return LabelledBlock(X, np.searchsorted(classes, y))
 
 
 def _current_client() -> Any:

@@ -15,7 +15,7 @@ from prudent.adversarial import LowDensityRejector
 from prudent.adversarial.detector import check_settings
 from prudent.core.holdout import held_out_count
 from prudent.core.moments import ClassMoments
-from prudent.dask.chunks import Chunks
+from prudent.dask.chunks import Block, Chunks
 from prudent.dask.split import Split
 from prudent.minimax import MinimaxOutlierDetector
 from prudent.minimax.one_class_fitting import learn_moments
@@ -119,29 +119,31 @@ class _NumberedRows:
         return np.concatenate([answer for answer in answers if answer is not None])
 
 
-def _checked_size(X: NDArray[Any], y: Any) -> int:
-    return len(check_array(X, dtype=np.float64, ensure_min_samples=0))
+def _checked_size(block: Block) -> int:
+    return len(check_array(block[0], dtype=np.float64, ensure_min_samples=0))
 
 
-def _all_moments(X: NDArray[Any], y: Any, options: dict[str, Any]) -> ClassMoments:
+def _all_moments(block: Block, options: dict[str, Any]) -> ClassMoments:
     """Moments of one class; labels play no role for a detector."""
+    X, _ = block
     if len(X) == 0:
         return ClassMoments.empty([0], X.shape[1], **options)
     return ClassMoments.from_arrays(X, np.zeros(len(X), dtype=np.intp), **options)
 
 
 def _moments_of_fitted(
-    X: NDArray[Any], y: Any, split: Split, options: dict[str, Any], start: int
+    block: Block, split: Split, options: dict[str, Any], start: int
 ) -> ClassMoments:
-    return _all_moments(X[~split.held_out(start, len(X))], y, options)
+    X, _ = block
+    return _all_moments((X[~split.held_out(start, len(X))], None), options)
 
 
 def _answers(
-    X: NDArray[Any],
-    y: Any,
+    block: Block,
     choose: Callable[[int, int], NDArray[np.bool_]],
     question: Callable[[FloatArray], NDArray[Any]],
     start: int,
 ) -> NDArray[Any] | None:
+    X, _ = block
     rows = X[choose(start, len(X))].astype(np.float64)
     return question(rows) if len(rows) else None

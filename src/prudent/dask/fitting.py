@@ -9,14 +9,8 @@ from prudent.calibration import RiskCalibratedClassifier
 from prudent.dask.calibration import fit_calibration, needs_frames
 from prudent.dask.chunks import Chunks
 from prudent.dask.detectors import fit_minimax_detector, fit_rejector
-from prudent.dask.imprecise import fit_imprecise
-from prudent.dask.moments import fit_moments
-from prudent.dask.optimistic import fit_optimistic
-from prudent.imprecise import ImpreciseDiscriminantAnalysis
+from prudent.estimator_tools import MomentFitMixin, is_covariance_estimator
 from prudent.minimax import MinimaxOutlierDetector
-from prudent.optimistic import OptimisticScoreClassifier
-
-__all__ = ["fit"]
 
 
 def fit(
@@ -91,11 +85,9 @@ def fit(
     elif y is None and target is None:
         raise ValueError(f"{estimator} needs labels: give `y` or `target`.")
     elif hasattr(estimator, "fit_moments"):
-        fit_moments(estimator, chunks)
-    elif isinstance(estimator, OptimisticScoreClassifier):
-        fit_optimistic(estimator, chunks)
-    elif isinstance(estimator, ImpreciseDiscriminantAnalysis):
-        fit_imprecise(estimator, chunks)
+        estimator.fit_moments(chunks.moments(**estimator._moment_options()))
+    elif isinstance(estimator, MomentFitMixin) and estimator._learns_from_blocks:
+        _fit_blocks(estimator, chunks)
     elif isinstance(estimator, RiskCalibratedClassifier):
         fit_calibration(estimator, chunks)
     else:
@@ -106,3 +98,15 @@ def fit(
     if chunks.feature_names is not None:
         estimator.feature_names_in_ = chunks.feature_names
     return estimator
+
+
+def _fit_blocks(estimator: Any, chunks: Chunks) -> None:
+    """Fit a family that asks its rows for sums, which blocks can answer."""
+    estimator._validate_params()
+    if is_covariance_estimator(estimator.covariance):
+        raise TypeError(
+            f"covariance={estimator.covariance!r} needs all rows of a class in one "
+            "place; use a named rule such as 'oas', or a number."
+        )
+    moments = chunks.moments()
+    estimator._fit_from(moments, rows=chunks.labelled(moments.classes))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.dask.chunks import require_dask
+from prudent.dask.rows import require_dask
 
 __all__ = ["predict"]
 

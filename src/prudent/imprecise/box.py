@@ -21,12 +21,8 @@ from scipy.linalg.lapack import dtrtri
 
 from prudent.core.definiteness import check_positive_definite
 from prudent.core.distances import MahalanobisFactors
+from prudent.core.types import BoolArray, FloatArray
 from prudent.imprecise.max_cut import max_cut_dual
-
-__all__ = ["Boxes", "DiagonalBoxes"]
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 _TIE = 1e-9  # log joints closer than this, relatively, are tied
 

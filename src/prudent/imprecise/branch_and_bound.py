@@ -11,11 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-__all__ = ["COMPILE", "ascend", "box_maximum", "box_minimum"]
-
-FloatArray = NDArray[np.float64]
+from prudent.core.types import FloatArray
 
 # Sums may be reordered (vector units); infinities keep their meaning.
 COMPILE: dict[str, Any] = {

@@ -2,41 +2,52 @@
 
 from __future__ import annotations
 
-from numbers import Real
+import warnings
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 
 from prudent._compat import Interval, StrOptions, fit_context
+from prudent.core.classes import constant_features, spread_over_classes
 from prudent.core.moments import ClassMoments
+from prudent.core.rows import LocalRows, Rows
+from prudent.core.types import BoolArray, FloatArray
 from prudent.estimator_tools import (
     MomentFitMixin,
     check_rows,
     check_training,
-    constant_features,
+    covariance_rule,
+    is_covariance_estimator,
     warn_constant_features,
+    warn_repairs,
 )
-from prudent.imprecise.fitting import feature_scale, fit_boxes, scaled_classes
-from prudent.imprecise.model import Question
-from prudent.imprecise.rules import TrainingRows, find_covariances, warn_repairs
-from prudent.imprecise.settings import (
+from prudent.imprecise.learn import learn
+from prudent.imprecise.promises import guarantees
+from prudent.imprecise.questions import (
     CRITERIA,
-    MODEL_CONSTRAINTS,
-    check_learning,
+    Question,
+    ask,
     check_path,
-    check_predicting,
     optimism_share,
-    rows_needed_for,
-    warn_unanswered,
 )
 
-__all__ = ["ImpreciseDiscriminantAnalysis"]
+COVARIANCES = ("auto", "empirical", "oas", "ledoit_wolf")
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+#: Constraints of the parameters that the plain and the CV estimator share.
+MODEL_CONSTRAINTS: dict[str, Any] = {
+    "covariance_type": [StrOptions({"full", "tied", "diag", "identity"})],
+    "box": [StrOptions({"mean", "natural"})],
+    "scale": [StrOptions({"std", "within", "range"}), "array-like", None],
+    "covariance": "no_validation",  # see `covariance_rule`
+    "priors": ["array-like", None],
+    "prior_imprecision": [Interval(Real, 0, None, closed="left")],
+    "max_nodes": [Interval(Integral, 0, None, closed="left")],
+}
 
 
 class ImpreciseDiscriminantAnalysis(MomentFitMixin, ClassifierMixin, BaseEstimator):
@@ -69,10 +80,10 @@ default="std"
 default="auto"
         "auto" is "empirical" when all matrices are well conditioned, else "oas"
         for all classes. A float a in [0, 1] is (1 - a) S + a diag(S). An estimator
-        is a scikit-learn covariance estimator, fitted on scaled, centred rows.
-        Shrinkage works in units of `scale`.
+        is a scikit-learn covariance estimator, fitted on scaled, centred rows, in
+        which whole weights are repetitions. Shrinkage works in units of `scale`.
     priors : array-like of shape (n_classes,), default=None
-        Class probabilities; None takes the class frequencies.
+        Class probabilities >= 0 of sum 1; None takes the class frequencies.
     prior_imprecision : float, default=0.0
         (p) c_Y >= 0, in rows: priors may move by c_Y / n_samples in total
         variation. Criterion "maximality" only when > 0.
@@ -135,6 +146,7 @@ default="auto"
     """
 
     _moments_ddof = 1
+    _learns_from_blocks = True
     _parameter_constraints: dict[str, Any] = {
         **MODEL_CONSTRAINTS,
         "imprecision": [Interval(Real, 0, None, closed="left")],
@@ -145,9 +157,9 @@ default="auto"
     def __init__(
         self,
         *,
-        covariance_type: str = "full",
+        covariance_type: Any = "full",
         imprecision: float = 1.0,
-        box: str = "mean",
+        box: Any = "mean",
         scale: str | ArrayLike | None = "std",
         covariance: Any = "auto",
         priors: ArrayLike | None = None,
@@ -195,54 +207,48 @@ default="auto"
             If no feature varies, or there are not more rows than classes.
         """
         rows, labels, weight = check_training(self, X, y, sample_weight)
-        if self._rows_needed_for() is None:
-            self._fit_rows(rows, labels, weight)
-        else:
-            moments = ClassMoments.from_arrays(rows, labels, weight)
-            codes = np.searchsorted(moments.classes, labels)
-            self._learn(moments, rows=TrainingRows(rows, codes, weight))
-            self._solved = True
+        moments = ClassMoments.from_arrays(rows, labels, weight)
+        codes = np.searchsorted(moments.classes, labels)
+        self._learn_afresh(moments, rows=LocalRows.of(rows, codes, weight))
         return self
 
     def _rows_needed_for(self) -> str | None:
-        return rows_needed_for(self)
+        if isinstance(self.scale, str) and self.scale == "range":
+            return "scale='range'"
+        if self.covariance_type == "identity":
+            return None
+        if is_covariance_estimator(self.covariance):
+            return f"covariance={self.covariance!r}"
+        if isinstance(self.covariance, str) and self.covariance == "ledoit_wolf":
+            return "covariance='ledoit_wolf'"
+        return None
 
     def _learn(
-        self,
-        moments: ClassMoments,
-        *,
-        given: bool = False,
-        rows: TrainingRows | None = None,
+        self, moments: ClassMoments, rows: Rows | None = None, *, given: bool = False
     ) -> None:
-        n_features = moments.mean.shape[1]
-        seen = moments.weight > 0
-        labels = moments.classes[seen]
-        check_learning(self, seen, labels, n_features)
-        known = moments.select(labels)
-        constant = constant_features(known)
-        scale = feature_scale(self.scale, known, rows)
-        scale[constant] = 1.0
-        classes = scaled_classes(known, scale, constant)
-        found = find_covariances(self.covariance_type, self.covariance, classes, rows)
-        prior = known.weight if self.priors is None else np.asarray(self.priors)[seen]
-        prior = prior / prior.sum()
-        self._model = fit_boxes(
-            classes, found, prior, labels, self.covariance_type, self.box
+        rule = covariance_rule(self.covariance, COVARIANCES)
+        self._question(moments.weight > 0)
+        constant = constant_features(moments)
+        learned = learn(
+            moments,
+            rows,
+            covariance_type=self.covariance_type,
+            covariance=rule,
+            scale=self.scale,
+            box=self.box,
+            priors=self.priors,
         )
-        self._seen = seen
-        self.classes_ = moments.classes
-        self.means_ = np.array(moments.mean)
-        covariances = classes.in_units(found.matrices, n_features)
-        self.covariances_ = self._spread(covariances.T, 0.0).T
-        self.priors_ = self._spread(prior[None], 0.0)[0]
-        self.scale_ = scale
+        found = learned.covariances
+        warn_constant_features(self, constant)
+        warn_repairs(self, found, moments.classes[learned.seen])
+        self._model, self._seen = learned.model, learned.seen
+        self.classes_, self.moments_ = moments.classes, moments
+        self.means_, self.covariances_ = np.array(moments.mean), learned.in_units()
+        self.priors_, self.scale_ = learned.priors(), learned.scale
         self.covariance_kind_ = found.kind
         self.constant_features_ = constant
         self.n_unresolved_ = 0
-        self.moments_ = moments
-        self.guarantees_ = ()
-        warn_constant_features(self, constant)
-        warn_repairs(type(self).__name__, found, labels)
+        self.guarantees_ = guarantees()
 
     def predict(
         self, X: ArrayLike, criterion: str | None = None, *, optimism: float = 0.5
@@ -271,7 +277,7 @@ default="auto"
         """
         rows, question = self._ask(X)
         if criterion is not None:
-            share = optimism_share(self, criterion, optimism)
+            share = optimism_share(criterion, optimism, self.prior_imprecision)
             least, most, unanswered = self._model.cost_bounds(rows, question)
             self._count(unanswered)
             chosen = (share * least + (1.0 - share) * most).argmin(axis=1)
@@ -359,16 +365,33 @@ default="auto"
 
     def _ask(self, X: Any) -> tuple[NDArray[Any], Question]:
         rows = check_rows(self, X)
-        return rows, check_predicting(self, self._seen)
+        return rows, self._question(self._seen)
+
+    def _question(self, seen: BoolArray) -> Question:
+        return ask(
+            seen,
+            imprecision=self.imprecision,
+            prior_imprecision=self.prior_imprecision,
+            costs=self.costs,
+            criterion=self.criterion,
+            max_nodes=self.max_nodes,
+        )
 
     def _count(self, unanswered: int) -> None:
         self.n_unresolved_ = int(unanswered)
         warn_unanswered(type(self).__name__, unanswered, self.max_nodes)
 
-    def _spread(self, values: NDArray[Any], missing: Any) -> NDArray[Any]:
-        # Columns of all classes, from those of the classes that have rows.
-        if self._seen.all():
-            return values
-        spread = np.full((*values.shape[:-1], len(self._seen)), missing, values.dtype)
-        spread[..., self._seen] = values
-        return spread
+    def _spread(self, values: NDArray[Any], missing: float | bool) -> NDArray[Any]:
+        return spread_over_classes(values, self._seen, missing)
+
+
+def warn_unanswered(name: str, unanswered: int, max_nodes: int) -> None:
+    """Say how many questions met the node limit, if any."""
+    if unanswered:
+        warnings.warn(
+            f"{name}: {unanswered} question(s) met max_nodes={max_nodes} and were "
+            "answered with caution: sets contain the exact ones, bounds are outer. "
+            "Raise `max_nodes` for exact answers.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

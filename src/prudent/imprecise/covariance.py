@@ -1,4 +1,4 @@
-"""Scale and covariance policies: from class scatter to matrices one may invert."""
+"""Covariances of scaled classes, from moments or, where a rule asks, from rows."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from prudent.core.definiteness import floor_eigenvalues
-from prudent.core.shrinkage import ledoit_wolf_shrinkage, oas_shrinkage, shrink
+from prudent.core.covariance import (
+    ClassCovariances,
+    CovarianceRule,
+    estimate_covariances,
+    invertible,
+)
+from prudent.core.moments import ClassMoments
+from prudent.core.rows import Block, Rows
+from prudent.core.types import FloatArray
 from prudent.exceptions import DegenerateDataError
+from prudent.imprecise.scaling import ScaledClasses
 
-__all__ = ["ClassCovariances", "Scatter", "class_covariances", "invertible"]
-
-FloatArray = NDArray[np.float64]
+RowsOf = Callable[[int], tuple[FloatArray, FloatArray | None]]
 
 _CORRELATION_FLOOR = 1e-6  # times p: below it a matrix counts as ill conditioned
 _EIGENVALUE_FLOOR = 1e-9  # of the largest eigenvalue
@@ -65,21 +70,16 @@ class Scatter:
         fourth = None if self.fourth is None else self.fourth.sum(keepdims=True)
         return Scatter(total, divisor, divisor, matrix, fourth)
 
-    def covariances(self, rule: str | float) -> FloatArray:
+    def covariances(self, rule: CovarianceRule, rows_of: RowsOf) -> FloatArray:
         """Matrices (M, p, p) under a rule; zeros where the divisor is not positive."""
-        usable = self.divisor > 0
-        divisor = np.where(usable, self.divisor, 1.0)[:, None, None]
-        empirical = np.where(usable[:, None, None], self.matrix / divisor, 0.0)
-        if rule == "empirical":
-            return empirical
-        if rule == "oas":
-            amount = oas_shrinkage(self.weight, self.matrix)
-            return shrink(empirical, amount, "identity")
-        if rule == "ledoit_wolf":
-            assert self.fourth is not None
-            amount = ledoit_wolf_shrinkage(self.weight, self.matrix, self.fourth)
-            return shrink(empirical, amount, "identity")
-        return shrink(empirical, float(rule), "diagonal")
+        return estimate_covariances(
+            rule,
+            self.weight,
+            self.matrix,
+            divisor=self.divisor,
+            fourth=self.fourth,
+            rows_of=rows_of,
+        )
 
     def automatic_rule(self, diagonal: bool) -> str:
         """The rule "empirical" if every matrix is well conditioned, else "oas".
@@ -102,85 +102,77 @@ class Scatter:
         return "empirical" if (lowest > _CORRELATION_FLOOR * size).all() else "oas"
 
 
-@dataclass(frozen=True)
-class ClassCovariances:
-    """Positive definite matrices, one a class or one in common.
-
-    Attributes
-    ----------
-    matrices : ndarray of shape (M, p, p)
-        In units of the feature scale.
-    kind : str
-        The rule behind them.
-    pooled : ndarray
-        Positions whose own rows could not give a matrix; they have the pooled one.
-    floored : ndarray
-        Positions whose smallest eigenvalues were raised.
-    """
-
-    matrices: FloatArray
-    kind: str
-    pooled: NDArray[np.intp]
-    floored: NDArray[np.intp]
-
-
 def class_covariances(
-    scatter: Scatter, covariance_type: str, rule: str | float
+    covariance_type: str,
+    rule: CovarianceRule,
+    classes: ScaledClasses,
+    rows: Rows | None,
 ) -> ClassCovariances:
-    """Matrices of every class under one rule.
+    """Matrices of every class under one rule, in scaled units.
 
     Parameters
     ----------
-    scatter : Scatter
-        One matrix for each class.
-    covariance_type : {"full", "tied", "diag"}
-        "tied" gives one matrix for all classes.
-    rule : {"auto", "empirical", "oas", "ledoit_wolf"} or float in [0, 1]
+    covariance_type : {"full", "tied", "diag", "identity"}
+        "tied" gives one matrix for all classes, "identity" one without a rule.
+    rule : {"auto", "empirical", "oas", "ledoit_wolf"}, float or callable
         "auto" is "empirical" where all matrices are well conditioned, else "oas";
         a float a is (1 - a) S + a diag(S).
+    classes : ScaledClasses
+    rows : Rows or None
+        Rows of the features in use, for "ledoit_wolf" and functions of rows.
 
     Raises
     ------
     DegenerateDataError
         If there are not more rows than classes, or no feature varies in any class.
     """
-    diagonal = covariance_type == "diag"
-    groups = scatter.pooled() if covariance_type == "tied" else scatter
-    chosen = groups.automatic_rule(diagonal) if rule == "auto" else rule
-    kind = chosen if isinstance(chosen, str) else f"shrinkage {chosen:g}"
-    return invertible(
-        groups.covariances(chosen),
-        lambda: scatter.pooled().covariances(chosen)[0],
-        kind,
-        diagonal=diagonal,
-    )
-
-
-def invertible(
-    matrices: FloatArray, pooled: Callable[[], FloatArray], kind: str, *, diagonal: bool
-) -> ClassCovariances:
-    """Repair matrices that cannot be inverted, and say which.
-
-    A matrix of zeros (one row, or all rows equal) is replaced by the pooled one;
-    then eigenvalues are raised to at least 1e-9 of the largest.
-    """
-    lost = np.flatnonzero(~(np.trace(matrices, axis1=1, axis2=2) > 0))
-    if len(lost):
-        matrices = matrices.copy()
-        matrices[lost] = pooled()
-    if not (np.trace(matrices, axis1=1, axis2=2) > 0).all():
-        raise DegenerateDataError(
-            "no feature varies within any class, so there is no covariance: give "
-            'rows that differ, or use covariance_type="identity".'
+    if covariance_type == "identity":
+        return ClassCovariances(
+            matrices=np.eye(len(classes.scale))[None],
+            kind="identity",
+            pooled=np.empty(0, dtype=np.intp),
+            condition=np.ones(1),
+            n_floored=np.zeros(1, dtype=np.intp),
+            floor=0.0,
         )
-    if diagonal:
-        matrices = matrices * np.eye(matrices.shape[1])
-    floored = []
-    repaired = np.empty_like(matrices)
-    for m, matrix in enumerate(matrices):
-        largest = float(np.linalg.eigvalsh(matrix)[-1])
-        result = floor_eigenvalues(matrix, _EIGENVALUE_FLOOR * largest)
-        repaired[m] = result.covariance
-        if result.n_clipped:
-            floored.append(m)
-    return ClassCovariances(repaired, kind, lost, np.array(floored, dtype=np.intp))
+    fourth = None
+    if rule == "ledoit_wolf" and rows is not None:
+        fourth = rows.reduce(_centred_moments, ClassMoments.reduce, classes).fourth
+    scatter = Scatter.of_classes(classes.weight, classes.scatter, fourth)
+
+    def rows_of(k: int) -> tuple[FloatArray, FloatArray | None]:
+        assert rows is not None
+        own, weight = rows.of_class(k)
+        return classes.centred(own, k), weight
+
+    def all_rows(_: int) -> tuple[FloatArray, FloatArray | None]:
+        parts = [rows_of(k) for k in range(len(classes.weight))]
+        weights = [weight for _, weight in parts if weight is not None]
+        together = np.concatenate([own for own, _ in parts])
+        return together, np.concatenate(weights) if weights else None
+
+    tied, diagonal = covariance_type == "tied", covariance_type == "diag"
+    groups = scatter.pooled() if tied else scatter
+    if rule == "auto":
+        rule = groups.automatic_rule(diagonal)
+    kept = np.eye(len(classes.scale)) if diagonal else 1.0
+
+    def pooled() -> FloatArray:
+        return scatter.pooled().covariances(rule, all_rows)[0] * kept
+
+    matrices = groups.covariances(rule, all_rows if tied else rows_of) * kept
+    return invertible(matrices, rule, _EIGENVALUE_FLOOR, pooled=pooled)
+
+
+def _centred_moments(block: Block, classes: ScaledClasses) -> ClassMoments:
+    """Moments up to the fourth of scaled rows, each about its class mean."""
+    n_classes, n_features = classes.mean.shape
+    if len(block) == 0:
+        return ClassMoments.empty(np.arange(n_classes), n_features, fourth=True)
+    return ClassMoments.from_rows(
+        classes.centred(block.X, block.codes),
+        block.codes,
+        n_classes,
+        block.weight,
+        fourth=True,
+    )

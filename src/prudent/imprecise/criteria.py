@@ -15,14 +15,6 @@ from prudent.core.posterior import log_odds_bounds
 from prudent.core.types import BoolArray, FloatArray
 from prudent.imprecise.prior import lower_expectation
 
-__all__ = [
-    "e_admissible",
-    "expected_cost_bounds",
-    "interval_undominated",
-    "undominated_by_cost",
-]
-
-
 _TIE = 1e-9  # log odds, or relative differences of expected cost, this close are tied
 
 

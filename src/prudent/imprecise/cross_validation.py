@@ -15,19 +15,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 
 from prudent._compat import StrOptions, fit_context
-from prudent.estimator_tools import check_rows, check_training
+from prudent.core.types import FloatArray
+from prudent.estimator_tools import check_rows, check_training, covariance_rule
 from prudent.exceptions import PrudentWarning
-from prudent.imprecise.classifier import ImpreciseDiscriminantAnalysis
-from prudent.imprecise.settings import (
+from prudent.imprecise.classifier import (
+    COVARIANCES,
     MODEL_CONSTRAINTS,
-    check_covariance,
+    ImpreciseDiscriminantAnalysis,
     warn_unanswered,
 )
 from prudent.imprecise.utilities import REWARDS, mean_utilities
 
-__all__ = ["ImpreciseDiscriminantAnalysisCV"]
-
-FloatArray = NDArray[np.float64]
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 _MODEL_SETTINGS = (
@@ -39,17 +37,6 @@ _MODEL_SETTINGS = (
     "prior_imprecision",
     "criterion",
     "max_nodes",
-)
-_LEARNED = (
-    "classes_",
-    "means_",
-    "covariances_",
-    "priors_",
-    "scale_",
-    "covariance_kind_",
-    "constant_features_",
-    "moments_",
-    "guarantees_",
 )
 
 
@@ -92,8 +79,8 @@ class ImpreciseDiscriminantAnalysisCV(ClassifierMixin, BaseEstimator):
     estimator_ : ImpreciseDiscriminantAnalysis
         The chosen model, fitted on all rows.
     classes_, means_, covariances_, priors_, scale_, covariance_kind_, \
-constant_features_, moments_, guarantees_
-        As in :class:`ImpreciseDiscriminantAnalysis`.
+constant_features_, n_unresolved_, moments_, guarantees_
+        Those of `estimator_`; see :class:`ImpreciseDiscriminantAnalysis`.
 
     Notes
     -----
@@ -208,9 +195,14 @@ constant_features_, moments_, guarantees_
         self._choose(scores, choices, grid)
         model = self._model(self.shrinkage_).set_params(imprecision=self.imprecision_)
         self.estimator_ = model.fit(rows, labels, sample_weight=weight)
-        for name in _LEARNED:
-            setattr(self, name, getattr(model, name))
         return self
+
+    def __getattr__(self, name: str) -> Any:
+        """What the chosen model has learned is learned here too."""
+        learned = name.endswith("_") and not name.startswith("_")
+        if learned and "estimator_" in vars(self):
+            return getattr(self.estimator_, name)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
     def _model(self, covariance: Any) -> ImpreciseDiscriminantAnalysis:
         settings = {name: getattr(self, name) for name in _MODEL_SETTINGS}
@@ -255,11 +247,6 @@ constant_features_, moments_, guarantees_
         self.imprecision_ = float(grid[best % len(grid)])
         self.shrinkage_ = choices[best // len(grid)]
         self.best_score_ = float(mean[best])
-
-    @property
-    def n_unresolved_(self) -> int:
-        """Questions that met `max_nodes` in the last set-valued call."""
-        return self.estimator_.n_unresolved_
 
     def predict(
         self, X: ArrayLike, criterion: str | None = None, *, optimism: float = 0.5
@@ -333,5 +320,5 @@ def _check_shrinkages(choices: list[Any]) -> list[Any]:
     if not choices:
         raise ValueError("`shrinkages` must hold at least one value, got none.")
     for covariance in choices:
-        check_covariance("shrinkages", covariance)
+        covariance_rule(covariance, COVARIANCES, parameter="shrinkages")
     return choices

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from prudent.core.types import FloatArray
 from prudent.imprecise.branch_and_bound import COMPILE
 from prudent.imprecise.row import (
     NEGLIGIBLE,
@@ -31,16 +32,6 @@ from prudent.imprecise.row import (
 if TYPE_CHECKING:
     from prudent.imprecise.box import Boxes
 
-__all__ = [
-    "DOMINATED",
-    "KEPT",
-    "UNANSWERED",
-    "bound_rows",
-    "decide_rows",
-    "is_dominated",
-]
-
-FloatArray = NDArray[np.float64]
 
 KEPT, DOMINATED, UNANSWERED = 0, 1, -1
 

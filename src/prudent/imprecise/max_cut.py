@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["max_cut_dual"]
-
-FloatArray = NDArray[np.float64]
+from prudent.core.types import FloatArray
 
 _PRECISION = 1e-3  # relative gap; the vector steers bounds, it decides nothing
 _MAX_STEPS = 60

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.core.classes import log_probabilities
 from prudent.core.posterior import posterior_bounds
+from prudent.core.types import BoolArray, FloatArray
 from prudent.imprecise.box import Boxes, DiagonalBoxes
 from prudent.imprecise.criteria import (
     e_admissible,
@@ -17,25 +18,10 @@ from prudent.imprecise.criteria import (
     undominated_by_cost,
 )
 from prudent.imprecise.prior import prior_bounds
-
-__all__ = ["BoxModel", "Question"]
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+from prudent.imprecise.questions import Question
 
 
-@dataclass(frozen=True)
-class Question:
-    """Settings that matter at prediction time only, checked."""
-
-    imprecision: float
-    prior_imprecision: float  # total variation times the weight total
-    costs: FloatArray | None  # (K, K)
-    criterion: str
-    max_nodes: int
-
-
-class BoxModel(NamedTuple):
+class Model(NamedTuple):
     """Classes in scaled coordinates (x - origin) / scale of the features in use."""
 
     features: NDArray[np.intp]  # (p,) columns in use
@@ -47,7 +33,7 @@ class BoxModel(NamedTuple):
     boxes: Boxes | DiagonalBoxes
 
     @classmethod
-    def build(
+    def of_boxes(
         cls,
         features: NDArray[np.intp],
         origin: FloatArray,
@@ -72,12 +58,16 @@ class BoxModel(NamedTuple):
     def log_joint(self, X: NDArray[Any]) -> FloatArray:
         """Log prior + log density of the precise model, (n, K)."""
         half = self.boxes.half_distances(self.points(X))
-        return np.subtract(_log(self.prior) + self.normaliser, half, out=half)
+        return np.subtract(
+            log_probabilities(self.prior) + self.normaliser, half, out=half
+        )
 
     def constants(self, prior_imprecision: float) -> tuple[FloatArray, FloatArray]:
         """Log joints at the class centres under the prior's two bounds."""
         lower, upper = prior_bounds(self.prior, prior_imprecision / self.total)
-        return _log(lower) + self.normaliser, _log(upper) + self.normaliser
+        return log_probabilities(lower) + self.normaliser, log_probabilities(
+            upper
+        ) + self.normaliser
 
     def bounds(
         self, X: NDArray[Any], question: Question
@@ -118,7 +108,7 @@ class BoxModel(NamedTuple):
         radius = question.prior_imprecision / self.total
         kept = undominated_by_cost(lower, upper, costs, self.prior, radius)
         if question.criterion == "e_admissible":
-            log_prior = _log(self.prior)
+            log_prior = log_probabilities(self.prior)
             kept = e_admissible(lower + log_prior, upper + log_prior, costs, kept)
         return kept, unanswered
 
@@ -142,8 +132,3 @@ class BoxModel(NamedTuple):
             question.max_nodes,
             grid,
         )
-
-
-def _log(probability: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore"):
-        return np.log(probability)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from prudent.core.types import FloatArray
 from prudent.imprecise.branch_and_bound import COMPILE
 from prudent.imprecise.decisions import DOMINATED, UNANSWERED, is_dominated
 from prudent.imprecise.row import (
@@ -34,9 +34,6 @@ from prudent.imprecise.row import (
 if TYPE_CHECKING:
     from prudent.imprecise.box import Boxes, DiagonalBoxes
 
-__all__ = ["critical_rows", "diagonal_critical"]
-
-FloatArray = NDArray[np.float64]
 
 _RELATIVE = 1e-6  # accuracy of a critical value
 _ABSOLUTE = 1e-7

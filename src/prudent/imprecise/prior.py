@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["lower_expectation", "prior_bounds"]
-
-FloatArray = NDArray[np.float64]
+from prudent.core.types import FloatArray
 
 
 def prior_bounds(prior: FloatArray, radius: float) -> tuple[FloatArray, FloatArray]:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from prudent.core.types import FloatArray
 from prudent.imprecise.branch_and_bound import (
     COMPILE,
     ascend,
@@ -29,20 +29,6 @@ from prudent.imprecise.branch_and_bound import (
 if TYPE_CHECKING:
     from prudent.imprecise.box import Boxes
 
-__all__ = [
-    "NEGLIGIBLE",
-    "Row",
-    "improve_point",
-    "improve_vertex",
-    "know_field",
-    "new_row",
-    "search_vertex",
-    "set_imprecision",
-    "start_row",
-    "tighten",
-]
-
-FloatArray = NDArray[np.float64]
 
 #: Boxes below this imprecision are points: closed forms are exact to rounding.
 NEGLIGIBLE = 1e-100

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["REWARDS", "mean_utilities"]
-
-FloatArray = NDArray[np.float64]
+from prudent.core.types import FloatArray
 
 #: a in the utility a / size - (a - 1) / size^2 of a set that holds the truth.
 REWARDS = {"discounted_accuracy": 1.0, "u65": 1.6, "u80": 2.2}

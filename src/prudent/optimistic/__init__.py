@@ -2,11 +2,11 @@
 
 from prudent.optimistic.classifier import OptimisticScoreClassifier
 from prudent.optimistic.radii import (
-    bootstrap_radius,
     clt_radius,
     moment_divergence,
     moment_radius,
 )
+from prudent.optimistic.resampling import bootstrap_radius
 from prudent.optimistic.scores import gaussian_scores, nonparametric_scores
 from prudent.optimistic.threshold import BestThreshold, best_threshold
 

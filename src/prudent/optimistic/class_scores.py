@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from prudent.core.distances import MahalanobisFactors
 from prudent.core.moments import ClassMoments
+from prudent.core.types import FloatArray
 from prudent.optimistic import formulas
 from prudent.optimistic.formulas import Equation
 from prudent.optimistic.scores import (
@@ -18,10 +19,6 @@ from prudent.optimistic.scores import (
     Likelihood,
     ScoreFunction,
 )
-
-__all__ = ["ClassScores"]
-
-FloatArray = NDArray[np.float64]
 
 _UPPER = {
     "gaussian": formulas.GAUSSIAN_UPPER,

@@ -7,27 +7,27 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
 from prudent._compat import Interval, StrOptions, fit_context
+from prudent.core.classes import constant_features, spread_over_classes
 from prudent.core.moments import ClassMoments
+from prudent.core.rows import LocalRows, Rows
+from prudent.core.types import BoolArray, FloatArray
 from prudent.estimator_tools import (
     MomentFitMixin,
     check_rows,
     check_training,
-    constant_features,
+    covariance_rule,
+    is_covariance_estimator,
     warn_constant_features,
+    warn_repairs,
 )
-from prudent.optimistic.learning import ESTIMATED_RADII, RadiusRule, learn
+from prudent.optimistic.learn import ESTIMATED_RADII, learn
 from prudent.optimistic.model import winner
-from prudent.optimistic.nominal import CovarianceRule, TrainingRows
+from prudent.optimistic.promises import guarantees
 
-__all__ = ["OptimisticScoreClassifier"]
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 _AT_LEAST_0 = Interval(Real, 0, None, closed="left")
 _ABOVE_0 = Interval(Real, 0, None, closed="neither")
 
@@ -60,12 +60,13 @@ class OptimisticScoreClassifier(MomentFitMixin, ClassifierMixin, BaseEstimator):
     covariance : {"ledoit_wolf", "empirical", "oas"}, float or covariance \
 estimator, default="ledoit_wolf"
         Nominal covariance, shrunk on the correlation scale. A float a in [0, 1] is
-        (1 - a) S + a diag(S); an estimator is fitted to standardised rows.
+        (1 - a) S + a diag(S); an estimator is fitted to standardised rows, in which
+        whole weights are repetitions.
     threshold : {"tuned", "bayes"} or float, default="tuned"
         Highest training accuracy, ratio of priors, or the score ratio > 0 itself
         (two classes only).
     priors : array-like of shape (n_classes,), default=None
-        Class probabilities, > 0 and of sum 1; None means class frequencies.
+        Class probabilities >= 0 of sum 1; None means class frequencies.
     random_state : int, RandomState or None, default=None
         Source of bootstrap resamples.
 
@@ -82,9 +83,10 @@ estimator, default="ledoit_wolf"
     log_threshold_ : float or None
         Log of the threshold; None for more than two classes.
     offsets_ : ndarray of shape (n_classes,)
-        Added to the class scores before they are compared; of sum 0.
+        Added to the class scores before they are compared; of sum 0, or -inf for
+        a class of prior 0 where `threshold="bayes"`.
     priors_ : ndarray of shape (n_classes,)
-        Class probabilities.
+        Class probabilities; 0 for a class not yet seen.
     class_count_ : ndarray of shape (n_classes,)
         Total weight of each class.
     moments_ : ClassMoments
@@ -126,13 +128,14 @@ estimator, default="ledoit_wolf"
     2
     """
 
+    _learns_from_blocks = True
     _parameter_constraints: dict[str, Any] = {
         "likelihood": [StrOptions({"gaussian", "nonparametric"})],
         "rule": [StrOptions({"ratio", "minimax"})],
         "radius": [StrOptions(set(ESTIMATED_RADII)), _AT_LEAST_0, "array-like"],
         "radius_level": [Interval(Real, 0, 1, closed="neither")],
         "radius_scale": [_AT_LEAST_0],
-        "covariance": "no_validation",  # see _covariance_rule
+        "covariance": "no_validation",  # see `covariance_rule`
         "threshold": [StrOptions({"tuned", "bayes"}), _ABOVE_0],
         "priors": ["array-like", None],
         "random_state": ["random_state"],
@@ -185,15 +188,13 @@ estimator, default="ledoit_wolf"
         X, y, weight = check_training(self, X, y, sample_weight)
         moments = ClassMoments.from_arrays(X, y, weight)
         codes = np.searchsorted(moments.classes, y)
-        self._declared_classes = None
-        self._learn(moments, rows=TrainingRows(X, codes, weight))
-        self._solved = True
+        self._learn_afresh(moments, rows=LocalRows.of(X, codes, weight))
         return self
 
     def _rows_needed_for(self) -> str | None:
         if self.rule == "ratio" and self.threshold == "tuned":
             return "threshold='tuned'"
-        if callable(getattr(self.covariance, "fit", None)):
+        if is_covariance_estimator(self.covariance):
             return f"covariance={self.covariance!r}"
         if self.covariance == "ledoit_wolf":
             return "covariance='ledoit_wolf'"
@@ -202,54 +203,40 @@ estimator, default="ledoit_wolf"
         return None
 
     def _learn(
-        self,
-        moments: ClassMoments,
-        *,
-        given: bool = False,
-        rows: TrainingRows | None = None,
+        self, moments: ClassMoments, rows: Rows | None = None, *, given: bool = False
     ) -> None:
         constant = constant_features(moments)
-        warn_constant_features(self, constant)
-        covariance = self._covariance_rule()
-        random = check_random_state(self.random_state)
         learned = learn(
             moments,
-            np.setdiff1d(np.arange(moments.mean.shape[1]), constant),
             rows,
             likelihood=self.likelihood,
             rule=self.rule,
-            radius=RadiusRule(
-                self.radius, self.radius_level, self.radius_scale, covariance, random
-            ),
-            covariance=covariance,
+            radius=self.radius,
+            radius_level=self.radius_level,
+            radius_scale=self.radius_scale,
+            covariance=covariance_rule(self.covariance),
             threshold=self.threshold,
             priors=self.priors,
             exact=given,
+            random=check_random_state(self.random_state),
         )
+        nominal, seen = learned.nominal, learned.seen
+        labels = moments.classes[seen]
+        warn_constant_features(self, constant)
+        warn_repairs(self, nominal, labels)
         model = self._model = learned.model
         self.classes_, self.moments_ = moments.classes, moments
         self.class_count_, self.means_ = moments.weight, moments.mean
-        self.covariances_, self.radii_ = learned.covariances, learned.radii
+        self.covariances_ = learned.covariances(moments.mean.shape[1])
+        self.radii_ = learned.radii
         self.priors_, self.offsets_ = model.priors, model.offsets
         self.log_threshold_ = model.log_threshold
         self.constant_features_ = constant
-        self.floored_features_ = learned.floored_features
-        self.n_floored_eigenvalues_ = learned.n_floored_eigenvalues
-        self.guarantees_ = ()
-
-    def _covariance_rule(self) -> CovarianceRule:
-        """Setting `covariance` as the mathematics takes it."""
-        rule = self.covariance
-        if callable(getattr(rule, "fit", None)):
-            return lambda Z: clone(rule).fit(Z).covariance_
-        if isinstance(rule, str) and rule in ("ledoit_wolf", "empirical", "oas"):
-            return rule
-        if isinstance(rule, Real) and 0 <= float(rule) <= 1:
-            return float(rule)
-        raise ValueError(
-            "`covariance` must be 'ledoit_wolf', 'empirical', 'oas', a number in "
-            f"[0, 1] or a covariance estimator, got {rule!r}."
-        )
+        self.floored_features_ = [
+            (labels[k], learned.features[j]) for k, j in nominal.floored_features
+        ]
+        self.n_floored_eigenvalues_ = spread_over_classes(nominal.n_floored, seen, 0)
+        self.guarantees_ = guarantees()
 
     def _rows(self, X: ArrayLike) -> NDArray[Any]:
         """Validated rows without the features that are ignored."""
@@ -299,10 +286,8 @@ estimator, default="ledoit_wolf"
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        decision = self.decision_function(X)
-        if decision.ndim == 1:
-            decision = np.column_stack([np.zeros(len(decision)), decision])
-        return softmax(decision, axis=1)
+        X = self._rows(X)
+        return self._model.probabilities(X)
 
     def optimistic_scores(self, X: ArrayLike) -> FloatArray:
         """Log score of each row by the best moments of each ball.
@@ -392,7 +377,7 @@ estimator, default="ledoit_wolf"
         means, covariances = self.means_.copy(), self.covariances_.copy()
         kept = np.delete(np.arange(self.n_features_in_), self.constant_features_)
         block = np.ix_(kept, kept)
-        for j, k in enumerate(self._model.seen):
+        for j, k in enumerate(np.flatnonzero(self._model.seen)):
             shift, covariances[k][block] = self._model.scores.most_plausible(
                 j, row[0], covariances[k][block]
             )

@@ -17,18 +17,6 @@ import numpy as np
 
 from prudent.core.logarithm import LOG2_HIGH, LOG2_LOW, split_log
 
-__all__ = [
-    "GAUSSIAN_LOWER",
-    "GAUSSIAN_UPPER",
-    "MAX_SWEEPS",
-    "NONPARAMETRIC_LOWER",
-    "NONPARAMETRIC_UPPER",
-    "TOLERANCE",
-    "Equation",
-    "log1p_excess",
-    "log1p_remainder",
-]
-
 # A fourth-order step below TOLERANCE leaves no error above rounding.
 TOLERANCE, MAX_SWEEPS = 1e-4, 30
 

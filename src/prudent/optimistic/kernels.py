@@ -19,8 +19,6 @@ from prudent.core.logarithm import split_log
 from prudent.optimistic import formulas
 from prudent.optimistic.formulas import MAX_SWEEPS, TOLERANCE, Equation
 
-__all__ = ["solve_compiled"]
-
 BLOCK = 512
 # Division by zero gives inf as in NumPy, instead of a branch that stops vectorising.
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}

@@ -7,23 +7,18 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, softmax
 
-from prudent.core.posterior import (
-    dominance_sets,
-    minimax_scores,
-    posterior_bounds,
-)
+from prudent.core.classes import log_probabilities, spread_over_classes
+from prudent.core.posterior import dominance_sets, minimax_scores, posterior_bounds
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.optimistic.class_scores import ClassScores
 
-__all__ = ["OptimisticModel", "Rule", "winner"]
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 Rule = Literal["ratio", "minimax"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OptimisticModel:
+class Model:
     """Scores of the classes seen and how they are compared.
 
     Attributes
@@ -34,8 +29,8 @@ class OptimisticModel:
     priors : ndarray of shape (n_classes,)
         Of all classes.
     offsets : ndarray of shape (n_classes,)
-        Added to the scores before they are compared.
-    seen : ndarray of int
+        Added to the scores before they are compared; -inf rules a class out.
+    seen : ndarray of bool, shape (n_classes,)
         Classes with rows. The others have score -inf and are in no set.
     """
 
@@ -43,7 +38,7 @@ class OptimisticModel:
     rule: Rule
     priors: FloatArray
     offsets: FloatArray
-    seen: NDArray[np.intp]
+    seen: BoolArray
 
     @property
     def log_threshold(self) -> float | None:
@@ -58,14 +53,23 @@ class OptimisticModel:
             return self._compare(minimax_scores(*self._joint_bounds(X)))
         return self._compare(self.scores.decision(X))
 
+    def probabilities(self, X: NDArray[Any]) -> FloatArray:
+        """Softmax of the compared scores, (n, K)."""
+        decision = self.decision(X)
+        if decision.ndim == 1:
+            return np.column_stack([expit(-decision), expit(decision)])
+        return softmax(decision, axis=1)
+
     def sets(self, X: NDArray[Any]) -> BoolArray:
         """Classes that no other dominates, and the winner, shape (n, K)."""
-        lower, upper = self._joint_bounds(X)
-        sets = self._spread(dominance_sets(lower, upper), False)
+        lower, upper = self.scores.bounds(X)
+        log_priors = self._log_priors()
+        sets = dominance_sets(lower + log_priors, upper + log_priors)
+        sets = spread_over_classes(sets, self.seen, False)
         if self.rule == "minimax":
-            scores = minimax_scores(lower, upper)
+            scores = minimax_scores(lower + log_priors, upper + log_priors)
         else:
-            scores = upper - self._log_priors()
+            scores = upper
         sets[np.arange(len(sets)), winner(self._compare(scores))] = True
         return sets
 
@@ -83,21 +87,24 @@ class OptimisticModel:
                 "the worst density of every class is 0."
             )
         lower, upper = posterior_bounds(*self._joint_bounds(X))
-        return self._spread(lower, 0.0), self._spread(upper, 0.0)
+        return (
+            spread_over_classes(lower, self.seen, 0.0),
+            spread_over_classes(upper, self.seen, 0.0),
+        )
 
     def optimistic(self, X: NDArray[Any]) -> FloatArray:
         """Optimistic log scores of all classes."""
-        return self._spread(self.scores.optimistic(X), -np.inf)
+        return spread_over_classes(self.scores.optimistic(X), self.seen, -np.inf)
 
     def pessimistic(self, X: NDArray[Any]) -> FloatArray:
         """Pessimistic log scores of all classes."""
-        return self._spread(self.scores.pessimistic(X), -np.inf)
+        return spread_over_classes(self.scores.pessimistic(X), self.seen, -np.inf)
 
     def _log_priors(self) -> FloatArray:
         """Weights of the scores in sets: a nonparametric score is no density."""
         if self.scores.likelihood == "gaussian":
-            return np.log(self.priors[self.seen])
-        return np.zeros(len(self.seen))
+            return log_probabilities(self.priors[self.seen])
+        return np.zeros(np.count_nonzero(self.seen))
 
     def _joint_bounds(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
         log_priors = self._log_priors()
@@ -110,18 +117,10 @@ class OptimisticModel:
         threshold = self.log_threshold
         if threshold is not None:
             return scores[:, 1] - scores[:, 0] - threshold
-        return self._spread(scores + self.offsets[self.seen], -np.inf)
-
-    def _spread(self, values: NDArray[Any], fill: float | bool) -> NDArray[Any]:
-        """Columns of the classes seen, placed among all classes."""
-        if len(self.seen) == len(self.priors):
-            return values
-        spread = np.full((len(values), len(self.priors)), fill, dtype=values.dtype)
-        spread[:, self.seen] = values
-        return spread
+        return spread_over_classes(scores + self.offsets[self.seen], self.seen, -np.inf)
 
 
-def winner(decision: FloatArray) -> NDArray[np.intp]:
+def winner(decision: FloatArray) -> IntArray:
     """Index of the class that a decision value stands for."""
     if decision.ndim == 1:
         return (decision >= 0).astype(np.intp)

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from prudent.core.definiteness import floor_eigenvalues
+from prudent.core.covariance import (
+    ClassCovariances,
+    CovarianceRule,
+    fitted_covariance,
+    invertible,
+    shrinkage_amounts,
+)
 from prudent.core.distances import row_blocks
 from prudent.core.moments import ClassMoments
-from prudent.core.shrinkage import ledoit_wolf_shrinkage, oas_shrinkage, shrink
+from prudent.core.rows import Block
+from prudent.core.shrinkage import shrink
+from prudent.core.types import FloatArray, IntArray
+from prudent.core.validation import shown
 from prudent.exceptions import DegenerateDataError
-from prudent.optimistic.class_scores import ClassScores
-
-if TYPE_CHECKING:
-    from prudent.optimistic.learning import RadiusRule
-
-__all__ = ["NominalCovariances", "TrainingRows", "nominal_covariances"]
-
-FloatArray = NDArray[np.float64]
-#: "empirical", "ledoit_wolf", "oas", an amount of shrinkage in [0, 1], or a function
-#: from standardised rows (n, d) to their covariance (d, d).
-CovarianceRule = str | float | Callable[[FloatArray], FloatArray]
 
 # A feature constant inside a class gets this share of its variance over all rows.
 VARIANCE_FLOOR = 1e-9
@@ -32,102 +28,15 @@ VARIANCE_FLOOR = 1e-9
 EIGENVALUE_FLOOR = 1e-12
 
 
-class FourthMoments(Protocol):
-    """Rows known well enough for Ledoit-Wolf shrinkage."""
-
-    def standardised_fourth(
-        self, moments: ClassMoments, deviation: FloatArray
-    ) -> FloatArray:
-        """Sum of w |z|^4 by class over standardised rows z."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingRows:
-    """Rows behind class moments, for what moments do not tell.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, d)
-    codes : ndarray of shape (n,)
-        Class of each row, 0..K-1.
-    weight : ndarray of shape (n,) or None
-    """
-
-    X: NDArray[Any]
-    codes: NDArray[np.intp]
-    weight: FloatArray | None
-
-    def restrict(self, features: NDArray[np.intp]) -> TrainingRows:
-        """The rows with some of the features."""
-        if len(features) == self.X.shape[1]:
-            return self
-        return TrainingRows(self.X[:, features], self.codes, self.weight)
-
-    def of_class(self, k: int) -> tuple[FloatArray, FloatArray | None]:
-        """Rows of one class and their weights."""
-        chosen = self.codes == k
-        weight = None if self.weight is None else self.weight[chosen]
-        return self.X[chosen].astype(np.float64), weight
-
-    def standardised_fourth(
-        self, moments: ClassMoments, deviation: FloatArray
-    ) -> FloatArray:
-        """Sum of w |z|^4 by class over standardised rows z; Ledoit-Wolf needs it."""
-        n_classes, n_features = deviation.shape
-        fourth = np.zeros(n_classes)
-        for block in row_blocks(len(self.X), n_features):
-            codes = self.codes[block]
-            Z = self.X[block] - moments.mean[codes]
-            Z -= moments.mean_lo[codes]
-            Z /= deviation[codes]
-            squares = np.einsum("ij,ij->i", Z, Z) ** 2
-            if self.weight is not None:
-                squares *= self.weight[block]
-            fourth += np.bincount(codes, squares, minlength=n_classes)
-        return fourth
-
-    def radii(self, rule: RadiusRule, moments: ClassMoments) -> FloatArray:
-        """Radius of each class of `moments` by a rule that asks the rows."""
-        classes = range(len(moments.weight))
-        return np.array([rule.estimate(*self.of_class(k)) for k in classes])
-
-    def compared(
-        self, scores: ClassScores
-    ) -> tuple[FloatArray, NDArray[np.intp], FloatArray | None]:
-        """Scores (n, K) that a threshold compares, with codes and weights."""
-        return scores.decision(self.X), self.codes, self.weight
-
-
-@dataclass(frozen=True, slots=True)
-class NominalCovariances:
-    """Positive definite class covariances and what was done to get them.
-
-    Attributes
-    ----------
-    covariances : ndarray of shape (K, d, d)
-        In squared units of the features.
-    floored_features : tuple of (int, ndarray)
-        Class and its features whose variance was floored.
-    condition : ndarray of shape (K,)
-        Condition number of each correlation matrix before eigenvalues were floored.
-    n_floored_eigenvalues : ndarray of shape (K,)
-        Eigenvalues of each correlation matrix that were floored.
-    """
-
-    covariances: FloatArray
-    floored_features: tuple[tuple[int, NDArray[np.intp]], ...]
-    condition: FloatArray
-    n_floored_eigenvalues: NDArray[np.intp]
-
-
 def nominal_covariances(
     moments: ClassMoments,
     rule: CovarianceRule,
-    rows: FourthMoments | None = None,
     *,
+    fourth_of: Callable[[FloatArray], FloatArray] | None = None,
+    rows_of: Callable[[int], tuple[FloatArray, FloatArray | None]] | None = None,
     variances: FloatArray | None = None,
     exact: bool = False,
-) -> NominalCovariances:
+) -> ClassCovariances:
     """Covariance of each class by `rule`, always positive definite.
 
     Shrinkage acts on the correlation scale, so that the units of the features do
@@ -138,16 +47,23 @@ def nominal_covariances(
     moments : ClassMoments
         Classes of positive weight; no feature constant over all rows.
     rule : str, float or callable
-        "empirical" (divide by n), "ledoit_wolf" (needs `rows`), "oas", an amount
-        a for (1 - a) S + a diag(S), or a function of standardised rows (needs
-        `TrainingRows`).
-    rows : FourthMoments, default=None
-        The rows behind `moments`.
+        "empirical" (divide by n), "ledoit_wolf", "oas", an amount a for
+        (1 - a) S + a diag(S), or a function of standardised rows.
+    fourth_of : callable, default=None
+        From standard deviations (K, d) to the sums of w |z|^4 by class over the rows
+        standardised by them; "ledoit_wolf" needs it.
+    rows_of : callable, default=None
+        Rows of class k and their weights; a function of rows needs it.
     variances : ndarray of shape (d,), default=None
         What the floor of a feature constant inside a class is relative to; by
         default the variance over all rows.
     exact : bool, default=False
         The moments are known, not estimated: any class size will do.
+
+    Returns
+    -------
+    ClassCovariances
+        In squared units of the features.
 
     Raises
     ------
@@ -155,52 +71,68 @@ def nominal_covariances(
         If a class has a weight total <= 1, or no more rows than features and the
         rule does not shrink.
     """
-    _check_sizes(moments, rule, exact)
+    if not exact:
+        _check_sizes(moments, rule)
     deviation, floored = _deviations(moments, variances)
-    correlation = moments.covariance() / (deviation[:, :, None] * deviation[:, None, :])
+    products = deviation[:, :, None] * deviation[:, None, :]
+    correlation = moments.covariance() / products
     if callable(rule):
-        assert isinstance(rows, TrainingRows)
-        correlation = _fitted(correlation, deviation, moments, rule, rows)
+        assert rows_of is not None
+        correlation = _fitted(correlation, deviation, moments, rule, rows_of)
     else:
-        amount = _amounts(correlation, deviation, moments, rule, rows)
+        fourth = None
+        if rule == "ledoit_wolf":
+            assert fourth_of is not None
+            fourth = fourth_of(deviation)
+        amount = _amounts(correlation, moments, rule, fourth)
         features = np.arange(correlation.shape[1])
         correlation[:, features, features] = 1.0
         correlation = shrink(correlation, amount, "diagonal")
-    condition, n_clipped = np.empty(len(deviation)), np.zeros(len(deviation), np.intp)
     floor = max(EIGENVALUE_FLOOR, 200 * deviation.shape[1] * np.finfo(float).eps)
-    for k, matrix in enumerate(correlation):
-        values = np.linalg.eigvalsh(matrix)
-        condition[k] = values[-1] / values[0] if values[0] > 0 else np.inf
-        if values[0] < floor * values[-1]:
-            raised = floor_eigenvalues(matrix, floor * values[-1])
-            correlation[k], n_clipped[k] = raised.covariance, raised.n_clipped
-    covariances = correlation * deviation[:, :, None] * deviation[:, None, :]
-    return NominalCovariances(covariances, floored, condition, n_clipped)
+    found = invertible(correlation, rule, floor, floored_features=floored)
+    covariances = found.matrices * deviation[:, :, None] * deviation[:, None, :]
+    return replace(found, matrices=covariances)
 
 
-def _check_sizes(moments: ClassMoments, rule: CovarianceRule, exact: bool) -> None:
+def standardised_fourth(
+    block: Block, moments: ClassMoments, deviation: FloatArray
+) -> FloatArray:
+    """Sum of w |z|^4 by class over the standardised rows z of a block."""
+    n_classes, n_features = deviation.shape
+    fourth = np.zeros(n_classes)
+    for rows in row_blocks(len(block), n_features):
+        codes = block.codes[rows]
+        Z = block.X[rows] - moments.mean[codes]
+        Z -= moments.mean_lo[codes]
+        Z /= deviation[codes]
+        squares = np.einsum("ij,ij->i", Z, Z) ** 2
+        if block.weight is not None:
+            squares *= block.weight[rows]
+        fourth += np.bincount(codes, squares, minlength=n_classes)
+    return fourth
+
+
+def _check_sizes(moments: ClassMoments, rule: CovarianceRule) -> None:
     n_features = moments.mean.shape[1]
     shrinks = callable(rule) or rule not in ("empirical", 0.0)
-    for label, weight in zip(moments.classes.tolist(), moments.weight, strict=True):
-        if exact:
-            continue
+    for label, weight in zip(moments.classes, moments.weight, strict=True):
         if weight <= 1:
             raise DegenerateDataError(
-                f"class {label!r} has a total weight of {weight:g}, so its "
+                f"class {shown(label)} has a total weight of {weight:g}, so its "
                 "covariance is undefined. Give at least 2 rows per class, or fit "
                 "from known moments with `from_moments`."
             )
         if not shrinks and weight <= n_features:
             raise DegenerateDataError(
-                f"class {label!r} has {weight:g} rows for {n_features} features, so "
-                "its empirical covariance is singular. Use "
+                f"class {shown(label)} has {weight:g} rows for {n_features} features, "
+                "so its empirical covariance is singular. Use "
                 "covariance='ledoit_wolf' or give more rows."
             )
 
 
 def _deviations(
     moments: ClassMoments, variances: FloatArray | None
-) -> tuple[FloatArray, tuple[tuple[int, NDArray[np.intp]], ...]]:
+) -> tuple[FloatArray, tuple[tuple[int, IntArray], ...]]:
     """Standard deviations by class, floored where a feature does not vary."""
     variance = np.diagonal(moments.covariance(), axis1=1, axis2=2).copy()
     flat = variance <= 0
@@ -216,32 +148,20 @@ def _deviations(
 
 def _amounts(
     correlation: FloatArray,
-    deviation: FloatArray,
     moments: ClassMoments,
     rule: str | float,
-    rows: FourthMoments | None,
+    fourth: FloatArray | None,
 ) -> FloatArray:
-    """Amount of shrinkage of each class."""
-    n_classes = len(correlation)
-    if rule == "empirical":
-        return np.zeros(n_classes)
-    if not isinstance(rule, str):
-        return np.full(n_classes, float(rule))
-    if rule == "ledoit_wolf":
-        assert rows is not None
-        fourth = rows.standardised_fourth(moments, deviation)
-    amount = np.zeros(n_classes)
+    """Amount of shrinkage of each class, from the features that vary in it."""
+    amount = np.zeros(len(correlation))
     for k, matrix in enumerate(correlation):
         # a floored feature has correlation 0 by decree and says nothing
         varies = np.diagonal(matrix) > 0
-        weight = moments.weight[k : k + 1]
-        scatter = weight[0] * matrix[np.ix_(varies, varies)][None]
-        if not varies.any():
-            continue
-        if rule == "oas":
-            amount[k] = oas_shrinkage(weight, scatter)[0]
-        else:
-            amount[k] = ledoit_wolf_shrinkage(weight, scatter, fourth[k : k + 1])[0]
+        if varies.any():
+            weight = moments.weight[k : k + 1]
+            scatter = weight[0] * matrix[np.ix_(varies, varies)][None]
+            own = None if fourth is None else fourth[k : k + 1]
+            amount[k] = shrinkage_amounts(rule, weight, scatter, own)[0]
     return amount
 
 
@@ -250,19 +170,16 @@ def _fitted(
     deviation: FloatArray,
     moments: ClassMoments,
     rule: Callable[[FloatArray], FloatArray],
-    rows: TrainingRows,
+    rows_of: Callable[[int], tuple[FloatArray, FloatArray | None]],
 ) -> FloatArray:
     """Covariances of standardised rows by a function of the user."""
     fitted = np.empty_like(correlation)
     for k in range(len(correlation)):
-        X, weight = rows.of_class(k)
-        if weight is not None and (weight != weight[0]).any():
-            raise ValueError(
-                "a covariance estimator cannot take `sample_weight`: use "
-                "covariance='ledoit_wolf', 'oas', 'empirical' or a number."
-            )
+        X, weight = rows_of(k)
         varies = np.diagonal(correlation[k]) > 0
         Z = (X - moments.mean[k])[:, varies] / deviation[k][varies]
         fitted[k] = np.eye(len(varies))
-        fitted[k][np.ix_(varies, varies)] = rule(Z)
+        if varies.any():
+            own = np.ix_(varies, varies)
+            fitted[k][own] = fitted_covariance(rule, Z, weight)
     return fitted

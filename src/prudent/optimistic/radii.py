@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import add
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
 from prudent.core.distances import MahalanobisFactors, row_blocks
 from prudent.core.moments import ClassMoments
+from prudent.core.rows import Block, Rows
+from prudent.core.types import FloatArray
 from prudent.exceptions import DegenerateDataError
-from prudent.optimistic.nominal import (
-    CovarianceRule,
-    TrainingRows,
-    nominal_covariances,
-)
 
-__all__ = [
-    "N_RESAMPLES",
-    "bootstrap_radius",
-    "check_more_rows_than_features",
-    "clt_radius",
-    "limit_covariance",
-    "matched_radius",
-    "moment_divergence",
-    "moment_radius",
-]
-
-FloatArray = NDArray[np.float64]
-
-N_RESAMPLES = 200
+LARGEST_SUM = 2**23  # numbers that a pass over blocks returns: 64 MB
 
 
 def moment_divergence(
@@ -117,7 +106,7 @@ def clt_radius(n_features: int, n_rows: float, level: float = 0.5) -> float:
         raise ValueError(f"`n_features` must be >= 1, got {n_features!r}.")
     if not 0 < n_rows < np.inf:
         raise ValueError(f"`n_rows` must be finite and > 0, got {n_rows!r}.")
-    _check_level(level)
+    check_level(level)
     return float(chi2.ppf(level, n_features * (n_features + 3) / 2) / n_rows)
 
 
@@ -164,8 +153,8 @@ def moment_radius(
     >>> round(2000 * moment_radius(X), 1)  # chi-square(5) median: 4.35
     4.2
     """
-    _check_level(level)
-    X, weight = _class_rows(X, sample_weight)
+    check_level(level)
+    X, weight = class_rows(X, sample_weight)
     total = weight.sum()
     check_more_rows_than_features(X.shape[1], total, "`moment_radius`")
     share = weight / total
@@ -223,95 +212,10 @@ def limit_covariance(eta: FloatArray, weight: FloatArray) -> FloatArray:
     return total
 
 
-def bootstrap_radius(
-    X: ArrayLike,
-    level: float = 0.5,
-    *,
-    n_resamples: int = N_RESAMPLES,
-    covariance: CovarianceRule = "ledoit_wolf",
-    sample_weight: ArrayLike | None = None,
-    random_state: int | np.random.RandomState | None = None,
-) -> float:
-    """Radius as a quantile of the divergence of resampled moments from the nominal.
-
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        Rows of one class.
-    level : float, default=0.5
-        Quantile, in (0, 1).
-    n_resamples : int, default=200
-        Number of resamples, >= 1.
-    covariance : {"ledoit_wolf", "oas", "empirical"}, float or callable, \
-default="ledoit_wolf"
-        Covariance estimator, the same for the nominal and the resampled moments.
-    sample_weight : array-like of shape (n,), default=None
-        Weights >= 0, read as repetitions.
-    random_state : int, RandomState or None, default=None
-        Source of the resamples.
-
-    Returns
-    -------
-    float
-        Radius rho.
-
-    Raises
-    ------
-    DegenerateDataError
-        If a feature is constant, or the empirical covariance is asked of no more
-        rows than features.
-    ValueError
-        If `level` or `n_resamples` is outside its range.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from prudent.optimistic import bootstrap_radius
-    >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> 3 < 200 * bootstrap_radius(X, random_state=0) < 6
-    True
-    """
-    _check_level(level)
-    if not n_resamples >= 1:
-        raise ValueError(f"`n_resamples` must be >= 1, got {n_resamples!r}.")
-    X, weight = _class_rows(X, sample_weight)
-    if covariance in ("empirical", 0.0):
-        check_more_rows_than_features(
-            X.shape[1], weight.sum(), "covariance='empirical'"
-        )
-    random = (
-        random_state
-        if isinstance(random_state, np.random.RandomState)
-        else np.random.RandomState(random_state)
-    )
-    # Standardised, so that a feature constant in a resample is floored relative to
-    # its variance in all rows; the divergence does not see the change of scale.
-    X = X - np.average(X, axis=0, weights=weight)
-    X /= np.sqrt(np.average(X**2, axis=0, weights=weight))
-    nominal = _moments(X, weight, covariance)
-    size = max(2, round(weight.sum()))
-    divergences = np.empty(n_resamples)
-    for b in range(n_resamples):
-        rows = X[random.choice(len(X), size=size, p=weight / weight.sum())]
-        resampled = _moments(rows, np.ones(size), covariance)
-        divergences[b] = moment_divergence(*resampled, *nominal)
-    return float(np.quantile(divergences, level))
-
-
-def _moments(
-    X: FloatArray, weight: FloatArray, rule: CovarianceRule
-) -> tuple[FloatArray, FloatArray]:
-    """Mean and covariance of one class of standardised rows."""
-    codes = np.zeros(len(X), dtype=np.intp)
-    moments = ClassMoments.from_rows(X, codes, 1, weight)
-    rows = TrainingRows(X, codes, weight)
-    nominal = nominal_covariances(moments, rule, rows, variances=np.ones(X.shape[1]))
-    return moments.mean[0], nominal.covariances[0]
-
-
-def _class_rows(
+def class_rows(
     X: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
+    """Rows of one class and their weights, checked."""
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or X.size == 0 or not np.isfinite(X).all():
         raise ValueError(
@@ -341,6 +245,91 @@ def check_more_rows_than_features(n_features: int, n_rows: float, what: str) -> 
         )
 
 
-def _check_level(level: float) -> None:
+def check_level(level: float) -> None:
+    """Raise ValueError for a level outside (0, 1)."""
     if not 0 < level < 1:
         raise ValueError(f"`level` must lie in (0, 1), got {level!r}.")
+
+
+def limit_radii(rows: Rows, moments: ClassMoments, level: float) -> FloatArray:
+    """`moment_radius` of each class, by sums over blocks of standardised rows.
+
+    Raises
+    ------
+    DegenerateDataError
+        If a class has no more rows than features.
+    ValueError
+        If the sums of so many features are too large to travel.
+    """
+    n_features = moments.mean.shape[1]
+    size = (n_features * (n_features + 3) // 2) ** 2
+    if size > LARGEST_SUM:
+        raise ValueError(
+            f"radius='moments' on blocks needs {size:.3g} sums a class for "
+            f"{n_features} features; use radius='bootstrap' or 'clt'."
+        )
+    whitenings = [_whitening(moments, k) for k in range(len(moments.weight))]
+    radii = np.zeros(len(whitenings))
+    for classes in groups_of(len(whitenings), size):
+        totals = rows.reduce(_limit_sums, add_up, moments, whitenings, classes)
+        for k, total in zip(classes, totals, strict=True):
+            weight = float(moments.weight[k])
+            if len(total):
+                limit = total / weight
+                mean, variance = float(np.trace(limit)), 2 * float((limit**2).sum())
+                radii[k] = matched_radius(mean, variance, weight, level)
+    return radii
+
+
+def groups_of(n: int, size: int) -> Iterator[range]:
+    """Numbers 0..n-1 in groups of few enough items of this size each."""
+    step = max(1, LARGEST_SUM // size)
+    for start in range(0, n, step):
+        yield range(start, min(n, start + step))
+
+
+def add_up(parts: Sequence[list[Any]]) -> list[Any]:
+    """Sums of lists, item by item."""
+    return [reduce(add, sums) for sums in zip(*parts, strict=True)]
+
+
+def class_deviations(moments: ClassMoments) -> FloatArray:
+    """Standard deviations (K, d) by class; 0 where a feature does not vary."""
+    variance: FloatArray = np.diagonal(moments.covariance(), axis1=1, axis2=2)
+    return np.sqrt(variance)
+
+
+def standardised(block: Block, k: int, moments: ClassMoments) -> FloatArray:
+    """Rows of a class less its mean, over its deviations; 0 where it is constant."""
+    X, _ = block.of_class(k)
+    deviation = class_deviations(moments)[k]
+    Z: FloatArray = (X - moments.mean[k]) - moments.mean_lo[k]
+    return Z / np.where(deviation > 0, deviation, 1.0)
+
+
+def _whitening(moments: ClassMoments, k: int) -> FloatArray:
+    """Inverse Cholesky factor of a class's correlation of the features that vary."""
+    deviation = class_deviations(moments)[k]
+    kept = np.flatnonzero(deviation > 0)
+    if not len(kept):
+        return np.empty((0, 0))
+    check_more_rows_than_features(
+        len(kept), float(moments.weight[k]), "`moment_radius`"
+    )
+    covariance = moments.covariance()[k][np.ix_(kept, kept)]
+    correlation = covariance / np.outer(deviation[kept], deviation[kept])
+    return MahalanobisFactors.from_covariances(
+        np.zeros((1, len(kept))), correlation[None]
+    ).inverse_factors[0]
+
+
+def _limit_sums(
+    block: Block, moments: ClassMoments, whitenings: list[FloatArray], wanted: range
+) -> list[FloatArray]:
+    """`limit_covariance` of some classes over the rows of a block."""
+    limits = []
+    for k in wanted:
+        kept = np.flatnonzero(class_deviations(moments)[k] > 0)
+        eta = standardised(block, k, moments)[:, kept] @ whitenings[k].T
+        limits.append(limit_covariance(eta, np.ones(len(eta))))
+    return limits

@@ -8,19 +8,12 @@ from functools import lru_cache
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from prudent.core.types import FloatArray
 from prudent.optimistic import formulas
 from prudent.optimistic.formulas import MAX_SWEEPS, TOLERANCE, Equation
 
-__all__ = [
-    "ScoreFunction",
-    "gaussian_scores",
-    "nonparametric_scores",
-    "solve_arrays",
-]
-
-FloatArray = NDArray[np.float64]
 Likelihood = Literal["gaussian", "nonparametric"]
 # Beyond these the squares of the iteration leave the range of float64.
 LARGEST_DISTANCE, LARGEST_RADIUS = 1e100, 1e50

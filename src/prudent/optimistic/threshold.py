@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["BestThreshold", "best_offsets", "best_threshold"]
-
-FloatArray = NDArray[np.float64]
+from prudent.core.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,125 @@
+"""What one may ask a fitted model: settings that matter at prediction time only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from prudent.core.classes import class_costs
+from prudent.core.types import BoolArray, FloatArray
+
+CRITERIA = ("maximality", "e_admissible", "interval")
+LARGEST = 1e100  # of an imprecision: its square must stay finite
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Checked settings of a prediction, for the classes that have rows.
+
+    Attributes
+    ----------
+    imprecision : float
+    prior_imprecision : float
+        Total variation times the weight total.
+    costs : ndarray of shape (K, K) or None
+    criterion : {"maximality", "e_admissible", "interval"}
+    max_nodes : int
+    """
+
+    imprecision: float
+    prior_imprecision: float
+    costs: FloatArray | None
+    criterion: str
+    max_nodes: int
+
+
+def ask(
+    seen: BoolArray,
+    *,
+    imprecision: Any,
+    prior_imprecision: Any,
+    costs: ArrayLike | None,
+    criterion: Any,
+    max_nodes: Any,
+) -> Question:
+    """Check the settings of predictions; they may change without a new fit.
+
+    Parameters
+    ----------
+    seen : ndarray of bool, shape (n_classes,)
+        Classes that have rows; the question concerns only them.
+    imprecision, prior_imprecision, costs, criterion, max_nodes
+        See `ImpreciseDiscriminantAnalysis`.
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter, what it is and what it may be.
+    """
+    for name, value in (
+        ("imprecision", imprecision),
+        ("prior_imprecision", prior_imprecision),
+    ):
+        if not (isinstance(value, Real) and 0 <= float(value) <= LARGEST):
+            raise ValueError(
+                f"`{name}` must be a number from 0 to {LARGEST:g}, got {value!r}."
+            )
+    if not (isinstance(max_nodes, Integral) and int(max_nodes) >= 0):
+        raise ValueError(f"`max_nodes` must be an integer >= 0, got {max_nodes!r}.")
+    if criterion not in CRITERIA:
+        raise ValueError(
+            f"`criterion` must be one of {list(CRITERIA)}, got {criterion!r}."
+        )
+    if criterion != "maximality":
+        check_precise_prior(prior_imprecision, f"criterion={criterion!r}")
+    matrix = None
+    if costs is not None:
+        matrix = class_costs(costs, len(seen))[np.ix_(seen, seen)]
+        if criterion == "interval":
+            raise ValueError(
+                "criterion='interval' compares probabilities and knows no `costs`: "
+                "use criterion='maximality' or 'e_admissible', or costs=None."
+            )
+    return Question(
+        imprecision=float(imprecision),
+        prior_imprecision=float(prior_imprecision),
+        costs=matrix,
+        criterion=criterion,
+        max_nodes=int(max_nodes),
+    )
+
+
+def check_precise_prior(prior_imprecision: float, what: str) -> None:
+    """Refuse an imprecise prior where only a precise one has a meaning."""
+    if prior_imprecision > 0:
+        raise ValueError(
+            f"{what} needs a precise prior: set prior_imprecision=0, got "
+            f"{prior_imprecision!r}, or use criterion='maximality'."
+        )
+
+
+def optimism_share(criterion: str, optimism: float, prior_imprecision: float) -> float:
+    """Share of the lower expected cost that a criterion of `predict` stands for."""
+    shares = {"maximin": 0.0, "maximax": 1.0, "hurwicz": optimism}
+    if criterion not in shares:
+        raise ValueError(
+            f"`criterion` must be None or one of {list(shares)}, got {criterion!r}."
+        )
+    if not 0 <= optimism <= 1:
+        raise ValueError(f"`optimism` must lie in [0, 1], got {optimism!r}.")
+    check_precise_prior(prior_imprecision, f"criterion={criterion!r}")
+    return shares[criterion]
+
+
+def check_path(question: Question) -> None:
+    """Refuse settings for which no path in the imprecision is defined."""
+    if question.costs is not None or question.criterion != "maximality":
+        costs = "none" if question.costs is None else "some"
+        raise ValueError(
+            "critical_imprecision is defined for costs=None and "
+            f"criterion='maximality', got {costs} and {question.criterion!r}."
+        )
