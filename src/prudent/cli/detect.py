@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -49,6 +51,7 @@ __all__ = ["Detector", "detect"]
 
 FOLDS = 5
 FEWEST_ROWS = 10
+CONFIDENCE = 0.95
 
 
 class Detector(StrEnum):
@@ -73,6 +76,14 @@ def detect(
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="CSV of flagged rows."),
     ] = None,
+    model_out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the detector here, for prudent monitor; its promise holds for "
+            "this model with probability 0.95, where the rows allow.",
+        ),
+    ] = None,
     report: Report = None,
     sample: Sample = DEFAULT_SAMPLE,
     seed: Seed = 0,
@@ -80,8 +91,8 @@ def detect(
 ) -> None:
     """Learn one class (all rows without --target) and flag the rows unlike it."""
     most_rows = sample_size(sample)
-    check_writable(output)
-    check_writable(report)
+    for path in (output, report, model_out):
+        check_writable(path)
     source, target = open_data(data, target, reading, quiet=quiet)
     if target is None and normal is not None:
         raise UsageError("--normal needs --target, the column that holds it.")
@@ -98,7 +109,7 @@ def detect(
         )
     from prudent.comparison.detection import detect as run
 
-    detector = _build(method, false_alarm, seed, n_normal)
+    detector = _build(method, false_alarm, seed, n_normal, watched=bool(model_out))
     with failing_as_data(quiet=quiet):
         detection = run(detector, training.X, inside, cv=FOLDS, random_state=seed)
         n_flagged = _score_all(found, detection, output)
@@ -109,6 +120,8 @@ def detect(
     if drawn is not None:
         print(f"fitted and measured on {drawn}; flagged are all rows")
     print_table(heads, [line])
+    if model_out is not None:
+        _save(found, detection.detector, normal, model_out)
     if output is not None:
         note(f"scores of {thousands(found.n_rows)} rows in {output}", quiet=quiet)
     if report is not None:
@@ -165,27 +178,62 @@ def _score_all(found: Survey, detection: Detection, output: Path | None) -> int:
     return n_flagged
 
 
-def _build(method: Detector, false_alarm: float, seed: int, n_normal: int) -> Any:
+def _build(
+    method: Detector, false_alarm: float, seed: int, n_normal: int, *, watched: bool
+) -> Any:
     """Return a detector that holds out enough rows of a fold for a cut at all.
 
-    A rate r needs 1/r - 1 held-out rows; up to half of the rows go there.
+    A rate r needs 1/r - 1 held-out rows; up to half of the rows go there. A model that
+    is to be watched promises for itself, not on average, where the rows allow.
     """
+    from prudent.core.binomial import high_probability_rank
+
     if not 0 < false_alarm < 1:
         raise UsageError(f"--false-alarm must lie in (0, 1), got {false_alarm:g}.")
     n_fitted = n_normal - n_normal // FOLDS
-    share = min(0.5, max(0.3, (1 / false_alarm - 1) / n_fitted))
+    fewest = 1 / false_alarm - 1
+    certain = watched and high_probability_rank(n_fitted // 2, false_alarm, CONFIDENCE)
+    if certain:
+        fewest = math.log(1 - CONFIDENCE) / math.log1p(-false_alarm) + 1
     settings: dict[str, Any] = {
         "false_alarm_rate": false_alarm,
-        "calibration_size": share,
+        "calibration_size": min(0.5, max(0.3, fewest / n_fitted)),
         "random_state": seed,
     }
-    if method is Detector.MINIMAX:
-        from prudent.minimax import MinimaxOutlierDetector
+    if certain:
+        settings |= {"guarantee": "high_probability", "confidence": CONFIDENCE}
+    if method is Detector.LOW_DENSITY:
+        from prudent.adversarial import LowDensityRejector
 
+        return LowDensityRejector(**settings)
+    from prudent.minimax import MinimaxOutlierDetector
+
+    if not certain:
         return MinimaxOutlierDetector(**settings)
-    from prudent.adversarial import LowDensityRejector
+    from prudent.conformal import ConformalDetector
 
-    return LowDensityRejector(**settings)
+    region = MinimaxOutlierDetector(
+        false_alarm_rate=false_alarm, threshold="distribution_free"
+    )
+    return ConformalDetector(region, method="split", **settings)
+
+
+def _save(found: Survey, detector: Any, normal: str | None, output: Path) -> None:
+    """Write the detector, which knows of which class it promises, and say what."""
+    from prudent.persistence import save
+
+    detector.guarantees_ = tuple(
+        replace(promise, scope=normal) for promise in detector.guarantees_
+    )
+    save(detector, output, preparation=found.preparation)
+    for promise in detector.guarantees_:
+        print(promise)
+        if promise.confidence is None:
+            print(
+                "That is an average: this detector may exceed it for ever. Give more "
+                "normal rows for a promise about the detector itself."
+            )
+    print(f"model: {output} ({output.stat().st_size / 1000:.0f} kB)")
 
 
 def _summary(detection: Detection, n_flagged: int) -> tuple[list[str], list[str]]:

@@ -17,6 +17,8 @@ class ExitCode(IntEnum):
     MODEL = 4
     ALL_FAILED = 5
     LIMIT = 6
+    BROKEN_PROMISE = 7
+    DRIFT = 8
     INTERRUPTED = 130
 
 

@@ -1,0 +1,75 @@
+"""`detect --model-out`: detectors that can be deployed and watched."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+
+from prudent import PromiseMonitor, load
+from prudent.persistence import read_header
+
+
+@pytest.fixture
+def rows_file(table_file):
+    def write(n, name="rows.csv", seed=0, shift=0.0):
+        rows = np.random.default_rng(seed).normal(size=(n, 2)) + shift
+        lines = "\n".join(f"{a:.6f},{b:.6f}" for a, b in rows)
+        return table_file(f"a,b\n{lines}\n", name)
+
+    return write
+
+
+@pytest.mark.parametrize("method", ["minimax", "low-density"])
+def test_enough_rows_give_a_promise_about_this_model(
+    prudent, rows_file, tmp_path, method
+):
+    model = tmp_path / "model.prudent"
+    outcome = prudent(
+        "detect", rows_file(300), "--method", method, "--model-out", model
+    )
+    assert outcome.code == 0
+    assert "The false alarm rate is at most 0.05 with confidence 0.95" in outcome.out
+    assert f"model: {model}" in outcome.out
+    detector = load(model)
+    (promise,) = detector.guarantees_
+    assert promise.confidence == 0.95
+    assert promise.evidence["calibration rows"] >= 59
+    assert PromiseMonitor(promise).null_ == "conditional"
+    assert len(detector.calibration_scores_) == promise.evidence["calibration rows"]
+    assert read_header(model).preparation is not None
+
+
+@pytest.mark.parametrize("method", ["minimax", "low-density"])
+def test_few_rows_give_an_average_and_say_so(prudent, rows_file, tmp_path, method):
+    model = tmp_path / "model.prudent"
+    outcome = prudent("detect", rows_file(90), "--method", method, "--model-out", model)
+    assert outcome.code == 0
+    assert "on average over" in outcome.out
+    assert "may exceed it for ever" in outcome.out
+
+
+def test_the_class_is_remembered(prudent, tmp_path):
+    model = tmp_path / "model.prudent"
+    arguments = ("detect", "breast_cancer", "--normal", "benign", "--model-out", model)
+    outcome = prudent(*arguments)
+    assert outcome.code == 0
+    assert "false alarm rate of class 'benign' is at most 0.05" in outcome.out
+    assert load(model).guarantees_[0].scope == "benign"
+
+
+def test_flagged_rows_are_those_of_the_model(prudent, rows_file, tmp_path):
+    model, flagged = tmp_path / "model.prudent", tmp_path / "flagged.csv"
+    path = rows_file(300)
+    assert prudent("detect", path, "-o", flagged, "--model-out", model).code == 0
+    with flagged.open() as stream:
+        outlier = [int(row["outlier"]) for row in csv.DictReader(stream)]
+    X = np.loadtxt(path, delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(load(model).predict(X) == -1, np.array(outlier) == 1)
+
+
+def test_unwritable_model_is_refused_before_any_work(prudent, rows_file, tmp_path):
+    outcome = prudent("detect", rows_file(90), "--model-out", tmp_path / "no" / "m")
+    assert outcome.code == 3
+    assert "cannot write" in outcome.err
