@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread a process: the test runner already uses every core.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-all lint benchmark docs experiments clean
+.PHONY: demo test test-all test-minimum lint benchmark docs experiments wheel clean
 
 demo: .venv/installed
 	$(BIN)/prudent compare breast_cancer --report report.html
@@ -14,6 +14,11 @@ test: lint
 
 test-all: lint
 	$(ONE_THREAD) $(BIN)/pytest -n auto
+
+# The lowest declared versions; old releases of other libraries warn of their own.
+test-minimum: .venv-minimum/installed
+	$(ONE_THREAD) .venv-minimum/bin/pytest -n auto -m "not slow" \
+	  -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning
 
 lint: .venv/test-installed
 	$(BIN)/ruff check .
@@ -45,5 +50,16 @@ experiments: .venv/test-installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dask,solvers,docs]'
 	touch $@
 
+wheel: .venv/pyvenv.cfg
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	$(BIN)/python -m build
+
+.venv-minimum/installed: pyproject.toml tools/minimum_versions.py
+	$(PYTHON) -m venv .venv-minimum
+	$(PYTHON) tools/minimum_versions.py > .venv-minimum/constraints.txt
+	.venv-minimum/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint .venv-minimum/constraints.txt --editable '.[test]'
+	touch $@
+
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-minimum dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
