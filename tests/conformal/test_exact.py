@@ -20,28 +20,28 @@ def tables():
     """Name -> training rows, labels, new rows."""
     random = np.random.default_rng(0)
 
-    def normal(n, d, K, m=4, shift=1.0):
+    def normal(n, d, K, m=3, shift=1.0):
         y = np.concatenate([np.arange(K), random.integers(0, K, n - K)])
         X = random.normal(size=(n, d)) + shift * y[:, None]
         new = random.normal(size=(m, d)) * 2
         new[-1] *= 50  # a stranger, whose units differ
         return X, y, new
 
-    found = {"two classes": normal(17, 2, 2), "three classes": normal(22, 3, 3)}
+    found = {"two classes": normal(13, 2, 2), "three classes": normal(14, 3, 3)}
     X, y, new = normal(9, 12, 2)
     found["more columns than rows"] = X, y, new
-    X, y, new = normal(20, 2, 3)
+    X, y, new = normal(15, 2, 3, m=3)
     X, new = np.round(X), np.round(new)
     X[5:9] = X[4]
     found["repeated rows"] = X, y, np.vstack([new, X[[4]]])
-    X, y, new = normal(16, 4, 2)
+    X, y, new = normal(12, 4, 2)
     scale = np.array([1e-150, 1e150, 1.0, 1e6])
     found["wild scales"] = X * scale, y, new * scale
-    X, y, new = normal(18, 3, 3)
+    X, y, new = normal(13, 3, 3, m=3)
     y[:] = 0
     y[:4], y[4] = 1, 2
     found["a class of one row"] = X, y, new
-    X, y, new = normal(15, 3, 2)
+    X, y, new = normal(11, 3, 2)
     X[:, 1] = 7.0
     new[:2, 1] = 7.0
     found["a constant column"] = X, y, new

@@ -69,7 +69,7 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         Of the Gaussian model.
     pooled_rows : float, default=32.0
         Rows that the pooled covariance stands for in each class, >= 0 ("full" and
-        "diag"). 0: quadratic, inf-like values: linear discriminant analysis.
+        "diag"). 0: quadratic discriminant analysis; many: linear.
     ridge_rows : float, default=1.0
         Rows that the identity (in units, see Notes) stands for, >= 0.
     n_neighbors : int, default=3
@@ -320,7 +320,7 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         rows = new_rows(self, X)
         level = self.level if level is None else level
         if not (isinstance(level, Real) and 0 < level < 1):
-            raise ValueError(f"`level` must lie in (0, 1), got {level!r}.")
+            raise ValueError(f"`level` must lie in (0, 1), got {level}.")
         counts, wanted = self._count(rows)
         if self.ties == "smoothed":
             chosen = self._p_values(rows, counts, wanted) > level

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -16,6 +17,7 @@ from prudent.conformal.one_class import Ellipsoid
 from prudent.conformal.ranks import Counts, Kinds, Ranked, compare
 from prudent.conformal.units import Columns, in_units, kept_columns
 from prudent.core.types import FloatArray, IntArray
+from prudent.exceptions import PrudentWarning
 
 ScoreKind = Literal["probability", "posterior", "margin"]
 # A log joint of a label that a classifier does not know.
@@ -171,7 +173,10 @@ def fit_part(estimator: Any, X: Any, y: NDArray[Any], rows: IntArray) -> Any:
     labels = y[rows]
     if (labels == labels[0]).all():
         estimator = DummyClassifier(strategy="prior")
-    return clone(estimator).fit(_safe_indexing(X, rows), labels)
+    with warnings.catch_warnings():
+        if hasattr(estimator, "p_values"):  # ours: what it warns of has been said
+            warnings.simplefilter("ignore", PrudentWarning)
+        return clone(estimator).fit(_safe_indexing(X, rows), labels)
 
 
 class EllipsoidDetector(OutlierMixin, BaseEstimator):

@@ -1,0 +1,428 @@
+"""ConformalClassifier: promises in words, sets, errors, degenerate data, company."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+import prudent
+from prudent import ConformalClassifier
+from prudent.conformal.folds import cross_bound
+from prudent.core.binomial import high_probability_rank, mean_rank
+from prudent.exceptions import PrudentWarning, SingularCovarianceError
+
+EXCHANGEABLE = "the new row is exchangeable with the training rows"
+OF_CLASS = "the new rows of this class are exchangeable with its training rows"
+INDEPENDENT = "the new rows and the calibration rows are independent draws from one law"
+KNOWN = "the label of the new row is one of classes_"
+BOOK = "Vovk, Gammerman and Shafer 2005, chapter 2"
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    order = np.random.default_rng(0).permutation(150)
+    return X[order], y[order]
+
+
+def halves(rows):
+    X, y = rows
+    return X[:75], y[:75], X[75:], y[75:]
+
+
+def test_full_promise_in_words(iris):
+    X, y, _, _ = halves(iris)
+    promise = ConformalClassifier().fit(X, y).guarantees_[0]
+    assert (promise.quantity, promise.sense) == ("coverage", ">=")
+    assert promise.bound == 1 - 7 / 76
+    assert promise.confidence is None
+    assert promise.average_over == "training samples"
+    assert promise.assumptions == (EXCHANGEABLE,)
+    assert dict(promise.evidence) == {"training rows": 75.0, "rank": 7.0}
+    assert (promise.source, promise.scope) == (BOOK, None)
+
+
+def test_smoothed_promise_is_the_level_and_has_no_rank(iris):
+    X, y, _, _ = halves(iris)
+    promise = ConformalClassifier(ties="smoothed", level=0.03).fit(X, y).guarantees_[0]
+    assert promise.bound == 0.97
+    assert dict(promise.evidence) == {"training rows": 75.0}
+
+
+def test_promises_by_class(iris):
+    X, y, _, _ = halves(iris)
+    model = ConformalClassifier(condition="class").fit(X, y)
+    for label, n, promise in zip(
+        model.classes_, model.class_count_, model.guarantees_, strict=True
+    ):
+        assert promise.scope == label
+        assert promise.bound == 1 - mean_rank(int(n), 0.1) / (n + 1)
+        assert promise.assumptions == (OF_CLASS, KNOWN)
+        assert promise.evidence["training rows"] == n
+    assert model.unseen_label_p_value_ == 1.0
+
+
+@pytest.mark.parametrize("cv", [4, 5])
+def test_cross_promise_is_the_theorem(iris, cv):
+    X, y, _, _ = halves(iris)
+    model = ConformalClassifier(GaussianNB(), cv=cv, random_state=0).fit(X, y)
+    promise = model.guarantees_[0]
+    assert model.method_ == "cross"
+    assert len(model.estimators_) == cv
+    assert promise.bound == 1 - cross_bound(75, cv, 7)
+    assert promise.assumptions == (EXCHANGEABLE, KNOWN)
+    assert promise.source == "Vovk 2015; Barber et al. 2021"
+
+
+def test_cross_bounds_of_the_page():
+    assert round(cross_bound(200, 10, 20), 4) == 0.2636
+    assert round(cross_bound(200, 5, 20), 4) == 0.2341
+    assert round(cross_bound(40, 5, 4), 4) == 0.2917
+    assert cross_bound(20, 5, 0) == 0.0
+    assert cross_bound(41, 5, 4) == 2 * (4 + 4) / (41 + 5)
+    assert cross_bound(40, 5, 4, equal_folds=False) == 2 * (4 + 4) / 45
+
+
+def test_split_promises(iris):
+    X, y, _, _ = halves(iris)
+    for guarantee in ("mean", "high_probability"):
+        model = ConformalClassifier(
+            GaussianNB(), method="split", guarantee=guarantee, random_state=0
+        ).fit(X, y)
+        promise = model.guarantees_[0]
+        assert model.n_calibration_ == 23  # ceil(.3 * 75)
+        assert promise.evidence["calibration rows"] == 23
+        if guarantee == "mean":
+            assert promise.bound == 1 - 2 / 24
+            assert promise.assumptions[0] == EXCHANGEABLE
+            assert promise.average_over == "training samples"
+        else:
+            assert (promise.bound, promise.confidence) == (0.9, 0.95)
+            assert promise.assumptions[0] == INDEPENDENT
+            assert promise.source == "Vovk 2012"
+            # Fewer than 29 rows cannot keep it but with every label.
+            assert model.predict_set(X).all()
+
+
+def test_frozen_estimator_ranks_by_every_row(iris):
+    X, y, X_new, y_new = halves(iris)
+    frozen = FrozenEstimator(GaussianNB().fit(X, y))
+    model = ConformalClassifier(frozen).fit(X_new, y_new)
+    assert model.method_ == "split"
+    assert model.n_calibration_ == 75
+    assert model.guarantees_[0].average_over == "calibration rows"
+    model = ConformalClassifier(frozen, guarantee="high_probability").fit(X_new, y_new)
+    assert model.guarantees_[0].evidence["rank"] == high_probability_rank(75, 0.1, 0.95)
+
+
+def test_sets_hold_labels_above_the_level_and_the_prediction(iris):
+    X, y, X_new, _ = halves(iris)
+    model = ConformalClassifier().fit(X, y)
+    p_values = model.p_values(X_new)
+    for level in (0.02, 0.1, 0.4):
+        rank = mean_rank(75, level)
+        bare = model.predict_set(X_new, level, allow_empty=True)
+        np.testing.assert_array_equal(bare, np.rint(p_values * 76) > rank)
+        full = model.predict_set(X_new, level)
+        predicted = model.predict(X_new)[:, None] == model.classes_
+        np.testing.assert_array_equal(full, bare | predicted)
+        np.testing.assert_array_equal(model.with_level(level).predict_set(X_new), full)
+    np.testing.assert_array_equal(model.credibility(X_new), p_values.max(axis=1))
+
+
+def test_with_level_is_a_fitted_copy_with_its_own_promise(iris):
+    X, y, _, _ = halves(iris)
+    model = ConformalClassifier().fit(X, y)
+    other = model.with_level(0.3)
+    assert (model.level, other.level) == (0.1, 0.3)
+    assert other.guarantees_[0].bound == 1 - 22 / 76
+    assert model.guarantees_[0].bound == 1 - 7 / 76
+    with pytest.raises(ValueError, match="level"):
+        model.with_level(1.2)
+
+
+def test_few_rows_promise_every_label():
+    X, y = np.array([[0.0], [1.0], [5.0], [6.0]]), [0, 0, 1, 1]
+    model = ConformalClassifier().fit(X, y)
+    assert model.predict_set([[0.0], [9.0]]).all()
+    assert model.guarantees_[0].bound == 1.0
+    assert model.guarantees_[0].assumptions == (EXCHANGEABLE, KNOWN)
+
+
+def test_p_value_of_an_unseen_label_is_what_a_row_of_it_would_get(iris):
+    X, y, X_new, _ = halves(iris)
+    y = y.copy()
+    y[0] = 7  # one class of one row
+    model = ConformalClassifier().fit(X, y)
+    assert model.unseen_label_p_value_ == 2 / 76
+    assert model.guarantees_[0].assumptions == (EXCHANGEABLE,)
+    model = model.with_level(0.02)
+    assert model.guarantees_[0].assumptions == (EXCHANGEABLE, KNOWN)
+    # A label of one row stands for it: without that row, its p-values are those.
+    assert (model.p_values(X_new)[:, 3] >= 1 / 76).all()
+
+
+def test_smoothed_p_values_repeat_in_any_batch(iris):
+    X, y, X_new, _ = halves(iris)
+    model = ConformalClassifier(ties="smoothed", random_state=0).fit(X, y)
+    p_values = model.p_values(X_new)
+    np.testing.assert_array_equal(p_values[::-1], model.p_values(X_new[::-1]))
+    np.testing.assert_array_equal(p_values[:1], model.p_values(X_new[:1]))
+    conservative = ConformalClassifier().fit(X, y).p_values(X_new)
+    assert (p_values < conservative).all()
+    assert (p_values > 0).all()
+
+
+def test_rows_and_labels_in_another_order_get_the_same_p_values(iris):
+    X, y, X_new, _ = halves(iris)
+    order = np.random.default_rng(1).permutation(75)
+    for settings in ({}, {"model": "kernel"}, {"covariance_type": "diag"}):
+        model = ConformalClassifier(**settings)
+        expected = model.fit(X, y).p_values(X_new)
+        np.testing.assert_array_equal(
+            model.fit(X[order], y[order]).p_values(X_new), expected
+        )
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied"])
+def test_without_a_ridge_affine_maps_change_nothing(iris, covariance_type):
+    X, y, X_new, _ = halves(iris)
+    M = np.random.default_rng(2).normal(size=(4, 4)) * 10
+    model = ConformalClassifier(covariance_type=covariance_type, ridge_rows=0)
+    np.testing.assert_array_equal(
+        model.fit(X @ M + 3, y).p_values(X_new @ M + 3),
+        model.fit(X, y).p_values(X_new),
+    )
+
+
+def test_strangers_get_the_empty_set_by_density(iris):
+    X, y, X_new, _ = halves(iris)
+    model = ConformalClassifier(nonconformity="density", condition="class").fit(X, y)
+    strangers = np.full((3, 4), [[50.0], [-40.0], [1e150]])
+    assert not model.predict_set(strangers, allow_empty=True).any()
+    assert (model.credibility(strangers) <= 1 / 23).all()
+    assert model.credibility(X_new).mean() > 0.3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"level": 0.0}, "'level'"),
+        ({"pooled_rows": -1}, "'pooled_rows'"),
+        ({"ridge_rows": -1}, "'ridge_rows'"),
+        ({"n_neighbors": 0}, "'n_neighbors'"),
+        ({"bandwidth": 0}, "'bandwidth'"),
+        ({"model": "svm"}, "'model'"),
+        ({"cv": 1}, "'cv'"),
+        ({"method": "full", "estimator": GaussianNB()}, "'full'.*GaussianNB"),
+        ({"guarantee": "high_probability"}, "split"),
+        ({"method": "cross", "ties": "smoothed"}, "smoothed"),
+        ({"method": "split", "nonconformity": "density"}, "density"),
+        ({"estimator": GaussianNB(), "nonconformity": "density"}, "density"),
+        ({"method": "cross", "cv": 80}, "80"),
+        ({"condition": lambda X: X}, "condition"),
+    ],
+)
+def test_bad_parameters(iris, settings, message):
+    X, y, _, _ = halves(iris)
+    with pytest.raises(ValueError, match=message):
+        ConformalClassifier(**settings).fit(X, y)
+
+
+def test_bad_input(iris):
+    X, y, _, _ = halves(iris)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        ConformalClassifier().fit(X, np.zeros(75))
+    model = ConformalClassifier().fit(X, y)
+    for level in (0, 1.5, "high"):
+        with pytest.raises(ValueError, match=r"`level` must lie in \(0, 1\)"):
+            model.predict_set(X, level)
+    with pytest.raises(TypeError):
+        ConformalClassifier().fit(X, y, sample_weight=np.ones(75))
+    for method in ("full", "cross"):
+        with pytest.raises(ValueError, match="split"):
+            ConformalClassifier(method=method).fit(X, y, groups=np.arange(75))
+
+
+def test_singular_covariances_name_the_class():
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    y = np.array(["a"] * 9 + ["few"] * 3)
+    with pytest.raises(SingularCovarianceError, match=r"'few'.*`ridge_rows` > 0"):
+        ConformalClassifier(ridge_rows=0, pooled_rows=0).fit(X, y)
+
+
+def test_constant_columns_change_nothing_and_are_named(iris):
+    X, y, X_new, _ = halves(iris)
+
+    def add(Z):
+        return np.column_stack([Z[:, :2], np.full(len(Z), 3.3), Z[:, 2:]])
+
+    expected = ConformalClassifier().fit(X, y).p_values(X_new)
+    with pytest.warns(PrudentWarning, match="constant"):
+        model = ConformalClassifier().fit(add(X), y)
+    assert model.constant_features_.tolist() == [2]
+    np.testing.assert_array_equal(model.p_values(add(X_new)), expected)
+
+
+@pytest.mark.parametrize("settings", [{}, {"model": "kernel"}, {"model": "neighbors"}])
+def test_degenerate_rows_give_finite_p_values(settings):
+    rng = np.random.default_rng(0)
+    y = np.array([0] * 5 + [1] * 6)
+    for X in (
+        np.ones((11, 3)),
+        np.repeat(rng.normal(size=(1, 3)), 11, axis=0) + 1e6,
+        rng.normal(size=(11, 40)),
+        rng.normal(size=(11, 3)) * [1e-150, 1.0, 1e150],
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrudentWarning)
+            model = ConformalClassifier(**settings).fit(X, y)
+        new = np.vstack([X[:2], np.full((1, X.shape[1]), 1e150), X[:1] * 2])
+        p_values = model.p_values(new)
+        assert np.isfinite(p_values).all()
+        assert (p_values >= 1 / 12).all()
+
+
+def test_a_fitted_scaler_in_front_of_full_is_warned_about(iris):
+    X, y, X_new, _ = halves(iris)
+    for scaler in (StandardScaler(), MinMaxScaler()):
+        with pytest.warns(PrudentWarning, match="void"):
+            make_pipeline(scaler, ConformalClassifier()).fit(X, y)
+    inside = ConformalClassifier(
+        make_pipeline(StandardScaler(), LogisticRegression()), random_state=0
+    ).fit(X, y)
+    assert prudent.predict_set(inside, X_new).any(axis=1).all()
+    # Without a ridge the model follows every affine map: nothing to warn of.
+    make_pipeline(StandardScaler(), ConformalClassifier(ridge_rows=0)).fit(X, y)
+
+
+def test_works_in_a_search(iris):
+    X, y, X_new, _ = halves(iris)
+    search = GridSearchCV(ConformalClassifier(), {"pooled_rows": [0, 32]}, cv=3)
+    assert prudent.predict_set(search.fit(X, y), X_new).shape == (75, 3)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("method", ["full", "split", "cross"])
+def test_data_frames_keep_their_names(iris, frame, method):
+    X, y, X_new, _ = halves(iris)
+    names = ["a", "b", "c", "d"]
+    estimator = None if method == "full" else LogisticRegression(max_iter=500)
+    model = ConformalClassifier(estimator, method=method, random_state=0)
+    expected = model.fit(X, y).p_values(X_new)
+    make = {"columns": names} if frame is pd.DataFrame else {"schema": names}
+    model.fit(frame(X, **make), y)
+    assert model.feature_names_in_.tolist() == names
+    np.testing.assert_array_equal(model.p_values(frame(X_new, **make)), expected)
+    if estimator is not None:
+        inner = model.estimator_ if method == "split" else model.estimators_[0]
+        assert inner.feature_names_in_.tolist() == names
+
+
+def test_preprocessing_belongs_inside(iris):
+    """Gaps and text are the business of the wrapped pipeline."""
+    X, y, X_new, _ = halves(iris)
+    X = X.copy()
+    X[::7, 0] = np.nan
+    inside = make_pipeline(SimpleImputer(), LogisticRegression(max_iter=500))
+    model = ConformalClassifier(inside, method="split", random_state=0).fit(X, y)
+    assert np.isfinite(model.p_values(X_new)).all()
+
+
+def test_estimator_without_probabilities_ranks_by_its_margin(iris):
+    X, y, X_new, y_new = halves(iris)
+    for method in ("split", "cross"):
+        model = ConformalClassifier(RidgeClassifier(), method=method, random_state=0)
+        assert not hasattr(model.fit(X, y), "predict_proba")
+        assert np.mean(model.predict(X_new) == y_new) > 0.7
+    X, y = load_breast_cancer(return_X_y=True)
+    model = ConformalClassifier(RidgeClassifier(), method="split", random_state=0)
+    model.fit(X, y)
+    signed = model.estimator_.decision_function(X)
+    np.testing.assert_allclose(model.decision_function(X), signed)
+
+
+def test_labels_that_a_fold_does_not_know(iris):
+    X, y, X_new, _ = halves(iris)
+    y = np.where(np.arange(75) == 3, 9, y % 2)
+    for method in ("cross", "split"):
+        for estimator in (GaussianNB(), None):
+            model = ConformalClassifier(estimator, method=method, random_state=0)
+            p_values = model.fit(X, y).p_values(X_new)
+            assert p_values.shape == (75, 3)
+            assert (p_values[:, 2] >= 1 / 76).all()
+            assert np.allclose(model.predict_proba(X_new).sum(axis=1), 1)
+
+
+def test_parts_of_one_class_are_fitted_by_a_constant():
+    X, y = np.arange(12.0)[:, None], np.array([0] * 11 + [1])
+    model = ConformalClassifier(LogisticRegression(), cv=12, random_state=0).fit(X, y)
+    assert np.isfinite(model.p_values(X)).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ConformalClassifier(random_state=0, ties="smoothed"),
+        ConformalClassifier(method="split", random_state=0),
+        ConformalClassifier(GaussianNB(), random_state=0),
+    ],
+)
+def test_stored_models_answer_alike(iris, tmp_path, model):
+    X, y, X_new, _ = halves(iris)
+    model.fit(X, y)
+    prudent.save(model, tmp_path / "model.prudent")
+    for copy in (
+        prudent.load(tmp_path / "model.prudent"),
+        pickle.loads(pickle.dumps(model)),
+    ):
+        np.testing.assert_array_equal(copy.p_values(X_new), model.p_values(X_new))
+        assert copy.guarantees_ == model.guarantees_
+
+
+def test_dask_input_is_refused(iris):
+    array = pytest.importorskip("dask.array")
+    X, y, _, _ = halves(iris)
+    with pytest.raises(TypeError, match="dask"):
+        ConformalClassifier().fit(array.from_array(X), y)
+
+
+def test_auto_leaves_full_where_it_is_too_dear():
+    rng = np.random.default_rng(0)
+    y = np.arange(1200) % 50  # n K^2 = 3e6
+    model = ConformalClassifier(random_state=0).fit(rng.normal(size=(1200, 2)), y)
+    assert model.method_ == "split"
+    assert isinstance(model.estimator_, ConformalClassifier)
+
+
+def test_strangers_change_the_units_and_few_tables_are_kept(iris):
+    X, y, _, _ = halves(iris)
+    model = ConformalClassifier().fit(X, y)
+    strangers = X[:1] * 10.0 ** np.arange(0, 30)[:, None]
+    together = model.p_values(strangers)
+    assert len(model._ranking.ranks._tables._built) <= 8
+    one_by_one = np.vstack([model.p_values(row[None]) for row in strangers])
+    np.testing.assert_array_equal(together, one_by_one)
+
+
+def test_units_are_powers_of_two_of_the_augmented_bag():
+    from prudent.conformal.units import Columns
+
+    X, _ = load_iris(return_X_y=True)
+    columns = Columns.of(X[::2])
+    asked = columns.centre(np.vstack([X[1], 100 * X[1]]))
+    expected = [[1, 0.5, 2, 1], [64, 32, 16, 2]]
+    np.testing.assert_array_equal(2.0 ** columns.exponents(asked), expected)
