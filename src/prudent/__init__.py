@@ -28,6 +28,8 @@ _PUBLIC = {
     "LowDensityRejector": "prudent.adversarial",
     "SelectiveClassifier": "prudent.certification",
     "NeymanPearsonClassifier": "prudent.certification",
+    "certify": "prudent.certification",
+    "plan": "prudent.certification",
     "PromiseMonitor": "prudent.monitoring",
     "DriftMonitor": "prudent.monitoring",
 }

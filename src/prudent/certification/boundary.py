@@ -23,9 +23,9 @@ from functools import lru_cache
 import numpy as np
 
 from prudent.core.binomial import (
-    binomial_tail,
     check_fraction,
     fewest_rows,
+    fewest_rows_for,
     most_wrong,
 )
 from prudent.core.types import BoolArray, FloatArray, IntArray
@@ -120,7 +120,7 @@ def error_boundary(
     corners = _corners(n_rows, error_rate, level)
     if len(corners[0]) <= 1:
         if n_rows >= fewest_rows(error_rate, confidence):
-            corners = _corners_at(np.zeros(1, dtype=np.intp), n_rows, error_rate, level)
+            corners = np.array([fewest_rows(error_rate, confidence)]), np.array([0])
     else:
         level = _largest_level(n_rows, error_rate, delta, len(corners[0]))
         corners = _corners(n_rows, error_rate, level)
@@ -170,19 +170,7 @@ def _corners(n: int, rate: float, level: float) -> tuple[IntArray, IntArray]:
         geometric = np.geomspace(1, n_corners, THINNED) - 1
         equal = np.linspace(0, n_corners - 1, THINNED)
         wrong = np.unique(np.rint(np.concatenate([geometric, equal])).astype(np.intp))
-    return _corners_at(wrong, n, rate, level)
-
-
-def _corners_at(
-    wrong: IntArray, n: int, rate: float, level: float
-) -> tuple[IntArray, IntArray]:
-    """For each count of wrong rows the fewest rows, by bisection; n will do."""
-    low, high = wrong.copy(), np.full_like(wrong, n)
-    while (high - low > 1).any():
-        middle = np.where(high - low > 1, (low + high) // 2, high)
-        refuted = binomial_tail(wrong, middle, rate) <= level
-        high, low = np.where(refuted, middle, high), np.where(refuted, low, middle)
-    return high, wrong
+    return fewest_rows_for(wrong, rate, level, at_most=n), wrong
 
 
 @lru_cache(maxsize=1024)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -297,13 +296,8 @@ class SelectiveClassifier(HeldOutClassifier):
             )
         if self.error_rate is not None:
             check_fraction("error_rate", self.error_rate)
-        share = self.answered_share
-        if share is not None and not (
-            isinstance(share, Real) and 0 < float(share) <= 1
-        ):
-            raise ValueError(
-                f"`answered_share` must lie in (0, 1], got {shown(share)}."
-            )
+        if self.answered_share is not None:
+            check_fraction("answered_share", self.answered_share, or_one=True)
         check_fraction("confidence", self.confidence)
         check_scoring(self.scoring)
 

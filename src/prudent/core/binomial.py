@@ -6,9 +6,11 @@ import math
 from numbers import Real
 from typing import Any
 
+import numpy as np
 from scipy.special import betaincc, betaincinv
 from scipy.stats import hypergeom
 
+from prudent.core.types import IntArray
 from prudent.core.validation import shown
 
 
@@ -211,6 +213,27 @@ def most_wrong(n: int, rate: float, level: float) -> int:
     return low
 
 
+def fewest_rows_for(
+    wrong: IntArray, rate: float, level: float, *, at_most: int | None = None
+) -> IntArray:
+    """Smallest n with P(Bin(n, rate) <= c) <= level, for each c of `wrong`.
+
+    `at_most` is a number of rows that is enough for every c.
+    """
+    low = wrong.copy()
+    high = np.full_like(wrong, at_most) if at_most else wrong + 1
+    while at_most is None:
+        few = binomial_tail(wrong, high, rate) > level
+        if not few.any():
+            break
+        low, high = np.where(few, high, low), np.where(few, 2 * high, high)
+    while (high - low > 1).any():
+        middle = np.where(high - low > 1, (low + high) // 2, high)
+        enough = binomial_tail(wrong, middle, rate) <= level
+        high, low = np.where(enough, middle, high), np.where(enough, low, middle)
+    return high
+
+
 def binomial_tail(successes: Any, n: Any, rate: Any) -> Any:
     """P(Bin(n, rate) <= successes) for 0 <= successes < n, element by element.
 
@@ -219,10 +242,12 @@ def binomial_tail(successes: Any, n: Any, rate: Any) -> Any:
     return betaincc(successes + 1, n - successes, rate)
 
 
-def check_fraction(name: str, value: Any) -> None:
-    """Refuse a parameter that is no number strictly between 0 and 1."""
-    if not (isinstance(value, Real) and 0 < float(value) < 1):
-        raise ValueError(f"`{name}` must lie in (0, 1), got {shown(value)}.")
+def check_fraction(name: str, value: Any, *, or_one: bool = False) -> None:
+    """Refuse a parameter that is no number strictly between 0 and 1, or 1."""
+    inside = isinstance(value, Real) and 0 < float(value) <= 1
+    if not inside or (value == 1 and not or_one):
+        interval = "(0, 1]" if or_one else "(0, 1)"
+        raise ValueError(f"`{name}` must lie in {interval}, got {shown(value)}.")
 
 
 def _check_counts(successes: float, n: float, level: float) -> None:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from prudent.core.binomial import beta_binomial_tails, clopper_pearson
+from prudent.core.shift import (
+    bernoulli_divergence,
+    check_shift,
+    shift_sentence,
+    worst_rate,
+)
 
 Quantity = Literal[
     "error rate",
@@ -195,8 +201,7 @@ default=None
         A true promise is called broken in at most `level` + (1 - `confidence`)
         of checks.
         """
-        if self.quantity in NOT_A_RATE:
-            raise ValueError(NOT_A_RATE[self.quantity])
+        self._require_rate()
         lower, upper = clopper_pearson(violations, n, level=level)
         measured = float(violations / n)
         if self.quantity == "coverage":
@@ -220,6 +225,125 @@ default=None
             measured=measured, interval=(lower, upper), verdict=verdict
         )
 
+    def under_shift(
+        self, divergence: str, radius: float, *, order: float | None = None
+    ) -> Guarantee:
+        """Promise that holds if future rows follow another law, not too far away.
+
+        Parameters
+        ----------
+        divergence : {"kl", "reverse_kl", "chi2", "reverse_chi2", "hellinger", \
+"total_variation", "likelihood_ratio", "renyi"}
+            How the distance of the future law Q from the law P behind this promise is
+            measured, in natural logarithms: D(Q || P), the same with Q and P
+            exchanged, the sum of Q^2/P less 1, the same exchanged, 1 less the sum of
+            sqrt(PQ), half the sum of absolute differences, the largest Q/P, Renyi's
+            of `order`.
+        radius : float
+            Largest divergence, >= 0; for "likelihood_ratio" >= 1: radius r speaks of
+            every part of the population of share 1/r or more.
+        order : float, default=None
+            Order of "renyi", > 0.
+
+        Returns
+        -------
+        Guarantee
+            The largest bound over all such laws, attained by one of them; the
+            divergence stands among the assumptions. It is that of the rows the
+            promise is about: answered rows, rows of a class.
+
+        Raises
+        ------
+        ValueError
+            If an argument lies outside its range, or for an expected cost or a false
+            discovery rate.
+
+        Examples
+        --------
+        >>> from prudent import Guarantee
+        >>> promise = Guarantee(quantity="error rate", bound=0.05, sense="<=")
+        >>> print(promise.under_shift("total_variation", 0.02))
+        The error rate is at most 0.07, assuming the total variation distance between
+        the future and the held-out rows is at most 0.02.
+        """
+        self._require_rate()
+        check_shift(divergence, radius, order)
+        rate = worst_rate(self._bad_rate(self.bound), divergence, radius, order)
+        assumptions = [*self.assumptions, shift_sentence(divergence, radius, order)]
+        if self.quantity == "selective error rate":
+            assumptions.append("this shift is that of the answered rows")
+        elif self.scope is not None:
+            assumptions.append(f"this shift is that of the rows{self._of_class()}")
+        # The law of the rate behind a rank is that of rows that do not shift.
+        kept = {name: v for name, v in self.evidence.items() if name != "rank"}
+        kept |= {"bound without shift": self.bound, "shift radius": float(radius)}
+        return replace(
+            self,
+            bound=self._bad_rate(rate),
+            assumptions=tuple(assumptions),
+            evidence=kept,
+        )
+
+    def shift_tolerance(
+        self, limit: float, divergence: str, *, order: float | None = None
+    ) -> float:
+        """Largest divergence of the future rows under which a limit is still kept.
+
+        Parameters
+        ----------
+        limit : float
+            Rate to be kept, in [0, 1], on the far side of `bound`.
+        divergence, order
+            As in `under_shift`.
+
+        Returns
+        -------
+        float
+            Radius for `under_shift`; infinite where no shift can break the limit.
+
+        Raises
+        ------
+        ValueError
+            If an argument lies outside its range or `limit` is not even promised
+            without shift.
+
+        Examples
+        --------
+        >>> from prudent import Guarantee
+        >>> promise = Guarantee(quantity="error rate", bound=0.05, sense="<=")
+        >>> promise.shift_tolerance(
+        ...     0.1, "likelihood_ratio"
+        ... )  # no part twice as frequent
+        2.0
+        """
+        self._require_rate()
+        check_shift(divergence, 1.0, order)
+        if not 0 <= limit <= 1:
+            raise ValueError(f"`limit` must lie in [0, 1], got {limit}.")
+        worst, now = self._bad_rate(limit), self._bad_rate(self.bound)
+        if worst < now:
+            raise ValueError(
+                f"`limit` {limit:g} is not even promised without shift: the bound is "
+                f"{self.bound:.4g}."
+            )
+        if worst == 1:
+            return math.inf
+        return bernoulli_divergence(worst, now, divergence, order)
+
+    def _bad_rate(self, rate: float) -> float:
+        """Rate of the event that is promised to be rare, and back."""
+        return 1 - rate if self.sense == ">=" else rate
+
+    def _require_rate(self) -> None:
+        if self.quantity in NOT_A_RATE:
+            raise ValueError(NOT_A_RATE[self.quantity])
+
+    def _of_class(self) -> str:
+        """The scope in words, or nothing where there is none."""
+        # A NumPy label would show its type: np.str_('benign').
+        label = self.scope.item() if isinstance(self.scope, np.generic) else self.scope
+        return "" if label is None else f" of class {label!r}"
+
     @property
     def rate_law(self) -> tuple[int, int] | None:
         """Rank k and calibration rows m of a promise on average, where both are known.
@@ -234,11 +358,8 @@ default=None
         return int(self.evidence["rank"]), int(self.evidence["calibration rows"])
 
     def __str__(self) -> str:
-        # A NumPy label would show its type: np.str_('benign').
-        label = self.scope.item() if isinstance(self.scope, np.generic) else self.scope
-        scope = "" if label is None else f" of class {label!r}"
         side = "at most" if self.sense == "<=" else "at least"
-        sentence = f"The {self.quantity}{scope} is {side} {self.bound:.4g}"
+        sentence = f"The {self.quantity}{self._of_class()} is {side} {self.bound:.4g}"
         if self.confidence is not None:
             sentence += f" with confidence {self.confidence:g}"
         if self.average_over is not None:

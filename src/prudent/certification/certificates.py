@@ -1,0 +1,311 @@
+"""What rows that a model has not seen prove about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_outlier_detector
+from sklearn.pipeline import Pipeline
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
+
+from prudent.certification.holdout import INDEPENDENT_ROWS, UNSEEN_ROWS
+from prudent.certification.losses import mean_upper_limit
+from prudent.core.binomial import check_fraction, upper_limit
+from prudent.core.guarantee import Guarantee, Quantity
+from prudent.core.types import FloatArray
+from prudent.core.validation import shown
+from prudent.estimator_tools import predict_set, refuse_dask
+
+EXACT = "C. J. Clopper and E. S. Pearson (1934), exact one-sided limit"
+BETTING = "I. Waudby-Smith and A. Ramdas (2024), betting limit of a bounded mean"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A rate as counted on the new rows; `n_rows` > 0 of them are concerned."""
+
+    quantity: Quantity
+    n_wrong: int
+    n_rows: int
+    n_answered: int | None = None
+    scope: Any = None
+
+    def guarantee(self, confidence: float, n_claims: int) -> Guarantee:
+        """The exact limit, at a level divided among the claims."""
+        level = (1 - confidence) / n_claims
+        counted = self.n_rows if self.n_answered is None else self.n_answered
+        limit = upper_limit(self.n_wrong, counted, level=level)
+        evidence: dict[str, float] = {"calibration rows": self.n_rows}
+        if self.n_answered is not None:
+            evidence["answered"] = self.n_answered
+        covers = self.quantity == "coverage"
+        return Guarantee(
+            quantity=self.quantity,
+            bound=1 - limit if covers else limit,
+            sense=">=" if covers else "<=",
+            confidence=confidence,
+            assumptions=(INDEPENDENT_ROWS, UNSEEN_ROWS),
+            scope=self.scope,
+            evidence={**evidence, "wrong": self.n_wrong, "claims": n_claims},
+            source=EXACT,
+        )
+
+
+def certify(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    simultaneous: bool = True,
+    costs: ArrayLike | None = None,
+    random_state: int | np.random.RandomState | None = 0,
+) -> tuple[Guarantee, ...]:
+    """Certify a fitted model on rows that it has never seen.
+
+    Counts what goes wrong on new rows and states exact limits of the true rates. The
+    rows must not have been used to fit, choose or tune the model: of twenty equally
+    good methods the best on the same rows looks better than it is in six of ten
+    cases.
+
+    Parameters
+    ----------
+    model : fitted classifier or outlier detector
+        Any of scikit-learn's or prudent's; wrap a pipeline rather than its last step,
+        so that `answers` can be seen.
+    X : array-like of shape (n_samples, n_features)
+        New rows, of the kind that the model takes.
+    y : array-like of shape (n_samples,)
+        Their labels; for a detector 1 (normal) and -1 (anomaly).
+    confidence : float, default=0.95
+        Probability over the new rows that the promises are true, in (0, 1).
+    simultaneous : bool, default=True
+        Whether all promises hold at once with `confidence`, or each by itself.
+    costs : array-like of shape (n_classes, n_classes), default=None
+        Cost of each answer, rows = truth; then the expected cost is certified too. For
+        a model with `answers` a further column may hold the cost of no answer.
+    random_state : int, RandomState or None, default=0
+        Order of the rows in the limit of the expected cost.
+
+    Returns
+    -------
+    tuple of Guarantee
+        Where measurable, in this order: false-alarm and miss rate of a detector; of a
+        classifier the selective error rate (has `answers`), the error rate (a label
+        for every row), the error rate of each class with rows, the coverage (has
+        `predict_set`), the expected cost.
+
+    Raises
+    ------
+    ValueError
+        If there is no row, a label is unknown to the model, `costs` have another
+        shape or are not finite, or `confidence` is out of range.
+
+    Notes
+    -----
+    v wrong of n rows certify the rate betaincinv(v + 1, n - v, 1 - level) at level
+    (1 - `confidence`) / J for J promises. The expected cost uses
+    :func:`prudent.certification.mean_upper_limit` on costs scaled to [0, 1], or the
+    exact limit if there are only two different costs.
+
+    Examples
+    --------
+    >>> from prudent import certify
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LinearDiscriminantAnalysis().fit(X[:300], y[:300])
+    >>> for promise in certify(model, X[300:], y[300:]):
+    ...     print(promise.quantity, promise.scope, round(promise.bound, 3))
+    error rate None 0.055
+    class error rate 0 0.112
+    class error rate 1 0.06
+    """
+    check_fraction("confidence", confidence)
+    refuse_dask(X)
+    if not _num_samples(X):
+        raise ValueError(
+            "certify: `X` holds 0 rows; give at least 1 row that the model has not "
+            "seen."
+        )
+    check_is_fitted(model)
+    check_consistent_length(X, y)
+    labels = column_or_1d(y)
+    if is_outlier_detector(model):
+        if costs is not None:
+            raise ValueError("certify: `costs` are for classifiers; leave them out.")
+        claims, scaled = _detector_claims(model, X, labels), None
+    else:
+        check_classification_targets(labels)
+        _check_labels(model, labels)
+        answers = _Answers.of(model, X)
+        claims = _classifier_claims(model, X, labels, answers)
+        scaled = None if costs is None else _ScaledCosts.of(costs, model, answers)
+    n_claims = len(claims) + (scaled is not None) if simultaneous else 1
+    promises = [claim.guarantee(float(confidence), n_claims) for claim in claims]
+    if scaled is not None:
+        limit = scaled.limit(
+            _positions(labels, model.classes_),
+            level=(1 - confidence) / n_claims,
+            random_state=random_state,
+        )
+        promises.append(
+            Guarantee(
+                quantity="expected cost",
+                bound=limit,
+                sense="<=",
+                confidence=confidence,
+                assumptions=(INDEPENDENT_ROWS, UNSEEN_ROWS),
+                evidence={"calibration rows": len(labels), "claims": n_claims},
+                source=EXACT if scaled.two_values else BETTING,
+            )
+        )
+    return tuple(promises)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Answers:
+    """Labels for all rows, and which of them the model stands by."""
+
+    labels: NDArray[Any]
+    answered: NDArray[np.bool_] | None
+
+    @classmethod
+    def of(cls, model: Any, X: Any) -> _Answers:
+        answered = np.asarray(model.answers(X)) if hasattr(model, "answers") else None
+        # What a selective model would say of rows without an answer is measured too.
+        speaker = model
+        if answered is not None and getattr(model, "reject_label", None) is not None:
+            speaker = model.estimator_
+        return cls(np.asarray(speaker.predict(X)), answered)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ScaledCosts:
+    """Costs of the answers given, scaled to [0, 1]."""
+
+    scaled: FloatArray
+    least: float
+    span: float
+    actions: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, costs: ArrayLike, model: Any, answers: _Answers) -> _ScaledCosts:
+        matrix, k = np.asarray(costs, dtype=np.float64), len(model.classes_)
+        shapes = [(k, k)] if answers.answered is None else [(k, k), (k, k + 1)]
+        if matrix.shape not in shapes or not np.isfinite(matrix).all():
+            also = "" if len(shapes) == 1 else f" or, with no answer, {shapes[1]}"
+            got = matrix.shape
+            if matrix.shape in shapes:
+                got = matrix[~np.isfinite(matrix)][0]
+            raise ValueError(
+                "`costs` must be finite of shape (n_classes, n_classes) = "
+                f"{shapes[0]}{also}, got {got}."
+            )
+        actions = _positions(answers.labels, model.classes_)
+        if matrix.shape[1] > k and answers.answered is not None:
+            actions = np.where(answers.answered, actions, k)
+        least, span = float(matrix.min()), float(np.ptp(matrix))
+        return cls((matrix - least) / (span or 1.0), least, span, actions)
+
+    @property
+    def two_values(self) -> bool:
+        """Whether the costs, not only those met, have two values at most."""
+        return bool(np.isin(self.scaled, (0.0, 1.0)).all())
+
+    def limit(
+        self, truths: NDArray[np.intp], *, level: float, random_state: Any
+    ) -> float:
+        """Upper limit of the expected cost."""
+        losses = self.scaled[truths, self.actions]
+        if self.two_values:
+            limit = upper_limit(int(losses.sum()), len(losses), level=level)
+        else:
+            limit = mean_upper_limit(losses, level=level, random_state=random_state)
+        return self.least + self.span * limit
+
+
+def _detector_claims(model: Any, X: Any, y: NDArray[Any]) -> list[Claim]:
+    values = np.unique(y)
+    if not np.isin(values, (1, -1)).all():
+        raise ValueError(
+            "certify: a detector needs labels 1 (normal) and -1 (anomaly), got "
+            f"{values.tolist()}."
+        )
+    flagged = np.asarray(model.predict(X)) == -1
+    claims = [
+        Claim("false alarm rate", int(flagged[y == 1].sum()), int((y == 1).sum())),
+        Claim("miss rate", int((~flagged)[y == -1].sum()), int((y == -1).sum())),
+    ]
+    return [claim for claim in claims if claim.n_rows]
+
+
+def _classifier_claims(
+    model: Any, X: Any, y: NDArray[Any], answers: _Answers
+) -> list[Claim]:
+    n, wrong, claims = len(y), np.asarray(answers.labels != y), []
+    if answers.answered is not None and answers.answered.any():
+        claims.append(
+            Claim(
+                "selective error rate",
+                int(wrong[answers.answered].sum()),
+                n,
+                n_answered=int(answers.answered.sum()),
+            )
+        )
+    claims.append(Claim("error rate", int(wrong.sum()), n))
+    for label in model.classes_:
+        rows = y == label
+        if rows.any():
+            scope = label.item() if isinstance(label, np.generic) else label
+            claims.append(
+                Claim(
+                    "class error rate",
+                    int(wrong[rows].sum()),
+                    int(rows.sum()),
+                    scope=scope,
+                )
+            )
+    if _has_sets(model):
+        sets = predict_set(model, X)
+        missed = ~sets[np.arange(n), _positions(y, model.classes_)]
+        claims.append(Claim("coverage", int(missed.sum()), n))
+    return claims
+
+
+def _has_sets(model: Any) -> bool:
+    """Whether sets can be seen, also behind the last step of a pipeline or a search."""
+    model = getattr(model, "best_estimator_", model)
+    while isinstance(model, Pipeline):
+        model = model.steps[-1][1]
+    return hasattr(model, "predict_set")
+
+
+def _check_labels(model: Any, y: NDArray[Any]) -> None:
+    if not hasattr(model, "classes_"):
+        raise TypeError(
+            f"certify: {type(model).__name__} is neither a classifier nor an outlier "
+            "detector."
+        )
+    known = model.classes_.tolist()
+    for label in np.unique(y).tolist():
+        if label not in known:
+            raise ValueError(
+                f"certify: `y` holds the label {shown(label)}, which the model does "
+                f"not know; its classes are {known}."
+            )
+
+
+def _positions(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Place of each label among the classes."""
+    same: NDArray[np.bool_] = labels[:, None] == classes
+    return same.argmax(axis=1)

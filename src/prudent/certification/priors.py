@@ -1,0 +1,143 @@
+"""Error rate from promises per class, for any shares of the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from prudent.core.guarantee import AverageOver, Guarantee
+from prudent.core.validation import shown
+
+PRIOR_SHIFT = "only the class prior differs from that of the held-out rows"
+
+
+def error_rate_under_priors(
+    guarantees: Iterable[Guarantee],
+    *,
+    lower: Mapping[Any, float] | None = None,
+    upper: Mapping[Any, float] | None = None,
+) -> Guarantee:
+    """Error rate for all class shares in a box, from the error rates of the classes.
+
+    If only the shares of the classes change, each class keeps its error rate, and the
+    overall rate is a mean of them with the new shares as weights.
+
+    Parameters
+    ----------
+    guarantees : iterable of Guarantee
+        Promises as `certify` or `NeymanPearsonClassifier` make them; those of
+        quantity "class error rate" are used.
+    lower, upper : mapping of label to float, default=None
+        Least and largest share of a class; 0 and 1 for classes not named. A class
+        without a promise counts as always wrong unless its `upper` is 0.
+
+    Returns
+    -------
+    Guarantee
+        Quantity "error rate".
+
+    Raises
+    ------
+    ValueError
+        If there is no promise on a class error rate, no shares lie in the box, a
+        limit lies outside [0, 1], or promises on average and with confidence are
+        mixed.
+
+    Notes
+    -----
+    The largest sum of share times bound over the box: start at `lower` and give what
+    is left to the class of the largest bound first (a fractional knapsack, exact).
+    Promises that hold at once ("claims" in their evidence covers them) keep the
+    smallest of their confidences; else the probabilities that they fail add up.
+
+    Examples
+    --------
+    >>> from prudent import Guarantee
+    >>> from prudent.certification import error_rate_under_priors
+    >>> promises = [
+    ...     Guarantee(quantity="class error rate", bound=b, sense="<=", scope=label)
+    ...     for label, b in [("benign", 0.1), ("malignant", 0.02)]
+    ... ]
+    >>> print(error_rate_under_priors(promises, lower={"malignant": 0.5}))
+    The error rate is at most 0.06, assuming only the class prior differs from that of
+    the held-out rows.
+    """
+    used = [
+        g
+        for g in guarantees
+        if g.quantity == "class error rate" and g.sense == "<=" and g.scope is not None
+    ]
+    if not used:
+        raise ValueError(
+            "no promise on the error rate of a class is given; certify(model, X, y) "
+            "makes one for each class."
+        )
+    bounds: dict[Any, float] = {}
+    for promise in used:
+        bounds[promise.scope] = min(promise.bound, bounds.get(promise.scope, 1.0))
+    lower, upper = dict(lower or {}), dict(upper or {})
+    for label in (*lower, *upper):
+        bounds.setdefault(label, 1.0)
+    bound = _largest_mean(bounds, lower, upper)
+    assumptions = dict.fromkeys(a for promise in used for a in promise.assumptions)
+    confidence, average_over = _joint(used)
+    return Guarantee(
+        quantity="error rate",
+        bound=bound,
+        sense="<=",
+        confidence=confidence,
+        average_over=average_over,
+        assumptions=(*assumptions, PRIOR_SHIFT),
+        evidence={"claims": len(used)},
+        source="fractional knapsack over the class shares (prudent, user guide)",
+    )
+
+
+def _largest_mean(
+    bounds: Mapping[Any, float], lower: Mapping[Any, float], upper: Mapping[Any, float]
+) -> float:
+    """Largest mean of the bounds with weights in the box that sum to one."""
+    least = {label: lower.get(label, 0.0) for label in bounds}
+    most = {label: upper.get(label, 1.0) for label in bounds}
+    for label in bounds:
+        if not 0 <= least[label] <= most[label] <= 1:
+            raise ValueError(
+                f"the share of class {shown(label)} must have 0 <= lower <= upper <= "
+                f"1, got {least[label]} and {most[label]}."
+            )
+    total_least, total_most = sum(least.values()), sum(most.values())
+    # Limits such as 0.1 + 0.2 + 0.7 are meant to sum to one.
+    if total_least > 1 + 1e-12 or total_most < 1 - 1e-12:
+        raise ValueError(
+            f"no class prior lies in the box: the lower limits sum to {total_least:g}, "
+            f"the upper ones to {total_most:g}."
+        )
+    mean, left = 0.0, max(0.0, 1 - total_least)
+    for label, bound in sorted(bounds.items(), key=lambda item: -item[1]):
+        given = min(left, most[label] - least[label])
+        mean, left = mean + bound * (least[label] + given), left - given
+    return min(1.0, mean)
+
+
+def _joint(used: list[Guarantee]) -> tuple[float | None, AverageOver | None]:
+    """Confidence with which all hold, or what all are averaged over."""
+    averages = {promise.average_over for promise in used}
+    confidences = [p.confidence for p in used if p.confidence is not None]
+    if averages != {None}:
+        if len(averages) > 1 or confidences:
+            raise ValueError(
+                "promises on average and promises of another kind cannot be added up; "
+                "give promises of one kind."
+            )
+        return None, averages.pop()
+    if not confidences:
+        return None, None
+    if all(p.evidence.get("claims", 1) >= len(confidences) for p in used):
+        return min(confidences), None
+    joint = 1 - sum(1 - confidence for confidence in confidences)
+    if joint <= 0:
+        raise ValueError(
+            f"{len(confidences)} promises that do not hold at once have no joint "
+            "confidence left; use certify(..., simultaneous=True)."
+        )
+    return joint, None

@@ -1,0 +1,226 @@
+"""certify: which claims, their limits, and what is refused."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import IsolationForest
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import prudent
+from prudent import SelectiveClassifier, certify
+from prudent.certification import mean_upper_limit
+from prudent.core.binomial import upper_limit
+
+X, Y = load_breast_cancer(return_X_y=True)
+NEW, NEW_Y = X[300:], Y[300:]
+
+
+@pytest.fixture(scope="module")
+def lda():
+    return LinearDiscriminantAnalysis().fit(X[:300], Y[:300])
+
+
+@pytest.fixture(scope="module")
+def selective():
+    return SelectiveClassifier(
+        LinearDiscriminantAnalysis(), error_rate=0.1, random_state=0
+    ).fit(X[:300], Y[:300])
+
+
+def test_claims_of_a_classifier(lda):
+    found = certify(lda, NEW, NEW_Y)
+    assert [(g.quantity, g.scope) for g in found] == [
+        ("error rate", None),
+        ("class error rate", 0),
+        ("class error rate", 1),
+    ]
+    wrong = lda.predict(NEW) != NEW_Y
+    for g, rows in zip(found, (NEW_Y >= 0, NEW_Y == 0, NEW_Y == 1), strict=True):
+        assert g.bound == upper_limit(
+            int(wrong[rows].sum()), int(rows.sum()), level=(1 - 0.95) / 3
+        )
+        assert dict(g.evidence) == {
+            "calibration rows": rows.sum(),
+            "wrong": wrong[rows].sum(),
+            "claims": 3,
+        }
+        assert g.confidence == 0.95
+        assert g.assumptions == (
+            "future rows are independent draws from the population of the held-out "
+            "rows",
+            "the held-out rows were not used to fit, choose or tune the model",
+        )
+        assert type(g.scope) is not np.int64
+
+
+def test_each_claim_by_itself(lda):
+    found = certify(lda, NEW, NEW_Y, simultaneous=False, confidence=0.9)
+    wrong = int((lda.predict(NEW) != NEW_Y).sum())
+    assert found[0].bound == upper_limit(wrong, len(NEW), level=1 - 0.9)
+    assert found[0].evidence["claims"] == 1
+
+
+def test_claims_of_a_selective_classifier(selective):
+    found = certify(selective, NEW, NEW_Y, costs=[[0, 5, 1], [1, 0, 1]])
+    assert [g.quantity for g in found] == [
+        "selective error rate",
+        "error rate",
+        "class error rate",
+        "class error rate",
+        "coverage",
+        "expected cost",
+    ]
+    answered = selective.answers(NEW)
+    wrong = selective.predict(NEW) != NEW_Y
+    first = found[0]
+    assert first.evidence["answered"] == answered.sum()
+    assert first.bound == upper_limit(
+        int(wrong[answered].sum()), int(answered.sum()), level=(1 - 0.95) / 6
+    )
+    missed = ~selective.predict_set(NEW)[np.arange(len(NEW)), NEW_Y]
+    assert found[4].sense == ">="
+    assert found[4].bound == 1 - upper_limit(
+        int(missed.sum()), len(NEW), level=(1 - 0.95) / 6
+    )
+    costs = np.array([[0, 5, 1], [1, 0, 1]])
+    paid = costs[NEW_Y, np.where(answered, selective.predict(NEW), 2)]
+    assert found[5].bound == 5 * mean_upper_limit(paid / 5, level=(1 - 0.95) / 6)
+
+
+def test_reject_label_does_not_count_as_an_error(selective):
+    marked = SelectiveClassifier(
+        LinearDiscriminantAnalysis(), error_rate=0.1, reject_label=-1, random_state=0
+    ).fit(X[:300], Y[:300])
+    assert certify(marked, NEW, NEW_Y) == certify(selective, NEW, NEW_Y)
+
+
+def test_costs_of_two_values_have_the_exact_limit(lda):
+    wrong = int((lda.predict(NEW) != NEW_Y).sum())
+    cost = certify(lda, NEW, NEW_Y, costs=[[-1, 3], [3, -1]])[-1]
+    assert cost.bound == -1 + 4 * upper_limit(wrong, len(NEW), level=(1 - 0.95) / 4)
+    # Two values met among three possible ones prove less.
+    other = certify(lda, NEW, NEW_Y, costs=[[-1, 3], [2.9, -1]])[-1]
+    assert other.source != cost.source
+    flat = certify(lda, NEW, NEW_Y, costs=[[2, 2], [2, 2]])[-1]
+    assert flat.bound == 2
+
+
+def test_claims_of_a_detector():
+    detector = IsolationForest(random_state=0).fit(X[Y == 1])
+    labels = np.where(Y == 1, 1, -1)
+    found = certify(detector, X, labels)
+    assert [g.quantity for g in found] == ["false alarm rate", "miss rate"]
+    alarms = int((detector.predict(X[Y == 1]) == -1).sum())
+    assert found[0].bound == upper_limit(alarms, (Y == 1).sum(), level=(1 - 0.95) / 2)
+    assert len(certify(detector, X[Y == 1], labels[Y == 1])) == 1
+
+
+def test_a_class_without_rows_has_no_claim(lda):
+    found = certify(lda, NEW[NEW_Y == 1], NEW_Y[NEW_Y == 1])
+    assert [g.scope for g in found] == [None, 1]
+
+
+def test_sets_behind_a_pipeline_and_a_search():
+    pipeline = make_pipeline(StandardScaler(), prudent.MinimaxProbabilityClassifier())
+    rows, labels = X, Y
+    pipeline.fit(rows[::2], labels[::2])
+    search = GridSearchCV(
+        pipeline, {"minimaxprobabilityclassifier__confidence": [0.9]}, cv=2
+    ).fit(rows[::2], labels[::2])
+    for model in (pipeline, search, FrozenEstimator(pipeline[-1])):
+        given = rows[1::2]
+        if isinstance(model, FrozenEstimator):
+            given = pipeline[0].transform(given)
+        assert certify(model, given, labels[1::2])[-1].quantity == "coverage"
+
+
+def test_labels_and_tables_of_any_kind():
+    pl = pytest.importorskip("polars")
+    words = np.array(["malignant", "benign"])[Y]
+    names = [f"x{j}" for j in range(X.shape[1])]
+    frame = pl.DataFrame(X, schema=names)
+    model = LinearDiscriminantAnalysis().fit(frame[:300], words[:300])
+    found = certify(model, frame[300:], pl.Series(words[300:]))
+    assert [g.scope for g in found] == [None, "benign", "malignant"]
+
+
+def test_all_rows_right_or_wrong(lda):
+    right = certify(lda, NEW[:5], lda.predict(NEW[:5]))
+    assert right[0].bound == upper_limit(
+        0, 5, level=(1 - 0.95) / right[0].evidence["claims"]
+    )
+    wrong = certify(lda, NEW[:5], 1 - lda.predict(NEW[:5]))
+    assert wrong[0].bound == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            (NEW[:0], NEW_Y[:0]),
+            "certify: `X` holds 0 rows; give at least 1 row that the model has not "
+            "seen.",
+        ),
+        (
+            (NEW[:2], [0, 9]),
+            "certify: `y` holds the label 9, which the model does not know; its "
+            "classes are [0, 1].",
+        ),
+    ],
+)
+def test_bad_rows(lda, arguments, message):
+    with pytest.raises(ValueError) as error:
+        certify(lda, *arguments)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        (
+            np.ones((2, 3)),
+            "`costs` must be finite of shape (n_classes, n_classes) = (2, 2), got "
+            "(2, 3).",
+        ),
+        (
+            [[0, np.inf], [1, 0]],
+            "`costs` must be finite of shape (n_classes, n_classes) = (2, 2), got inf.",
+        ),
+    ],
+)
+def test_bad_costs(lda, costs, message):
+    with pytest.raises(ValueError) as error:
+        certify(lda, NEW, NEW_Y, costs=costs)
+    assert str(error.value) == message
+
+
+def test_bad_costs_of_a_selective_model(selective):
+    with pytest.raises(ValueError, match=r"\(2, 2\) or, with no answer, \(2, 3\), got"):
+        certify(selective, NEW, NEW_Y, costs=np.ones((2, 4)))
+
+
+def test_bad_confidence(lda):
+    with pytest.raises(ValueError, match=r"`confidence` must lie in \(0, 1\), got 1"):
+        certify(lda, NEW, NEW_Y, confidence=1)
+
+
+def test_a_detector_needs_its_labels():
+    detector = IsolationForest(n_estimators=5, random_state=0).fit(X)
+    with pytest.raises(ValueError) as error:
+        certify(detector, NEW, NEW_Y)
+    assert str(error.value) == (
+        "certify: a detector needs labels 1 (normal) and -1 (anomaly), got [0, 1]."
+    )
+    with pytest.raises(ValueError, match="`costs` are for classifiers"):
+        certify(detector, NEW, np.ones(len(NEW)), costs=[[0, 1], [1, 0]])
+
+
+def test_a_regressor_is_refused():
+    model = LinearRegression().fit(X, Y)
+    with pytest.raises(TypeError, match="LinearRegression is neither a classifier"):
+        certify(model, NEW, NEW_Y)

@@ -1,0 +1,109 @@
+"""Rows that a promise needs."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import prudent
+from prudent.core.binomial import fewest_rows, fewest_rows_for, most_wrong
+
+PAIRS = [
+    (0.05, 0, 59), (0.05, 0.01, 124), (0.05, 0.02, 286), (0.05, 0.03, 694),
+    (0.05, 0.04, 2869), (0.1, 0.02, 61), (0.1, 0.05, 203), (0.02, 0.005, 386),
+    (0.02, 0.01, 1091), (0.01, 0.002, 773),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("bound", "expected", "rows"), PAIRS)
+def test_table(bound, expected, rows):
+    assert prudent.plan(bound=bound, expected=expected).rows == rows
+
+
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [({"power": 0.9}, 361), ({"answered_share": 0.6}, 477), ({"claims": 4}, 417)],
+)
+def test_options(options, rows):
+    assert prudent.plan(**options).rows == rows
+
+
+def by_brute_force(bound, expected, confidence, power, claims, longest):
+    """Walk over all numbers of rows, backwards, while the power suffices."""
+    n = np.arange(1, longest + 1)
+    c = np.array([most_wrong(int(k), bound, (1 - confidence) / claims) for k in n])
+    enough = binom.cdf(c, n, expected) >= power
+    assert enough[-longest // 3 :].all()
+    return int(n[~enough][-1]) + 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (0.05, 0.02, 0.95, 0.8, 1, 1500),
+        (0.1, 0.05, 0.9, 0.95, 3, 2500),
+        (0.3, 0.2, 0.99, 0.5, 1, 1500),
+        (0.5, 0.3, 0.8, 0.99, 2.5, 900),
+        (0.05, 0.0, 0.95, 0.8, 1, 400),
+        (0.05, 1e-7, 0.95, 0.999999, 1, 400),
+    ],
+)
+def test_plan_equals_brute_force(arguments):
+    bound, expected, confidence, power, claims, _ = arguments
+    found = prudent.plan(
+        bound=bound, expected=expected, confidence=confidence, power=power,
+        claims=claims,
+    )  # fmt: skip
+    assert found.rows == by_brute_force(*arguments)
+    level = (1 - confidence) / claims
+    assert found.wrong_allowed == most_wrong(found.rows_answered, bound, level)
+    assert found.rows_without_errors == fewest_rows(bound, 1 - level)
+    assert found.power >= power
+    assert found.power == pytest.approx(
+        binom.cdf(found.wrong_allowed, found.rows_answered, expected)
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"expected": 0.05},
+            "`expected` must lie in [0, bound = 0.05), got 0.05: a rate at or above "
+            "the bound cannot be certified.",
+        ),
+        ({"bound": 1.5}, "`bound` must lie in (0, 1), got 1.5."),
+        ({"power": 1.0}, "`power` must lie in (0, 1), got 1.0."),
+        ({"answered_share": 0}, "`answered_share` must lie in (0, 1], got 0."),
+        ({"claims": 0}, "`claims` must be at least 1, got 0."),
+    ],
+)
+def test_bad_arguments(options, message):
+    with pytest.raises(ValueError) as error:
+        prudent.plan(**options)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("rate", "confidence"), [(0.5, 0.75), (0.9, 0.9), (1e-6, 0.95), (0.05, 1 - 1e-12)]
+)
+def test_fewest_rows(rate, confidence):
+    n = fewest_rows(rate, confidence)
+    assert most_wrong(n, rate, 1 - confidence) >= 0
+    assert n == 1 or most_wrong(n - 1, rate, 1 - confidence) < 0
+
+
+def test_most_wrong_is_the_quantile():
+    for n in (1, 7, 100, 4321):
+        for rate in (0.01, 0.3, 0.97):
+            c = most_wrong(n, rate, 0.05)
+            assert c < n
+            assert c == -1 or binom.cdf(c, n, rate) <= 0.05
+            assert binom.cdf(c + 1, n, rate) > 0.05
+
+
+def test_fewest_rows_for_is_the_inverse():
+    wrong = np.arange(40)
+    n = fewest_rows_for(wrong, 0.07, 0.02)
+    np.testing.assert_array_equal(n, fewest_rows_for(wrong, 0.07, 0.02, at_most=5000))
+    assert all(most_wrong(int(k), 0.07, 0.02) == c for k, c in zip(n, wrong))  # noqa: B905
+    assert all(most_wrong(int(k) - 1, 0.07, 0.02) == c - 1 for k, c in zip(n, wrong))  # noqa: B905
