@@ -15,7 +15,7 @@ from sklearn.svm import OneClassSVM
 
 from benchmarks.timing import Workload
 from prudent import LowDensityRejector, RejectionGame
-from prudent.adversarial.cells import hash_rows
+from prudent.adversarial.density.reference import hash_rows
 
 
 def game_target(n_levels: int, seed: int = 0) -> tuple[np.ndarray, float]:
@@ -30,7 +30,7 @@ def paper_program(p: np.ndarray, bound: float, rate: float) -> dict[str, object]
 
     No level lies on the bound here, so that r_w is the last low level.
     """
-    from prudent.adversarial.kernels import log_odds
+    from prudent.adversarial.game.kernels import log_odds
 
     p = np.sort(p)
     excess = -np.log(p) - bound * np.log(2)

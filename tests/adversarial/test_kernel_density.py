@@ -9,9 +9,8 @@ from scipy.stats import multivariate_normal
 from sklearn.neighbors import KernelDensity
 
 from prudent import LowDensityRejector
-from prudent.adversarial.density import log_odds
-from prudent.adversarial.ensemble import MeanLogitClassifier
-from prudent.adversarial.kernel_density import (
+from prudent.adversarial.density.default_classifier import MeanLogitClassifier
+from prudent.adversarial.density.kernel_density import (
     DecorrelatedKernels,
     NormalKernels,
     kernel_width,
@@ -95,10 +94,10 @@ def test_compiled_log_sums_equal_scipy(seed, n_columns, spread):
 
 def test_score_is_the_mean_of_the_estimates_by_the_rows_they_learn_from():
     rows = correlated_rows(3000)
-    model = LowDensityRejector(random_state=0).fit(rows)._density
+    model = LowDensityRejector(random_state=0).fit(rows)._learned.density
     Z = model.standardisation.apply(correlated_rows(50, seed=1))
     rounded, shaped = model.kernels
-    classifier = log_odds(model.classifier, Z) + model.reference.log_density(Z)
+    classifier = model.log_odds(Z) + model.reference.log_density(Z)
     kernels = rounded.log_density(Z) + shaped.log_density(Z)
     expected = (2100 * classifier + 1000 * kernels) / 4100
     mine = model.score(correlated_rows(50, seed=1))
@@ -107,6 +106,6 @@ def test_score_is_the_mean_of_the_estimates_by_the_rows_they_learn_from():
 
 def test_kernels_are_left_out_for_many_rows_and_beside_a_given_classifier():
     many = LowDensityRejector(random_state=0, calibration_size=0.01)
-    assert many.fit(correlated_rows(10_200))._density.kernels == ()
+    assert many.fit(correlated_rows(10_200))._learned.density.kernels == ()
     spy = LowDensityRejector(estimator=MeanLogitClassifier(random_state=0))
-    assert spy.fit(correlated_rows(100))._density.kernels == ()
+    assert spy.fit(correlated_rows(100))._learned.density.kernels == ()

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from prudent.adversarial import kernels
-from prudent.adversarial.divergence import DIVERGENCES, Divergence
-from prudent.adversarial.levels import split_levels
+from prudent.adversarial.game import kernels
+from prudent.adversarial.game.divergence import DIVERGENCES, Divergence
+from prudent.adversarial.game.levels import split_levels
 
 EDGE_DIVERGENCE = {
     "kl": lambda q, p: np.sum(q * np.log2(q / p)),

@@ -21,7 +21,7 @@ from prudent import (
     MinimaxOutlierDetector,
     MinimaxProbabilityClassifier,
 )
-from prudent.adversarial.standardisation import Standardisation
+from prudent.adversarial.density.standardisation import Standardisation
 from prudent.dask import detectors, fit, predict
 from prudent.dask.split import Split
 from prudent.exceptions import PrudentWarning
@@ -151,7 +151,7 @@ def test_the_density_is_learnt_from_a_sample_of_the_fit_rows(monkeypatch):
     detector = fit(quick(reference="gaussian"), blocks(X))
     split = Split.draw(np.random.RandomState(0), 600, 180, 90)
     sample = Standardisation.from_rows(X[split.sampled(0, 600)])
-    standardisation = detector._density.standardisation
+    standardisation = detector._learned.density.standardisation
     np.testing.assert_allclose(standardisation.mean, sample.mean)
     np.testing.assert_allclose(standardisation.deviation, sample.deviation)
     assert detector.cell_size_ == pytest.approx(90 ** (-1 / 6))

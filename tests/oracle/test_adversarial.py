@@ -1,4 +1,4 @@
-"""The game against the linear program over events and against brute force."""
+"""The games against the linear program over events and against brute force."""
 
 from itertools import product
 
@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import brentq, linprog, nnls
 
 from prudent import RejectionGame
+from prudent.adversarial import divergence_of
 
 pytestmark = pytest.mark.oracle
 
@@ -143,3 +144,160 @@ def test_a_program_finds_no_cheaper_rule_for_the_dual_game(name):
             options={"primal_feasibility_tolerance": 1e-10},
         )
         assert game.min_false_alarm(0.3) == pytest.approx(result.fun, abs=1e-9)
+
+
+def cheapest_program(p, intruders, value, deterministic=False):
+    """min p @ r: intruders @ r >= value, 0 <= r <= 1, over single events."""
+    if deterministic:
+        rules = np.array(list(product((0.0, 1.0), repeat=len(p))))
+        good = ((rules @ intruders.T) >= value * (1 - 1e-12)).all(axis=1)
+        return (rules[good] @ p).min()
+    result = linprog(
+        p,
+        A_ub=-intruders,
+        b_ub=np.full(len(intruders), -value),
+        bounds=(0, 1),
+        method="highs-ds",
+        options={"primal_feasibility_tolerance": 1e-10},
+    )
+    assert result.status == 0
+    return result.fun
+
+
+@pytest.mark.parametrize("strategy", ["soft", "hard"])
+@pytest.mark.parametrize("name", DIVERGENCE)
+def test_least_false_alarms_for_a_miss_rate(name, strategy):
+    for seed in range(25):
+        p, bound, _ = random_game(name, seed)
+        intruders = extreme_intruders(name, p, bound)
+        for miss_rate in (0.0, 0.05, 0.3, 0.8, 1.0):
+            game = RejectionGame(
+                divergence=name,
+                divergence_bound=bound,
+                false_alarm_rate=None,
+                miss_rate=miss_rate,
+                strategy=strategy,
+            ).fit(p)
+            best = cheapest_program(p, intruders, 1 - miss_rate, strategy == "hard")
+            assert game.false_alarm_rate_ == pytest.approx(best, abs=1e-9)
+            assert game.rejection_ @ p == pytest.approx(best, abs=1e-9)
+            assert game.miss_rate_ <= miss_rate + 1e-10
+            missed = 1 - (intruders @ game.rejection_).min()
+            assert missed <= game.guarantees_[1].bound + 1e-9
+            assert game.gap_ <= 1e-10
+
+
+def random_list(seed):
+    rng = np.random.default_rng((seed, 99))
+    n = int(rng.integers(2, 8))
+    p = rng.dirichlet(np.full(n, rng.choice([0.4, 1.0, 3.0])))
+    p = np.maximum(p, 1e-6) / np.maximum(p, 1e-6).sum()
+    if seed % 5 == 0:
+        p[0] = 0
+        p /= p.sum()
+    laws = rng.dirichlet(np.full(n, rng.choice([0.3, 1.0])), size=rng.integers(1, 6))
+    return p, laws, float(rng.choice([0.0, 0.01, 0.05, 0.2, 0.5, 0.9, 1.0]))
+
+
+def listed(laws, **params):
+    return RejectionGame(adversaries=laws, divergence_bound=None, **params)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_soft_value_against_a_list_equals_the_program(block):
+    for seed in range(15 * block, 15 * block + 15):
+        p, laws, rate = random_list(seed)
+        game = listed(laws, false_alarm_rate=rate).fit(p)
+        free = np.where(p > 0, laws, 0)
+        result = linprog(
+            np.append(np.zeros(len(p)), -1),
+            A_ub=np.vstack([np.c_[-free, np.ones(len(laws))], np.append(p, 0)]),
+            b_ub=np.append(laws[:, p == 0].sum(axis=1), rate),
+            bounds=(0, 1),
+            method="highs-ds",
+        )
+        assert game.rejection_rate_ == pytest.approx(-result.fun, abs=1e-8)
+        assert game.rejection_ @ p <= rate + 1e-12
+        assert game.gap_ <= 1e-8
+        value, q = game.worst_case()
+        assert value == pytest.approx((laws @ game.rejection_).min(), abs=1e-12)
+        assert q @ game.rejection_ == pytest.approx(value, abs=1e-12)
+        # Neyman and Pearson: nothing beats the certified bound against the mixture.
+        _, residual = nnls(laws.T, game.adversary_mixture_)
+        assert residual <= 1e-9
+        if 0 < rate < 1 and not (p == 0).any():
+            assert game.is_trivial_ == (game.rejection_rate_ <= rate + 1e-9)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_hard_rules_against_a_list_equal_the_best_of_all(block):
+    for seed in range(10 * block, 10 * block + 10):
+        p, laws, rate = random_list(seed)
+        rules = np.array(list(product((0.0, 1.0), repeat=len(p))))
+        rules = rules[(rules[:, p == 0] == 1).all(axis=1)]
+        values = (rules @ laws.T).min(axis=1)
+        game = listed(laws, false_alarm_rate=rate, strategy="hard").fit(p)
+        best = values[rules @ p <= rate * (1 + 1e-12)].max()
+        assert game.rejection_rate_ == pytest.approx(best, abs=1e-12)
+        assert game.rejection_ @ p <= rate * (1 + 1e-11)
+        assert game.gap_ <= 1e-9
+        miss_rate = float(np.random.default_rng(seed).choice([0.0, 0.1, 0.4, 1.0]))
+        dual = listed(
+            laws, false_alarm_rate=None, miss_rate=miss_rate, strategy="hard"
+        ).fit(p)
+        cheapest = (rules @ p)[values >= (1 - miss_rate) * (1 - 1e-12)].min()
+        assert dual.false_alarm_rate_ == pytest.approx(cheapest, abs=1e-12)
+        assert dual.miss_rate_ <= miss_rate + 1e-11
+
+
+def test_soft_dual_against_a_list_inverts_the_game():
+    for seed in range(30):
+        p, laws, rate = random_list(seed)
+        game = listed(laws, false_alarm_rate=rate).fit(p)
+        if not 1e-6 < game.rejection_rate_ < 1 - 1e-6 or rate == 0:
+            continue
+        dual = listed(laws, false_alarm_rate=None, miss_rate=game.miss_rate_).fit(p)
+        assert dual.false_alarm_rate_ == pytest.approx(rate, abs=1e-7)
+        assert dual.gap_ <= 1e-8
+        assert dual.min_false_alarm(game.miss_rate_) == pytest.approx(rate, abs=1e-7)
+
+
+def test_a_list_of_the_extreme_intruders_gives_the_game_at_a_distance():
+    for seed in range(20):
+        p, bound, rate = random_game("kl", seed)
+        laws = extreme_intruders("kl", p, bound)
+        far = RejectionGame(divergence_bound=bound, false_alarm_rate=rate).fit(p)
+        assert listed(laws, false_alarm_rate=rate).fit(p).rejection_rate_ == (
+            pytest.approx(far.rejection_rate_, abs=1e-9)
+        )
+
+
+@pytest.mark.parametrize("name", DIVERGENCE)
+def test_divergence_of_is_the_definition(name):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        p, q = rng.dirichlet(np.full(6, 0.7), size=2)
+        expected = DIVERGENCE[name](q, p)
+        assert divergence_of(q, p, name) == pytest.approx(expected, rel=1e-9, abs=1e-14)
+        nearest = divergence_of(p, p, name)
+        assert 0 <= nearest <= 1e-15
+        points = divergence_of(np.eye(6), p, name)
+        np.testing.assert_allclose(
+            points, [DIVERGENCE[name](row, p) for row in np.eye(6)], rtol=1e-12
+        )
+
+
+def test_known_miss_rates_are_those_of_the_best_test():
+    for seed in range(20):
+        p, laws, _ = random_list(seed)
+        rates = np.linspace(0, 1, 9)
+        curve = listed(laws[:1], false_alarm_rate=0.1).fit(p).security_curve(rates)
+        known = curve.known_miss_rates(laws[0])
+        np.testing.assert_allclose(known, curve.soft_miss_rates, atol=1e-9)
+        far = RejectionGame(divergence_bound=None).fit(p).security_curve(rates)
+        law = np.random.default_rng(seed).dirichlet(np.ones(len(p)))
+        for rate, miss in zip(rates, far.known_miss_rates(law), strict=True):
+            powers = linprog(
+                -law, A_ub=[p], b_ub=[rate], bounds=(0, 1), method="highs-ds"
+            )
+            assert miss == pytest.approx(1 + powers.fun, abs=1e-9)

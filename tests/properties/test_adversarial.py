@@ -6,8 +6,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from prudent import RejectionGame
-from prudent.adversarial.divergence import DIVERGENCES, Divergence
-from prudent.adversarial.thresholds import choose_rank, p_values, scale_to_rate
+from prudent.adversarial.density.cut import choose_rank, p_values, scale_to_rate
+from prudent.adversarial.game.divergence import DIVERGENCES, Divergence
 
 SETTINGS = settings(max_examples=60, deadline=None)
 

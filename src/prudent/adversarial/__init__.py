@@ -1,7 +1,14 @@
 """Single-class classification against an adversary (El-Yaniv and Nisenson)."""
 
-from prudent.adversarial.detector import LowDensityRejector
-from prudent.adversarial.game import SecurityCurve
-from prudent.adversarial.rejection_game import RejectionGame
+from prudent.adversarial.density.detector import LowDensityRejector
+from prudent.adversarial.game.curve import SecurityCurve
+from prudent.adversarial.game.divergence import divergence_bound, divergence_of
+from prudent.adversarial.game.rejection_game import RejectionGame
 
-__all__ = ["LowDensityRejector", "RejectionGame", "SecurityCurve"]
+__all__ = [
+    "LowDensityRejector",
+    "RejectionGame",
+    "SecurityCurve",
+    "divergence_bound",
+    "divergence_of",
+]

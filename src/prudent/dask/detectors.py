@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
 
 from prudent.adversarial import LowDensityRejector
-from prudent.adversarial.detector import check_settings
+from prudent.adversarial.density.detector import check_settings
 from prudent.core.holdout import held_out_count
 from prudent.core.moments import ClassMoments
 from prudent.dask.chunks import Block, Chunks

@@ -11,13 +11,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-__all__ = ["fill", "log_odds", "tightest_pair"]
-
-FloatArray = NDArray[np.float64]
+from prudent.core.types import FloatArray
 
 KL, L2, CHI2 = 0, 1, 2  # positions in divergence.DIVERGENCES
 

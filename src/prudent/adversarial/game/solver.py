@@ -17,21 +17,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 import numpy as np
-from numpy.typing import NDArray
 
-from prudent.adversarial.divergence import Divergence
-from prudent.adversarial.levels import Levels, split_levels
-
-__all__ = [
-    "GameSolution",
-    "SecurityCurve",
-    "critical_bound",
-    "curve_values",
-    "least_rate",
-    "solve_game",
-]
-
-FloatArray = NDArray[np.float64]
+from prudent.adversarial.game.divergence import Divergence
+from prudent.adversarial.game.levels import Levels, split_levels
+from prudent.core.types import FloatArray
 
 _GAP_TOL = 1e-13  # relative duality gap at which the search stops
 _MAX_PASSES = 200  # about 20 are seen; the certificate holds after any number
@@ -62,24 +51,6 @@ class GameSolution:
     upper_bound: float
     mixture: FloatArray
     is_trivial: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SecurityCurve:
-    """Miss rate of the best rules against the false-alarm rate they may spend.
-
-    Attributes
-    ----------
-    false_alarm_rates : ndarray of shape (n_rates,)
-        As asked for.
-    soft_miss_rates, hard_miss_rates : ndarray of shape (n_rates,)
-        Largest probability that an intruder passes the optimal randomised and the
-        optimal deterministic rule.
-    """
-
-    false_alarm_rates: FloatArray
-    soft_miss_rates: FloatArray
-    hard_miss_rates: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +190,7 @@ def _first_breakpoint(levels: Levels) -> _Breakpoint | None:
 
 def _breakpoint(levels: Levels, bought: float) -> _Breakpoint:
     """One greedy fill with `bought` extra units of the lowest level (A3)."""
-    from prudent.adversarial.kernels import fill
+    from prudent.adversarial.game.kernels import fill
 
     mass, first_high = levels.mass, levels.n_admissible
     rejection = np.empty(len(mass))

@@ -13,29 +13,26 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions
-from prudent.adversarial.divergence import DIVERGENCES, Divergence, DivergenceName
-from prudent.adversarial.game import (
-    SecurityCurve,
-    critical_bound,
-    curve_values,
-    least_rate,
-)
-from prudent.adversarial.levels import group_events, split_levels
-from prudent.adversarial.probabilities import (
+from prudent.adversarial.game.curve import SecurityCurve
+from prudent.adversarial.game.divergence import DIVERGENCES, Divergence, DivergenceName
+from prudent.adversarial.game.learn import critical_divergence, learn
+from prudent.adversarial.game.probabilities import (
     cell_probabilities,
+    check_distributions,
     check_probabilities,
     check_unit_interval,
     frequencies,
     level_masses,
 )
-from prudent.adversarial.promises import KNOWN, PLUG_IN, game_promises
-from prudent.adversarial.response import as_distribution, best_response, hard_response
-from prudent.adversarial.strategies import hard_rule, soft_rule
-from prudent.core.coins import keyed_uniform
-
-__all__ = ["RejectionGame"]
-
-FloatArray = NDArray[np.float64]
+from prudent.adversarial.game.promises import (
+    KNOWN,
+    PLUG_IN,
+    intruder_among,
+    intruder_at,
+    promises,
+    smoothed,
+)
+from prudent.core.types import BoolArray, FloatArray
 
 
 class RejectionGame(BaseEstimator):
@@ -49,12 +46,13 @@ class RejectionGame(BaseEstimator):
 
     Parameters
     ----------
-    false_alarm_rate : float, default=0.05
-        Largest probability of rejecting an ordinary event, in [0, 1].
+    false_alarm_rate : float or None, default=0.05
+        Largest probability of rejecting an ordinary event, in [0, 1]; None with
+        `miss_rate`.
     divergence_bound : float or None, default=1.0
         Least divergence of an intruder from p, in units of log `base` for kl. None
         or <= 0: unrestricted intruder, against whom nothing beats rejecting every
-        event alike.
+        event alike; None with `adversaries`.
     divergence : {"kl", "l2", "chi2", "hellinger"}, default="kl"
         sum q log(q / p), sum (q - p)^2, sum q^2 / p - 1, or 1 - sum sqrt(p q).
     base : float, default=2.0
@@ -65,6 +63,13 @@ class RejectionGame(BaseEstimator):
     tie_tol : float, default=1e-12
         Events whose probabilities lie closer than this, relative to their size, are
         treated alike, in [0, 1). What that costs shows in `gap_`.
+    adversaries : array-like of shape (n_intruders, n_events) or None, default=None
+        Distributions of which the intruder picks one, in place of the bound. The
+        game is then a linear programme, for the hard strategy one in whole numbers:
+        for hundreds of events.
+    miss_rate : float or None, default=None
+        The dual game: largest probability that an intruder passes, in [0, 1], at the
+        least false-alarm rate.
 
     Attributes
     ----------
@@ -95,7 +100,9 @@ class RejectionGame(BaseEstimator):
     Raises
     ------
     ValueError
-        If `p` is not a probability vector or a parameter is outside its range.
+        If `p` is not a probability vector or a parameter is outside its range; if
+        `adversaries` comes with a `divergence_bound`, or `miss_rate` with a
+        `false_alarm_rate`: pass None for these.
     InfeasibleError
         If no intruder is as far as `divergence_bound` from p.
 
@@ -122,7 +129,7 @@ class RejectionGame(BaseEstimator):
     References
     ----------
     R. El-Yaniv and M. Nisenson, On the foundations of adversarial single-class
-    classification, sections 5 and 6 (Theorems 10, 19 and 23).
+    classification, sections 5, 6 and 8 (Theorems 10, 19, 23, 45 and 46).
 
     Examples
     --------
@@ -137,23 +144,27 @@ class RejectionGame(BaseEstimator):
     """
 
     _parameter_constraints: Mapping[str, Any] = {
-        "false_alarm_rate": [Interval(Real, 0, 1, closed="both")],
+        "false_alarm_rate": [Interval(Real, 0, 1, closed="both"), None],
         "divergence_bound": [Interval(Real, None, None, closed="neither"), None],
         "divergence": [StrOptions(set(DIVERGENCES))],
         "base": [Interval(Real, 1, None, closed="neither")],
         "strategy": [StrOptions({"soft", "hard"})],
         "tie_tol": [Interval(Real, 0, 1, closed="left")],
+        "adversaries": ["array-like", None],
+        "miss_rate": [Interval(Real, 0, 1, closed="both"), None],
     }
 
     def __init__(
         self,
         *,
-        false_alarm_rate: float = 0.05,
+        false_alarm_rate: float | None = 0.05,
         divergence_bound: float | None = 1.0,
         divergence: DivergenceName = "kl",
         base: float = 2.0,
         strategy: Literal["soft", "hard"] = "soft",
         tie_tol: float = 1e-12,
+        adversaries: ArrayLike | None = None,
+        miss_rate: float | None = None,
     ) -> None:
         self.false_alarm_rate = false_alarm_rate
         self.divergence_bound = divergence_bound
@@ -161,6 +172,8 @@ class RejectionGame(BaseEstimator):
         self.base = base
         self.strategy = strategy
         self.tie_tol = tie_tol
+        self.adversaries = adversaries
+        self.miss_rate = miss_rate
 
     def fit(self, p: ArrayLike) -> Self:
         """Solve the game for a target distribution.
@@ -197,12 +210,7 @@ class RejectionGame(BaseEstimator):
         game : fitted RejectionGame
         """
         p = frequencies(counts, smoothing)
-        known = PLUG_IN
-        if smoothing > 0:
-            known = (
-                f"plug-in density: the frequencies, {smoothing:g} added to every "
-                "count, are taken as exact"
-            )
+        known = smoothed(smoothing) if smoothing > 0 else PLUG_IN
         return cls(**params)._checked()._solve(p, p, known=known)
 
     @classmethod
@@ -262,19 +270,14 @@ class RejectionGame(BaseEstimator):
         -------
         ndarray of the shape of `events`
         """
-        check_is_fitted(self)
-        number = np.asarray(events)
-        if number.dtype.kind not in "iu":
-            raise TypeError(f"`events` must be integers, got dtype {number.dtype}.")
-        known = (number >= 0) & (number < len(self.rejection_))
-        return np.where(known, self.rejection_[np.where(known, number, 0)], 1.0)
+        return self._model.rejection_probability(self._numbers(events))
 
     def reject(
         self,
         events: ArrayLike,
         random_state: Any = None,
         key: int | str | bytes | None = None,
-    ) -> NDArray[np.bool_]:
+    ) -> BoolArray:
         """Draw the decisions.
 
         Parameters
@@ -292,15 +295,10 @@ class RejectionGame(BaseEstimator):
         ndarray of bool, of the shape of `events`
             True = rejected.
         """
-        probability = self.rejection_probability(events)
-        if key is None:
-            coins = check_random_state(random_state).uniform(size=probability.shape)
-            return coins < probability
-        if random_state is not None:
+        if key is not None and random_state is not None:
             raise ValueError("give `random_state` or `key`, not both.")
-        distinct, position = np.unique(np.asarray(events), return_inverse=True)
-        coins = keyed_uniform((b"%d" % event for event in distinct), key)
-        return coins[position].reshape(probability.shape) < probability
+        numbers = self._numbers(events)
+        return self._model.reject(numbers, check_random_state(random_state), key)
 
     def worst_case(
         self, rejection: ArrayLike | None = None
@@ -316,9 +314,9 @@ class RejectionGame(BaseEstimator):
         Returns
         -------
         value : float
-            His rejection rate.
+            The rate at which it is rejected.
         q : ndarray of shape (n_events,)
-            His distribution, on at most two events.
+            Its distribution: on at most two events, or one of `adversaries`.
         """
         check_is_fitted(self)
         rule = self.rejection_
@@ -327,8 +325,7 @@ class RejectionGame(BaseEstimator):
             rule = check_unit_interval(
                 rejection, f"`rejection` must be {n} probabilities", n
             )
-        response = best_response(self._levels, self._events.smallest(rule))
-        return response.value, as_distribution(self._events, rule, response)
+        return self._model.intruders.worst_case(rule)
 
     def security_curve(self, false_alarm_rates: ArrayLike) -> SecurityCurve:
         """Best miss rates for many false-alarm rates, of both strategies.
@@ -346,9 +343,7 @@ class RejectionGame(BaseEstimator):
         rates = check_unit_interval(
             false_alarm_rates, "`false_alarm_rates` must be a vector of numbers"
         )
-        soft = curve_values(self._levels, rates)
-        hard = np.array([hard_response(self._levels, rate).value for rate in rates])
-        return SecurityCurve(rates, 1 - soft, 1 - hard)
+        return self._model.security_curve(rates)
 
     def min_false_alarm(self, miss_rate: float) -> float:
         """Least false-alarm rate of a randomised rule with this miss rate.
@@ -361,45 +356,76 @@ class RejectionGame(BaseEstimator):
         check_is_fitted(self)
         if not 0 <= miss_rate <= 1:
             raise ValueError(f"`miss_rate` must lie in [0, 1], got {miss_rate!r}.")
-        return least_rate(self._levels, 1 - miss_rate)
+        return self._model.intruders.least_rate(1 - miss_rate, "soft")
 
     def critical_divergence(self) -> float:
         """Largest `divergence_bound` at which nothing beats a uniform rejection."""
         check_is_fitted(self)
-        return critical_bound(self._events.value, self._events.mass, self._divergence())
+        return critical_divergence(*self._target, self._divergence())
+
+    def _numbers(self, events: ArrayLike) -> NDArray[Any]:
+        check_is_fitted(self)
+        numbers = np.asarray(events)
+        if numbers.dtype.kind not in "iu":
+            raise TypeError(f"`events` must be integers, got dtype {numbers.dtype}.")
+        return numbers
 
     def _checked(self) -> Self:
         self._validate_params()
+        if (self.false_alarm_rate is None) == (self.miss_rate is None):
+            raise ValueError(
+                "one of `false_alarm_rate` and `miss_rate` is given and the other is "
+                f"None, got {self.false_alarm_rate!r} and {self.miss_rate!r}."
+            )
+        if self.adversaries is not None and self.divergence_bound is not None:
+            raise ValueError(
+                "`adversaries` takes the place of `divergence_bound`: pass "
+                f"divergence_bound=None with it, got {self.divergence_bound!r}."
+            )
         return self
 
     def _divergence(self) -> Divergence:
         return Divergence(self.divergence, self.base)
 
     def _solve(self, value: FloatArray, mass: FloatArray, *, known: str) -> Self:
-        rate = float(self.false_alarm_rate)
-        bound = 0.0 if self.divergence_bound is None else float(self.divergence_bound)
-        events = group_events(value, mass)
-        tied = events.tied(self.tie_tol)
-        levels = split_levels(events.value, events.mass, self._divergence(), bound)
-        is_soft = self.strategy == "soft"
-        rule = (soft_rule if is_soft else hard_rule)(events, tied, levels, rate)
-        self._events, self._levels = events, levels
-        self.n_levels_ = len(tied.value)
+        adversaries, intruder = None, intruder_at(self.divergence_bound)
+        if self.adversaries is not None:
+            adversaries = check_distributions(
+                self.adversaries, len(mass), "adversaries"
+            )
+            intruder = intruder_among(len(adversaries))
+        learned = learn(
+            value,
+            mass,
+            divergence=self._divergence(),
+            divergence_bound=self.divergence_bound,
+            adversaries=adversaries,
+            strategy=self.strategy,
+            tie_tol=self.tie_tol,
+            false_alarm_rate=self.false_alarm_rate,
+            miss_rate=self.miss_rate,
+        )
+        rule = learned.rule
+        self._model, self._target = learned.model, (value, mass)
+        self.n_levels_ = learned.n_levels
         self.rejection_ = rule.rejection
         self.rejection_rate_ = rule.value
         self.miss_rate_ = 1 - rule.value
-        self.false_alarm_rate_ = float(rule.rejection @ mass)
+        self.false_alarm_rate_ = min(1.0, float(rule.rejection @ mass))
         self.upper_bound_ = rule.upper_bound
         self.gap_ = max(0.0, rule.upper_bound - rule.value)
         self.is_trivial_ = rule.is_trivial
         self.adversary_ = rule.adversary
         self.adversary_mixture_ = rule.mixture
-        self.guarantees_ = game_promises(
-            rate,
+        self.guarantees_ = promises(
+            self.false_alarm_rate_
+            if self.false_alarm_rate is None
+            else self.false_alarm_rate,
             self.miss_rate_,
-            self.gap_,
-            self.divergence_bound,
+            gap=self.gap_,
             known=known,
-            randomised=is_soft,
+            intruder=intruder,
+            is_soft=self.strategy == "soft",
+            theorem="Theorem 23" if self.miss_rate is None else "Theorem 46",
         )
         return self

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-__all__ = [
-    "cell_probabilities",
-    "check_probabilities",
-    "check_unit_interval",
-    "frequencies",
-    "level_masses",
-]
-
-FloatArray = NDArray[np.float64]
+from prudent.core.types import FloatArray
 
 _SUM_TOL = 1e-8
 _SMALLEST = 1e-300  # below it 1 / p overflows
@@ -21,12 +13,23 @@ _SMALLEST = 1e-300  # below it 1 / p overflows
 
 def check_probabilities(p: ArrayLike, name: str = "p") -> FloatArray:
     """Check a probability vector and rescale a sum off 1 by rounding."""
-    mass = _check_weights(p, name)
-    with np.errstate(over="ignore"):
-        total = float(mass.sum())
-    if abs(total - 1) > _SUM_TOL:
-        raise ValueError(f"`{name}` must sum to 1, got a sum of {total!r}.")
-    return _normalised(mass, name)
+    return _normalised(_checked_sum(p, name), name)
+
+
+def check_distributions(laws: ArrayLike, n_events: int, name: str) -> FloatArray:
+    """Check one distribution over the events, or one a row; always of two axes."""
+    rows = np.asarray(laws, dtype=np.float64)
+    if rows.ndim == 1:
+        rows = rows[np.newaxis]
+    if rows.ndim != 2 or not len(rows) or rows.shape[1] != n_events:
+        raise ValueError(
+            f"`{name}` must hold distributions over {n_events} events, one a row, got "
+            f"shape {np.shape(laws)}."
+        )
+    names = [name] if len(rows) == 1 else [f"{name}[{i}]" for i in range(len(rows))]
+    return np.array(
+        [_checked_sum(row, label) for row, label in zip(rows, names, strict=True)]
+    )
 
 
 def frequencies(counts: ArrayLike, smoothing: float) -> FloatArray:
@@ -73,6 +76,15 @@ def cell_probabilities(density: ArrayLike, cell_volumes: ArrayLike) -> FloatArra
     return _normalised(
         np.ldexp(heights, -exponents[0]) * np.ldexp(volumes, -exponents[1]), "density"
     )
+
+
+def _checked_sum(p: ArrayLike, name: str) -> FloatArray:
+    mass = _check_weights(p, name)
+    with np.errstate(over="ignore"):
+        total = float(mass.sum())
+    if abs(total - 1) > _SUM_TOL:
+        raise ValueError(f"`{name}` must sum to 1, got a sum of {total!r}.")
+    return mass / total
 
 
 def check_unit_interval(

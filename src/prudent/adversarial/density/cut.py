@@ -6,20 +6,10 @@ import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent.core.binomial import high_probability_rank, mean_rank
+from prudent.core.types import FloatArray
 
-__all__ = [
-    "GuaranteeKind",
-    "choose_rank",
-    "fewest_scores",
-    "p_values",
-    "scale_to_rate",
-    "upper_rank",
-]
-
-FloatArray = NDArray[np.float64]
 GuaranteeKind = Literal["mean", "high_probability", "exact"]
 
 
@@ -68,7 +58,7 @@ def fewest_scores(kind: GuaranteeKind, rate: float, confidence: float) -> int:
 
     Examples
     --------
-    >>> from prudent.adversarial.thresholds import fewest_scores
+    >>> from prudent.adversarial.density.cut import fewest_scores
     >>> fewest_scores("mean", 0.05, 0.95), fewest_scores("high_probability", 0.05, 0.95)
     (19, 59)
     """

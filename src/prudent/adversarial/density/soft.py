@@ -2,46 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
-from prudent.adversarial.divergence import Divergence
-from prudent.adversarial.game import solve_game
-from prudent.adversarial.levels import group_events, split_levels
-from prudent.adversarial.thresholds import scale_to_rate
-
-__all__ = ["DensityGame", "play_on_density"]
-
-FloatArray = NDArray[np.float64]
+from prudent.adversarial.density.cut import scale_to_rate
+from prudent.adversarial.density.model import SoftRule
+from prudent.adversarial.game.divergence import Divergence
+from prudent.adversarial.game.levels import group_events, split_levels
+from prudent.adversarial.game.solver import solve_game
+from prudent.core.types import FloatArray
 
 _SMALLEST = 1e-300  # probability of a cell
-
-
-@dataclass(frozen=True)
-class DensityGame:
-    """Rejection probability min(1, t r) as a falling function of the score.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n,)
-        Rising scores of the rows the game was played on.
-    rejection : ndarray of shape (n,)
-        r of each.
-    scale : float
-        t.
-    """
-
-    scores: FloatArray
-    rejection: FloatArray
-    scale: float
-
-    def rejection_at(self, scores: FloatArray) -> FloatArray:
-        """Probability at the largest known score not above; at the lowest below."""
-        at = np.searchsorted(self.scores, scores, side="right") - 1
-        known = self.rejection[np.maximum(at, 0)]
-        return np.minimum(1.0, self.scale * known)
 
 
 def play_on_density(
@@ -50,7 +20,8 @@ def play_on_density(
     log_cell_volume: float,
     rate: float,
     bound: float,
-) -> DensityGame:
+    key: bytes,
+) -> SoftRule:
     """Solve the game on the fit rows, then scale it to the false-alarm rate.
 
     Parameters
@@ -66,6 +37,8 @@ def play_on_density(
         False-alarm rate in (0, 1), kept on average whatever the density.
     bound : float
         Least Kullback-Leibler divergence of an intruder, in bits.
+    key : bytes
+        Of the coins.
 
     Raises
     ------
@@ -79,7 +52,7 @@ def play_on_density(
     solution = solve_game(levels, rate)
     rejection = events.spread(solution.rejection, 1.0)
     largest = 1 / rejection[rejection > 0].min(initial=1.0)
-    unscaled = DensityGame(fit_scores, rejection, 1.0)
+    unscaled = SoftRule(fit_scores, rejection, 1.0, key)
     held_out = unscaled.rejection_at(calibration_scores)
     scale = scale_to_rate(held_out, rate, float(largest))
-    return DensityGame(fit_scores, rejection, scale)
+    return SoftRule(fit_scores, rejection, scale, key)

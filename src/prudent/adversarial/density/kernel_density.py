@@ -8,14 +8,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from prudent.core.distances import COMPILED_SIZE, row_blocks
-
-__all__ = ["DecorrelatedKernels", "NormalKernels", "kernel_width"]
-
-FloatArray = NDArray[np.float64]
+from prudent.core.types import FloatArray
 
 _WIDTHS = np.geomspace(0.25, 1.5, 11)  # tried, in units of the rule of thumb
 _CORRELATION_SHRINKAGE = 0.01  # keeps the decorrelated rows of flat clouds finite
@@ -63,10 +59,10 @@ class NormalKernels:
                 log_likelihoods[i] += log_sums(products / width**2).sum()
         return cls(centres, float(widths[log_likelihoods.argmax()]))
 
-    def sample(self, n: int, rng: np.random.RandomState) -> FloatArray:
+    def sample(self, n: int, random: np.random.RandomState) -> FloatArray:
         """Draw `n` rows."""
-        at = self.centres[rng.randint(len(self.centres), size=n)]
-        drawn: FloatArray = at + self.width * rng.normal(size=at.shape)
+        at = self.centres[random.randint(len(self.centres), size=n)]
+        drawn: FloatArray = at + self.width * random.normal(size=at.shape)
         return drawn
 
     def log_density(self, X: FloatArray) -> FloatArray:

@@ -1,8 +1,8 @@
-"""What the family promises, in words."""
+"""What a cut at held-out scores promises, in words."""
 
 from __future__ import annotations
 
-from prudent.adversarial.thresholds import GuaranteeKind, upper_rank
+from prudent.adversarial.density.cut import GuaranteeKind, upper_rank
 from prudent.core.guarantee import AverageOver, Guarantee
 
 EXCHANGEABLE = ("future normal rows are exchangeable with the training rows",)
@@ -10,61 +10,6 @@ GROUPED = (
     "groups are independent draws from one population",
     "the new row is a random row of a new group",
 )
-KNOWN = "p is known exactly"
-PLUG_IN = "plug-in density: the estimated probabilities are taken as exact"
-
-
-def game_promises(
-    rate: float,
-    miss_rate: float,
-    gap: float,
-    bound: float | None,
-    *,
-    known: str,
-    randomised: bool,
-) -> tuple[Guarantee, Guarantee]:
-    """False-alarm rate and miss rate of a solved game.
-
-    Parameters
-    ----------
-    rate, miss_rate : float
-        Largest false-alarm rate and the miss rate of the best intruder.
-    gap : float
-        Duality gap.
-    bound : float or None
-        Least divergence of an intruder; None: any intruder.
-    known : str
-        What is assumed of the target.
-    randomised : bool
-        Whether the rates are averages over the rule's coins: with a fixed key the
-        answers to the same events stay the same for ever.
-    """
-    distance = f"the intruder is at least {bound} away from p"
-    if bound is None or bound <= 0:
-        distance = "the intruder is any distribution over the events"
-    average_over: AverageOver | None = "the rule's coins" if randomised else None
-    evidence = {"duality gap": gap}
-    source = "El-Yaniv and Nisenson, Theorem 23"
-    return (
-        Guarantee(
-            quantity="false alarm rate",
-            bound=rate,
-            sense="<=",
-            average_over=average_over,
-            assumptions=(known,),
-            evidence=evidence,
-            source=source,
-        ),
-        Guarantee(
-            quantity="miss rate",
-            bound=miss_rate,
-            sense="<=",
-            average_over=average_over,
-            assumptions=(known, distance),
-            evidence=evidence,
-            source=source,
-        ),
-    )
 
 
 def held_out_promise(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -17,20 +16,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
-from prudent.adversarial.density import learn_density
-from prudent.adversarial.density_game import play_on_density
-from prudent.adversarial.ensemble import MeanLogitClassifier
-from prudent.adversarial.kernel_density import kernel_width
-from prudent.adversarial.promises import held_out_promise
-from prudent.adversarial.reference import GridReference
-from prudent.adversarial.standardisation import Standardisation
-from prudent.adversarial.thresholds import (
-    choose_rank,
-    fewest_scores,
-    p_values,
-)
-from prudent.core.coins import keyed_uniform
+from prudent.adversarial.density.cut import fewest_scores
+from prudent.adversarial.density.default_classifier import LogOdds, MeanLogitClassifier
+from prudent.adversarial.density.learn import AskHeldOut, learn
+from prudent.adversarial.density.model import Cut
+from prudent.adversarial.density.promises import held_out_promise
 from prudent.core.guarantee import Guarantee
+from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
     SelectionMixin,
     check_rows,
@@ -40,9 +32,7 @@ from prudent.estimator_tools import (
 )
 from prudent.exceptions import PrudentWarning
 
-__all__ = ["LowDensityRejector", "check_settings"]
-
-FloatArray = NDArray[np.float64]
+REFERENCES = ("mixture", "gaussian", "box", "grid")
 
 
 class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
@@ -64,10 +54,13 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
         have been fitted to other rows, standardised alike. None: weighted mean logit
         of gradient boosting and of a kernel logistic regression; up to 10 000 fit
         rows its score is averaged with two kernel densities.
-    reference : {"mixture", "gaussian", "box", "grid"}, default="mixture"
+    reference : {"mixture", "gaussian", "box", "grid"} or object, default="mixture"
         Artificial rows: half an inflated Gaussian and half normal kernels at the
         rows; the Gaussian alone; uniform on the enlarged bounding box; the paper's
-        uniform on occupied grid cells (two or three columns at most).
+        uniform on occupied grid cells (two or three columns at most). Or an object
+        that knows better what intruders look like (the paper's lenient adversary):
+        `sample(n, random_state)` returns n rows in the units of X,
+        `log_density(X)` their exact log density, -inf outside its support.
     calibration_size : float, default=0.3
         Share of the rows held out for the cut, in (0, 1).
     guarantee : {"mean", "high_probability", "exact"} or None, default="mean"
@@ -161,7 +154,7 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
     _parameter_constraints: Mapping[str, Any] = {
         "false_alarm_rate": [Interval(Real, 0, 1, closed="neither")],
         "estimator": "no_validation",
-        "reference": [StrOptions({"mixture", "gaussian", "box", "grid"})],
+        "reference": "no_validation",
         "calibration_size": [Interval(Real, 0, 1, closed="neither")],
         "guarantee": [StrOptions({"mean", "high_probability", "exact"}), None],
         "confidence": [Interval(Real, 0, 1, closed="neither")],
@@ -175,7 +168,7 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
         *,
         false_alarm_rate: float = 0.05,
         estimator: Any = None,
-        reference: Literal["mixture", "gaussian", "box", "grid"] = "mixture",
+        reference: Literal["mixture", "gaussian", "box", "grid"] | Any = "mixture",
         calibration_size: float = 0.3,
         guarantee: Literal["mean", "high_probability", "exact"] | None = "mean",
         confidence: float = 0.95,
@@ -214,44 +207,48 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
         check_settings(self)
         refuse_dask(X)
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        rng = check_random_state(self.random_state)
-        split = hold_out_rows(self, X, self.calibration_size, rng, groups)
+        random = check_random_state(self.random_state)
+        split = hold_out_rows(self, X, self.calibration_size, random, groups)
         self._grouped = groups is not None
-        return self._learn(X[split.fit], lambda ask: ask(X[split.held_out]), rng)
+        return self._learn(X[split.fit], lambda ask: ask(X[split.held_out]), random)
 
     def _learn(
         self,
         rows: FloatArray,
-        ask_held_out: Callable[[Callable[[FloatArray], Any]], Any],
-        rng: np.random.RandomState,
+        ask_held_out: AskHeldOut,
+        random: np.random.RandomState,
     ) -> Self:
-        """Learn the density from fit rows and the cut from all held-out rows.
-
-        `ask_held_out(f)` is f of the held-out rows, wherever they are.
-        """
-        classifier = self._new_classifier(rng)
-        standardisation = Standardisation.from_rows(rows)
-        self._density = learn_density(
+        """Learn the density from fit rows and the cut from all held-out rows."""
+        if self.estimator is None:
+            classifier = MeanLogitClassifier(random_state=random.randint(2**31 - 1))
+        else:
+            classifier = clone(self.estimator)
+        learned = learn(
             rows,
-            standardisation,
-            classifier,
-            self.reference,
-            rng,
+            ask_held_out,
+            fit_classifier=lambda X, labels: LogOdds(classifier.fit(X, labels)),
+            reference=self.reference,
             with_kernels=self.estimator is None,
+            is_soft=self.strategy == "soft",
+            random=random,
         )
-        self._key, self._coin = rng.bytes(32), float(rng.uniform())
-        self.estimator_ = self._density.classifier
-        self.constant_features_ = np.flatnonzero(~standardisation.varies)
+        self._learned = learned
+        odds = learned.density.log_odds
+        self.estimator_ = odds.classifier if isinstance(odds, LogOdds) else None
+        varies = learned.density.standardisation.varies
+        self.constant_features_ = np.flatnonzero(~varies)
         warn_constant_features(self, self.constant_features_)
-        self._calibration_scores = np.sort(ask_held_out(self._density.score))
-        self.n_calibration_ = len(self._calibration_scores)
-        self.cell_size_ = kernel_width(len(rows), int(standardisation.varies.sum()))
-        self.missing_mass_ = 0.0
-        if isinstance(self._density.reference, GridReference):
-            self.cell_size_ = self._density.reference.cells.size
-            self._measure_missing_mass(ask_held_out(self._density.covers))
-        if self.strategy == "soft":
-            self._fit_scores = np.sort(self._density.score(rows))
+        self.n_calibration_ = len(learned.calibration_scores)
+        self.cell_size_ = learned.cell_size
+        self.missing_mass_ = learned.missing_mass
+        if self.missing_mass_ > self.false_alarm_rate / 2:
+            warnings.warn(
+                f"LowDensityRejector: {self.missing_mass_:.1%} of the held-out rows "
+                "lie in no cell of the grid and are ranked by distance only; use "
+                "reference='mixture'.",
+                PrudentWarning,
+                stacklevel=3,
+            )
         return self._set_rate()
 
     def score_samples(self, X: Any) -> FloatArray:
@@ -266,7 +263,8 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             Higher is more ordinary. Finite; below -1e5 outside the reference.
         """
-        return self._density.score(self._rows(X))
+        rows = self._rows(X)
+        return self._learned.density.score(rows)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Score minus offset; "soft": coin minus rejection probability.
@@ -281,11 +279,7 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
             Negative where the row is rejected; +inf everywhere if `k_` is 0.
         """
         rows = self._rows(X)
-        scores = self._density.score(rows)
-        if self.strategy == "soft":
-            coins = keyed_uniform((row.tobytes() for row in rows), self._key)
-            return coins - self._game.rejection_at(scores)
-        return scores - self.offset_
+        return self._model.decision(rows)
 
     def predict(self, X: Any) -> NDArray[np.int_]:
         """-1 for rejected rows, 1 for the others.
@@ -315,8 +309,8 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             In [1 / (m + 1), 1].
         """
-        scores = self.score_samples(X)
-        return p_values(self._calibration_scores, scores)
+        rows = self._rows(X)
+        return self._model.p_values(rows)
 
     def with_false_alarm_rate(self, rate: float) -> Self:
         """Fitted copy for another false-alarm rate, without a new fit.
@@ -337,11 +331,6 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
         other._validate_params()
         return other._set_rate()
 
-    def _new_classifier(self, rng: np.random.RandomState) -> Any:
-        if self.estimator is not None:
-            return clone(self.estimator)
-        return MeanLogitClassifier(random_state=rng.randint(2**31 - 1))
-
     def _holds_out_rows(self) -> bool:
         return bool(self.strategy == "hard")
 
@@ -350,38 +339,19 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
         rows: FloatArray = check_rows(self, X).astype(np.float64) + 0.0
         return rows
 
-    def _measure_missing_mass(self, covered: NDArray[np.bool_]) -> None:
-        self.missing_mass_ = float(np.mean(~covered))
-        if self.missing_mass_ > self.false_alarm_rate / 2:
-            warnings.warn(
-                f"LowDensityRejector: {self.missing_mass_:.1%} of the held-out rows "
-                "lie in no cell of the grid and are ranked by distance only; use "
-                "reference='mixture'.",
-                PrudentWarning,
-                stacklevel=2,
-            )
-
     def _set_rate(self) -> Self:
         """Find the cut, or the scale of the game's rule, for `false_alarm_rate`."""
         m, rate = self.n_calibration_, float(self.false_alarm_rate)
         kind = self.guarantee or "mean"
-        self.k_, self.threshold_, rejects = 0, math.nan, True
-        if self.divergence_bound is not None and self.strategy == "soft":
-            n_varying = self.n_features_in_ - len(self.constant_features_)
-            self._game = play_on_density(
-                self._fit_scores,
-                self._calibration_scores,
-                n_varying * math.log(self.cell_size_),
-                rate,
-                self.divergence_bound,
-            )
-            rejects = self._game.scale > 0
+        if self.strategy == "soft" and self.divergence_bound is not None:
+            self._model = self._learned.soft(rate, self.divergence_bound)
         else:
-            self.k_ = choose_rank(kind, m, rate, self.confidence, self._coin)
-            rejects = self.k_ > 0
-            self.threshold_ = -math.inf
-            if rejects:
-                self.threshold_ = float(self._calibration_scores[self.k_ - 1])
+            self._model = self._learned.hard(rate, kind, self.confidence)
+        rule = self._model.rule
+        if isinstance(rule, Cut):
+            self.k_, self.threshold_, rejects = rule.rank, rule.threshold, rule.rank > 0
+        else:
+            self.k_, self.threshold_, rejects = 0, np.nan, rule.scale > 0
         self.offset_ = self.threshold_
         if not rejects:
             warnings.warn(
@@ -398,7 +368,7 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
                 kind,
                 m,
                 rate,
-                rank=None if self.strategy == "soft" else self.k_,
+                rank=self.k_ if isinstance(rule, Cut) else None,
                 confidence=self.confidence,
                 average_over="calibration rows" if is_frozen else "training samples",
                 grouped=self._grouped,
@@ -418,6 +388,18 @@ def check_settings(detector: LowDensityRejector) -> None:
         raise ValueError(
             "`strategy='soft'` keeps its rate on average only: `guarantee` must be "
             f"'mean' or None, got {detector.guarantee!r}."
+        )
+    reference = detector.reference
+    if isinstance(reference, str):
+        if reference not in REFERENCES:
+            raise ValueError(
+                f"`reference` must be one of {list(REFERENCES)} or an object with "
+                f"`sample` and `log_density`, got {reference!r}."
+            )
+    elif not all(hasattr(reference, name) for name in ("sample", "log_density")):
+        raise TypeError(
+            "`reference` must be a name or an object with `sample(n, random_state)` "
+            f"and `log_density(X)`, got {reference!r}."
         )
     ways = ("predict_proba", "decision_function")
     estimator = detector.estimator

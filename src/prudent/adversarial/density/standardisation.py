@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Standardisation"]
-
-FloatArray = NDArray[np.float64]
+from prudent.core.types import BoolArray, FloatArray
 
 _ROUNDING = 1e-12  # relative; a constant column's rows differ by no more
 _FARTHEST = 1e100  # standard deviations; squares stay finite
@@ -32,7 +31,7 @@ class Standardisation:
         Of the divided columns. Deviation is 1 for constant columns.
     """
 
-    varies: NDArray[np.bool_]
+    varies: BoolArray
     exponent: NDArray[np.intc]
     mean: FloatArray
     deviation: FloatArray
@@ -49,6 +48,11 @@ class Standardisation:
             mean=np.where(varies, U.mean(axis=0), U[0]),
             deviation=np.where(varies, U.std(axis=0), 1.0),
         )
+
+    def log_volume(self) -> float:
+        """Log volume of the unit cube of standardised rows, in the units of rows."""
+        deviation, exponent = self.deviation[self.varies], self.exponent[self.varies]
+        return float(np.log(deviation).sum() + math.log(2) * exponent.sum())
 
     def apply(self, X: FloatArray) -> FloatArray:
         """Standardised values of the varying columns."""

@@ -10,24 +10,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from prudent.adversarial.levels import Events, Levels
-
-__all__ = [
-    "Response",
-    "as_distribution",
-    "best_response",
-    "hard_response",
-    "soft_response",
-]
-
-FloatArray = NDArray[np.float64]
+from prudent.adversarial.game.levels import Events, Levels
+from prudent.core.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """Intruder q e_low + (1 - q) e_high; `value` is his rejection rate."""
+    """Intruder q e_low + (1 - q) e_high; `value` is the rate of rejecting it."""
 
     value: float
     low: int
@@ -50,7 +40,7 @@ def best_response(levels: Levels, rejection: FloatArray) -> Response:
     Starts from the best single event and moves to the pair that undercuts it most
     until none does; each search is O(n_levels log n_levels).
     """
-    from prudent.adversarial.kernels import tightest_pair
+    from prudent.adversarial.game.kernels import tightest_pair
 
     alone = int(np.argmin(rejection[: levels.n_admissible]))
     response = Response(float(rejection[alone]), alone, alone, 1.0)
@@ -95,6 +85,27 @@ def hard_response(levels: Levels, rate: float) -> Response:
     return Response(q, 0, accepted, q)
 
 
+def levels_to_reject(levels: Levels, value: float) -> int:
+    """Least number of lowest levels whose rejection rejects any intruder so often.
+
+    Every level that may be played alone is one of them, and every higher level that
+    leaves too little room: its edge with the lowest level has q < `value`. The q rise
+    with the level, so a search by halves finds the first that will do.
+    """
+    if value <= 0:
+        return 0
+    if levels.n_low == 0 or levels.lets_all_in:
+        return levels.n_admissible
+    low, high = levels.n_admissible, len(levels.value)
+    while low < high:
+        middle = (low + high) // 2
+        if _edge_share(levels, 0, middle) >= value * (1 - 1e-12):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
 def soft_response(levels: Levels, value: float) -> Response:
     """Best intruder against the optimal randomised rule of this value, no search.
 
@@ -109,7 +120,7 @@ def soft_response(levels: Levels, value: float) -> Response:
 def as_distribution(
     events: Events, rejection: FloatArray, response: Response
 ) -> FloatArray:
-    """Intruder over events: in each of his levels on one that is rejected least."""
+    """Intruder over events: in each of its levels on one that is rejected least."""
     q = np.zeros(len(rejection))
     for level, share in ((response.low, response.q), (response.high, 1 - response.q)):
         members = np.flatnonzero(events.level == level)
@@ -119,14 +130,14 @@ def as_distribution(
 
 def _edge_share(levels: Levels, low: int, high: int) -> float:
     """Share q of the low level at which the edge meets the bound."""
-    from prudent.adversarial.kernels import log_odds
+    from prudent.adversarial.game.kernels import log_odds
 
     excess_low, excess_high = levels.excess[low], levels.excess[high]
     x = log_odds(levels.code, levels.scale, excess_low, excess_high, math.nan)
     return 1 / (1 + math.exp(-x))
 
 
-def _records(sequence: FloatArray) -> NDArray[np.intp]:
+def _records(sequence: FloatArray) -> IntArray:
     """Positions of the strict running minima."""
     before = np.minimum.accumulate(np.append(np.inf, sequence))[:-1]
     return np.flatnonzero(sequence < before)

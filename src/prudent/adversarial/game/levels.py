@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from prudent.adversarial.divergence import Divergence
+from prudent.adversarial.game.divergence import Divergence
+from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import InfeasibleError
-
-__all__ = ["Events", "Levels", "group_events", "split_levels"]
-
-FloatArray = NDArray[np.float64]
 
 _BOUND_TOL = 1e-12  # point divergences this close to the bound lie on it
 
@@ -31,7 +27,7 @@ class Events:
         Probability of one event of the level, rising, and of the whole level.
     """
 
-    level: NDArray[np.intp]
+    level: IntArray
     share: FloatArray
     value: FloatArray
     mass: FloatArray
@@ -65,6 +61,14 @@ class Events:
             value=np.add.reduceat(self.value * share, starts),
             mass=mass,
         )
+
+    def target(self) -> FloatArray:
+        """Probability of each event, or of the level it stands for."""
+        return self.share * self.spread(self.mass, 0.0)
+
+    def largest(self, per_event: FloatArray) -> FloatArray:
+        """Largest number among the events of each level."""
+        return -self.smallest(-per_event)
 
     def smallest(self, per_event: FloatArray) -> FloatArray:
         """Smallest number among the events of each level."""
@@ -172,7 +176,7 @@ def split_levels(
     if distance[0] < -tolerance:
         raise InfeasibleError(
             f"`divergence_bound`={bound!r} leaves no intruder: the largest admissible "
-            f"value for this target is {float(points[0])!r}."
+            f"value for this target is {float(points[0]) + 0.0!r}."
         )
     reached = np.zeros(len(mass) + 1, dtype=np.longdouble)
     np.cumsum(mass, dtype=np.longdouble, out=reached[1:])

@@ -1,0 +1,1 @@
+"""One class learnt from rows: low density is rejected at a held-out cut."""

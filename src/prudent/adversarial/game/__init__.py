@@ -1,0 +1,1 @@
+"""The rejection game on a finite event space."""

@@ -1,0 +1,217 @@
+"""Divergences of an intruder from the target: at a point, on an edge, anywhere."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import rel_entr
+
+from prudent.adversarial.game.probabilities import (
+    check_distributions,
+    check_probabilities,
+)
+from prudent.core.binomial import high_probability_rank
+from prudent.core.types import FloatArray
+
+DivergenceName = Literal["kl", "l2", "chi2", "hellinger"]
+
+#: Their positions are the codes of the compiled kernels.
+DIVERGENCES: tuple[DivergenceName, ...] = get_args(DivergenceName)
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """A convex divergence D(Q || P) with the unit it is measured in.
+
+    Parameters
+    ----------
+    name : {"kl", "l2", "chi2", "hellinger"}
+        sum q log(q / p), sum (q - p)^2, sum q^2 / p - 1, 1 - sum sqrt(p q).
+    base : float, default=2.0
+        Base of the logarithm of kl, > 1; 2 measures in bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prudent.adversarial.game.divergence import Divergence
+    >>> Divergence("kl").at_points(np.array([0.25, 0.75]), 0.625)
+    array([2.        , 0.4150375])
+    """
+
+    name: DivergenceName
+    base: float = 2.0
+
+    @property
+    def code(self) -> int:
+        """Number of this divergence in the compiled kernels."""
+        return DIVERGENCES.index(self.name)
+
+    @property
+    def unit(self) -> float:
+        """Factor from the unit of the bound to the unit of the kernels (nats)."""
+        return math.log(self.base) if self.name == "kl" else 1.0
+
+    def scale(self, bound: float) -> float:
+        """Constant that the edge equation of chi2 and hellinger needs besides."""
+        return 1.0 - bound if self.name == "hellinger" else 1.0 + bound
+
+    def at_points(self, probability: FloatArray, sum_of_squares: float) -> FloatArray:
+        """Divergence of the intruder who plays one event of this probability.
+
+        Parameters
+        ----------
+        probability : ndarray of shape (n,)
+            Target probability of each event, > 0.
+        sum_of_squares : float
+            Sum over all events of the squared target probability (l2 only).
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Falls with the probability.
+        """
+        if self.name == "kl":
+            return -np.log(probability) / self.unit
+        if self.name == "l2":
+            return 1.0 - 2.0 * probability + sum_of_squares
+        if self.name == "chi2":
+            return 1.0 / probability - 1.0
+        return 1.0 - np.sqrt(probability)
+
+    def between(self, q: FloatArray, p: FloatArray) -> FloatArray:
+        """Divergence of each distribution in the rows of q from p."""
+        if self.name == "kl":
+            nats: FloatArray = rel_entr(q, p).sum(axis=1)
+            return np.maximum(0.0, nats) / self.unit
+        if self.name == "hellinger":
+            return 0.5 * ((np.sqrt(q) - np.sqrt(p)) ** 2).sum(axis=1)
+        square = (q - p) ** 2
+        if self.name == "l2":
+            return square.sum(axis=1)
+        with np.errstate(divide="ignore", over="ignore"):
+            ratio = square / np.where(p > 0, p, np.where(square > 0, 0.0, 1.0))
+        return ratio.sum(axis=1)
+
+
+def divergence_of(
+    q: ArrayLike, p: ArrayLike, kind: DivergenceName = "kl", base: float = 2.0
+) -> float | FloatArray:
+    """Divergence D(Q || P) of one or many distributions from a target.
+
+    Parameters
+    ----------
+    q : array-like of shape (n_events,) or (n_intruders, n_events)
+        Probabilities of the events under the intruder; each row sums to 1.
+    p : array-like of shape (n_events,)
+        Probabilities under the target.
+    kind : {"kl", "l2", "chi2", "hellinger"}, default="kl"
+        sum q log(q / p), sum (q - p)^2, sum q^2 / p - 1, 1 - sum sqrt(p q).
+    base : float, default=2.0
+        Base of the logarithm of kl, > 1; 2 measures in bits.
+
+    Returns
+    -------
+    float or ndarray of shape (n_intruders,)
+        >= 0; inf for kl and chi2 where q plays an event of probability 0. At least
+        as large as `RejectionGame(divergence_bound=)`: the game's promise holds.
+
+    Raises
+    ------
+    ValueError
+        If q or p is not a distribution over the same events, or a setting is
+        outside its range.
+
+    References
+    ----------
+    R. El-Yaniv and M. Nisenson, On the foundations of adversarial single-class
+    classification, section 5.
+
+    Examples
+    --------
+    >>> from prudent.adversarial import divergence_of
+    >>> divergence_of([1.0, 0.0], [0.25, 0.75])
+    2.0
+    >>> divergence_of([[0.25, 0.75], [0.5, 0.5]], [0.25, 0.75], kind="l2")
+    array([0.   , 0.125])
+    """
+    target = check_probabilities(p)
+    laws = check_distributions(q, len(target), "q")
+    values = _checked(kind, base).between(laws, target)
+    return float(values[0]) if np.ndim(q) == 1 else values
+
+
+def divergence_bound(
+    p: ArrayLike,
+    intruders: ArrayLike,
+    *,
+    quantile: float = 0.05,
+    confidence: float = 0.95,
+    kind: DivergenceName = "kl",
+    base: float = 2.0,
+) -> float:
+    """Distance that all but a few of the intruders to come keep, from known ones.
+
+    A value for `RejectionGame(divergence_bound=)`: with probability `confidence` over
+    the known intruders, at most a share `quantile` of the intruders to come lies
+    nearer to the target.
+
+    Parameters
+    ----------
+    p : array-like of shape (n_events,)
+        Probabilities of the events under the target.
+    intruders : array-like of shape (n_intruders, n_events)
+        Distributions of known intruders, drawn as those to come will be.
+    quantile : float, default=0.05
+        Largest share of nearer intruders, in (0, 1).
+    confidence : float, default=0.95
+        In (0, 1).
+    kind, base
+        As for :func:`divergence_of`.
+
+    Returns
+    -------
+    float
+        The k-th smallest divergence, k the largest rank with
+        P(Bin(n, `quantile`) <= k - 1) <= 1 - `confidence`.
+
+    Raises
+    ------
+    ValueError
+        If there are too few intruders for any rank (at least 59 are needed for the
+        defaults), or an argument is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prudent.adversarial import divergence_bound
+    >>> known = np.random.default_rng(0).dirichlet([1, 1, 1, 9], size=100)
+    >>> round(divergence_bound([0.4, 0.3, 0.2, 0.1], known), 3)
+    0.654
+    """
+    for name, share in (("quantile", quantile), ("confidence", confidence)):
+        if not 0 < share < 1:
+            raise ValueError(f"`{name}` must lie in (0, 1), got {share!r}.")
+    target = check_probabilities(p)
+    laws = check_distributions(intruders, len(target), "intruders")
+    values = np.sort(_checked(kind, base).between(laws, target))
+    rank = high_probability_rank(len(values), quantile, confidence)
+    if rank == 0:
+        fewest = math.ceil(math.log(1 - confidence) / math.log1p(-quantile) - 1e-9)
+        raise ValueError(
+            f"{len(values)} intruders are too few to bound the {quantile:g} quantile "
+            f"of their divergence with confidence {confidence:g}: at least {fewest} "
+            "are needed."
+        )
+    return float(values[rank - 1])
+
+
+def _checked(kind: str, base: float) -> Divergence:
+    if kind not in DIVERGENCES:
+        raise ValueError(f"`kind` must be one of {list(DIVERGENCES)}, got {kind!r}.")
+    if not 1 < base < math.inf:
+        raise ValueError(f"`base` must be a number > 1, got {base!r}.")
+    return Divergence(kind, base)

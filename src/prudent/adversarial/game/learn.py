@@ -1,0 +1,92 @@
+"""From a target distribution and a set of intruders to the best rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prudent.adversarial.game.divergence import Divergence
+from prudent.adversarial.game.far import FarIntruders
+from prudent.adversarial.game.levels import group_events, split_levels
+from prudent.adversarial.game.listed import ListedIntruders
+from prudent.adversarial.game.model import Intruders, Model, Rule, Strategy
+from prudent.adversarial.game.solver import critical_bound
+from prudent.core.types import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A solved game.
+
+    Attributes
+    ----------
+    model : Model
+    rule : Rule
+        With its certificate.
+    n_levels : int
+        Distinct positive probabilities, those that tie as one.
+    """
+
+    model: Model
+    rule: Rule
+    n_levels: int
+
+
+def learn(
+    value: FloatArray,
+    mass: FloatArray,
+    *,
+    divergence: Divergence,
+    divergence_bound: float | None,
+    adversaries: FloatArray | None,
+    strategy: Strategy,
+    tie_tol: float,
+    false_alarm_rate: float | None = None,
+    miss_rate: float | None = None,
+) -> Learned:
+    """Solve the game for a false-alarm rate, or for a miss rate.
+
+    Parameters
+    ----------
+    value, mass : ndarray of shape (n_events,)
+        Probability of one event, and of all events an entry stands for.
+    divergence : Divergence
+        How distance from the target is measured.
+    divergence_bound : float or None
+        Least divergence of an intruder; None is 0: any distribution.
+    adversaries : ndarray of shape (n_intruders, n_events) or None
+        The distributions an intruder may follow, in place of the bound.
+    strategy : {"soft", "hard"}
+    tie_tol : float
+        Events whose probabilities lie closer, relative to their size, are treated
+        alike by the best rules against intruders at a distance.
+    false_alarm_rate, miss_rate : float or None
+        One of them: the rate allowed, of which the other is the least.
+
+    Raises
+    ------
+    InfeasibleError
+        If no distribution is so far from the target.
+    """
+    events = group_events(value, mass)
+    tied = events.tied(tie_tol)
+    intruders: Intruders
+    if adversaries is None:
+        bound = 0.0 if divergence_bound is None else divergence_bound
+        levels = split_levels(events.value, events.mass, divergence, bound)
+        intruders = FarIntruders(events, tied, levels)
+    else:
+        intruders = ListedIntruders(mass, adversaries)
+    if miss_rate is None:
+        assert false_alarm_rate is not None
+        rule = intruders.best_rule(false_alarm_rate, strategy)
+    else:
+        rule = intruders.cheapest_rule(1 - miss_rate, strategy)
+    return Learned(Model(rule.rejection, mass, intruders), rule, len(tied.value))
+
+
+def critical_divergence(
+    value: FloatArray, mass: FloatArray, divergence: Divergence
+) -> float:
+    """Largest divergence bound at which nothing beats rejecting every event alike."""
+    events = group_events(value, mass)
+    return critical_bound(events.value, events.mass, divergence)
