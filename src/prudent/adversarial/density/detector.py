@@ -118,20 +118,18 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
 
     Notes
     -----
-    Score: s(x) = logit P(+1 | x) + log u(x), u the reference density; it estimates
-    log p because there are as many artificial as fit rows. By default it is averaged
-    with the log densities of normal kernels at M = min(n, 1000) of the n fit rows, of
-    one width in every direction and shaped like the covariance, with weights n, M, M
-    and widths of the largest leave-one-out likelihood. With s_(k) the k-th
-    smallest of m calibration scores, P(s < s_(k)) <= k / (m + 1), with equality
-    without ties: k = floor((m + 1) rate). Given the calibration rows the rate is
-    Beta(k, m + 1 - k). "soft": r_t = min(1, t r) with the largest t for which
-    sum r_t + 1 <= (m + 1) rate over the calibration rows.
+    s(x) = logit P(+1 | x) + log u(x), u the reference density, estimates log p: there
+    are as many artificial as fit rows. By default it is averaged with the log
+    densities of normal kernels at M = min(n, 1000) of the n fit rows, round and shaped
+    like the covariance, with weights n, M, M. With s_(k) the k-th smallest of m
+    calibration scores, P(s < s_(k)) <= k / (m + 1), with equality without ties:
+    k = floor((m + 1) rate). Given the calibration rows the rate is Beta(k, m + 1 - k).
+    "soft": r_t = min(1, t r), t the largest with sum r_t + 1 <= (m + 1) rate.
 
     **Guarantee.** Future normal rows are exchangeable with the training rows; drift,
-    duplicated rows across the split and rates chosen after a look at the data break
-    it. `fit_predict` answers for the training rows, which it does not cover. There
-    is no promise about intruders: the density is estimated.
+    repeated rows and rates chosen after a look at the data break it. On average over
+    training samples unless `guarantee="high_probability"`: one detector may exceed it.
+    `fit_predict` answers for rows it does not cover. None about intruders.
 
     References
     ----------
@@ -238,7 +236,8 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
         varies = learned.density.standardisation.varies
         self.constant_features_ = np.flatnonzero(~varies)
         warn_constant_features(self, self.constant_features_)
-        self.n_calibration_ = len(learned.calibration_scores)
+        self._calibration_scores = learned.calibration_scores
+        self.n_calibration_ = len(self._calibration_scores)
         self.cell_size_ = learned.cell_size
         self.missing_mass_ = learned.missing_mass
         if self.missing_mass_ > self.false_alarm_rate / 2:
@@ -263,8 +262,7 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             Higher is more ordinary. Finite; below -1e5 outside the reference.
         """
-        rows = self._rows(X)
-        return self._learned.density.score(rows)
+        return self._learned.density.score(self._rows(X))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Score minus offset; "soft": coin minus rejection probability.
@@ -278,8 +276,7 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             Negative where the row is rejected; +inf everywhere if `k_` is 0.
         """
-        rows = self._rows(X)
-        return self._model.decision(rows)
+        return self._model.decision(self._rows(X))
 
     def predict(self, X: Any) -> NDArray[np.int_]:
         """-1 for rejected rows, 1 for the others.
@@ -309,8 +306,7 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             In [1 / (m + 1), 1].
         """
-        rows = self._rows(X)
-        return self._model.p_values(rows)
+        return self._model.p_values(self._rows(X))
 
     def with_false_alarm_rate(self, rate: float) -> Self:
         """Fitted copy for another false-alarm rate, without a new fit.
@@ -363,14 +359,13 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
             )
         self.guarantees_: tuple[Guarantee, ...] = ()
         if self.guarantee is not None:
-            is_frozen = isinstance(self.estimator, FrozenEstimator)
             promise = held_out_promise(
                 kind,
                 m,
                 rate,
                 rank=self.k_ if isinstance(rule, Cut) else None,
                 confidence=self.confidence,
-                average_over="calibration rows" if is_frozen else "training samples",
+                is_fit_given=isinstance(self.estimator, FrozenEstimator),
                 grouped=self._grouped,
             )
             self.guarantees_ = (promise,)

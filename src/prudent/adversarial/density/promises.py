@@ -19,7 +19,7 @@ def held_out_promise(
     *,
     rank: int | None,
     confidence: float,
-    average_over: AverageOver,
+    is_fit_given: bool,
     grouped: bool,
 ) -> Guarantee:
     """False-alarm rate of a cut at an order statistic of held-out scores.
@@ -36,8 +36,8 @@ def held_out_promise(
         k; None for a randomised rule scaled to `rate`, whose law is not known.
     confidence : float
         For "high_probability".
-    average_over : str
-        What the promises of the other kinds are averaged over.
+    is_fit_given : bool
+        Whether only the calibration rows are drawn, not what was learnt before.
     grouped : bool
         Whether the held-out rows are one random row each of groups held out.
 
@@ -55,6 +55,9 @@ def held_out_promise(
         evidence["rank"] = float(rank)
         bound = rank / (n_scores + 1) if kind == "mean" else rate
     certain = kind == "high_probability"
+    average_over: AverageOver = "training samples"
+    if is_fit_given:
+        average_over = "calibration rows"
     return Guarantee(
         quantity="false alarm rate",
         bound=bound,

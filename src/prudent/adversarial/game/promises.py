@@ -16,29 +16,16 @@ def smoothed(smoothing: float) -> str:
     )
 
 
-def intruder_at(divergence_bound: float | None) -> str:
-    """What is assumed of an intruder at a distance."""
-    if divergence_bound is None or divergence_bound <= 0:
-        return "the intruder is any distribution over the events"
-    return f"the intruder is at least {divergence_bound} away from p"
-
-
-def intruder_among(n: int) -> str:
-    """What is assumed of an intruder on a list."""
-    if n == 1:
-        return "the intruder follows the given distribution"
-    return f"the intruder follows one of the {n} given distributions, or mixes them"
-
-
 def promises(
     false_alarm_rate: float,
     miss_rate: float,
     *,
     gap: float,
     known: str,
-    intruder: str,
+    divergence_bound: float | None,
+    n_adversaries: int,
     is_soft: bool,
-    theorem: str,
+    is_dual: bool,
 ) -> tuple[Guarantee, Guarantee]:
     """False-alarm rate and miss rate of a rule.
 
@@ -48,17 +35,21 @@ def promises(
         Of ordinary events, and of the best intruder.
     gap : float
         Duality gap.
-    known, intruder : str
-        What is assumed of the target and of the intruder.
+    known : str
+        What is assumed of the target.
+    divergence_bound : float or None
+        Least divergence of an intruder; None: any intruder.
+    n_adversaries : int
+        Length of the list of intruders; 0: no list.
     is_soft : bool
         The rates are averages over the rule's coins then: under one key the answers
         to the same events stay the same for ever.
-    theorem : str
-        Of El-Yaniv and Nisenson.
+    is_dual : bool
+        Whether the miss rate was given and the false-alarm rate found.
     """
     average_over: AverageOver | None = "the rule's coins" if is_soft else None
     evidence = {"duality gap": gap}
-    source = f"El-Yaniv and Nisenson, {theorem}"
+    source = f"El-Yaniv and Nisenson, Theorem {46 if is_dual else 23}"
     return (
         Guarantee(
             quantity="false alarm rate",
@@ -74,8 +65,21 @@ def promises(
             bound=miss_rate,
             sense="<=",
             average_over=average_over,
-            assumptions=(known, intruder),
+            assumptions=(known, _intruder(divergence_bound, n_adversaries)),
             evidence=evidence,
             source=source,
         ),
     )
+
+
+def _intruder(divergence_bound: float | None, n_adversaries: int) -> str:
+    if n_adversaries == 1:
+        return "the intruder follows the given distribution"
+    if n_adversaries:
+        return (
+            f"the intruder follows one of the {n_adversaries} given distributions, or "
+            "mixes them"
+        )
+    if divergence_bound is None or divergence_bound <= 0:
+        return "the intruder is any distribution over the events"
+    return f"the intruder is at least {divergence_bound} away from p"

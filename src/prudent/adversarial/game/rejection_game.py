@@ -24,14 +24,7 @@ from prudent.adversarial.game.probabilities import (
     frequencies,
     level_masses,
 )
-from prudent.adversarial.game.promises import (
-    KNOWN,
-    PLUG_IN,
-    intruder_among,
-    intruder_at,
-    promises,
-    smoothed,
-)
+from prudent.adversarial.game.promises import KNOWN, PLUG_IN, promises, smoothed
 from prudent.core.types import BoolArray, FloatArray
 
 
@@ -112,19 +105,15 @@ class RejectionGame(BaseEstimator):
 
     Notes
     -----
-    Value of the game: z = max_r min_Q sum r q with sum r p <= delta. By duality
-
-        z = min over v >= 0 of (delta + v) / (1 - U(v) + v)                    (S)
-
-    where U(v) is the unserved demand of a transport problem that one greedy pass
-    solves; each v certifies an upper bound, each rule a lower one. Cost: one sort
-    and about 20 passes, O(n_levels) each. The user guide has the derivation.
+    z = max_r min_Q sum r q with sum r p <= delta is, by duality, the least
+    (delta + v) / (1 - U(v) + v) over v >= 0, U(v) the unserved demand of a transport
+    problem that one greedy pass solves; each v certifies an upper bound, each rule a
+    lower one. One sort and about 20 passes of O(n_levels). See the user guide.
 
     **Guarantee.** Both rates hold for the rule as returned, those of the soft
-    strategy on average over its coins, provided that p
-    is known exactly and the intruder is at least `divergence_bound` away. Estimated
-    probabilities (`from_counts`, `from_density`) make the miss rate optimistic;
-    they are labelled "plug-in density".
+    strategy on average over its coins, if p is known exactly and the intruder keeps
+    its distance or is on the list. Estimated probabilities (`from_counts`,
+    `from_density`: "plug-in density") make the miss rate optimistic.
 
     References
     ----------
@@ -319,12 +308,11 @@ class RejectionGame(BaseEstimator):
             Its distribution: on at most two events, or one of `adversaries`.
         """
         check_is_fitted(self)
-        rule = self.rejection_
-        if rejection is not None:
-            n = len(rule)
-            rule = check_unit_interval(
-                rejection, f"`rejection` must be {n} probabilities", n
-            )
+        if rejection is None:
+            return self._model.intruders.worst_case(self.rejection_)
+        n = len(self.rejection_)
+        sentence = f"`rejection` must be {n} probabilities"
+        rule = check_unit_interval(rejection, sentence, n)
         return self._model.intruders.worst_case(rule)
 
     def security_curve(self, false_alarm_rates: ArrayLike) -> SecurityCurve:
@@ -340,10 +328,10 @@ class RejectionGame(BaseEstimator):
         SecurityCurve
         """
         check_is_fitted(self)
-        rates = check_unit_interval(
-            false_alarm_rates, "`false_alarm_rates` must be a vector of numbers"
+        sentence = "`false_alarm_rates` must be a vector of numbers"
+        return self._model.security_curve(
+            check_unit_interval(false_alarm_rates, sentence)
         )
-        return self._model.security_curve(rates)
 
     def min_false_alarm(self, miss_rate: float) -> float:
         """Least false-alarm rate of a randomised rule with this miss rate.
@@ -388,12 +376,9 @@ class RejectionGame(BaseEstimator):
         return Divergence(self.divergence, self.base)
 
     def _solve(self, value: FloatArray, mass: FloatArray, *, known: str) -> Self:
-        adversaries, intruder = None, intruder_at(self.divergence_bound)
-        if self.adversaries is not None:
-            adversaries = check_distributions(
-                self.adversaries, len(mass), "adversaries"
-            )
-            intruder = intruder_among(len(adversaries))
+        adversaries = self.adversaries
+        if adversaries is not None:
+            adversaries = check_distributions(adversaries, len(mass), "adversaries")
         learned = learn(
             value,
             mass,
@@ -417,15 +402,15 @@ class RejectionGame(BaseEstimator):
         self.is_trivial_ = rule.is_trivial
         self.adversary_ = rule.adversary
         self.adversary_mixture_ = rule.mixture
+        rate = self.false_alarm_rate
         self.guarantees_ = promises(
-            self.false_alarm_rate_
-            if self.false_alarm_rate is None
-            else self.false_alarm_rate,
+            self.false_alarm_rate_ if rate is None else rate,
             self.miss_rate_,
             gap=self.gap_,
             known=known,
-            intruder=intruder,
+            divergence_bound=self.divergence_bound,
+            n_adversaries=0 if adversaries is None else len(adversaries),
             is_soft=self.strategy == "soft",
-            theorem="Theorem 23" if self.miss_rate is None else "Theorem 46",
+            is_dual=rate is None,
         )
         return self
