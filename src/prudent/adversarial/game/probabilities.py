@@ -27,9 +27,9 @@ def check_distributions(laws: ArrayLike, n_events: int, name: str) -> FloatArray
             f"shape {np.shape(laws)}."
         )
     names = [name] if len(rows) == 1 else [f"{name}[{i}]" for i in range(len(rows))]
-    return np.array(
-        [_checked_sum(row, label) for row, label in zip(rows, names, strict=True)]
-    )
+    for row, label in zip(rows, names, strict=True):
+        _checked_sum(row, label)
+    return rows / rows.sum(axis=1, keepdims=True)
 
 
 def frequencies(counts: ArrayLike, smoothing: float) -> FloatArray:
@@ -84,7 +84,7 @@ def _checked_sum(p: ArrayLike, name: str) -> FloatArray:
         total = float(mass.sum())
     if abs(total - 1) > _SUM_TOL:
         raise ValueError(f"`{name}` must sum to 1, got a sum of {total!r}.")
-    return mass / total
+    return mass
 
 
 def check_unit_interval(
