@@ -413,6 +413,8 @@ class MomentFitMixin:
     _moments_ddof: Literal[0, 1] = 0
     _learns_from_blocks = False
     moments_: ClassMoments
+    #: False once a weight other than 0 and 1 stood for a row: no confidence then.
+    _has_plain_weights: bool
 
     def _rows_needed_for(self) -> str | None:
         raise NotImplementedError
@@ -531,6 +533,7 @@ class MomentFitMixin:
         """
         self._validate_params()  # type: ignore[attr-defined]
         first = not hasattr(self, "moments_")
+        plain_before = getattr(self, "_has_plain_weights", True)
         X, y, weight = check_training(self, X, y, sample_weight, reset=first)
         declared = getattr(self, "_declared_classes", None)
         if classes is not None:
@@ -544,8 +547,10 @@ class MomentFitMixin:
         moments = ClassMoments.from_arrays(
             X, y, weight, classes=declared, **self._moment_options()
         )
+        self._has_plain_weights = _are_plain(weight)
         if not first:
             moments = self.moments_ + moments
+            self._has_plain_weights &= plain_before
         solved = int(np.count_nonzero(moments.weight)) >= 2
         if solved:
             try:
@@ -571,6 +576,7 @@ class MomentFitMixin:
             )
         self.n_features_in_ = moments.mean.shape[1]
         vars(self).pop("feature_names_in_", None)
+        self._has_plain_weights = bool((moments.weight == moments.count).all())
         self._learn_afresh(moments, **options)
         return self
 
@@ -584,12 +590,18 @@ class MomentFitMixin:
         self, X: NDArray[Any], y: NDArray[Any], weight: FloatArray | None
     ) -> None:
         """Learn from validated rows: the second half of a moment-only `fit`."""
+        self._has_plain_weights = _are_plain(weight)
         self._learn_afresh(
             ClassMoments.from_arrays(X, y, weight, **self._moment_options())
         )
 
     def __sklearn_is_fitted__(self) -> bool:
         return getattr(self, "_solved", False)
+
+
+def _are_plain(weight: FloatArray | None) -> bool:
+    """Whether all weights are 1; rows of weight 0 are gone by then."""
+    return weight is None or bool((weight == 1).all())
 
 
 def predict_set(estimator: Any, X: Any) -> BoolArray:

@@ -147,7 +147,7 @@ def test_promises_say_on_what_they_rest():
     calibrated = MinimaxOutlierDetector(random_state=0).fit(rows()).guarantees_[0]
     assert calibrated.quantity == "false alarm rate"
     assert calibrated.bound == 0.1
-    assert calibrated.evidence["n_calibration"] == 60
+    assert calibrated.evidence["calibration rows"] == 60
     assert "exchangeable" in str(calibrated)
     free = MinimaxOutlierDetector(threshold="distribution_free").fit(rows())
     assert "plug-in" in str(free.guarantees_[0])

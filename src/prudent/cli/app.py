@@ -23,7 +23,6 @@ COMMANDS = {
     "fit": "Fit one method and write a model file.",
     "predict": "Predict the rows of a table with a model file.",
     "detect": "Learn one class and flag the rows unlike it.",
-    "monitor": "Hold a deployed model to its promises, run after run.",
     "game": "Solve a finite rejection game.",
     "describe": "Check a table as compare would.",
     "datasets": "List the bundled tables.",

@@ -207,7 +207,12 @@ def symmetric_nonnegative(covariances: FloatArray, classes: NDArray[Any]) -> Flo
                 f"{where} is not positive semidefinite: its smallest eigenvalue is "
                 f"{values[0]:.3g}."
             )
-        repaired[k] = floor_eigenvalues(symmetric, 0.0).covariance
+        # In units of the features: the rounding of large ones would drown small ones.
+        deviation = np.sqrt(np.maximum(symmetric.diagonal(), 0.0))
+        unit = np.outer(deviation, deviation)
+        unit[unit == 0] = 1.0
+        floored = floor_eigenvalues(symmetric / unit, 0.0)
+        repaired[k] = floored.covariance * unit if floored.n_clipped else symmetric
     return repaired
 
 

@@ -17,6 +17,8 @@ Structure = Literal["full", "diagonal"]
 # Squares of larger numbers overflow once they are summed; fourth powers earlier.
 LARGEST = 1e150
 LARGEST_FOR_FOURTH = 1e75
+# A column whose mean is not below the first cannot vary by less than the second.
+TINY, TINY_VARIATION = 1e-129, 1e-290
 LOOKUP_RANGE = 2**16
 # Ratios of the scatter before a removal to what is left of it.
 FEW_DIGITS, NO_DIGITS = 1e6, 1e12
@@ -80,6 +82,28 @@ def check_values(X: NDArray[Any], statistics: Statistics) -> None:
                 f"column {int(np.flatnonzero(large)[0])} of X holds values beyond "
                 f"{largest:g}, whose powers overflow: rescale it."
             )
+
+
+def check_not_tiny(mean: FloatArray, variation: FloatArray) -> None:
+    """Raise for a column whose numbers are so small that their squares are lost.
+
+    Parameters
+    ----------
+    mean, variation : ndarray of shape (K, d)
+        Class means, and sums of squares about them, of accumulated rows.
+
+    Raises
+    ------
+    ValueError
+        Naming the first such column.
+    """
+    size = np.abs(mean).max(axis=0)
+    lost = (size > 0) & (size < TINY) & (variation < TINY_VARIATION).all(axis=0)
+    if lost.any():
+        raise ValueError(
+            f"column {int(np.flatnonzero(lost)[0])} of X holds values below "
+            f"{TINY:g}, whose squares underflow: rescale it."
+        )
 
 
 def check_alike(a: Statistics, b: Statistics) -> None:

@@ -72,7 +72,8 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
         detector.fit_moments(moments)
         return
     rows = _NumberedRows.count(chunks)
-    n_held_out = detector._held_out_rows(rows.n_rows)
+    n_held_out = held_out_count(rows.n_rows, detector.calibration_size)
+    detector._check_learnable(rows.n_rows - n_held_out, rows.n_rows)
     rng = check_random_state(detector.random_state)
     split = Split.draw(rng, rows.n_rows, n_held_out, 0)
     moments = rows.learn(split, **options)

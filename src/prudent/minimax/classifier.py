@@ -83,8 +83,10 @@ default="empirical"
     covariance_factor : float or array-like of shape (n_classes,), default=1.0
         Factor gamma >= 1 by which the true covariance may exceed the given one.
     uncertainty : {None, "gaussian", "bootstrap"}, default=None
-        Take the radii from the data, so that the bounds hold with probability
-        `confidence` over the training rows.
+        Take the radii from the data: from the law of normal samples, so that the
+        bounds hold with probability `confidence` over training rows of normal
+        classes, or from resamples of at least 10 rows a class, which is approximate
+        and promises nothing.
     confidence : float, default=0.95
         In (0, 1). Also the coverage of `predict_set` by default.
     bound : {"union", "exact"}, default="union"
@@ -116,8 +118,12 @@ default="empirical"
         Accuracy if the classes were normal with these moments: Phi(kappa).
     duality_gap_ : float
         Certified distance of the largest gap from the optimal kappa.
+    covariance_floor_ : float, or ndarray of shape (n_pairs,)
+        Share of each feature's variance (the mean of the two classes') that was added
+        to both covariances, because they are so nearly singular that rounding would
+        decide the plane: 0 (mostly), 1e-8, 1e-6, 1e-4 or 1e-2.
     means_, covariances_ : ndarray
-        Class moments used, before any radius; linear fits only.
+        Class moments used, before any radius or floor; linear fits only.
     mean_radius_, covariance_radius_, covariance_factor_ : ndarray of (n_classes,)
         Radii used.
     moments_ : ClassMoments
@@ -127,22 +133,25 @@ default="empirical"
     constant_features_ : ndarray of int
         Features that take one value in all rows; their coefficients are 0.
     guarantees_ : tuple of Guarantee
-        One bound on the error rate per class. Empty for kernels, and when an
-        estimated direction without variance separates the classes.
+        One bound on the error rate per class. Empty for kernels, bootstrap radii, and
+        when an estimated direction without variance separates the classes; without
+        the classes that seem not to vary along a normal.
 
     Raises
     ------
     DegenerateDataError
         If two class means coincide and ``on_degenerate="raise"``.
     ValueError
-        If the settings contradict each other or the data.
+        If the settings contradict each other or the data, or a column is so large or
+        so small that its squares over- or underflow.
 
     Notes
     -----
     Guarantee: under every law with the class means and covariances used, the error of
     class k is at most ``class_worst_case_error_[k]``. Without `uncertainty` the
     moments are plug-in estimates, and the bound is conditional on them. The bound is
-    tight for two classes, a union bound for more.
+    tight for two classes, a union bound for more. It is evaluated for the plane as it
+    predicts, rounding included. Weights other than 0 and 1 remove the confidence.
 
     References
     ----------
@@ -270,7 +279,8 @@ default="empirical"
 
     def _learn(self, moments: ClassMoments, *, given: bool = False) -> None:
         check_settings(self)
-        outcome = learn_moments(self, moments, given=given)
+        repeats = not self._has_plain_weights
+        outcome = learn_moments(self, moments, given=given, repeats=repeats)
         self.classes_, self.moments_ = moments.classes, moments
         self._store(outcome)
 
@@ -303,6 +313,7 @@ default="empirical"
         self.mean_radius_ = outcome.for_all(evidence.radii.mean)
         self.covariance_radius_ = outcome.for_all(evidence.radii.covariance)
         self.covariance_factor_ = outcome.for_all(evidence.radii.factor, 1.0)
+        self.covariance_floor_ = float(outcome.floors[0]) if binary else outcome.floors
         self.constant_features_ = evidence.constant
         self.guarantees_ = outcome.guarantees
         if self.kernel == "linear":

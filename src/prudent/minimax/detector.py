@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
 from prudent.core.moments import ClassMoments
-from prudent.estimator_tools import check_rows, refuse_dask
+from prudent.estimator_tools import check_rows, hold_out_rows, refuse_dask
 from prudent.minimax.one_class_fitting import (
     OneClassFit,
     calibrated_threshold,
@@ -50,6 +50,10 @@ def _needs_no_rows(estimator: Any) -> bool:
             f"MinimaxOutlierDetector with {parameter} needs the rows: use `fit`."
         )
     return True
+
+
+def _is_calibrated(estimator: Any) -> bool:
+    return bool(estimator.threshold == "calibrated")
 
 
 class MinimaxOutlierDetector(OutlierMixin, BaseEstimator):
@@ -123,14 +127,15 @@ default="empirical"
     Notes
     -----
     Guarantee, "calibrated": new rows exchangeable with the training rows are rejected
-    with probability at most `false_alarm_rate`, on average over the held-out rows;
-    any law. "distribution_free": at most that rate under every law with the moments
-    used, which are plug-in estimates after `fit`.
+    with probability at most `false_alarm_rate`, on average over training samples;
+    any law. The rate of one fit may lie above it: with rank k among m held-out rows
+    it is Beta(k, m + 1 - k). "distribution_free": at most that rate under every law
+    with the moments used, which are plug-in estimates after `fit`.
 
     References
     ----------
     Lanckriet et al. (2002), A robust minimax approach to classification, JMLR 3,
-    section 6, Theorems 4 and 7.
+    sections 4 and 5.4, Theorems 4 and 7.
 
     Examples
     --------
@@ -191,7 +196,7 @@ default="empirical"
         self.random_state = random_state
 
     @fit_context
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
         """Learn the region of one class.
 
         Parameters
@@ -199,6 +204,10 @@ default="empirical"
         X : array-like of shape (n_samples, n_features)
             Rows of the class; the kernel matrix for ``kernel="precomputed"``.
         y : ignored
+        groups : array-like of shape (n_samples,), default=None
+            Rows that belong together (of a patient, of a machine) have equal values;
+            for "calibrated" only. Whole groups are held out, and one random row of
+            each counts: the promise is about a random row of a new group.
 
         Returns
         -------
@@ -207,14 +216,15 @@ default="empirical"
         refuse_dask(X)
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         check_kernel(self)
-        fitted, held = self._split(len(X))
+        fitted, held = self._split(X, groups)
         if self.kernel == "linear":
             self._store(learn_rows(self, X[fitted]), "plug-in")
         else:
             self._columns, self._rows = fitted, X[fitted]
             self._store(learn_kernel(self, X, fitted), "plug-in")
         if self.threshold == "calibrated":
-            self._calibrate(self._fit.scores(self, X[held]))
+            scores = self._fit.scores(self, X[held])
+            self._calibrate(scores, grouped=groups is not None)
         return self
 
     @available_if(_needs_no_rows)
@@ -285,25 +295,30 @@ default="empirical"
         detector._store(learn_moments(detector, moments), "given")
         return detector
 
-    def _split(self, n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _split(
+        self, X: FloatArray, groups: ArrayLike | None
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Rows to learn from and rows held out for the threshold."""
         if self.threshold == "distribution_free":
-            return np.arange(n_rows), np.empty(0, dtype=np.intp)
-        n_held = self._held_out_rows(n_rows)
-        order = check_random_state(self.random_state).permutation(n_rows)
-        held, fitted = np.split(order, [n_held])
-        return np.sort(fitted), np.sort(held)
+            if groups is not None:
+                raise ValueError(
+                    "`groups` are held out, which threshold='distribution_free' does "
+                    "not do: use threshold='calibrated'."
+                )
+            return np.arange(len(X)), np.empty(0, dtype=np.intp)
+        random = check_random_state(self.random_state)
+        split = hold_out_rows(self, X, self.calibration_size, random, groups)
+        self._check_learnable(len(split.fit), len(X))
+        return np.sort(split.fit), np.sort(split.held_out)
 
-    def _held_out_rows(self, n_rows: int) -> int:
-        """How many of the rows a calibrated threshold holds out."""
-        n_held = max(1, round(self.calibration_size * n_rows))
-        if n_rows - n_held < 2:
+    def _check_learnable(self, n_fitted: int, n_rows: int) -> None:
+        """Raise ValueError unless there are two rows to learn from."""
+        if n_fitted < 2:
             raise ValueError(
                 f"calibration_size={self.calibration_size!r} leaves "
-                f"{n_rows - n_held} of n_samples={n_rows} rows to learn from, at least "
+                f"{n_fitted} of n_samples={n_rows} rows to learn from, at least "
                 "2 are needed: give more rows or a smaller share."
             )
-        return n_held
 
     def _store(self, fit: OneClassFit, ground: Ground) -> None:
         self._fit = fit
@@ -318,14 +333,36 @@ default="empirical"
             self.dual_coef_ = weights
         if self.threshold == "distribution_free":
             self.n_calibration_ = 0
-            self.offset_, self.guarantees_ = free_threshold(self, fit.region, ground)
+            self.offset_, self.guarantees_ = free_threshold(self, fit, ground)
 
-    def _calibrate(self, scores: FloatArray) -> None:
+    def _calibrate(self, scores: FloatArray, *, grouped: bool = False) -> None:
         """Set the threshold by the scores of the held-out rows."""
         self.n_calibration_ = len(scores)
+        self._calibration_scores = np.sort(scores)
         self.offset_, self.guarantees_ = calibrated_threshold(
-            self.false_alarm_rate, scores
+            self.false_alarm_rate, self._calibration_scores, grouped=grouped
         )
+
+    @available_if(_is_calibrated)
+    def p_value(self, X: Any) -> FloatArray:
+        """Conformal p-value (1 + #{s_i <= s(x)}) / (m + 1) of each row.
+
+        Rejecting where it is at most a rate has that false-alarm rate, on average
+        over training samples. For ``threshold="calibrated"`` only.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            In [1 / (m + 1), 1], with m = `n_calibration_`.
+        """
+        scores = self.score_samples(X)
+        not_above = np.searchsorted(self._calibration_scores, scores, side="right")
+        return (1 + not_above) / (self.n_calibration_ + 1)
 
     def score_samples(self, X: Any) -> FloatArray:
         """Score of each row: the lower, the more unusual.

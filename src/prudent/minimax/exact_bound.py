@@ -14,12 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from prudent.minimax.certificate import MOMENT_ROUNDING
 from prudent.minimax.multiclass import Classes, DuelSet
 
 __all__ = ["exact_errors", "largest_exit_probability"]
 
 FloatArray = NDArray[np.float64]
 SMALLEST_EIGENVALUE = 1e-12
+#: Share of a limit that is set aside for rounding of the scores.
+SHARE = 1e-7
 
 
 def exact_errors(classes: Classes, duels: DuelSet) -> FloatArray:
@@ -36,20 +39,26 @@ def exact_errors(classes: Classes, duels: DuelSet) -> FloatArray:
     errors = duels.union_errors()
     for k in range(duels.n_classes):
         own = [
-            (duel, -1.0 if pair[0] == k else 1.0, pair.index(k))
+            (duel, duel.margins[pair.index(k)], -1.0 if pair[0] == k else 1.0)
             for pair, duel in zip(duels.pairs, duels.duels, strict=True)
             if k in pair
         ]
         # A constant score never crosses its plane.
-        own = [entry for entry in own if entry[0].deviation[entry[2]] > 0]
-        limits = np.array([duel.class_kappa[side] for duel, _, side in own])
+        own = [entry for entry in own if entry[1].deviation > 0]
+        limits = np.array([seen.kappa(duel.offset, side) for duel, seen, side in own])
         if not len(own) or limits.min() <= 0:
             continue
         normals = np.stack(
-            [sign * duel.normal / duel.deviation[side] for duel, sign, side in own]
+            [side * duel.normal / seen.deviation for duel, seen, side in own]
         )
+        reach = np.array([seen.reach / seen.deviation for _, seen, _ in own])
         R = classes.factor[k] * normals @ classes.covariance[k] @ normals.T
-        errors[k] = min(errors[k], largest_exit_probability(R, limits))
+        R += np.diag(len(own) * MOMENT_ROUNDING * reach**2)
+        blur = np.array([seen.blur for _, seen, _ in own])
+        # Rounding beyond SHARE of a limit is a matter of its own.
+        rounded = float(np.sum((blur / (SHARE * limits)) ** 2))
+        exit = largest_exit_probability(R, (1 - SHARE) * limits)
+        errors[k] = min(errors[k], exit + rounded)
     return errors
 
 
@@ -88,8 +97,7 @@ def largest_exit_probability(R: FloatArray, limits: FloatArray) -> float:
     """
     # x = F u with u of covariance I: a singular R would leave the quadratic unbounded.
     values, vectors = np.linalg.eigh(R)
-    kept = values > SMALLEST_EIGENVALUE * values[-1]
-    F = vectors[:, kept] * np.sqrt(values[kept])
+    F = vectors * np.sqrt(np.maximum(values, SMALLEST_EIGENVALUE * values[-1]))
     m, rank = F.shape
     size = rank + 1
     above = np.tril_indices(size)  # of the transpose: the upper triangle by columns

@@ -12,11 +12,12 @@ from sklearn.utils import check_random_state
 
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
+from prudent.core.validation import check_not_tiny
 from prudent.estimator_tools import constant_features, warn_constant_features
 from prudent.minimax.exact_bound import exact_errors
 from prudent.minimax.kernel import DEFAULT_KERNEL_RADIUS, Span
 from prudent.minimax.multiclass import Classes, DuelSet, solve_duels
-from prudent.minimax.promises import Ground, class_guarantees
+from prudent.minimax.promises import Ground, changed_covariances, class_guarantees
 from prudent.minimax.radii import (
     Radii,
     bootstrap_covariance_radius,
@@ -36,6 +37,8 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
+#: Resamples of fewer rows say next to nothing about what the rows do not show.
+FEWEST_ROWS_TO_RESAMPLE = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +47,7 @@ class Evidence:
 
     `seen` (n_classes,) marks the classes that have rows; `moments`, `covariances`
     (before any radius) and `radii` are theirs alone. `constant` features are left out
-    of every plane.
+    of every plane. `repeats` says that weights other than 0 and 1 stand for rows.
     """
 
     seen: NDArray[np.bool_]
@@ -53,6 +56,7 @@ class Evidence:
     radii: Radii
     ground: Ground
     constant: NDArray[np.intp]
+    repeats: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +65,7 @@ class Outcome:
 
     evidence: Evidence
     duels: DuelSet
+    floors: FloatArray
     normals: FloatArray
     errors: FloatArray
     accuracy: float
@@ -73,7 +78,9 @@ class Outcome:
         return everything
 
 
-def learn_moments(estimator: Any, moments: ClassMoments, *, given: bool) -> Outcome:
+def learn_moments(
+    estimator: Any, moments: ClassMoments, *, given: bool, repeats: bool
+) -> Outcome:
     """Linear rule from moments alone."""
     seen = _seen(moments)
     own = moments if seen.all() else moments.select(moments.classes[seen])
@@ -85,7 +92,10 @@ def learn_moments(estimator: Any, moments: ClassMoments, *, given: bool) -> Outc
     covariances = class_covariances(estimator.covariance, own)
     constant = constant_features(own)
     warn_constant_features(estimator, constant)
-    return decide(estimator, Evidence(seen, own, covariances, radii, ground, constant))
+    return decide(
+        estimator,
+        Evidence(seen, own, covariances, radii, ground, constant, repeats),
+    )
 
 
 def learn_rows(
@@ -99,8 +109,8 @@ def learn_rows(
     ground: Ground = "plug-in"
     if estimator.uncertainty == "bootstrap":
         random = check_random_state(estimator.random_state)
+        _check_rows_to_resample(moments)
         radii = _bootstrap_radii(parts(), estimator.confidence, random)
-        ground = "bootstrap"
     else:
         radii = _given_radii(estimator, seen)
     constant = constant_features(moments)
@@ -223,6 +233,17 @@ def _gaussian_radii(moments: ClassMoments, confidence: float) -> Radii:
     )
 
 
+def _check_rows_to_resample(moments: ClassMoments) -> None:
+    """Raise ValueError for a class too small to learn its own uncertainty from."""
+    for label, count in zip(moments.classes.tolist(), moments.count, strict=True):
+        if count < FEWEST_ROWS_TO_RESAMPLE:
+            raise ValueError(
+                f"uncertainty='bootstrap' needs {FEWEST_ROWS_TO_RESAMPLE} rows per "
+                f"class at least, class {label!r} has {count}: give more rows, or set "
+                "`covariance_radius` and `mean_radius`."
+            )
+
+
 def _bootstrap_radii(
     parts: list[tuple[FloatArray, FloatArray]],
     confidence: float,
@@ -241,6 +262,9 @@ def _bootstrap_radii(
 
 def decide(estimator: Any, evidence: Evidence) -> Outcome:
     """Solve the duels of all seen classes and state what they promise."""
+    if evidence.ground != "given":
+        variation = np.diagonal(evidence.moments.scatter, axis1=1, axis2=2)
+        check_not_tiny(evidence.moments.mean, variation)
     classes = _classes(estimator, evidence)
     duels = solve_duels(
         classes,
@@ -248,7 +272,10 @@ def decide(estimator: Any, evidence: Evidence) -> Outcome:
         _costs(estimator, evidence.seen),
         constant_if_coinciding=estimator.on_degenerate == "warn",
     )
-    if estimator.bound == "exact" and len(classes.label) > 2:
+    if evidence.ground != "given" and duels.is_separable:
+        # A null direction of estimated covariances: kappa is infinite, by definition.
+        errors = duels.union_errors(certified=False)
+    elif estimator.bound == "exact" and len(classes.label) > 2:
         errors = exact_errors(classes, duels)
     else:
         errors = duels.union_errors()
@@ -260,7 +287,8 @@ def decide(estimator: Any, evidence: Evidence) -> Outcome:
     normals = np.zeros((len(duels.duels), evidence.moments.mean.shape[1]))
     normals[:, _varying(evidence)] = duels.normals
     guarantees = _promises(estimator, classes, duels, errors, evidence)
-    return Outcome(evidence, duels, normals, errors, accuracy, guarantees)
+    floors = np.array([duel.floor for duel in duels.duels])
+    return Outcome(evidence, duels, floors, normals, errors, accuracy, guarantees)
 
 
 def _varying(evidence: Evidence) -> Any:
@@ -329,24 +357,32 @@ def _promises(
     evidence: Evidence,
 ) -> tuple[Guarantee, ...]:
     kappas = np.array([duel.kappa for duel in duels.duels])
-    if estimator.kernel != "linear" or (
-        evidence.ground != "given" and np.isinf(kappas).any()
+    estimated = evidence.ground != "given"
+    if (
+        estimator.kernel != "linear"
+        or estimator.uncertainty == "bootstrap"
+        or (estimated and duels.is_separable)
     ):
         return ()
+    # An estimated variance of zero proves nothing.
+    proved = ~duels.constant_classes if estimated else np.full(len(errors), True)
     figures = {
         "kappa": float(kappas.min()),
-        "duality_gap": max(duel.gap for duel in duels.duels),
+        "duality gap": max(duel.gap for duel in duels.duels),
     }
     if estimator.objective == "mean":
         figures["trivial_bound"] = float(classes.prior.max())
     radii = evidence.radii
+    # Given covariances are smaller than those with a floor, for which the bound holds.
+    floor = max(duel.floor for duel in duels.duels) if estimated else 0.0
     return class_guarantees(
-        classes.label,
-        errors,
+        classes.label[proved],
+        errors[proved],
         ground=evidence.ground,
+        changes=changed_covariances(estimator.covariance, floor),
         with_radii=bool(
             radii.mean.any() or radii.covariance.any() or (radii.factor > 1).any()
         ),
-        confidence=estimator.confidence,
+        confidence=None if evidence.repeats else estimator.confidence,
         evidence=figures,
     )

@@ -5,22 +5,26 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
-from prudent.exceptions import DegenerateDataError
+from prudent.exceptions import DegenerateDataError, SingularCovarianceError
+from prudent.minimax.certificate import ClassMargin, chebyshev
 from prudent.minimax.curve import Balance
 from prudent.minimax.solver import solve_on_curve, solve_validated
 
 __all__ = ["Classes", "Duel", "DuelSet", "Objective", "solve_duels"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 Objective = Literal["minimax", "cost", "mean"]
+#: Shares of each feature's variance that may be added to both covariances of a duel.
+FLOORS = (0.0, 1e-8, 1e-6, 1e-4, 1e-2)
+#: Certified error above that of an exact plane from which variance is added.
+LARGEST_EXCESS = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,10 @@ class Classes:
 class Duel:
     """The plane between a negative class k and a positive class l.
 
-    Pairs are in the order (k, l): a'mean, sqrt(gamma a'S a), nu, and the standard
-    deviations left between the plane and the class in its worst case.
+    Pairs are in the order (k, l): the certified error of each class, how each is seen
+    along the normal, and the standard deviations that the solver left it. `floor` is
+    the share of each feature's variance that was added to both covariances, and
+    `is_separable` says that the covariances as given share a null direction.
     """
 
     normal: FloatArray
@@ -65,20 +71,24 @@ class Duel:
     kappa: float
     gap: float
     n_iter: int
-    center: tuple[float, float]
-    deviation: tuple[float, float]
-    radius: tuple[float, float]
+    margins: tuple[ClassMargin, ClassMargin]
+    errors: tuple[float, float]
     class_kappa: tuple[float, float]
+    floor: float = 0.0
+    is_separable: bool = False
+
+    @property
+    def excess(self) -> float:
+        """What rounding adds to the worst-case errors of an exact plane, at most."""
+        return max(
+            error - chebyshev(kappa)
+            for error, kappa in zip(self.errors, self.class_kappa, strict=True)
+        )
 
     def distances(self, scores: FloatArray) -> Iterator[FloatArray]:
         """Robust distance of scores a'z towards the plane, for classes k and l."""
-        for side in (0, 1):
-            ahead = (scores - self.center[side]) * (-1 if side else 1)
-            if self.deviation[side] > 0:
-                ahead = ahead / self.deviation[side] - self.radius[side]
-            else:
-                ahead = np.where(ahead > 0, np.inf, 0.0)
-            yield np.maximum(ahead, 0.0)
+        for side, margin in zip((-1.0, 1.0), self.margins, strict=True):
+            yield margin.distances(scores, side)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +113,31 @@ class DuelSet:
         """Offsets b of a'z = b, (pairs,)."""
         return np.array([duel.offset for duel in self.duels])
 
-    def union_errors(self) -> FloatArray:
-        """Worst-case probability, at most, that each class loses some duel, (K,)."""
+    @property
+    def is_separable(self) -> bool:
+        """Whether two covariances share a null direction that separates the means."""
+        return any(duel.is_separable for duel in self.duels)
+
+    @property
+    def constant_classes(self) -> BoolArray:
+        """Classes that do not vary along the normal of one of their planes, (K,)."""
+        constant = np.zeros(self.n_classes, dtype=bool)
+        for pair, duel in zip(self.pairs, self.duels, strict=True):
+            if duel.normal.any():
+                constant[list(pair)] |= np.isinf(duel.class_kappa)
+        return constant
+
+    def union_errors(self, *, certified: bool = True) -> FloatArray:
+        """Worst-case probability, at most, that each class loses some duel, (K,).
+
+        Not `certified`: of planes in exact arithmetic.
+        """
         errors = np.zeros(self.n_classes)
         for pair, duel in zip(self.pairs, self.duels, strict=True):
-            for k, kappa in zip(pair, duel.class_kappa, strict=True):
-                errors[k] += cantelli(kappa)
+            exact = tuple(chebyshev(kappa) for kappa in duel.class_kappa)
+            own = duel.errors if certified else exact
+            for k, error in zip(pair, own, strict=True):
+                errors[k] += error
         return np.minimum(errors, 1.0)
 
     def votes(self, margins: FloatArray) -> FloatArray:
@@ -122,10 +151,8 @@ class DuelSet:
             margin = margins[:, j]
             won[:, l] += margin >= 0
             won[:, k] += margin < 0
-            for c, sign, deviation in zip(
-                (k, l), (-1.0, 1.0), duel.deviation, strict=True
-            ):
-                own = sign * margin / (deviation if deviation > 0 else 1.0)
+            for c, sign, seen in zip((k, l), (-1.0, 1.0), duel.margins, strict=True):
+                own = sign * margin / (seen.deviation or 1.0)
                 least[:, c] = np.minimum(least[:, c], own)
         # Strictly inside (-1/2, 1/2) even when 1 + |m| rounds to |m|.
         return won + (0.5 - 1e-12) * least / (1 + np.abs(least))
@@ -141,12 +168,6 @@ class DuelSet:
             for k, distance in zip(pair, duel.distances(scores[:, j]), strict=True):
                 p[:, k] = np.minimum(p[:, k], 1 / (1 + distance * distance))
         return np.minimum((self.n_classes - 1) * p, 1.0)
-
-
-def cantelli(kappa: float) -> float:
-    """Largest probability beyond a plane `kappa` standard deviations away."""
-    kappa = max(kappa, 0.0)
-    return 0.0 if math.isinf(kappa) else 1 / (1 + kappa * kappa)
 
 
 def solve_duels(
@@ -183,6 +204,8 @@ def solve_duels(
             weights = float(costs[l, k]), float(costs[k, l])
         try:
             duels.append(_solve_duel(classes, k, l, objective, weights))
+        except SingularCovarianceError:
+            raise
         except DegenerateDataError:
             if not constant_if_coinciding:
                 names = [shown(classes.label[c]) for c in (k, l)]
@@ -202,8 +225,42 @@ def _solve_duel(
     objective: Objective,
     costs: tuple[float, float] | None,
 ) -> Duel:
+    """Plane whose certificate holds, with as little added variance as that takes.
+
+    Nearly singular covariances give planes that rounding decides.
+    """
+    best: Duel | None = None
+    separable = False
+    for floor in FLOORS:
+        try:
+            duel = _duel_at(classes, k, l, objective, costs, floor)
+        except SingularCovarianceError:
+            if floor == FLOORS[-1] and best is None:
+                raise
+            continue
+        separable |= floor == 0 and math.isinf(duel.kappa)
+        if best is None or max(duel.errors) < max(best.errors):
+            best = duel
+        if duel.excess <= LARGEST_EXCESS:
+            break
+    assert best is not None
+    return replace(best, is_separable=separable)
+
+
+def _duel_at(
+    classes: Classes,
+    k: int,
+    l: int,
+    objective: Objective,
+    costs: tuple[float, float] | None,
+    floor: float,
+) -> Duel:
+    """Duel of covariances with a share of each feature's variance added."""
     d, balance = classes.gap(k, l), classes.balance(k, l)
-    Sx, Sy = classes.covariance[l], classes.covariance[k]
+    Sy, Sx = classes.covariance[k], classes.covariance[l]
+    if floor:
+        added = np.diag(floor * (np.diagonal(Sx) + np.diagonal(Sy)) / 2)
+        Sy, Sx = Sy + added, Sx + added
     if objective == "minimax":
         solution = solve_validated(d, Sx, Sy, balance)
     elif costs is not None:
@@ -217,39 +274,37 @@ def _solve_duel(
         )
     normal = solution.normal
     offset = solution.offset_from(classes.mean[l]) + float(normal @ classes.mean_lo[l])
-    class_kappa = solution.class_kappas[::-1]
-    deviation = [
-        # An infinite kappa says that what is left of a'S a is rounding.
-        0.0 if math.isinf(kappa) else width * math.sqrt(float(normal @ S @ normal))
-        for width, S, kappa in zip(
-            balance.widths[::-1], (Sy, Sx), class_kappa, strict=True
-        )
-    ]
+
+    def seen(c: int, S: FloatArray) -> ClassMargin:
+        mean, mean_lo = classes.mean[c], classes.mean_lo[c]
+        radius, factor = float(classes.radius[c]), float(classes.factor[c])
+        return ClassMargin.along(normal, mean, mean_lo, S, radius, factor)
+
+    margins = seen(k, Sy), seen(l, Sx)
     return Duel(
         normal=normal,
         offset=offset,
         kappa=solution.kappa,
         gap=solution.gap,
         n_iter=solution.n_iter,
-        center=(offset + solution.distance_pos - 1, offset + solution.distance_pos),
-        deviation=(deviation[0], deviation[1]),
-        radius=balance.radii[::-1],
-        class_kappa=class_kappa,
+        margins=margins,
+        errors=(margins[0].error(offset, -1.0), margins[1].error(offset, 1.0)),
+        class_kappa=solution.class_kappas[::-1],
+        floor=floor,
     )
 
 
 def _constant_duel(classes: Classes, k: int, l: int) -> Duel:
     """Give every row to the class of larger prior."""
     heavier_wins = classes.prior[l] >= classes.prior[k]
-    errors = (-math.inf, math.inf) if heavier_wins else (math.inf, -math.inf)
+    nothing = ClassMargin(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     return Duel(
         normal=np.zeros(classes.mean.shape[1]),
         offset=-1.0 if heavier_wins else 1.0,
         kappa=0.0,
         gap=0.0,
         n_iter=1,
-        center=(0.0, 0.0),
-        deviation=(0.0, 0.0),
-        radius=(0.0, 0.0),
-        class_kappa=errors,
+        margins=(nothing, nothing),
+        errors=(1.0, 0.0) if heavier_wins else (0.0, 1.0),
+        class_kappa=(-math.inf, math.inf) if heavier_wins else (math.inf, -math.inf),
     )

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_solve
 
 from prudent.core.definiteness import check_positive_definite
-from prudent.core.distances import MahalanobisFactors
+from prudent.core.distances import MahalanobisFactors, row_blocks
 from prudent.exceptions import InfeasibleError
 
 __all__ = ["Ellipsoid", "HalfSpace", "ellipsoid_radius", "halfspace"]
@@ -35,7 +35,9 @@ class HalfSpace:
 
     def scores(self, Z: FloatArray, residual: FloatArray | None = None) -> FloatArray:
         """W'z of each row, (n,); what lies outside a kernel span does not matter."""
-        return Z @ self.weights
+        # Not by BLAS, whose sums depend on how many rows there are.
+        scores: FloatArray = np.einsum("ij,j->i", np.ascontiguousarray(Z), self.weights)
+        return scores
 
     def threshold(
         self,
@@ -88,13 +90,17 @@ class Ellipsoid:
 
     Attributes
     ----------
-    factors : MahalanobisFactors
-        Mean and inverse factor of the one class.
+    mean, mean_lo : ndarray of shape (n_features,)
+        Mean as a pair.
+    root : ndarray of shape (n_features, n_features)
+        Inverse Cholesky factor of S + rho I.
     rho : float
         Variance of what lies outside the span of the training rows, for kernels.
     """
 
-    factors: MahalanobisFactors
+    mean: FloatArray
+    mean_lo: FloatArray
+    root: FloatArray
     rho: float = 0.0
 
     def scores(self, Z: FloatArray, residual: FloatArray | None = None) -> FloatArray:
@@ -102,7 +108,13 @@ class Ellipsoid:
 
         `residual` is the squared length of each row outside a kernel span.
         """
-        squared = self.factors.squared_distances(Z)[:, 0]
+        squared = np.empty(len(Z))
+        for rows in row_blocks(len(Z), Z.shape[1]):
+            gap = np.ascontiguousarray(Z[rows]) - self.mean
+            gap -= self.mean_lo
+            # Not by BLAS, whose sums depend on how many rows there are.
+            whitened = np.einsum("ij,kj->ik", gap, self.root)
+            squared[rows] = np.einsum("ij,ij->i", whitened, whitened)
         if residual is not None:
             squared += np.maximum(residual, 0.0) / self.rho
         return -np.sqrt(squared)
@@ -114,9 +126,8 @@ class Ellipsoid:
         covariance_factor: float = 1.0,
     ) -> float:
         """Score below which at most `false_alarm_rate` of any such class falls."""
-        n_features = self.factors.means.shape[1]
         return -ellipsoid_radius(
-            n_features, false_alarm_rate, mean_radius, covariance_factor
+            len(self.mean), false_alarm_rate, mean_radius, covariance_factor
         )
 
 
@@ -158,6 +169,22 @@ def halfspace(mean: ArrayLike, covariance: ArrayLike) -> HalfSpace:
     factor = check_positive_definite(S[None])[0]
     weights = cho_solve((factor, True), m)
     return HalfSpace(weights, math.sqrt(float(m @ weights)))
+
+
+def ellipsoid(
+    mean: FloatArray, mean_lo: FloatArray, covariance: FloatArray, rho: float = 0.0
+) -> Ellipsoid:
+    """Ellipsoid around a mean (a pair), in the metric of a positive definite matrix.
+
+    Raises
+    ------
+    SingularCovarianceError
+        If the covariance is singular.
+    """
+    factors = MahalanobisFactors.from_covariances(
+        mean[None], covariance[None], means_lo=mean_lo[None]
+    )
+    return Ellipsoid(mean, factors.means_lo[0], factors.inverse_factors[0], rho)
 
 
 def ellipsoid_radius(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from functools import partial
@@ -11,16 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.core.binomial import mean_rank
-from prudent.core.distances import MahalanobisFactors
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
+from prudent.core.validation import check_not_tiny
 from prudent.estimator_tools import constant_features, warn_constant_features
 from prudent.exceptions import DegenerateDataError, PrudentWarning
+from prudent.minimax.certificate import ClassMargin, certified_radius
 from prudent.minimax.kernel import DEFAULT_KERNEL_RADIUS, Span, span_of
-from prudent.minimax.one_class import Ellipsoid, HalfSpace, halfspace
+from prudent.minimax.one_class import Ellipsoid, HalfSpace, ellipsoid, halfspace
 from prudent.minimax.promises import (
     Ground,
     calibrated_false_alarm_guarantee,
+    changed_covariances,
     moment_false_alarm_guarantee,
 )
 from prudent.minimax.settings import (
@@ -46,6 +49,8 @@ SOURCES = {
     "halfspace": "Lanckriet et al. 2002, Theorem 4",
     "ellipsoid": "multivariate Chebyshev inequality",
 }
+#: Unit to which scores of kernel fits are rounded, in their standard deviations.
+KERNEL_RESOLUTION = 2.0**-26
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,9 +73,11 @@ class OneClassFit:
             return self.region.scores(np.delete(X, self.constant, axis=1))
         coordinates = self.span.coordinates(kernel_columns(estimator, X))
         if isinstance(self.region, HalfSpace):
-            return self.region.scores(coordinates)
+            scores = self.region.scores(coordinates)
+            return rounded(scores, self.region.zeta)
         inside = np.einsum("ij,ij->i", coordinates, coordinates)
-        return self.region.scores(coordinates, kernel_diagonal(estimator, X) - inside)
+        outside = kernel_diagonal(estimator, X) - inside
+        return rounded(self.region.scores(coordinates, outside), 1.0)
 
     def weights(self) -> FloatArray | None:
         """Weights of the features, or of the kernel columns, of a half-space."""
@@ -83,6 +90,16 @@ class OneClassFit:
         weights = np.zeros((1, n_features))
         weights[0, varying] = self.region.weights
         return weights
+
+
+def rounded(scores: FloatArray, scale: float) -> FloatArray:
+    """Scores without the digits that depend on how many rows are scored at once.
+
+    Kernel values and their coordinates come from BLAS.
+    """
+    unit = 2.0 ** math.floor(math.log2(scale)) * KERNEL_RESOLUTION
+    near: FloatArray = np.rint(scores / unit) * unit
+    return near
 
 
 def check_kernel(estimator: Any) -> None:
@@ -111,6 +128,7 @@ def learn_moments(estimator: Any, moments: ClassMoments) -> OneClassFit:
 
 
 def _learn(estimator: Any, moments: ClassMoments, parts: Any) -> OneClassFit:
+    check_not_tiny(moments.mean, np.diagonal(moments.scatter, axis1=1, axis2=2))
     constant = constant_features(moments)
     varying = np.setdiff1d(np.arange(moments.mean.shape[1]), constant)
     if not len(varying):
@@ -165,12 +183,11 @@ def _region(
     S = covariances + rho * np.eye(mean.shape[1])
     if estimator.region == "halfspace":
         return halfspace(mean[0], S[0])
-    factors = MahalanobisFactors.from_covariances(mean, S, means_lo=mean_lo)
-    return Ellipsoid(factors, rho)
+    return ellipsoid(mean[0], mean_lo[0], S[0], rho)
 
 
 def free_threshold(
-    estimator: Any, region: HalfSpace | Ellipsoid, ground: Ground
+    estimator: Any, fit: OneClassFit, ground: Ground
 ) -> tuple[float, tuple[Guarantee, ...]]:
     """Threshold that holds for every law with the moments, and its promise.
 
@@ -178,26 +195,41 @@ def free_threshold(
     """
     rate = estimator.false_alarm_rate
     nu, gamma = estimator.mean_radius, estimator.covariance_factor
-    offset = region.threshold(rate, nu, gamma)
-    if estimator.kernel != "linear":
+    offset = fit.region.threshold(rate, nu, gamma)
+    if fit.moments is None or fit.covariances is None:
         return offset, ()
-    with_radii = nu > 0 or gamma > 1 or estimator.covariance_radius > 0
-    source = SOURCES[estimator.region]
-    return offset, moment_false_alarm_guarantee(rate, ground, with_radii, source)
+    rho = estimator.covariance_radius
+    kept = np.setdiff1d(np.arange(fit.moments.mean.shape[1]), fit.constant)
+    S = fit.covariances[0][np.ix_(kept, kept)] + rho * np.eye(len(kept))
+    if isinstance(fit.region, Ellipsoid):
+        offset = -certified_radius(fit.region.root, S, rate, nu, gamma)
+    else:
+        mean, mean_lo = fit.moments.mean[0, kept], fit.moments.mean_lo[0, kept]
+        seen = ClassMargin.along(fit.region.weights, mean, mean_lo, S, nu, gamma)
+        offset = seen.offset_for(rate)
+    return offset, moment_false_alarm_guarantee(
+        rate,
+        ground,
+        changed_covariances(estimator.covariance),
+        with_radii=nu > 0 or gamma > 1 or rho > 0,
+        source=SOURCES[estimator.region],
+    )
 
 
 def calibrated_threshold(
-    rate: float, scores: FloatArray
+    rate: float, sorted_scores: FloatArray, *, grouped: bool = False
 ) -> tuple[float, tuple[Guarantee, ...]]:
     """Order statistic of held-out scores that keeps the rate, and its promise."""
-    rank = mean_rank(len(scores), rate)
+    n_scores = len(sorted_scores)
+    rank = mean_rank(n_scores, rate)
     if rank == 0:
         warnings.warn(
-            f"MinimaxOutlierDetector: {len(scores)} held-out rows are too few for "
+            f"MinimaxOutlierDetector: {n_scores} held-out rows are too few for "
             f"false_alarm_rate={rate:g}, so no row is an outlier: give more rows or a "
             "larger calibration_size.",
             PrudentWarning,
             stacklevel=3,
         )
-    offset = float(np.sort(scores)[rank - 1]) if rank else -np.inf
-    return offset, calibrated_false_alarm_guarantee(rate, len(scores))
+    offset = float(sorted_scores[rank - 1]) if rank else -np.inf
+    promise = calibrated_false_alarm_guarantee(rate, n_scores, rank, grouped=grouped)
+    return offset, promise

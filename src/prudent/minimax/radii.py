@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy.linalg import eigvalsh_tridiagonal
 from scipy.stats import chi2
 
+from prudent.core.binomial import mean_rank
+
 __all__ = [
     "Radii",
     "bootstrap_covariance_radius",
@@ -79,9 +81,11 @@ def covariance_factor(n_features: int, n_rows: int, level: float) -> float:
         )
     random = np.random.default_rng(0)
     order = np.arange(n_features)
-    squares = random.chisquare(freedom - order, (N_SIMULATIONS, n_features))
+    # A level below 1 / n_draws would ask for less than the least value drawn.
+    n_draws = max(N_SIMULATIONS, math.ceil(2 / level))
+    squares = random.chisquare(freedom - order, (n_draws, n_features))
     below = random.chisquare(
-        np.maximum(n_features - 1 - order[:-1], 1), (N_SIMULATIONS, n_features - 1)
+        np.maximum(n_features - 1 - order[:-1], 1), (n_draws, n_features - 1)
     )
     diagonal = squares.copy()
     diagonal[:, 1:] += below
@@ -90,7 +94,8 @@ def covariance_factor(n_features: int, n_rows: int, level: float) -> float:
         eigvalsh_tridiagonal(d, e, select="i", select_range=(0, 0))[0]
         for d, e in zip(diagonal, off_diagonal, strict=True)
     ]
-    return max(1.0, n_rows / float(np.quantile(smallest, level, method="lower")))
+    rank = mean_rank(n_draws, level)
+    return max(1.0, n_rows / float(np.sort(smallest)[rank - 1]))
 
 
 def bootstrap_covariance_radius(

@@ -65,7 +65,12 @@ class ScaledDuel:
         """Scale a duel given in the units of the features."""
         variances = np.diag(Sx), np.diag(Sy)
         total = variances[0] + variances[1]
-        scale = np.sqrt(np.where(total > 0, total, 1.0))
+        varies = total > 0
+        # Features that vary in neither class keep their units, unless d'd overflows.
+        size = float(np.abs(d[~varies]).max(initial=0.0))
+        alone = size if size > 0 and not 1e-100 < size < 1e100 else 1.0
+        scale = np.sqrt(np.where(varies, total, 1.0))
+        scale[~varies] = alone
         spread, scaled = [], []
         for S, variance in zip((Sx, Sy), variances, strict=True):
             average = float(np.mean(variance / scale / scale))
@@ -237,6 +242,8 @@ def at_logit(duel: ScaledDuel, curve: ParetoCurve, tau: float) -> Answer:
     if min(beta, eta) <= resolution * max(beta, eta):
         # One class is constant along a: the plane runs just beside it.
         varying, spread = (0, wx * beta) if beta > eta else (1, wy * eta)
+        if not spread > 0:
+            return separable(duel, a)
         held = (1 - TIE_SHIFT) / spread - radii[varying]
         both = (held, math.inf) if beta > eta else (math.inf, held)
         gap = abs(robust[varying] - (1 / spread - radii[varying]))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dpotrf
 
-from prudent.exceptions import DegenerateDataError
+from prudent.exceptions import DegenerateDataError, SingularCovarianceError
 from prudent.minimax.curve import EPS, Balance, ParetoCurve, shares
 from prudent.minimax.routes import (
     TIE_SHIFT,
@@ -42,6 +42,10 @@ SMALLEST_KAPPA = 1e-12
 NEWTON_LIMIT = 128
 #: Features up to which `solve` runs as one compiled pass.
 COMPILED_LIMIT = 32
+SINGULAR = (
+    "the covariances are singular to working precision: set `covariance_radius` > 0, "
+    "or shrink them."
+)
 COINCIDE = (
     "the class means coincide, so no plane separates the classes: drop a class or "
     "add features that differ between them."
@@ -94,7 +98,7 @@ class MinimaxSolution:
         """
         mean = np.asarray(mean_pos, dtype=np.float64)
         distance = self.distance_pos
-        if distance in (0.0, 1.0):
+        if distance in (0.0, 1.0) and math.isinf(max(self.class_kappas)):
             resolution = 64 * EPS * float(np.abs(self.normal) @ np.abs(mean))
             distance = abs(distance - min(max(TIE_SHIFT, resolution), 0.5))
         return float(self.normal @ mean) - distance
@@ -137,6 +141,8 @@ def solve(
     ------
     DegenerateDataError
         If the class means coincide.
+    SingularCovarianceError
+        If the covariances are so nearly singular that rounding decides the plane.
     ValueError
         If shapes disagree, an entry is not finite, a covariance is not symmetric
         positive semidefinite, or a radius is out of range.
@@ -233,9 +239,16 @@ def solve_validated(
         n_iter += fallback.n_iter
         if answer is None or _is_accepted(fallback) or fallback.gap < answer.gap:
             answer = fallback
+    _check_apart(answer)
+    return _in_given_units(answer, duel, n_iter)
+
+
+def _check_apart(answer: Answer) -> None:
+    """Raise unless the means lie apart and the normal says so."""
+    if not answer.plain_kappa >= 0:
+        raise SingularCovarianceError(SINGULAR)
     if answer.plain_kappa < SMALLEST_KAPPA:
         raise DegenerateDataError(COINCIDE)
-    return _in_given_units(answer, duel, n_iter)
 
 
 def _is_accepted(answer: Answer) -> bool:
@@ -266,8 +279,7 @@ def solve_on_curve(
         answer = separable(duel, curve.null_normal)
     else:
         answer = at_logit(duel, curve, choose(curve, duel.balance))
-    if answer.plain_kappa < SMALLEST_KAPPA:
-        raise DegenerateDataError(COINCIDE)
+    _check_apart(answer)
     return _in_given_units(answer, duel, answer.n_iter)
 
 

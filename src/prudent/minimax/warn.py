@@ -55,6 +55,20 @@ def _messages(classes: Classes, duels: DuelSet) -> Iterator[str]:
             "kappa is infinite; with estimated moments this proves nothing. Set "
             "`covariance_radius` > 0 or shrink the `covariance`."
         )
+    floored = [
+        pair for pair, duel in zip(duels.pairs, duels.duels, strict=True) if duel.floor
+    ]
+    if floored:
+        k, l = floored[0]
+        more = f" and of {len(floored) - 1} more pairs" if len(floored) > 1 else ""
+        largest = max(duel.floor for duel in duels.duels)
+        yield (
+            f"the covariances of {shown(classes.label[k])} and "
+            f"{shown(classes.label[l])}{more} are so nearly singular that rounding "
+            f"would decide the plane; {largest:g} of each feature's variance was added "
+            "to both (`covariance_floor_`). Set `covariance_radius` > 0 or shrink the "
+            "`covariance`."
+        )
     for (k, l), duel in zip(duels.pairs, duels.duels, strict=True):
         if not duel.normal.any():
             yield (

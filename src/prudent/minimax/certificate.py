@@ -1,0 +1,177 @@
+"""What a plane does to a class of known moments, rounding of the plane included.
+
+A plane is certified as it predicts: a row z goes to a side by the sign of the floating
+point value of a'z - b. That value errs by at most u (|a|'|z| + |b|), and the moments
+are known to within rounding themselves, so the certificate bounds
+
+    P{ s (a'z - b) <= u (|a|'|z| + |b|) }
+
+over all laws whose mean and covariance are those given up to rounding. With w = a'S a,
+t = s (a'm - b) less the rounding at the mean and W = |a|'|z - m|, whose root mean
+square is at most omega = |a|'sigma, Chebyshev's inequality for
+(s a'(m - z) + u W + w / t)^2 gives
+
+    P <= (1 + u omega k / sqrt(w (1 + k^2)))^2 / (1 + k^2),    k = t / sqrt(w),
+
+which is Cantelli's bound where nothing rounds (u = 0).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from prudent.core.types import FloatArray
+
+EPS = float(np.finfo(np.float64).eps)
+#: Entry (i, j) of a covariance, and the mean of feature i, are trusted to this share of
+#: sigma_i sigma_j and of sigma_i: the accuracy of accumulated moments.
+MOMENT_ROUNDING = 1e-13
+#: Relative rounding of an offset.
+ROUNDING = 4 * EPS
+
+
+@dataclass(frozen=True, slots=True)
+class ClassMargin:
+    """A class seen along the normal of a plane, in the worst case of its moments.
+
+    Attributes
+    ----------
+    center : float
+        a'm.
+    deviation : float
+        Largest standard deviation of a'z; 0 only where no feature of the plane varies.
+    radius : float
+        Mahalanobis radius nu in which the mean is known.
+    doubt : float
+        Largest rounding of a'z at the mean.
+    reach : float
+        |a|'sigma, which bounds the root mean square of |a|'|z - m|.
+    blur : float
+        Root mean square of what rounding adds beyond the mean, in deviations.
+    """
+
+    center: float
+    deviation: float
+    radius: float
+    doubt: float
+    reach: float
+    blur: float
+
+    @classmethod
+    def along(
+        cls,
+        normal: FloatArray,
+        mean: FloatArray,
+        mean_lo: FloatArray,
+        covariance: FloatArray,
+        radius: float = 0.0,
+        factor: float = 1.0,
+    ) -> ClassMargin:
+        """View a class along a normal.
+
+        Parameters
+        ----------
+        normal : ndarray of shape (n,)
+        mean, mean_lo : ndarray of shape (n,)
+            Mean as a pair.
+        covariance : ndarray of shape (n, n)
+            With every additive radius.
+        radius, factor : float
+            nu >= 0 and gamma >= 1.
+        """
+        width = math.sqrt(factor)
+        size = np.abs(normal)
+        reach = width * float(size @ np.sqrt(np.diagonal(covariance)))
+        variance = max(factor * float(normal @ covariance @ normal), 0.0)
+        deviation = math.sqrt(variance + MOMENT_ROUNDING * reach * reach)
+        # Of a decision value, of this evaluation, and of the mean's last digits.
+        unit = (2 * len(normal) + 16) * EPS
+        at_mean = float(size @ np.abs(mean)) + radius * reach
+        return cls(
+            center=math.fsum(normal * mean) + float(normal @ mean_lo),
+            deviation=deviation,
+            radius=radius,
+            doubt=unit * at_mean + MOMENT_ROUNDING * reach,
+            reach=reach,
+            blur=unit * reach / deviation if deviation > 0 else 0.0,
+        )
+
+    def kappa(self, offset: float, side: float) -> float:
+        """Standard deviations between the class and a'z = offset, at least.
+
+        `side` is 1 for a class that is predicted for a'z >= offset, else -1.
+        """
+        ahead = side * (self.center - offset) - self.doubt - ROUNDING * abs(offset)
+        if self.deviation > 0:
+            return ahead / self.deviation - self.radius
+        return math.inf if ahead > 0 else -math.inf
+
+    def error(self, offset: float, side: float) -> float:
+        """Largest probability of a row that is not predicted on its side."""
+        return chebyshev(self.kappa(offset, side), self.blur)
+
+    def offset_for(self, rate: float) -> float:
+        """Largest offset b such that at most `rate` of the class has a'z < b."""
+        kappa = math.sqrt(max((1 + self.blur) ** 2 / rate - 1, 0.0))
+        offset = self.center - self.doubt - self.deviation * (kappa + self.radius)
+        return offset - ROUNDING * abs(offset)
+
+    def distances(self, scores: FloatArray, side: float) -> FloatArray:
+        """Standard deviations, >= 0, of scores a'z beyond the mean, against `side`."""
+        beyond = side * (self.center - scores) - self.doubt
+        if self.deviation > 0:
+            beyond = beyond / self.deviation - self.radius
+        else:
+            beyond = np.where(beyond > 0, np.inf, 0.0)
+        return np.maximum(beyond, 0.0)
+
+
+def chebyshev(kappa: float, blur: float = 0.0) -> float:
+    """Largest probability beyond a plane `kappa` standard deviations away.
+
+    `blur` is the root mean square of what rounding adds, in standard deviations.
+    """
+    if not kappa > 0:
+        return 1.0
+    if math.isinf(kappa):
+        return 0.0
+    widened = 1 + blur * kappa / math.hypot(1.0, kappa)
+    return min(1.0, (widened / math.hypot(1.0, kappa)) ** 2)
+
+
+def certified_radius(
+    root: FloatArray,
+    covariance: FloatArray,
+    rate: float,
+    radius: float = 0.0,
+    factor: float = 1.0,
+) -> float:
+    """Length of root (z - m) that at most `rate` of a class exceeds, as computed.
+
+    Markov's inequality for the squared length, whose mean is trace(root S root') up to
+    rounding of moments and lengths: sqrt(n / rate) for an exact root of S^-1.
+
+    Parameters
+    ----------
+    root : ndarray of shape (n, n)
+        What the rows are multiplied by, after the mean was taken off.
+    covariance : ndarray of shape (n, n)
+        With every additive radius.
+    rate : float
+        In (0, 1).
+    radius, factor : float
+        nu >= 0 and gamma >= 1.
+    """
+    reach = np.abs(root) @ np.sqrt(np.diagonal(covariance))
+    whitened = root @ covariance @ root.T
+    unit = (2 * len(root) + 16) * EPS
+    doubt = MOMENT_ROUNDING * float(reach @ reach)
+    spread = math.sqrt(float(np.trace(whitened)) + doubt)
+    spread += unit * float(np.linalg.norm(reach))
+    length = spread / math.sqrt(rate)
+    if radius:
+        length += radius * math.sqrt(float(np.linalg.eigvalsh(whitened)[-1]) + doubt)
+    return math.sqrt(factor) * length * (1 + unit)
