@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
@@ -200,6 +201,70 @@ def test_score_is_the_log_density_when_the_classifier_is_right():
     truth = -0.5 * (rows**2).sum(axis=1) - np.log(2 * np.pi)
     np.testing.assert_allclose(detector.score_samples(rows), truth, atol=0.5)
     assert np.mean(detector.score_samples(rows) - truth) == pytest.approx(0, abs=0.03)
+
+
+class Normal:
+    """Inflated normal in the units of the rows."""
+
+    def __init__(self, scale, shift=0.0):
+        self.scale, self.shift = np.asarray(scale, dtype=float), shift
+
+    def sample(self, n, random_state):
+        rng = np.random.default_rng(random_state)
+        return self.shift + self.scale * rng.normal(size=(n, len(self.scale)))
+
+    def log_density(self, X):
+        z = (X - self.shift) / self.scale
+        normaliser = np.log(self.scale * np.sqrt(2 * np.pi)).sum()
+        return -0.5 * (z**2).sum(axis=1) - normaliser
+
+
+def test_a_given_reference_works_in_the_units_of_the_rows():
+    """The score is the log density of standardised rows, whatever the units."""
+    units = np.array([1e-3, 1e4])
+    quadratic = make_pipeline(PolynomialFeatures(2), LogisticRegression(C=1e4))
+    detector = quick(estimator=quadratic, reference=Normal(1.5 * units, 7.0))
+    detector.fit(normal_rows(20_000) * units + 7)
+    rows = normal_rows(1000, seed=4)
+    truth = -0.5 * (rows**2).sum(axis=1) - np.log(2 * np.pi)
+    scores = detector.score_samples(rows * units + 7)
+    np.testing.assert_allclose(scores, truth, atol=0.5)
+    assert np.mean(scores - truth) == pytest.approx(0, abs=0.03)
+    again = pickle.loads(pickle.dumps(clone(detector)))
+    assert again.reference.shift == 7.0
+    soft = quick(
+        reference=Normal(1.5 * units), strategy="soft", divergence_bound=2.0
+    ).fit(normal_rows() * units)  # fmt: skip
+    assert soft.guarantees_[0].bound == 0.05
+
+
+def test_rows_outside_a_given_reference_score_below_all_inside():
+    class Disc(Normal):
+        def log_density(self, X):
+            inside = (np.abs(X) <= 6).all(axis=1)
+            return np.where(inside, super().log_density(X), -np.inf)
+
+    detector = quick(reference=Disc([2.0, 2.0])).fit(normal_rows())
+    near, far = detector.score_samples([[0.0, 0.0], [7.0, 0.0]])
+    assert far < -1e5 < near
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sample": lambda n, random_state: np.ones((n, 3))}, "sample` must return"),
+        ({"sample": lambda n, random_state: np.full((n, 2), np.nan)}, "finite rows"),
+        ({"log_density": lambda X: np.zeros((len(X), 1))}, "below inf"),
+        ({"log_density": lambda X: np.full(len(X), np.nan)}, "with nan"),
+    ],
+)
+def test_answers_of_a_given_reference_are_checked(change, message):
+    reference = Normal([1.5, 1.5])
+    vars(reference).update(change)
+    with pytest.raises(ValueError, match=message):
+        quick(reference=reference).fit(normal_rows())
+    with pytest.raises(TypeError, match=r"`sample\(n, random_state\)`"):
+        quick(reference=3.0).fit(normal_rows())
 
 
 @pytest.mark.parametrize("reference", ["box", "grid"])

@@ -70,3 +70,11 @@ def test_false_alarm_display_makes_its_own_axes(normals):
     display = FalseAlarmDisplay.from_estimator(detector, normals[300:]).plot()
     assert display.frame().num_rows == 20
     pyplot.close(display.figure_)
+
+
+def test_security_curve_shows_what_knowing_the_intruder_is_worth(game, ax):
+    q = game.adversary_
+    display = SecurityCurveDisplay.from_estimator(game, [0.1, 0.5], known=q).plot(ax)
+    known = display.frame()["known_miss_rate"].to_numpy()
+    np.testing.assert_array_equal(display.lines_[3].get_ydata(), known)
+    assert (known <= display.curve.soft_miss_rates + 1e-12).all()

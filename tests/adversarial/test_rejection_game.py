@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from prudent import RejectionGame
-from prudent.adversarial import SecurityCurve
+from prudent.adversarial import SecurityCurve, divergence_bound, divergence_of
 from prudent.exceptions import InfeasibleError
 
 EIGHT = np.array([0.01, 0.02, 0.03, 0.05, 0.09, 0.12, 0.18, 0.5])
@@ -507,3 +508,138 @@ def test_bad_argument_is_named(make, message):
 def test_asking_before_fit(ask):
     with pytest.raises(NotFittedError):
         ask(RejectionGame())
+
+
+# --- listed intruders, the dual game, curves and distances --------------------------
+
+
+def test_listed_intruder_of_example_1_is_met_by_a_rule_that_is_not_monotone():
+    solved = RejectionGame(
+        adversaries=[[0.01, 0.02, 0.97]],
+        divergence_bound=None,
+        false_alarm_rate=0.1,
+        strategy="hard",
+    ).fit([0.06, 0.09, 0.85])
+    np.testing.assert_array_equal(solved.rejection_, [0, 1, 0])
+    assert solved.rejection_rate_ == pytest.approx(0.02)
+    assert "the intruder follows the given distribution" in str(solved.guarantees_[1])
+
+
+def test_listed_intruders_of_example_4_break_domination():
+    """q3 - q4 >= e: the vertices of that set, e = 0.2."""
+    laws = [[0, 0, 1, 0, 0], [0, 0, 0.6, 0.4, 0], [0.8, 0, 0.2, 0, 0],
+            [0, 0.8, 0.2, 0, 0], [0, 0, 0.2, 0, 0.8]]  # fmt: skip
+    solved = RejectionGame(
+        adversaries=laws, divergence_bound=None, false_alarm_rate=0.1, strategy="hard"
+    ).fit([0.02, 0.03, 0.05, 0.05, 0.85])
+    assert solved.rejection_[2] == 1  # event 4 is as probable and worth nothing
+    assert solved.rejection_rate_ == pytest.approx(0.2)
+    assert solved.worst_case([1, 1, 0, 1, 0])[0] == 0
+    assert "one of the 5 given distributions" in str(solved.guarantees_[1])
+
+
+@pytest.mark.parametrize("strategy", ["soft", "hard"])
+@pytest.mark.parametrize("tie_tol", [1e-12, 0.1, 0.6])
+def test_the_dual_game_keeps_its_miss_rate_at_any_tie_tol(strategy, tie_tol):
+    for seed in range(15):
+        p = np.random.default_rng(seed).dirichlet(np.full(7, 2.0))
+        bound = float(np.median(-np.log2(p)))
+        params = {"divergence_bound": bound, "strategy": strategy, "miss_rate": 0.3}
+        solved = RejectionGame(
+            false_alarm_rate=None, tie_tol=tie_tol, **params
+        ).fit(p)  # fmt: skip
+        false_alarm, miss = solved.guarantees_
+        missed = 1 - solved.worst_case()[0]
+        assert missed <= miss.bound + 1e-12 <= 0.3 + 1e-9
+        assert solved.rejection_ @ p <= false_alarm.bound + 1e-12
+        assert solved.false_alarm_rate_ == pytest.approx(false_alarm.bound)
+        assert solved.upper_bound_ >= solved.rejection_rate_ - 1e-12
+        if strategy == "soft" and tie_tol < 1e-6:
+            least = game(p, divergence_bound=bound).min_false_alarm(0.3)
+            assert solved.false_alarm_rate_ == pytest.approx(least, abs=1e-10)
+            assert "Theorem 46" in miss.source
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"adversaries": [[0.5, 0.5]]}, "pass divergence_bound=None with it, got 1.0"),
+        ({"miss_rate": 0.1}, "the other is None, got 0.05 and 0.1"),
+        ({"false_alarm_rate": None}, "the other is None, got None and None"),
+        ({"miss_rate": 1.2, "false_alarm_rate": None}, "miss_rate"),
+        (
+            {"adversaries": [[0.5, 0.4]], "divergence_bound": None},
+            "`adversaries` must sum to 1, got a sum of 0.9",
+        ),
+        (
+            {"adversaries": [[1, 0], [2, -1]], "divergence_bound": None},
+            r"`adversaries\[1\]` must hold finite numbers >= 0, got -1.0 at 1",
+        ),
+        (
+            {"adversaries": [[0.2, 0.3, 0.5]], "divergence_bound": None},
+            r"distributions over 2 events, one a row, got shape \(1, 3\)",
+        ),
+    ],
+)
+def test_settings_of_the_other_games_are_checked(params, message):
+    with pytest.raises(ValueError, match=message):
+        RejectionGame(**params).fit([0.4, 0.6])
+
+
+def test_best_point_of_a_curve_is_the_cheapest():
+    curve = game().security_curve(np.linspace(0, 1, 201))
+    for alarm, miss, share in ((1, 50, 0.01), (1, 1, 0.5), (3, 1, 0.0), (0, 1, 1.0)):
+        cost = (1 - share) * alarm * curve.false_alarm_rates
+        cost = cost + share * miss * curve.soft_miss_rates
+        best = curve.best(alarm, miss, share)
+        assert best.cost == pytest.approx(cost.min())
+        assert best.false_alarm_rate == curve.false_alarm_rates[cost.argmin()]
+    for bad in ((-1, 1, 0.5), (1, np.inf, 0.5), (1, 1, 1.5)):
+        with pytest.raises(ValueError, match="must"):
+            curve.best(*bad)
+
+
+def test_a_known_intruder_costs_no_more_than_the_worst_one():
+    curve = game().security_curve(np.linspace(0, 1, 21))
+    q = game(false_alarm_rate=0.3).adversary_
+    assert (curve.known_miss_rates(q) <= curve.soft_miss_rates + 1e-12).all()
+    with pytest.raises(ValueError, match="distributions over 8 events"):
+        curve.known_miss_rates([0.5, 0.5])
+    bare = SecurityCurve(*(np.zeros(1) for _ in range(3)))
+    with pytest.raises(ValueError, match="does not know its target"):
+        bare.known_miss_rates(q)
+
+
+def test_divergence_of_events_that_never_occur():
+    assert divergence_of([0.5, 0.5], [1.0, 0.0]) == np.inf
+    assert divergence_of([0.5, 0.5], [1.0, 0.0], "chi2") == np.inf
+    assert divergence_of([1.0, 0.0], [1.0, 0.0], "chi2") == 0
+    assert divergence_of([0.0, 1.0], [0.5, 0.5], base=4) == 0.5
+    for bad in ({"kind": "js"}, {"base": 1.0}):
+        with pytest.raises(ValueError, match="must be"):
+            divergence_of([0.5, 0.5], [0.5, 0.5], **bad)
+
+
+def test_few_known_intruders_bound_no_quantile():
+    laws = np.random.default_rng(0).dirichlet(np.ones(3), size=58)
+    with pytest.raises(ValueError, match="58 intruders are too few .* at least 59"):
+        divergence_bound([0.2, 0.3, 0.5], laws)
+    least = divergence_bound([0.2, 0.3, 0.5], np.vstack([laws, [[0, 0, 1]]]))
+    every = divergence_of(np.vstack([laws, [[0, 0, 1]]]), [0.2, 0.3, 0.5])
+    assert least == every.min()
+    with pytest.raises(ValueError, match="`quantile` must lie in"):
+        divergence_bound([0.2, 0.3, 0.5], laws, quantile=0)
+
+
+def test_intruders_to_come_keep_the_distance_as_often_as_promised():
+    """The divergence of (t, 1 - t) from (0, 1) in l2 is 2 t^2, t uniform."""
+    nearer = 0
+    for seed in range(2000):
+        t = np.random.default_rng(seed).uniform(size=80)
+        laws = np.c_[t, 1 - t]
+        bound = divergence_bound(
+            [0.0, 1.0], laws, quantile=0.1, confidence=0.9, kind="l2"
+        )
+        nearer += np.sqrt(bound / 2) > 0.1
+    assert binomtest(nearer, 2000, 0.1, alternative="greater").pvalue >= 0.001
+    assert nearer > 0

@@ -26,6 +26,9 @@ class SecurityCurveDisplay:
     ----------
     curve : SecurityCurve
         Miss rates for rising false-alarm rates.
+    known : array-like of shape (n_events,), default=None
+        Law of one intruder: the curve of the best test against it is drawn too, and
+        the gap to the soft curve is the price of not knowing the intruder.
 
     Attributes
     ----------
@@ -34,7 +37,7 @@ class SecurityCurveDisplay:
     figure_ : matplotlib Figure
         Figure of `ax_`.
     lines_ : list of matplotlib Line2D
-        Soft, hard, uniform.
+        Soft, hard, uniform, and the known intruder's where there is one.
 
     Examples
     --------
@@ -47,12 +50,16 @@ class SecurityCurveDisplay:
     [1.0, 0.26892..., 0.0]
     """
 
-    def __init__(self, curve: SecurityCurve) -> None:
+    def __init__(self, curve: SecurityCurve, known: ArrayLike | None = None) -> None:
         self.curve = curve
+        self.known = known
 
     @classmethod
     def from_estimator(
-        cls, estimator: RejectionGame, false_alarm_rates: ArrayLike | None = None
+        cls,
+        estimator: RejectionGame,
+        false_alarm_rates: ArrayLike | None = None,
+        known: ArrayLike | None = None,
     ) -> Self:
         """Solve a fitted game for many false-alarm rates.
 
@@ -62,10 +69,12 @@ class SecurityCurveDisplay:
             Its `false_alarm_rate` and `strategy` play no part.
         false_alarm_rates : array-like of shape (n_rates,), default=None
             In [0, 1]; None: 101 equal steps.
+        known : array-like of shape (n_events,), default=None
+            Law of an intruder to compare with.
         """
         if false_alarm_rates is None:
             false_alarm_rates = np.linspace(0, 1, 101)
-        return cls(estimator.security_curve(np.sort(false_alarm_rates)))
+        return cls(estimator.security_curve(np.sort(false_alarm_rates)), known)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on `ax`, or on new axes.
@@ -97,6 +106,11 @@ class SecurityCurveDisplay:
                 rates, 1 - rates, color="#777777", linestyle="--", label="uniform"
             ),
         ]
+        if self.known is not None:
+            misses = self.curve.known_miss_rates(self.known)
+            self.lines_ += ax.plot(
+                rates, misses, color="#009e73", linestyle=":", label="known intruder"
+            )
         ax.set(
             xlabel="false-alarm rate",
             ylabel="miss rate, worst intruder",
@@ -109,10 +123,11 @@ class SecurityCurveDisplay:
 
     def frame(self) -> pa.Table:
         """One row for each false-alarm rate."""
-        return pa.table(
-            {
-                "false_alarm_rate": self.curve.false_alarm_rates,
-                "soft_miss_rate": self.curve.soft_miss_rates,
-                "hard_miss_rate": self.curve.hard_miss_rates,
-            }
-        )
+        columns = {
+            "false_alarm_rate": self.curve.false_alarm_rates,
+            "soft_miss_rate": self.curve.soft_miss_rates,
+            "hard_miss_rate": self.curve.hard_miss_rates,
+        }
+        if self.known is not None:
+            columns["known_miss_rate"] = self.curve.known_miss_rates(self.known)
+        return pa.table(columns)
