@@ -19,7 +19,7 @@ LARGEST_LOSS = 1e-8
 CACHED = 2**15
 # With a smaller share of rows that matter it is cheaper to gather them.
 GATHER_BELOW = 0.6
-FEATURES_PER_BAND, MOST_BANDS = 24, 4
+FEATURES_PER_BAND, MOST_BANDS = 16, 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
