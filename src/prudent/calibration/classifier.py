@@ -35,7 +35,6 @@ from prudent.calibration.reading import (
     NumberReader,
     Reader,
     first_reader,
-    frame_columns,
     recoded,
     row_keys,
     seen_levels,
@@ -45,9 +44,10 @@ from prudent.calibration.stream import Stream, classes_after
 from prudent.core.classes import check_two_classes, class_costs
 from prudent.core.guarantee import Guarantee
 from prudent.core.rows import Block, LocalRows, Rows
-from prudent.core.types import FloatArray, IntArray
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.estimator_tools import (
     check_groups,
+    frame_columns,
     hold_out_rows,
     refuse_dask,
     warn_constant_features,
@@ -520,10 +520,10 @@ default="full"
         """
         refuse_dask(X)
         if self.family in ("categorical", "mixed"):
-            columns = _columns(X)
+            columns, is_level = _columns(X)
             validate_data(self, X, reset=first, skip_check_array=True)
             if first:
-                self._reader = first_reader(self.family, X, columns)
+                self._reader = first_reader(self.family, columns, is_level)
             rows = self._read_columns(columns)
         else:
             if first:
@@ -559,7 +559,7 @@ default="full"
         refuse_dask(X)
         if self.family not in ("categorical", "mixed"):
             return validate_data(self, X, reset=False)
-        columns = _columns(X)
+        columns, _ = _columns(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return self._read_columns(columns)
 
@@ -691,14 +691,14 @@ default="full"
         return tags
 
 
-def _columns(X: Any) -> Columns:
-    """One array per column; missing values as None or NaN."""
-    columns = frame_columns(X)
-    if columns is not None:
-        return columns
+def _columns(X: Any) -> tuple[Columns, BoolArray | None]:
+    """One array per column, missing values as None or NaN; which hold levels."""
+    found = frame_columns(X)
+    if found is not None:
+        return found
     # As an array, a list of numbers and words would become words alone.
     dtype = None if hasattr(X, "dtype") else object
-    return list(check_array(X, dtype=dtype, ensure_all_finite=False).T)
+    return list(check_array(X, dtype=dtype, ensure_all_finite=False).T), None
 
 
 def _are_ones(block: Block) -> bool:

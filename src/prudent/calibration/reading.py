@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Protocol, Self
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,26 +42,28 @@ class Reader(Protocol):
         ...
 
 
-def first_reader(family: str, X: Any, columns: Columns) -> Reader:
-    """Reader of data whose first rows are `X`, a frame or an array, in columns.
+def first_reader(family: str, columns: Columns, is_level: BoolArray | None) -> Reader:
+    """Reader of data whose first rows are given in columns.
+
+    `is_level` tells the columns of a data frame that hold levels from those that hold
+    numbers; None for an array, which does not say.
 
     Raises
     ------
     ValueError
-        If `family` is "mixed" and `X` is no data frame.
+        If `family` is "mixed" and the columns are of an array.
     """
     if family == "categorical":
         return LevelReader(tuple(_distinct(values) for values in columns))
-    frame = _frame(X)
-    if frame is None:
+    if is_level is None:
         raise ValueError(
             "`family='mixed'` tells categorical from numeric columns by their type, "
-            f"so X must be a pandas or polars data frame, got {type(X).__name__}; "
-            "for an array use `family='diag'` or `family='categorical'`."
+            "so X must be a pandas or polars data frame, got an array; for an array "
+            "use `family='diag'` or `family='categorical'`."
         )
-    is_level = np.array([_holds_levels(dtype) for dtype in frame.schema.values()])
     levels = tuple(
-        _distinct(values) if is_level[j] else () for j, values in enumerate(columns)
+        _distinct(values) if holds_levels else ()
+        for values, holds_levels in zip(columns, is_level, strict=True)
     )
     return MixedReader(is_level, levels)
 
@@ -179,35 +180,6 @@ def recoded(rows: Any, seen: Sequence[BoolArray]) -> Any:
         for known, codes in zip(seen, rows.T, strict=True)
     ]
     return np.column_stack(columns)
-
-
-def _frame(X: Any) -> nw.DataFrame[Any] | None:
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    return frame if isinstance(frame, nw.DataFrame) else None
-
-
-def _holds_levels(dtype: Any) -> bool:
-    return dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object, nw.Boolean)
-
-
-def frame_columns(X: Any) -> Columns | None:
-    """Columns of a pandas or polars data frame; None for anything else."""
-    frame = _frame(X)
-    if frame is None:
-        return None
-    if not len(frame):
-        raise ValueError(
-            "Found array with 0 sample(s) while a minimum of 1 is required."
-        )
-    columns = []
-    for series in frame.iter_columns():
-        if _holds_levels(series.dtype) or series.is_null().any():
-            values = np.array(series.to_list(), dtype=object)
-            values[series.is_null().to_numpy()] = None
-            columns.append(values)
-        else:
-            columns.append(series.to_numpy())
-    return columns
 
 
 def _factorise(values: NDArray[Any]) -> tuple[list[Any], IntArray]:
