@@ -23,6 +23,8 @@ COMMANDS = {
     "fit": "Fit one method and write a model file.",
     "predict": "Predict the rows of a table with a model file.",
     "detect": "Learn one class and flag the rows unlike it.",
+    "certify": "Certify a model on rows that it has never seen.",
+    "plan": "Say how many rows a promise needs.",
     "game": "Solve a finite rejection game.",
     "describe": "Check a table as compare would.",
     "datasets": "List the bundled tables.",
