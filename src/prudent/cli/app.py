@@ -23,6 +23,7 @@ COMMANDS = {
     "fit": "Fit one method and write a model file.",
     "predict": "Predict the rows of a table with a model file.",
     "detect": "Learn one class and flag the rows unlike it.",
+    "monitor": "Hold a deployed model to its promises, run after run.",
     "certify": "Certify a model on rows that it has never seen.",
     "plan": "Say how many rows a promise needs.",
     "game": "Solve a finite rejection game.",
