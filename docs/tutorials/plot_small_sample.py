@@ -30,12 +30,12 @@ for uncertainty in (None, "gaussian", "bootstrap"):
     print(
         f"uncertainty={uncertainty!r}: worst-case error {model.worst_case_error_:.3f}"
     )
-    print(" ", model.guarantees_[0])
+    print(" ", model.guarantees_[0] if model.guarantees_ else "no promise")
 
 # %%
-# ``"gaussian"`` takes its radii from normal theory. ``"bootstrap"`` resamples the rows
-# and does not assume normal data. Either way: at most about one flower in nine, under
-# any law whose moments lie within the radii.
+# ``"gaussian"`` takes its radii from normal theory: at most about one flower in nine, if
+# the classes are normal. ``"bootstrap"`` resamples the rows and does not assume that, but
+# its radii are approximate, so it promises nothing.
 #
 # Is the statement true?
 # ----------------------

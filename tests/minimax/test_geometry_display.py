@@ -71,6 +71,22 @@ def test_plot_draws_what_the_frame_holds():
     mpl.pyplot.close(display.figure_)
 
 
+def test_the_set_of_the_mean_lies_inside_its_ellipsoid():
+    fitted = model(mean_radius=[0.1, 0.2], covariance_factor=[1.2, 1.5])
+    display = MinimaxGeometryDisplay.from_estimator(fitted).plot()
+    assert len(display.ax_.lines) == 6  # two of each kind, the plane, the point
+    for k, (inner, outer) in enumerate(
+        zip(display.mean_outlines, display.outlines, strict=True)
+    ):
+        nu = fitted.mean_radius_[k]
+        sizes = (inner - MEANS[k]) / (outer - MEANS[k])
+        np.testing.assert_allclose(sizes, nu / (fitted.kappa_ + nu), rtol=1e-6)
+    mpl.pyplot.close(display.figure_)
+    plain = MinimaxGeometryDisplay.from_estimator(model()).plot()
+    assert len(plain.ax_.lines) == 4
+    mpl.pyplot.close(plain.figure_)
+
+
 def test_kernel_fits_are_refused():
     X, y = many_features()
     fitted = MinimaxProbabilityClassifier(kernel="rbf").fit(X, y)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from prudent.calibration.families import (
@@ -14,7 +15,18 @@ from prudent.calibration.families import (
     shrunken_log_priors,
 )
 from prudent.calibration.gaussian import DiagonalFamily, GaussianParameters
-from prudent.core.types import BoolArray, FloatArray, IntArray
+
+__all__ = [
+    "CategoricalFamily",
+    "CategoricalParameters",
+    "MixedFamily",
+    "MixedParameters",
+    "MixedRows",
+]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +190,10 @@ class MixedFamily:
         strengths: PriorStrengths,
     ) -> Self:
         """Family standardised by the numbers of the rows."""
-        gaussian = DiagonalFamily.from_rows(X.numbers, weight, strengths)
-        return cls(gaussian, CategoricalFamily(n_levels, strengths))
+        return cls(
+            DiagonalFamily.from_rows(X.numbers, weight, strengths),
+            CategoricalFamily(n_levels, strengths),
+        )
 
     @property
     def constant_features(self) -> IntArray:

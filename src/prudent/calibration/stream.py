@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prudent.calibration.ascent import StepRule, step_on_batch
+from prudent.calibration.ascent import step_on_batch
 from prudent.calibration.families import Family, Statistics
-from prudent.calibration.learn import FamilySettings
-from prudent.calibration.model import Model, prepare
-from prudent.calibration.objective import Objective, weights
-from prudent.calibration.spread import Spread, column_moments
-from prudent.core.rows import Block
-from prudent.core.types import BoolArray, FloatArray
+from prudent.calibration.recipe import LabelledRows, Recipe, prepare
+
+__all__ = ["Stream", "classes_after"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Stream:
         Calibrated statistics, with a block of zeros for each class not yet seen.
     labels : list of ndarray
         s(X, Y) of all rows so far.
-    steps : tuple of (log_loss, error, risk, learning_rate, is_frozen)
+    steps : tuple of (log_loss, error, learning_rate, is_frozen)
         The model before each step, judged on its batch.
     """
 
@@ -43,43 +43,34 @@ class Stream:
     is_declared: bool
     statistics: Statistics
     labels: Statistics
-    steps: tuple[tuple[float, ...], ...] = ()
+    steps: tuple[tuple[float, float, float, bool], ...] = ()
 
     @classmethod
     def begin(
-        cls,
-        settings: FamilySettings,
-        block: Block,
-        classes: NDArray[Any],
-        is_declared: bool,
+        cls, recipe: Recipe, data: LabelledRows, classes: NDArray[Any], declared: bool
     ) -> Stream:
         """Stream without rows, standardised by the first batch."""
-        spread = None
-        if settings.structure is not None:
-            numbers, weight = getattr(block.X, "numbers", block.X), weights(block)
-            moments = column_moments(numbers, weight, settings.structure)
-            spread = Spread.of(moments, float(weight.sum()))
-        family = settings.make(spread)
+        family = recipe.make_family(data.rows, data.weight)
         nothing = np.zeros((1, len(classes)))
-        empty = family.statistics(prepare(family, block.X[:1]), nothing)
+        empty = family.statistics(prepare(family, data.rows[:1]), nothing)
         if hasattr(family, "with_rows"):
             family = replace(family, total=0.0)  # type: ignore[type-var]
-        return cls(family, classes, is_declared, empty, empty)
+        return cls(family, classes, declared, empty, empty)
 
     @property
-    def seen(self) -> BoolArray:
+    def seen(self) -> IntArray:
         """Classes with at least one row."""
-        return self.labels[0] > 0
+        return np.flatnonzero(self.labels[0] > 0)
 
     @property
     def curves(self) -> FloatArray:
-        """Log loss, error, risk and lr of each step, shape (4, n_steps)."""
-        return np.array(self.steps, dtype=np.float64).reshape(-1, 5).T[:4]
+        """Log loss, error and lr of each step, shape (3, n_steps)."""
+        return np.array(self.steps, dtype=np.float64).reshape(-1, 4).T[:3]
 
     @property
     def n_frozen(self) -> int:
         """Steps in which some block or count did not move in full."""
-        return sum(bool(is_frozen) for *_, is_frozen in self.steps)
+        return sum(is_frozen for *_, is_frozen in self.steps)
 
     def of_seen_classes(self) -> Statistics:
         """Calibrated statistics without the blocks of unseen classes."""
@@ -102,59 +93,45 @@ class Stream:
             labels=spread(self.labels),
         )
 
-    def add(
-        self,
-        block: Block,
-        rule: StepRule,
-        costs: FloatArray | None,
-        generative_weight: float,
-    ) -> Stream:
+    def add(self, recipe: Recipe, data: LabelledRows) -> Stream:
         """Add the statistics of a batch and take one step on it, if that can be."""
-        family, weight = self.family, weights(block)
-        rows = prepare(family, block.X)
-        if hasattr(family, "with_rows"):
-            family = family.with_rows(rows, weight)
-        batch = Objective.of(
-            family, Block(rows, block.codes, weight), len(self.classes)
-        ).closed_form()
+        problem = recipe.problems(self.family)(data)
+        if hasattr(self.family, "with_rows"):
+            family = self.family.with_rows(problem.rows, data.weight)
+            problem = replace(problem, family=family)
+        batch = problem.closed_form()
         grown = replace(
             self,
-            family=family,
+            family=problem.family,
             statistics=_sum(self.statistics, batch),
             labels=_sum(self.labels, batch),
         )
-        if not grown.is_solved():
+        seen, start = grown.seen, grown.of_seen_classes()
+        if len(seen) < 2 or not problem.family.is_valid(start).all():
             return grown
-        seen = np.flatnonzero(grown.seen)
-        objective = Objective.of(
-            family,
-            Block(rows, np.searchsorted(seen, block.codes), weight),
-            len(seen),
-            costs=None if costs is None else costs[np.ix_(seen, seen)],
-            generative_weight=generative_weight,
+        costs = None if recipe.costs is None else recipe.costs[np.ix_(seen, seen)]
+        before, after = step_on_batch(
+            replace(
+                problem,
+                codes=np.searchsorted(seen, data.codes),
+                n_classes=len(seen),
+                costs=costs,
+            ),
+            start,
+            [block[seen] for block in grown.labels],
+            recipe.rule,
         )
-        labels = [block[seen] for block in grown.labels]
-        before, after = step_on_batch(objective, grown.of_seen_classes(), labels, rule)
         statistics = [block.copy() for block in grown.statistics]
-        for block_of_all, new in zip(statistics, after, strict=True):
-            block_of_all[seen] = new
+        for block, new in zip(statistics, after, strict=True):
+            block[seen] = new
         loss = before.evaluation.losses
-        entry = (loss.log_loss, loss.error, loss.risk, before.step)
-        return replace(
-            grown,
-            statistics=statistics,
-            steps=(*self.steps, (*entry, not before.is_full_step)),
-        )
-
-    def model(self, costs: FloatArray | None) -> Model:
-        """The rule of the classes seen so far."""
-        parameters = self.family.parameters(self.of_seen_classes())
-        return Model(self.family, parameters, self.seen, costs)
+        entry = (loss.log_loss, loss.error, before.step, not before.is_full_step)
+        return replace(grown, statistics=statistics, steps=(*self.steps, entry))
 
     def is_solved(self) -> bool:
         """Whether two classes were seen and all seen classes can be solved."""
         start = self.of_seen_classes()
-        return len(start[0]) >= 2 and bool(self.family.is_valid(start).all())
+        return len(self.seen) >= 2 and bool(self.family.is_valid(start).all())
 
 
 def classes_after(

@@ -69,6 +69,8 @@ class ClassMargin:
         covariance: FloatArray,
         radius: float = 0.0,
         factor: float = 1.0,
+        *,
+        size: FloatArray | None = None,
     ) -> ClassMargin:
         """View a class along a normal.
 
@@ -81,9 +83,13 @@ class ClassMargin:
             With every additive radius.
         radius, factor : float
             nu >= 0 and gamma >= 1.
+        size : ndarray of shape (n,), default=None
+            Magnitude of what is multiplied by the rows, where the normal is a
+            difference; None means that of the normal.
         """
         width = math.sqrt(factor)
-        size = np.abs(normal)
+        if size is None:
+            size = np.abs(normal)
         reach = width * float(size @ np.sqrt(np.diagonal(covariance)))
         variance = max(factor * float(normal @ covariance @ normal), 0.0)
         deviation = math.sqrt(variance + MOMENT_ROUNDING * reach * reach)
@@ -99,19 +105,21 @@ class ClassMargin:
             blur=unit * reach / deviation if deviation > 0 else 0.0,
         )
 
-    def kappa(self, offset: float, side: float) -> float:
+    def kappa(self, offset: float, side: float, shift: float = 0.0) -> float:
         """Standard deviations between the class and a'z = offset, at least.
 
-        `side` is 1 for a class that is predicted for a'z >= offset, else -1.
+        `side` is 1 for a class that is predicted for a'z >= offset, else -1; `shift`
+        is the magnitude of what the offset is the difference of, if it is one.
         """
-        ahead = side * (self.center - offset) - self.doubt - ROUNDING * abs(offset)
+        rounding = self.doubt + ROUNDING * max(abs(offset), shift)
+        ahead = side * (self.center - offset) - rounding
         if self.deviation > 0:
             return ahead / self.deviation - self.radius
         return math.inf if ahead > 0 else -math.inf
 
-    def error(self, offset: float, side: float) -> float:
+    def error(self, offset: float, side: float, shift: float = 0.0) -> float:
         """Largest probability of a row that is not predicted on its side."""
-        return chebyshev(self.kappa(offset, side), self.blur)
+        return chebyshev(self.kappa(offset, side, shift), self.blur)
 
     def offset_for(self, rate: float) -> float:
         """Largest offset b such that at most `rate` of the class has a'z < b."""

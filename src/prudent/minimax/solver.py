@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,6 +78,8 @@ class MinimaxSolution:
     class_kappas : tuple of float
         kappa of the positive and of the negative class; equal to `kappa` unless the
         plane serves another objective.
+    mean_gap, cov_pos, cov_neg : ndarray
+        The moments of the problem.
     """
 
     normal: FloatArray
@@ -88,6 +90,35 @@ class MinimaxSolution:
     n_iter: int
     distance_pos: float
     class_kappas: tuple[float, float]
+    mean_gap: FloatArray = field(repr=False)
+    cov_pos: FloatArray = field(repr=False)
+    cov_neg: FloatArray = field(repr=False)
+
+    @property
+    def touching_point(self) -> FloatArray:
+        """Common point z of the two ellipsoids, from the mean of the negative class.
+
+        It solves the dual problem: the least max over both classes of the Mahalanobis
+        distance |z - mean| in the metric of the class is kappa, up to `gap`; with
+        radii, sqrt(gamma) (kappa + nu). The plane touches both ellipsoids there.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            z - mean_neg; take off `mean_gap` for z - mean_pos. Halfway between the
+            means where neither class varies along the normal.
+        """
+        along_pos, along_neg = self.cov_pos @ self.normal, self.cov_neg @ self.normal
+        spreads = float(self.normal @ along_pos), float(self.normal @ along_neg)
+        if math.isinf(self.kappa) or not max(spreads) > 0:
+            return self.mean_gap / 2
+        # From the class that varies more along the normal: it is known better.
+        if spreads[0] > spreads[1]:
+            share = self.distance_pos / spreads[0]
+            point: FloatArray = self.mean_gap - share * along_pos
+        else:
+            point = (1 - self.distance_pos) / spreads[1] * along_neg
+        return point
 
     def offset_from(self, mean_pos: ArrayLike) -> float:
         """Offset b of the plane, from the mean of the positive class.
@@ -168,6 +199,8 @@ def solve(
     (1.056775, 0.527583)
     >>> round(plane.offset_from([1, 2]), 6)
     0.142663
+    >>> plane.touching_point.round(4).tolist()
+    [0.6034, 1.299]
     """
     d = np.asarray(mean_gap, dtype=np.float64)
     if d.ndim != 1 or not len(d):
@@ -219,6 +252,9 @@ def _solve_compiled(
         n_iter=n_iter,
         distance_pos=distance,
         class_kappas=(kappa, kappa),
+        mean_gap=d,
+        cov_pos=Sx,
+        cov_neg=Sy,
     )
 
 
@@ -240,7 +276,7 @@ def solve_validated(
         if answer is None or _is_accepted(fallback) or fallback.gap < answer.gap:
             answer = fallback
     _check_apart(answer)
-    return _in_given_units(answer, duel, n_iter)
+    return _in_given_units(answer, duel, n_iter, (d, Sx, Sy))
 
 
 def _check_apart(answer: Answer) -> None:
@@ -280,10 +316,16 @@ def solve_on_curve(
     else:
         answer = at_logit(duel, curve, choose(curve, duel.balance))
     _check_apart(answer)
-    return _in_given_units(answer, duel, answer.n_iter)
+    return _in_given_units(answer, duel, answer.n_iter, (d, Sx, Sy))
 
 
-def _in_given_units(answer: Answer, duel: ScaledDuel, n_iter: int) -> MinimaxSolution:
+def _in_given_units(
+    answer: Answer,
+    duel: ScaledDuel,
+    n_iter: int,
+    problem: tuple[FloatArray, FloatArray, FloatArray],
+) -> MinimaxSolution:
+    mean_gap, cov_pos, cov_neg = problem
     s, _ = shares(answer.tau + 2 * math.log(duel.spread[0] / duel.spread[1]))
     return MinimaxSolution(
         normal=answer.normal / duel.scale,
@@ -294,6 +336,9 @@ def _in_given_units(answer: Answer, duel: ScaledDuel, n_iter: int) -> MinimaxSol
         n_iter=n_iter,
         distance_pos=answer.distance_pos,
         class_kappas=answer.class_kappas or (answer.kappa, answer.kappa),
+        mean_gap=mean_gap,
+        cov_pos=cov_pos,
+        cov_neg=cov_neg,
     )
 
 

@@ -43,6 +43,9 @@ class MinimaxGeometryDisplay:
         What the two coordinates are.
     points : list of ndarray of shape (n_rows, 2)
         Rows of each class; empty for none.
+    mean_outlines : ndarray of shape (2, n_points, 2)
+        Outline of the set in which each class mean is known, nu of the kappa + nu
+        standard deviations; of no size without a `mean_radius`.
 
     Attributes
     ----------
@@ -73,6 +76,7 @@ class MinimaxGeometryDisplay:
         touching: FloatArray,
         axis_names: tuple[str, str],
         points: list[FloatArray],
+        mean_outlines: FloatArray,
     ) -> None:
         self.labels = labels
         self.outlines = outlines
@@ -80,6 +84,7 @@ class MinimaxGeometryDisplay:
         self.touching = touching
         self.axis_names = axis_names
         self.points = points
+        self.mean_outlines = mean_outlines
 
     @classmethod
     def from_estimator(
@@ -127,10 +132,14 @@ class MinimaxGeometryDisplay:
             )
         radii = ahead / deviations  # (kappa + nu) sqrt(gamma) of each class
         view, names = _view(estimator, normal, covariances)
-        outlines = [
-            view @ m + radius * _circle() @ _root(view @ S @ view.T).T
-            for m, S, radius in zip(means, covariances, radii, strict=True)
-        ]
+        known = np.sqrt(estimator.covariance_factor_) * estimator.mean_radius_
+        inner, outlines = (
+            [
+                view @ m + size * _circle() @ _root(view @ S @ view.T).T
+                for m, S, size in zip(means, covariances, sizes, strict=True)
+            ]
+            for sizes in (known, radii)
+        )
         touching = means[1] - radii[1] / deviations[1] * (covariances[1] @ normal)
         return cls(
             labels=(str(estimator.classes_[0]), str(estimator.classes_[1])),
@@ -139,6 +148,7 @@ class MinimaxGeometryDisplay:
             touching=view @ touching,
             axis_names=names,
             points=_points(view, estimator.classes_, X, y),
+            mean_outlines=np.stack(inner),
         )
 
     def plot(self, ax: Axes | None = None) -> Self:
@@ -165,6 +175,9 @@ class MinimaxGeometryDisplay:
                 self.outlines, self.labels, COLOURS, strict=True
             )
         ]
+        for outline, colour in zip(self.mean_outlines, COLOURS, strict=True):
+            if not (outline == outline[0]).all():
+                ax.plot(*outline.T, color=colour, linestyle="dashed", linewidth=1)
         self.lines_ += ax.plot(*self.line.T, color="black", label="plane")
         ax.plot(*self.touching, marker="o", color="black", markersize=4)
         ax.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])

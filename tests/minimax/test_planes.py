@@ -1,0 +1,185 @@
+"""Worst-case errors of any plane, promises for others' classifiers, touching points."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from prudent import ClassMoments, MinimaxProbabilityClassifier
+from prudent.minimax import guarantees_of, solve, worst_case_error
+
+
+def finite_law(rng, n_features, n_atoms):
+    """Atoms and masses of two classes, and their exact moments."""
+    atoms = rng.normal(size=(2, n_atoms, n_features)) * 10.0 ** rng.uniform(-3, 3)
+    atoms += rng.normal(size=(2, 1, n_features)) * rng.choice([0.1, 1, 10])
+    masses = rng.dirichlet(np.full(n_atoms, 0.5), size=2)
+    means = np.einsum("ka,kad->kd", masses, atoms)
+    gaps = atoms - means[:, None]
+    covariances = np.einsum("ka,kad,kae->kde", masses, gaps, gaps)
+    return atoms, masses, ClassMoments.from_covariances(means, covariances, [9, 9])
+
+
+def test_no_finite_law_errs_more_often():
+    for seed in range(2000):
+        rng = np.random.default_rng(seed)
+        n_features, n_atoms = int(rng.integers(1, 5)), int(rng.choice([2, 3, 12]))
+        atoms, masses, moments = finite_law(rng, n_features, n_atoms)
+        w = rng.normal(size=n_features)
+        # Through an atom half of the time: ties count on either side.
+        through = atoms.reshape(-1, n_features)[rng.integers(2 * n_atoms)]
+        b = -(through @ w) if seed % 2 else -float(moments.mean.mean(axis=0) @ w)
+        errors = worst_case_error(w, b, moments)
+        scores = atoms @ w + b
+        assert (masses[0] @ (scores[0] >= 0)) <= errors[0] + 1e-12, seed
+        assert (masses[1] @ (scores[1] <= 0)) <= errors[1] + 1e-12, seed
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_some_law_attains_it(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    means = rng.normal(size=(2, n))
+    roots = rng.normal(size=(2, n, n + 2))
+    covariances = roots @ roots.transpose(0, 2, 1) / n
+    w = np.linalg.solve(covariances.sum(axis=0), means[1] - means[0])
+    b = -float(w @ (0.3 * means[0] + 0.7 * means[1]))
+    moments = ClassMoments.from_covariances(means, covariances, [9, 9])
+    errors = worst_case_error(w, b, moments)
+    for k, side in enumerate((-1.0, 1.0)):
+        m, S = means[k], covariances[k]
+        deviation = math.sqrt(w @ S @ w)
+        v, kappa = S @ w / deviation, side * (w @ m + b) / deviation
+        assert kappa > 0
+        # Two points along v, and around each of them a cross within the plane.
+        values, vectors = np.linalg.eigh(S - np.outer(v, v))
+        cross = math.sqrt(n) * vectors * np.sqrt(np.maximum(values, 0.0))
+        cross -= np.outer(w, w @ cross) / (w @ w)
+        steps = np.concatenate([cross.T, -cross.T])
+        beyond = 1 / (1 + kappa**2)
+        atoms = np.concatenate(
+            [m - side * kappa * v + steps, m + side / kappa * v + steps]
+        )
+        masses = np.repeat([beyond, 1 - beyond], 2 * n) / (2 * n)
+        np.testing.assert_allclose(masses @ atoms, m, atol=1e-10)
+        gaps = atoms - masses @ atoms
+        np.testing.assert_allclose((gaps.T * masses) @ gaps, S, atol=1e-9)
+        missed = masses @ (side * (atoms @ w + b) <= 1e-9)
+        assert missed == pytest.approx(errors[k], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"mean_radius": [0.1, 0.2]},
+        {"covariance_radius": 0.1, "covariance_factor": [1.1, 1.3]},
+    ],
+)
+def test_it_is_the_error_of_our_own_plane(params):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = MinimaxProbabilityClassifier(**params).fit(X[:, :6], y)
+    errors = worst_case_error(model.coef_, model.intercept_, model.moments_, **params)
+    np.testing.assert_allclose(errors, model.class_worst_case_error_, rtol=1e-12)
+
+
+def test_no_other_plane_has_a_lower_worst_error():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    moments = ClassMoments.from_arrays(X, y)
+    own = MinimaxProbabilityClassifier().fit(X, y).class_worst_case_error_.max()
+    for other in (LinearDiscriminantAnalysis(), LogisticRegression(), LinearSVC()):
+        promises = guarantees_of(other.fit(X, y), moments)
+        bounds = np.array([promise.bound for promise in promises])
+        np.testing.assert_allclose(
+            bounds, worst_case_error(other.coef_, other.intercept_, moments), rtol=1e-9
+        )
+        assert bounds.max() > own
+        for k, promise in enumerate(promises):
+            assert promise.scope == k
+            assert (other.predict(X[y == k]) != k).mean() <= promise.bound
+            assert "plug-in" in str(promise)
+
+
+def test_promises_of_a_linear_classifier_of_three_classes():
+    X, y = load_iris(return_X_y=True)
+    moments = ClassMoments.from_arrays(X, y)
+    for other in (LinearDiscriminantAnalysis(), RidgeClassifier()):
+        promises = guarantees_of(other.fit(X, y), moments)
+        for k, promise in enumerate(promises):
+            assert (other.predict(X[y == k]) != k).mean() <= promise.bound <= 1
+
+
+def test_a_plane_that_always_answers_the_same():
+    moments = ClassMoments.from_covariances([[0.0], [1.0]], [[[1.0]]] * 2, [9, 9])
+    assert worst_case_error([0.0], 1.0, moments).tolist() == [1, 0]
+    assert worst_case_error([0.0], -1.0, moments).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "params", "message"),
+    [
+        (([1.0, 2.0], 0.0), {}, r"shapes \(1, 1\)"),
+        (([np.inf], 0.0), {}, "finite"),
+        (([1.0], 0.0), {"mean_radius": -1}, "`mean_radius`"),
+        (([1.0], 0.0), {"covariance_factor": [1, 0.5]}, "`covariance_factor`"),
+        (([1.0], 0.0), {"covariance_radius": [1, 2, 3]}, "`covariance_radius`"),
+    ],
+)
+def test_wrong_planes_are_refused(arguments, params, message):
+    moments = ClassMoments.from_covariances([[0.0], [1.0]], [[[1.0]]] * 2, [9, 9])
+    with pytest.raises(ValueError, match=message):
+        worst_case_error(*arguments, moments, **params)
+
+
+def test_what_is_no_linear_classifier_of_these_classes_is_refused():
+    X, y = load_iris(return_X_y=True)
+    moments = ClassMoments.from_arrays(X, y)
+    with pytest.raises(TypeError, match="GaussianNB has no `coef_`"):
+        guarantees_of(GaussianNB().fit(X, y), moments)
+    fitted = LinearDiscriminantAnalysis().fit(X, y)
+    with pytest.raises(ValueError, match="knows the classes"):
+        guarantees_of(fitted, moments.select([0, 1]))
+    with pytest.raises(ValueError, match="must hold 2 classes, got 3"):
+        worst_case_error([1, 1, 1, 1], 0.0, moments)
+    diagonal = ClassMoments.from_arrays(X, y, structure="diagonal")
+    with pytest.raises(ValueError, match="structure='full'"):
+        guarantees_of(fitted, diagonal)
+
+
+@pytest.mark.parametrize("n", [1, 3, 40, 150])
+def test_the_ellipsoids_touch_at_the_touching_point(n):
+    rng = np.random.default_rng(n)
+    roots = rng.normal(size=(2, n, n + 3))
+    Sx, Sy = roots @ roots.transpose(0, 2, 1) / n
+    d = rng.normal(size=n)
+    for params in (
+        {},
+        {"mean_radius": (0.01, 0.02), "covariance_factor": (1.1, 1.2)},
+    ):
+        plane = solve(d, Sx, Sy, **params)
+        z = plane.touching_point
+        lengths = [
+            math.sqrt(gap @ np.linalg.solve(S, gap))
+            for gap, S in ((z - d, Sx), (z, Sy))
+        ]
+        radii = params.get("mean_radius", (0, 0))
+        factors = params.get("covariance_factor", (1, 1))
+        for length, nu, gamma in zip(lengths, radii, factors, strict=True):
+            wanted = math.sqrt(gamma) * (plane.kappa + nu)
+            assert length == pytest.approx(wanted, rel=1e-6)
+        assert plane.normal @ z == pytest.approx(1 - plane.distance_pos, rel=1e-6)
+
+
+def test_the_touching_point_of_constant_classes():
+    np.testing.assert_allclose(
+        solve([2, 0], np.zeros((2, 2)), np.zeros((2, 2))).touching_point, [1, 0]
+    )
+    one_side = solve([2.0, 0.0], np.eye(2), np.zeros((2, 2)))
+    np.testing.assert_allclose(one_side.touching_point, [0, 0], atol=1e-8)
