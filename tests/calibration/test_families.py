@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from calibration.rows import overlapping_clouds
+from calibration.rows import block_of, objective, overlapping_clouds
 from prudent.calibration import (
     CategoricalFamily,
     DiagonalFamily,
@@ -12,7 +12,6 @@ from prudent.calibration import (
     TiedFamily,
 )
 from prudent.calibration.categorical import MixedRows
-from prudent.calibration.problem import Problem
 
 GAUSSIAN = (FullFamily, DiagonalFamily, TiedFamily, TiedDiagonalFamily)
 
@@ -20,12 +19,12 @@ GAUSSIAN = (FullFamily, DiagonalFamily, TiedFamily, TiedDiagonalFamily)
 def problem_of(family_class, X, y, strengths=None, weight=None):
     weight = np.ones(len(y)) if weight is None else weight
     family = family_class.from_rows(X, weight, strengths or PriorStrengths())
-    return Problem(family, family.prepare(X), y, weight, int(y.max()) + 1)
+    return objective(family, X, y, weight)
 
 
 def categorical_problem(codes, y, strengths=None):
     family = CategoricalFamily(codes.max(axis=0) + 1, strengths or PriorStrengths())
-    return Problem(family, family.prepare(codes), y, np.ones(len(y)), y.max() + 1)
+    return objective(family, codes, y)
 
 
 @pytest.mark.parametrize("family_class", GAUSSIAN)
@@ -122,12 +121,13 @@ def test_row_constant_completes_the_log_joint(family_class):
     X, y = overlapping_clouds()
     problem = problem_of(family_class, X, y)
     parameters = problem.family.parameters(problem.closed_form())
-    log_joint = problem.family.log_joint(problem.rows, parameters)
+    log_joint = problem.family.log_joint(block_of(problem).X, parameters)
     if hasattr(problem.family, "row_constant"):
         log_joint = (
-            log_joint + problem.family.row_constant(problem.rows, parameters)[:, None]
+            log_joint
+            + problem.family.row_constant(block_of(problem).X, parameters)[:, None]
         )
-    Z = problem.rows[:, 1:]
+    Z = block_of(problem).X[:, 1:]
     covariance = parameters.covariances
     if family_class in (FullFamily, DiagonalFamily):
         covariance = covariance[1]
@@ -231,16 +231,16 @@ def test_mixed_log_joint_counts_the_class_probability_once():
     mixed = MixedFamily.from_rows(
         rows, np.ones(len(y)), np.array([2, 2]), PriorStrengths()
     )
-    problem = Problem(mixed, mixed.prepare(rows), y, np.ones(len(y)), 3)
+    problem = objective(mixed, rows, y)
     parameters = mixed.parameters(problem.closed_form())
-    numbers, levels = problem.rows.numbers, problem.rows.levels
+    numbers, levels = block_of(problem).X.numbers, block_of(problem).X.levels
     expected = (
         mixed.gaussian.log_joint(numbers, parameters.gaussian)
         + mixed.categorical.log_joint(levels, parameters.categorical)
         - parameters.gaussian.log_priors
     )
     np.testing.assert_allclose(
-        mixed.log_joint(problem.rows, parameters), expected, rtol=1e-12
+        mixed.log_joint(block_of(problem).X, parameters), expected, rtol=1e-12
     )
 
 
@@ -251,7 +251,7 @@ def test_gradient_is_that_of_the_conditional_log_likelihood(family_class):
     problem = problem_of(family_class, X, y)
     start = problem.closed_form()
     evaluation = problem.evaluate(start)
-    direction = problem.family.statistics(problem.rows, evaluation.residuals.T)
+    direction = evaluation.direction
 
     def natural(t):
         moved = [s + t * g for s, g in zip(start, direction, strict=True)]
@@ -286,5 +286,5 @@ def test_gradient_is_that_of_the_conditional_log_likelihood(family_class):
 def test_overflowing_column_is_named():
     X, _ = overlapping_clouds()
     X[3, 1] = 1e200
-    with pytest.raises(ValueError, match=r"column 1 holds values as large as 1e\+200"):
+    with pytest.raises(ValueError, match=r"column 1 of X holds values beyond 1e\+150"):
         FullFamily.from_rows(X, np.ones(len(X)), PriorStrengths())

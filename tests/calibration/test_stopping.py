@@ -2,8 +2,8 @@ import itertools
 
 import numpy as np
 
+from prudent.calibration.objective import batches_of_epochs
 from prudent.calibration.stopping import (
-    batches_of_epochs,
     deal_folds,
     earliest_least_error,
     group_equal_rows,

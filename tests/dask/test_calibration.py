@@ -12,10 +12,9 @@ from dask import delayed
 from prudent import RiskCalibratedClassifier
 from prudent.calibration.families import PriorStrengths
 from prudent.calibration.gaussian import DiagonalFamily
-from prudent.calibration.recipe import LabelledRows
-from prudent.calibration.splits import Deal, least_draws, with_draws
-from prudent.core.rows import LocalRows
+from prudent.core.rows import Block, LocalRows
 from prudent.dask import fit, predict
+from prudent.dask.folds import Deal, least_draws, with_draws
 from prudent.exceptions import PrudentWarning, SingularCovarianceError
 
 pytestmark = pytest.mark.filterwarnings("ignore:chunks are small")
@@ -159,7 +158,7 @@ def test_levels_without_numbers_are_mixed_too(frame):
 def drawn(X, y):
     seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
     _, codes = np.unique(y, return_inverse=True)
-    return with_draws(LabelledRows(X, codes, np.ones(len(y))), seed)
+    return with_draws(Block(X, codes, np.ones(len(y))), seed)
 
 
 def folds(X, y, n_folds):
@@ -194,7 +193,7 @@ def test_folds_are_about_equal_and_differ_by_seed():
     X, y = np.random.default_rng(0).normal(size=(5000, 2)), np.arange(5000) % 2
     sizes = np.bincount(folds(X, y, 5))
     assert (abs(sizes - 1000) < 5 * np.sqrt(800)).all()  # standard deviation sqrt(800)
-    again = with_draws(LabelledRows(X, y, np.ones(5000)), 1)
+    again = with_draws(Block(X, y, np.ones(5000)), 1)
     assert not np.isin(again.draws, drawn(X, y).draws).any()
 
 
@@ -231,12 +230,16 @@ def test_no_row_comes_to_the_driver(stopping, monkeypatch):
     X, y = rng.normal(size=(20_000, 3)), rng.integers(0, 2, size=20_000)
     sizes, map_blocks = [], LocalRows.map
 
-    def measured(self, function, *arguments):
-        found = map_blocks(self, function, *arguments)
+    def measured(self, function, *arguments, **each):
+        found = map_blocks(self, function, *arguments, **each)
         sizes.append(len(pickle.dumps(found)))
         return found
 
+    def unmeasured(self, function, *arguments, **each):
+        return LocalRows(map_blocks(self, function, *arguments, **each))
+
     monkeypatch.setattr(LocalRows, "map", measured)
+    monkeypatch.setattr(LocalRows, "transform", unmeasured)  # its blocks stay
     fit(RiskCalibratedClassifier(stopping=stopping, max_iter=3), blocks(X, 5000), y)
     assert max(sizes) < 10_000
 

@@ -11,7 +11,7 @@ from dask import delayed
 
 from clusters import CLUSTER_MARKS, two_workers
 from prudent import RiskCalibratedClassifier
-from prudent.calibration import blocks
+from prudent.calibration import objective
 from prudent.dask import fit
 from prudent.dask.rows import WorkerRows
 
@@ -85,11 +85,11 @@ def before_pass(monkeypatch, k, action):
     """Call `action` on the driver when pass number k over the blocks begins."""
     passes, map_blocks = [], WorkerRows.map
 
-    def counted(self, function, *arguments):
+    def counted(self, function, *arguments, **each):
         passes.append(function)
         if len(passes) == k:
             action()
-        return map_blocks(self, function, *arguments)
+        return map_blocks(self, function, *arguments, **each)
 
     monkeypatch.setattr(WorkerRows, "map", counted)
     return passes
@@ -104,7 +104,9 @@ def test_killing_a_worker_during_an_evaluation_changes_nothing(
     expected = bits(calibrated(stopping=stopping))
     armed = tmp_path / "armed"
     before_pass(monkeypatch, 6, armed.touch)
-    monkeypatch.setattr(blocks, "_evaluate", partial(die_once, armed, blocks._evaluate))
+    monkeypatch.setattr(
+        objective, "_evaluate", partial(die_once, armed, objective._evaluate)
+    )
     workers = set(client.run(os.getpid).values())
     assert bits(calibrated(client, stopping=stopping)) == expected
     assert not armed.exists()
@@ -131,5 +133,5 @@ def test_an_evaluation_is_one_task_per_worker(client, monkeypatch):
     passes = before_pass(monkeypatch, 0, None)
     model = calibrated(client, stopping="holdout", learning_rate=3.0)
     assert model.n_iter_ > len(model.loss_curve_)  # rejected steps are passes too
-    assert passes.count(blocks._evaluate) == model.n_iter_
+    assert passes.count(objective._evaluate) == model.n_iter_
     assert len(tasks) <= 2 * len(passes)

@@ -15,7 +15,8 @@ from calibration.rows import FAMILIES, calibrate_by_loops, overlapping_clouds
 from prudent import RiskCalibratedClassifier
 from prudent.calibration import PriorStrengths, TiedFamily
 from prudent.calibration.ascent import StepRule, ascend
-from prudent.calibration.problem import Problem
+from prudent.calibration.objective import Objective
+from prudent.core.rows import Block
 
 pytestmark = pytest.mark.oracle
 ML = {"covariance_prior_strength": 0.0, "line_search": False, "stopping": "none"}
@@ -96,7 +97,7 @@ def test_calibration_of_the_identity_mapping_is_gradient_descent():
             return np.ones(len(s[0]), dtype=bool)
 
     rows = np.column_stack([np.ones(len(y)), X])
-    problem = Problem(Identity(), rows, y, np.ones(len(y)), 3)
+    problem = Objective.of(Identity(), Block(rows, y), 3)
     theta = np.zeros((3, 4))
     path = ascend(
         problem,
@@ -131,7 +132,7 @@ def test_generative_objective_is_the_joint_likelihood():
     X, y = load_iris(return_X_y=True)
     family = TiedFamily.from_rows(X, np.ones(len(y)), PriorStrengths())
     Z = family.prepare(X)
-    problem = Problem(family, Z, y, np.ones(len(y)), 3, None, 2.0)
+    problem = Objective.of(family, Block(Z, y), 3, generative_weight=2.0)
     evaluation = problem.evaluate(problem.closed_form())
     parameters = evaluation.parameters
     joint = np.array(

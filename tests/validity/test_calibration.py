@@ -14,7 +14,6 @@ from experiments.calibration_generalisation import (
 from scipy.stats import binomtest
 
 from prudent import RiskCalibratedClassifier
-from prudent.calibration.settings import draw_seed
 from prudent.core.holdout import hold_out
 
 #: Level of each exact test: what a true promise fails by chance.
@@ -84,7 +83,8 @@ def test_a_fit_does_not_depend_on_what_is_held_out(family):
         frame["size"] = rng.normal(size=80)
     y = rng.integers(0, 2, 80)
     plain = held_out(5, family=family, max_iter=6).fit(frame, y)
-    rows = hold_out(80, 0.2, np.random.RandomState(draw_seed(5))).held_out
+    seed = RiskCalibratedClassifier(random_state=5)._draw_seed()
+    rows = hold_out(80, 0.2, np.random.RandomState(seed)).held_out
     other = frame.copy()
     other.loc[rows, "word"] = [f"new{i}" for i in range(len(rows))]
     if family == "mixed":
@@ -177,7 +177,7 @@ def test_true_promises_are_seldom_called_broken(n_laws):
     assert made > 0.5 * n_laws
     assert refusals <= {
         "class k has no row in the part",
-        "at least k classes are needed,",
+        "rows of at least k classes are",
     }
     assert_at_most(false, made, 0.05)
     assert_at_most(broken, made, 0.05 + 0.05)

@@ -9,24 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent.calibration.families import Family, Statistics
-from prudent.calibration.problem import Evaluation, Objective, Problem
-
-__all__ = [
-    "CalibrationPath",
-    "Iterate",
-    "StepRule",
-    "ascend",
-    "step_on_batch",
-]
-
-FloatArray = NDArray[np.float64]
+from prudent.calibration.objective import Evaluation, Objective
+from prudent.core.types import FloatArray, IntArray
 
 #: At a smaller log loss the classes are separated and the climb has no end.
 _SEPARATED = 1e-10
@@ -92,8 +82,8 @@ class CalibrationPath:
         All evaluations, those rejected by the line search included.
     n_frozen : int
         Accepted updates in which some block or count did not take its full step.
-    log_loss, error, learning_rate : ndarray of shape (T + 1,)
-        Training figures and lr after t = 0..T accepted updates.
+    log_loss, error, risk, learning_rate : ndarray of shape (T + 1,)
+        Training losses and lr after t = 0..T accepted updates.
     criterion : tuple
         What the iterates were judged by; the kept one is the first minimum.
     """
@@ -105,28 +95,29 @@ class CalibrationPath:
     n_frozen: int
     log_loss: FloatArray
     error: FloatArray
+    risk: FloatArray
     learning_rate: FloatArray
     criterion: tuple[Any, ...]
 
 
 def ascend(
-    problem: Objective,
+    objective: Objective,
     start: Statistics,
     rule: StepRule,
     criterion: Callable[[int, Iterate], Any],
     *,
     max_evaluations: int,
     max_updates: float = float("inf"),
+    batches: Iterator[IntArray] | None = None,
     watch: Callable[[], bool] = lambda: False,
 ) -> CalibrationPath:
     """Calibrate from the statistics `start` and keep the first best iterate.
 
     Parameters
     ----------
-    problem : Objective
-        Usually a `Problem`.
+    objective : Objective
     start : list of ndarray
-        Valid statistics, usually `problem.closed_form()`.
+        Valid statistics, usually `objective.closed_form()`.
     rule : StepRule
     criterion : callable
         (t, accepted iterate) -> comparable; the least one is kept.
@@ -134,6 +125,8 @@ def ascend(
         Evaluations of the model, the start and the rejected steps included.
     max_updates : int, default=inf
         Stop after this many accepted updates.
+    batches : iterator of int arrays, default=None
+        Rows behind each step; None takes all rows.
     watch : callable, default=lambda: False
         Called after each evaluation; True stops the calibration.
 
@@ -141,63 +134,81 @@ def ascend(
     -------
     CalibrationPath
     """
-    accepted: list[tuple[float, float, float, bool]] = []
+    accepted: list[tuple[float, ...]] = []
     values: list[Any] = []
     kept, best = None, 0
     n_evaluations = 0
-    for iterate in islice(iterates(problem, start, rule), max_evaluations):
+    path = iterates(objective, start, rule, max_evaluations, batches)
+    for iterate in path:
         n_evaluations += 1
         if iterate.is_accepted:
             model, loss = iterate.evaluation.parameters, iterate.evaluation.losses
             values.append(criterion(len(values), iterate))
             if kept is None or values[-1] < values[best]:
                 kept, best = (iterate.statistics, model), len(values) - 1
-            accepted.append(
-                (loss.log_loss, loss.error, iterate.step, not iterate.is_full_step)
-            )
+            figures = loss.log_loss, loss.error, loss.risk, iterate.step
+            accepted.append((*figures, not iterate.is_full_step))
         if watch() or len(accepted) > max_updates:
             break
     assert kept is not None  # the first iterate is the start, always accepted
-    curves = np.array(accepted)
+    curves = np.array(accepted).T
     return CalibrationPath(
         statistics=kept[0],
         parameters=kept[1],
         best_iteration=best,
         n_evaluations=n_evaluations,
-        n_frozen=int(curves[:, 3].sum()),
-        log_loss=curves[:, 0],
-        error=curves[:, 1],
-        learning_rate=curves[:, 2],
+        n_frozen=int(curves[4].sum()),
+        log_loss=curves[0],
+        error=curves[1],
+        risk=curves[2],
+        learning_rate=curves[3],
         criterion=tuple(values),
     )
 
 
 def iterates(
-    problem: Objective, start: Statistics, rule: StepRule
+    objective: Objective,
+    start: Statistics,
+    rule: StepRule,
+    max_evaluations: int,
+    batches: Iterator[IntArray] | None = None,
 ) -> Iterator[Iterate]:
     """Every evaluated model from the start on, one step after the other.
 
-    Ends only when the classes are separated: the caller takes what it needs.
+    Ends when the classes are separated, or after `max_evaluations` models.
     """
-    share = problem.generative_weight
+    share = objective.generative_weight
     limit = 1.0 / (1.0 + share)
     # Beyond this limit the pull back to s(X, Y) alone would overshoot.
     step = min(rule.learning_rate, limit) if share else rule.learning_rate
-    accepted = Iterate(start, problem.evaluate(start), step)
+    numbers = count(1)
+
+    def evaluate(statistics: Statistics) -> Evaluation:
+        goes_on = next(numbers) < max_evaluations
+        return objective.evaluate(statistics, batch, with_direction=goes_on)
+
+    batch = None if batches is None else next(batches)
+    accepted = Iterate(start, evaluate(start), step)
     yield accepted
     while accepted.evaluation.losses.log_loss >= _SEPARATED:
-        direction = problem.direction(accepted.evaluation)
-        direction = _pull(direction, share, start, accepted.statistics)
+        if accepted.evaluation.direction is None:
+            return
+        direction = _pull(
+            accepted.evaluation.direction, share, start, accepted.statistics
+        )
+        batch = None if batches is None else next(batches)
         last = accepted.evaluation.losses.objective
         ceiling = last + 1e-12 * abs(last) if rule.line_search else float("inf")
         while True:
             statistics, is_full = _move(
-                problem.family, accepted.statistics, direction, step, rule.freeze
+                objective.family, accepted.statistics, direction, step, rule.freeze
             )
-            evaluation = problem.evaluate(statistics)
+            evaluation = evaluate(statistics)
             if not evaluation.losses.objective > ceiling:
                 break
             yield Iterate(statistics, evaluation, step, False, is_full)
+            if evaluation.direction is None:
+                return
             step /= 2
         accepted = Iterate(statistics, evaluation, step, True, is_full)
         yield accepted
@@ -206,14 +217,14 @@ def iterates(
 
 
 def step_on_batch(
-    problem: Problem, statistics: Statistics, labels: Statistics, rule: StepRule
+    objective: Objective, statistics: Statistics, labels: Statistics, rule: StepRule
 ) -> tuple[Iterate, Statistics]:
-    """One step that takes the rows of `problem` as a sample of all rows so far.
+    """One step that takes the rows of `objective` as a sample of all rows so far.
 
     Parameters
     ----------
-    problem : Problem
-        The batch.
+    objective : Objective
+        Over the batch.
     statistics : list of ndarray
         Calibrated statistics of all rows so far, the batch included.
     labels : list of ndarray
@@ -227,12 +238,13 @@ def step_on_batch(
     after : list of ndarray
         Statistics after the step.
     """
-    evaluation = problem.evaluate(statistics)
-    scale = labels[0].sum() / problem.weight.sum()
-    direction = [scale * g for g in problem.direction(evaluation)]
-    direction = _pull(direction, problem.generative_weight, labels, statistics)
+    evaluation = objective.evaluate(statistics)
+    assert evaluation.direction is not None
+    scale = labels[0].sum() / evaluation.losses.weight
+    direction = [scale * g for g in evaluation.direction]
+    direction = _pull(direction, objective.generative_weight, labels, statistics)
     after, is_full = _move(
-        problem.family, statistics, direction, rule.learning_rate, rule.freeze
+        objective.family, statistics, direction, rule.learning_rate, rule.freeze
     )
     before = Iterate(statistics, evaluation, rule.learning_rate, True, is_full)
     return before, after

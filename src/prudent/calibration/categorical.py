@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from prudent.calibration.families import (
@@ -15,18 +14,7 @@ from prudent.calibration.families import (
     shrunken_log_priors,
 )
 from prudent.calibration.gaussian import DiagonalFamily, GaussianParameters
-
-__all__ = [
-    "CategoricalFamily",
-    "CategoricalParameters",
-    "MixedFamily",
-    "MixedParameters",
-    "MixedRows",
-]
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.intp]
+from prudent.core.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +178,8 @@ class MixedFamily:
         strengths: PriorStrengths,
     ) -> Self:
         """Family standardised by the numbers of the rows."""
-        return cls(
-            DiagonalFamily.from_rows(X.numbers, weight, strengths),
-            CategoricalFamily(n_levels, strengths),
-        )
+        gaussian = DiagonalFamily.from_rows(X.numbers, weight, strengths)
+        return cls(gaussian, CategoricalFamily(n_levels, strengths))
 
     @property
     def constant_features(self) -> IntArray:

@@ -1,45 +1,61 @@
-"""The estimator: validate, choose the recipe, calibrate, keep what was learned."""
+"""The estimator: validate, learn, keep what was learned."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import column_or_1d
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_array, check_random_state, check_X_y
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from prudent._compat import fit_context
-from prudent.calibration.families import Family, Statistics
-from prudent.calibration.losses import class_scores
-from prudent.calibration.progress import CallbackSupportMixin, watch_evaluations
-from prudent.calibration.recipe import Calibrated, LabelledRows, prepare
-from prudent.calibration.settings import (
-    CONSTRAINTS,
-    calibrate,
-    check_costs,
-    draw_seed,
-    learned_attributes,
-    make_recipe,
-    promise,
+from prudent._compat import (
+    CallbackSupportMixin,
+    Interval,
+    StrOptions,
+    fit_context,
+    validate_data,
 )
+from prudent.calibration.ascent import StepRule
+from prudent.calibration.categorical import MixedRows
+from prudent.calibration.families import Family, PriorStrengths, Statistics
+from prudent.calibration.learn import FAMILY_NAMES, FamilySettings, Learned, learn
+from prudent.calibration.model import Model
+from prudent.calibration.objective import Trial
+from prudent.calibration.promises import error_promise
+from prudent.calibration.reading import (
+    Columns,
+    NumberReader,
+    Reader,
+    first_reader,
+    recoded,
+    row_keys,
+    seen_levels,
+)
+from prudent.calibration.stopping import dealt_folds
 from prudent.calibration.stream import Stream, classes_after
-from prudent.calibration.tables import Table, read_training, recoded, seen_levels
+from prudent.core.classes import check_two_classes, class_costs
 from prudent.core.guarantee import Guarantee
+from prudent.core.rows import Block, LocalRows, Rows
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.estimator_tools import (
     check_groups,
+    frame_columns,
     hold_out_rows,
+    refuse_dask,
     warn_constant_features,
 )
 
-__all__ = ["RiskCalibratedClassifier"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
+_ABOVE_0 = Interval(Real, 0, None, closed="neither")
+_AT_LEAST_0 = Interval(Real, 0, None, closed="left")
+_AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
 
 
 def _learns_statistics(estimator: Any) -> bool:
@@ -196,10 +212,31 @@ default="full"
     """
 
     _stream: Stream | None
-    _table: Table
+    _reader: Reader
+    _model: Model
     guarantees_: tuple[Guarantee, ...]
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "family": [StrOptions(FAMILY_NAMES), Family],
+        "learning_rate": [_ABOVE_0],
+        "max_iter": [_AT_LEAST_1],
+        "stopping": [StrOptions({"cv", "holdout", "train", "none"})],
+        "cv": ["cv_object"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "guard": [StrOptions({"halve", "freeze"})],
+        "line_search": ["boolean"],
+        "step": [StrOptions({"fixed", "adaptive"})],
+        "loss": [StrOptions({"log", "zero_one"})],
+        "costs": ["array-like", None],
+        "generative_weight": [_AT_LEAST_0],
+        "class_prior_strength": [_AT_LEAST_0],
+        "mean_prior_strength": [_AT_LEAST_0],
+        "covariance_prior_strength": [StrOptions({"auto"}), _AT_LEAST_0],
+        "level_prior_strength": [_AT_LEAST_0, "array-like"],
+        "batch_size": [_AT_LEAST_1, None],
+        "method": [StrOptions({"rc", "gd", "tm"})],
+        "random_state": ["random_state"],
+    }
 
     def __init__(
         self,
@@ -282,42 +319,25 @@ default="full"
             If there are fewer than two classes, a setting is out of range, or a
             class has no row in the part of the data that is fitted.
         """
-        watch = watch_evaluations(self, X, y)
-        training = read_training(self, X, y, sample_weight)
+        watch = self._watch(X, y)
+        block, labels, kept = self._read_training(X, y, sample_weight)
         if groups is not None:
-            groups = check_groups(groups, len(column_or_1d(y)))
-        classes, codes = np.unique(training.y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"at least 2 classes are needed, got one class: "
-                f"{classes.tolist()[0]!r}."
-            )
-        data = LabelledRows(training.rows, codes, training.weight)
-        table, held_out, seed = training.table, None, draw_seed(self.random_state)
+            groups = check_groups(groups, len(y))
+        classes, codes = np.unique(labels, return_inverse=True)
+        check_two_classes(classes)
+        block = Block(block.X, codes, block.weight)
+        seed, folds, held_out = self._draw_seed(), None, None
         if self.stopping == "holdout":
-            split = hold_out_rows(
-                self,
-                data.keys,
-                self.validation_fraction,
-                np.random.RandomState(seed),
-                None if groups is None else groups[training.kept],
-            )
-            # What the held-out rows alone know is not known to a fit they judge.
-            seen = seen_levels(data.rows[split.fit], table.n_levels)
-            table = table.restricted(seen)
-            data, held_out = (
-                replace(part, rows=recoded(part.rows, seen))
-                for part in (data[split.fit], data[split.held_out])
-            )
-        recipe = make_recipe(self, table, classes, seed, watch)
-        fitted = calibrate(self, recipe, data, held_out, training.kept, y, groups)
-        self._keep(fitted, table, classes)
+            own = None if groups is None else groups[kept]
+            block, held_out = self._hold_out(block, seed, own)
+        elif self.stopping == "cv":
+            folds = self._folds(block, np.asarray(y), kept, groups, seed)
+        rows = LocalRows([Trial(block, held_out)])
+        self._learn(rows, folds, classes, seed, watch)
         # Rows counted several times are no independent draws.
-        if held_out is not None and (training.weight == 1).all():
-            wrong = self._count_wrong(held_out)
-            self.guarantees_ = promise(
-                wrong, len(held_out.codes), self.max_iter, by_group=groups is not None
-            )
+        if held_out is not None and _are_ones(block) and _are_ones(held_out):
+            wrong = np.count_nonzero(self._model.decide(held_out.X) != held_out.codes)
+            self._promise(int(wrong), len(held_out.codes), by_group=groups is not None)
         return self
 
     @available_if(_learns_statistics)
@@ -358,25 +378,27 @@ default="full"
             of the first batch.
         """
         self._validate_params()
-        stream = getattr(self, "_stream", None)
-        table = None if stream is None else self._table
-        training = read_training(self, X, y, sample_weight, table)
-        known = classes_after(stream, classes, training.y)
-        codes = np.searchsorted(known, training.y)
-        data = LabelledRows(training.rows, codes, training.weight)
-        recipe = make_recipe(self, training.table, known)
+        stream: Stream | None = getattr(self, "_stream", None)
+        block, y, _ = self._read_training(X, y, sample_weight, first=stream is None)
+        known = classes_after(stream, classes, y)
+        block = Block(block.X, np.searchsorted(known, y), block.weight)
+        costs, decision_costs = self._costs(len(known))
         if stream is None:
-            stream = Stream.begin(recipe, data, known, classes is not None)
-        stream = stream.with_classes(known).add(recipe, data)
-        self._stream, self._table = stream, training.table
-        self.loss_curve_, self.error_curve_, self.learning_rate_curve_ = stream.curves
+            declared = classes is not None
+            stream = Stream.begin(self._family_settings(), block, known, declared)
+        stream = stream.with_classes(known).add(
+            block, self._step_rule(), costs, self.generative_weight
+        )
+        self._stream, self.guarantees_ = stream, ()
+        self.loss_curve_, self.error_curve_, _, self.learning_rate_curve_ = (
+            stream.curves
+        )
         self.n_frozen_ = stream.n_frozen
         self.best_iteration_ = len(stream.steps)
         self.n_iter_ = self.best_iteration_ + 1
-        self.guarantees_ = ()
         self._is_solved = stream.is_solved()
         if self._is_solved:
-            self._store(known, stream.family, stream.statistics, stream.seen)
+            self._store(known, stream.model(decision_costs), stream.statistics)
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -393,14 +415,13 @@ default="full"
             of predicting class 0 minus that of class 1. More classes: the log
             posteriors, with `costs` minus the expected cost of each prediction.
         """
-        log_joint = self._log_joint(X)
-        costs = check_costs(self.costs, len(self.classes_))
-        scores = class_scores(log_joint, costs)
+        rows = self._read_rows(X)
+        scores = self._model.scores(rows)
         if len(self.classes_) == 2:
             return scores[:, 1] - scores[:, 0]
-        if costs is not None:
+        if self.costs is not None:
             return scores
-        return scores - logsumexp(log_joint, axis=1, keepdims=True)
+        return scores - logsumexp(scores, axis=1, keepdims=True)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class with the largest posterior, or with `costs` the least expected cost.
@@ -413,10 +434,8 @@ default="full"
         -------
         ndarray of shape (n_samples,)
         """
-        decision = self.decision_function(X)
-        if decision.ndim == 1:
-            return self.classes_[(decision > 0).astype(np.intp)]
-        return self.classes_[decision.argmax(axis=1)]
+        rows = self._read_rows(X)
+        return self.classes_[self._model.decide(rows)]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Posterior h(k | x) of each class.
@@ -430,28 +449,211 @@ default="full"
         ndarray of shape (n_samples, n_classes)
             Rows sum to 1.
         """
-        return softmax(self._log_joint(X), axis=1)
+        rows = self._read_rows(X)
+        return self._model.posteriors(rows)
 
-    def _log_joint(self, X: Any) -> FloatArray:
+    # What the mathematics needs to know of the parameters.
+
+    def _family_settings(self) -> FamilySettings:
+        strengths = PriorStrengths()
+        if self.method != "tm":  # TM: maximum likelihood
+            covariances = self.covariance_prior_strength
+            levels = np.asarray(self.level_prior_strength, dtype=np.float64)
+            strengths = PriorStrengths(
+                classes=self.class_prior_strength,
+                means=self.mean_prior_strength,
+                covariances=None if isinstance(covariances, str) else covariances,
+                levels=float(levels) if levels.ndim == 0 else tuple(levels.tolist()),
+            )
+        return FamilySettings(
+            family=self.family,
+            method=self.method,
+            strengths=strengths,
+            n_levels=self._reader.n_levels,
+        )
+
+    def _step_rule(self) -> StepRule:
+        is_tm = self.method == "tm"  # full steps
+        return StepRule(
+            learning_rate=1.0 if is_tm else self.learning_rate,
+            freeze=self.guard == "freeze",
+            line_search=self.line_search and not is_tm,
+            adaptive=self.step == "adaptive",
+        )
+
+    def _costs(self, n_classes: int) -> tuple[FloatArray | None, FloatArray | None]:
+        """Costs that the calibration lowers, and those that decide."""
+        if self.costs is not None:
+            costs = class_costs(self.costs, n_classes)
+            return costs, costs
+        return (1.0 - np.eye(n_classes) if self.loss == "zero_one" else None), None
+
+    def _draw_seed(self) -> int:
+        """One seed for folds, batches and the hold-out."""
+        random = check_random_state(self.random_state)
+        return int(random.randint(np.iinfo(np.int32).max))
+
+    def _watch(self, X: Any, y: Any) -> Callable[[], bool]:
+        """Tells scikit-learn's callbacks of each evaluation; whether to stop."""
+        # A context costs as much as some evaluations of few rows.
+        if not getattr(self, "_skl_callbacks", ()):
+            return lambda: False
+        context = self._init_callback_context(max_subtasks=self.max_iter)
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+
+        def watch() -> bool:
+            evaluation = context.subcontext(task_name="evaluation")
+            evaluation.call_on_fit_task_begin(estimator=self, X=X, y=y)
+            return bool(evaluation.call_on_fit_task_end(estimator=self, X=X, y=y))
+
+        return watch
+
+    # Reading rows.
+
+    def _read_training(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, *, first: bool = True
+    ) -> tuple[Block, NDArray[Any], IntArray]:
+        """Rows of positive weight, their labels, and their places among all rows.
+
+        The codes of the block come later. With `first`, the rows set the levels of
+        categorical features; else those of an earlier batch stay.
+        """
+        refuse_dask(X)
+        if self.family in ("categorical", "mixed"):
+            columns, is_level = _columns(X)
+            validate_data(self, X, reset=first, skip_check_array=True)
+            if first:
+                self._reader = first_reader(self.family, columns, is_level)
+            rows = self._read_columns(columns)
+        else:
+            if first:
+                self._reader = NumberReader()
+            rows = validate_data(self, X, reset=first)
+        places = np.arange(len(rows))
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is "
+                "None."
+            )
+        # Whatever the features are: their places stand in for them.
+        _, y = check_X_y(places[:, np.newaxis], y, estimator=self)
+        check_classification_targets(y)
+        weight = np.ones(len(y))
+        if sample_weight is not None:
+            weight = _check_sample_weight(
+                sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+            )
+            places = np.flatnonzero(weight > 0)
+            if not len(places):
+                raise ValueError(
+                    "all entries of `sample_weight` are zero: give at least one row "
+                    "a positive weight."
+                )
+        if len(places) < len(rows):
+            rows, y, weight = rows[places], y[places], weight[places]
+        return Block(rows, np.zeros(0, dtype=np.intp), weight), y, places
+
+    def _read_rows(self, X: Any) -> Any:
+        """Rows to predict, as the model takes them."""
         check_is_fitted(self)
-        rows = prepare(self.family_, self._table.read(self, X))
-        scores = np.asarray(self.family_.log_joint(rows, self._parameters))
-        if scores.shape[1] == len(self.classes_):
-            return scores
-        spread = np.full((len(scores), len(self.classes_)), -np.inf)
-        spread[:, self._seen] = scores
-        return spread
+        refuse_dask(X)
+        if self.family not in ("categorical", "mixed"):
+            return validate_data(self, X, reset=False)
+        columns, _ = _columns(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return self._read_columns(columns)
 
-    def _count_wrong(self, data: LabelledRows) -> int:
-        """Held-out rows that `predict` gets wrong."""
-        rows = prepare(self.family_, data.rows)
-        log_joint = np.asarray(self.family_.log_joint(rows, self._parameters))
-        scores = class_scores(log_joint, check_costs(self.costs, len(self.classes_)))
-        return int(np.count_nonzero(scores.argmax(axis=1) != data.codes))
+    def _read_columns(self, columns: Columns) -> Any:
+        rows = self._reader.rows(columns)
+        if isinstance(rows, MixedRows) and rows.numbers.shape[1]:
+            check_array(rows.numbers, input_name="X")
+        return rows
 
-    def _keep(self, fitted: Calibrated, table: Table, classes: NDArray[Any]) -> None:
-        """Take over the result of a fit, here or on dask blocks."""
-        path = fitted.path
+    def _hold_out(
+        self, block: Block, seed: int, groups: NDArray[Any] | None
+    ) -> tuple[Block, Block]:
+        """Rows to fit and rows held out, with the levels that the former know."""
+        split = hold_out_rows(
+            self,
+            row_keys(block.X),
+            self.validation_fraction,
+            np.random.RandomState(seed),
+            groups,
+        )
+        fitted, held_out = (block.taken(rows) for rows in (split.fit, split.held_out))
+        # What the held-out rows alone know is not known to a fit they judge.
+        seen = seen_levels(fitted.X, self._reader.n_levels)
+        self._reader = self._reader.restricted(seen)
+        fitted, held_out = (
+            Block(recoded(part.X, seen), part.codes, part.weight)
+            for part in (fitted, held_out)
+        )
+        return fitted, held_out
+
+    def _folds(
+        self,
+        block: Block,
+        y: NDArray[Any],
+        kept: IntArray,
+        groups: NDArray[Any] | None,
+        seed: int,
+    ) -> Iterator[Rows] | None:
+        """Trials of the cross-validation; None if a class cannot be validated.
+
+        `kept` are the places of the rows among those with the labels `y` and the
+        `groups` given to `fit`.
+        """
+        cv = most = 5 if self.cv is None else self.cv
+        if np.isscalar(cv):
+            own = None if groups is None else groups[kept]
+            pairs = dealt_folds(row_keys(block.X), block.codes, most, seed, own)
+            if not pairs:
+                return None
+        else:
+            place = np.full(len(y), -1)
+            place[kept] = np.arange(len(kept))
+            splitter = check_cv(cv, y, classifier=True)
+            pairs = [
+                tuple(found[found >= 0] for found in (place[fit], place[test]))
+                for fit, test in splitter.split(np.zeros((len(y), 1)), y, groups)
+            ]
+        # One fold at a time: each is a copy of nearly all rows.
+        return (
+            LocalRows([Trial(block.taken(fit), block.taken(test))])
+            for fit, test in pairs
+        )
+
+    # Learning and keeping.
+
+    def _learn(
+        self,
+        rows: Rows,
+        folds: Any,
+        classes: NDArray[Any],
+        seed: int,
+        watch: Callable[[], bool],
+    ) -> None:
+        """Calibrate trials, here or on dask blocks, and keep the result."""
+        costs, decision_costs = self._costs(len(classes))
+        learned = learn(
+            rows,
+            folds,
+            settings=self._family_settings(),
+            classes=classes.tolist(),
+            stopping=self.stopping,
+            rule=self._step_rule(),
+            max_iter=self.max_iter,
+            costs=costs,
+            decision_costs=decision_costs,
+            generative_weight=self.generative_weight,
+            batch_size=self.batch_size,
+            seed=seed,
+            watch=watch,
+        )
+        self._keep(learned, classes)
+
+    def _keep(self, learned: Learned, classes: NDArray[Any]) -> None:
+        path = learned.path
         self.best_iteration_ = path.best_iteration
         self.n_iter_ = path.n_evaluations
         self.n_frozen_ = path.n_frozen
@@ -459,21 +661,23 @@ default="full"
         self.error_curve_ = path.error
         self.learning_rate_curve_ = path.learning_rate
         self.guarantees_ = ()
-        self._stream = None
-        self._table, self._is_solved = table, True
-        self._store(classes, fitted.family, path.statistics, np.arange(len(classes)))
+        self._stream, self._is_solved = None, True
+        self._store(classes, learned.model, path.statistics)
+
+    def _promise(self, wrong: int, n_held_out: int, *, by_group: bool = False) -> None:
+        self.guarantees_ = (
+            error_promise(wrong, n_held_out, self.max_iter, by_group=by_group),
+        )
 
     def _store(
-        self, classes: NDArray[Any], family: Any, statistics: Statistics, seen: IntArray
+        self, classes: NDArray[Any], model: Model, statistics: Statistics
     ) -> None:
-        self.classes_, self.family_, self.statistics_ = classes, family, statistics
-        self._seen = seen
-        self._parameters = family.parameters([block[seen] for block in statistics])
-        learned = learned_attributes(family, self._parameters, seen, len(classes))
-        for name, value in learned.items():
+        self.classes_, self._model = classes, model
+        self.family_, self.statistics_ = model.family, statistics
+        for name, value in model.learned().items():
             setattr(self, name, value)
-        constant = getattr(family, "constant_features", np.zeros(0, dtype=np.intp))
-        self.constant_features_ = np.sort(self._table.positions(constant))
+        constant = getattr(model.family, "constant_features", np.zeros(0, np.intp))
+        self.constant_features_ = np.sort(self._reader.positions(constant))
         warn_constant_features(self, self.constant_features_)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -485,3 +689,17 @@ default="full"
         tags.input_tags.string = tags.input_tags.categorical
         tags.input_tags.allow_nan = self.family == "categorical"
         return tags
+
+
+def _columns(X: Any) -> tuple[Columns, BoolArray | None]:
+    """One array per column, missing values as None or NaN; which hold levels."""
+    found = frame_columns(X)
+    if found is not None:
+        return found
+    # As an array, a list of numbers and words would become words alone.
+    dtype = None if hasattr(X, "dtype") else object
+    return list(check_array(X, dtype=dtype, ensure_all_finite=False).T), None
+
+
+def _are_ones(block: Block) -> bool:
+    return block.weight is None or bool((block.weight == 1).all())

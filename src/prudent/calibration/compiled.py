@@ -1,4 +1,4 @@
-"""Compiled inner loops, the same functions as in `interpreted`.
+"""Compiled inner loops, the same functions as in `whitening` and `losses`.
 
 Import it lazily: numba takes half a second to load. Divisions follow NumPy: a check
 for zero would keep the loops from being vectorised.
@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from prudent.core.kernels import exponentials, logarithms
 
-__all__ = ["add_squares", "count_active", "log_residual_sums", "weigh"]
-
 FloatArray = NDArray[np.float64]
 
 _BLOCK = 1024
@@ -23,7 +21,7 @@ _BLOCK = 1024
 
 @njit(cache=True, fastmath=True)
 def add_squares(white: FloatArray, sums: FloatArray) -> None:
-    """As `interpreted.add_squares`."""
+    """As `whitening.interpreted_add_squares`."""
     n, r, d = white.shape
     for i in range(n):
         for k in range(r):
@@ -33,34 +31,11 @@ def add_squares(white: FloatArray, sums: FloatArray) -> None:
             sums[k, i] += total
 
 
-@njit(cache=True)
-def weigh(rows: FloatArray, weights: FloatArray, out: FloatArray) -> None:
-    """As `interpreted.weigh`."""
-    n, r, d = out.shape
-    for i in range(n):
-        for k in range(r):
-            weight = weights[k, i]
-            for j in range(d):
-                out[i, k, j] = weight * rows[i, j]
-
-
-@njit(cache=True)
-def count_active(weights: FloatArray, negligible: float) -> NDArray[Any]:
-    """As `interpreted.count_active`."""
-    counts = np.zeros(len(weights), dtype=np.int64)
-    for k in range(len(weights)):
-        count = 0
-        for weight in weights[k]:
-            count += abs(weight) > negligible
-        counts[k] = count
-    return counts
-
-
 @njit(cache=True, error_model="numpy", fastmath={"contract"})
 def log_residual_sums(
     scores: FloatArray, codes: NDArray[Any], weight: FloatArray
 ) -> tuple[float, float]:
-    """As `interpreted.log_residual_sums`."""
+    """As `losses.interpreted_residual_sums`."""
     r, m = scores.shape
     if r == 2:
         return _two_class_residual_sums(scores, codes, weight)

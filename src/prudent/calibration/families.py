@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Family", "PriorStrengths", "Statistics", "shrunken_log_priors"]
+from prudent.core.types import BoolArray, FloatArray
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 Statistics = list[FloatArray]
 
 
@@ -29,6 +26,7 @@ class Family(Protocol):
     - `tied = True`: the classes share parameters, so that one invalid class block
       shortens the step of all of them;
     - `prepare(X)`: what the other methods take in place of `X`, worked out once;
+    - `start(labels)`: statistics to start from, given those of the labels;
     - `row_constant(X, parameters)`: shape (n_samples,), what `log_joint` leaves out;
       read only with `generative_weight > 0`;
     - `freeze(old, new)`: the statistics after a step under `guard="freeze"`; without

@@ -18,28 +18,17 @@ from prudent.calibration.families import (
     Statistics,
     shrunken_log_priors,
 )
-from prudent.calibration.kernels import (
-    Whitening,
-    squared_distances,
-    weighted_scatter,
-)
-from prudent.calibration.scaling import ROUNDING, centre_and_scale
-
-__all__ = [
-    "DiagonalFamily",
-    "FullFamily",
-    "GaussianFamily",
-    "GaussianParameters",
-    "TiedDiagonalFamily",
-    "TiedFamily",
-]
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+from prudent.calibration.spread import Spread, column_moments
+from prudent.calibration.whitening import Whitening, squared_distances
+from prudent.core.raw_moments import RawSums
+from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.validation import Structure
 
 #: Validity margin of variances and of the smallest eigenvalue of a correlation
 #: matrix, on features of unit variance: below, s2 / s0 - mu mu' is rounding noise.
 _MARGIN = 1e-9
+#: |W_ik| up to this share of the largest weight moves no statistic visibly.
+_NEGLIGIBLE = 1e-10
 _ROWS_PER_BLOCK = 4096
 #: In standard deviations; the squared distance of such a row is finite still.
 _FARTHEST = 1e100
@@ -80,10 +69,11 @@ class GaussianFamily:
 
     centre: FloatArray
     scale: FloatArray
-    kept: NDArray[np.intp]
+    kept: IntArray
     strengths: PriorStrengths
 
     tied: ClassVar[bool] = False
+    structure: ClassVar[Structure] = "diagonal"
     covariance_name: ClassVar[str]
     strength_per_feature: ClassVar[float] = 0.0
 
@@ -92,12 +82,16 @@ class GaussianFamily:
         cls, X: NDArray[Any], weight: FloatArray, strengths: PriorStrengths
     ) -> Self:
         """Family standardised by the rows X (m, d) of weight (m,)."""
-        centre, scale = centre_and_scale(X, weight)
-        kept = np.flatnonzero(scale > ROUNDING * np.abs(centre))
-        return cls(centre, scale, kept, strengths)
+        moments = column_moments(X, weight, cls.structure)
+        return cls.from_spread(Spread.of(moments, float(weight.sum())), strengths)
+
+    @classmethod
+    def from_spread(cls, spread: Spread, strengths: PriorStrengths) -> Self:
+        """Family standardised by the rows behind `spread`."""
+        return cls(spread.centre, spread.scale, spread.varying, strengths)
 
     @property
-    def constant_features(self) -> NDArray[np.intp]:
+    def constant_features(self) -> IntArray:
         """Features that do not vary and are ignored."""
         return np.setdiff1d(np.arange(len(self.centre)), self.kept)
 
@@ -162,8 +156,9 @@ class FullFamily(GaussianFamily):
 
     def statistics(self, Z: FloatArray, Q: FloatArray) -> Statistics:
         """s0, s1, s2 of the soft labels Q (m, r)."""
-        scatter = weighted_scatter(Z, Q.T)
-        return [scatter[:, 0, 0], scatter[:, 0, 1:], scatter[:, 1:, 1:]]
+        sums = RawSums.from_soft(Z, Q, np.zeros(Z.shape[1]), negligible=_NEGLIGIBLE)
+        # The column of ones: s0 and s1 leave out the same rows as s2.
+        return [sums.s2[:, 0, 0], sums.s2[:, 0, 1:], sums.s2[:, 1:, 1:]]
 
     def parameters(self, statistics: Statistics) -> GaussianParameters:
         """Means, Sigma_k = s2_k / s0_k - mu_k mu_k' and their whitening."""
@@ -260,16 +255,15 @@ class TiedFamily(GaussianFamily):
     total: float  # M
 
     tied: ClassVar[bool] = True
+    structure: ClassVar[Structure] = "full"
     covariance_name: ClassVar[str] = "covariances_"
 
     @classmethod
-    def from_rows(
-        cls, X: NDArray[Any], weight: FloatArray, strengths: PriorStrengths
-    ) -> Self:
-        """Family standardised by the rows X (m, d) of weight (m,)."""
-        base = GaussianFamily.from_rows(X, weight, strengths)
-        empty = cls(base.centre, base.scale, base.kept, strengths, np.zeros(0), 0.0)
-        return empty.with_rows(base.prepare(X), weight)
+    def from_spread(cls, spread: Spread, strengths: PriorStrengths) -> Self:
+        """Family standardised by the rows behind `spread`."""
+        kept, scale = spread.varying, spread.scale
+        second = cls._standardised(spread.covariance, kept, scale[kept])
+        return cls(spread.centre, scale, kept, strengths, second, spread.total)
 
     def with_rows(self, Z: FloatArray, weight: FloatArray) -> Self:
         """Same standardisation, with these rows added to the second moment."""
@@ -323,8 +317,15 @@ class TiedFamily(GaussianFamily):
 
     # What a diagonal covariance does differently: second moments, solves, checks.
 
+    @staticmethod
+    def _standardised(
+        covariance: FloatArray, kept: IntArray, scale: FloatArray
+    ) -> FloatArray:
+        return covariance[np.ix_(kept, kept)] / np.outer(scale, scale)
+
     def _second_moments(self, Z: FloatArray, weight: FloatArray) -> FloatArray:
-        return weighted_scatter(Z, weight[np.newaxis])[0, 1:, 1:]
+        sums = RawSums.from_soft(Z, weight[:, np.newaxis], np.zeros(Z.shape[1]))
+        return sums.s2[0, 1:, 1:]
 
     def _between(self, s1: FloatArray, means: FloatArray) -> FloatArray:
         return s1.T @ means
@@ -352,7 +353,14 @@ class TiedDiagonalFamily(TiedFamily):
     Statistics s0 (r,), s1 (r, d), with the second moment v / M (d,) fixed.
     """
 
+    structure: ClassVar[Structure] = "diagonal"
     covariance_name: ClassVar[str] = "variances_"
+
+    @staticmethod
+    def _standardised(
+        covariance: FloatArray, kept: IntArray, scale: FloatArray
+    ) -> FloatArray:
+        return covariance[kept] / scale**2
 
     def _second_moments(self, Z: FloatArray, weight: FloatArray) -> FloatArray:
         return np.einsum("i,ij,ij->j", weight, Z[:, 1:], Z[:, 1:])

@@ -11,43 +11,124 @@ Y the one-hot labels and w the sample weights:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
-from prudent.calibration.kernels import inner_loops
-
-__all__ = ["LossSums", "class_scores", "cost_residuals", "log_residuals"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
+from prudent.calibration.whitening import COMPILED_FROM
+from prudent.core.types import BoolArray, FloatArray, IntArray
 
 #: Log joints that differ by less than this share are told apart by rounding alone.
 _ROUNDING = 1e-11
+_CACHED_NUMBERS = 32_768
 
 
 @dataclass(frozen=True, slots=True)
-class LossSums:
-    """Weighted sums over rows.
+class Losses:
+    """Losses of a model, summed over weighted rows: those of blocks of rows add up.
 
     Attributes
     ----------
-    log_loss : float
+    total_objective : float
+        What the line search lowers.
+    total_log_loss : float
         Of -w log h(y | x).
-    error : float
-        Weight of the rows predicted wrongly.
-    decision_cost : float
-        Cost of the predictions; equals `error` without costs.
-    expected_cost : float
-        Of w sum_b h(b | x) C[y, b]; NaN without costs.
+    total_risk : float
+        Of w (1 - h(y | x)), the error of drawing the answer from the posterior; with
+        costs the expected cost w sum_b h(b | x) C[y, b].
+    total_cost : float
+        Cost of the predictions; the wrong weight without costs.
+    wrong : float
+        Weight of the rows predicted wrongly: the true class is not the first with
+        the largest score (least expected cost).
+    weight : float
+        Of all rows.
     """
 
-    log_loss: float
-    error: float
-    decision_cost: float
-    expected_cost: float = float("nan")
+    total_objective: float
+    total_log_loss: float
+    total_risk: float
+    total_cost: float
+    wrong: float
+    weight: float
+
+    def __add__(self, other: Losses) -> Losses:
+        return Losses(
+            *(a + b for a, b in zip(astuple(self), astuple(other), strict=True))
+        )
+
+    @property
+    def objective(self) -> float:
+        """What the line search lowers, as a mean over the rows."""
+        return self.total_objective / self.weight
+
+    @property
+    def log_loss(self) -> float:
+        """Mean of -log h(y | x)."""
+        return self.total_log_loss / self.weight
+
+    @property
+    def risk(self) -> float:
+        """Mean of 1 - h(y | x), with costs of the expected cost."""
+        return self.total_risk / self.weight
+
+    @property
+    def error(self) -> float:
+        """Share of the weight that is predicted wrongly."""
+        return self.wrong / self.weight
+
+    @property
+    def decision_cost(self) -> float:
+        """Mean cost of the predictions; the error without costs."""
+        return self.total_cost / self.weight
+
+
+def log_residuals(scores: FloatArray, codes: IntArray, weight: FloatArray) -> Losses:
+    """Turn log joints (r, m) into W = w (Y - H) in place and sum the losses.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (r, m), C-ordered
+        Log joint up to a constant of the row; overwritten.
+    codes : ndarray of int, shape (m,)
+        Row of `scores` that is the true class.
+    weight : ndarray of shape (m,)
+    """
+    if scores.size < COMPILED_FROM:
+        log_loss, wrong = interpreted_residual_sums(scores, codes, weight)
+    else:
+        from prudent.calibration.compiled import log_residual_sums
+
+        log_loss, wrong = log_residual_sums(scores, codes, weight)
+    risk = float(scores[codes, np.arange(len(codes))].sum())
+    return Losses(log_loss, log_loss, risk, wrong, wrong, float(weight.sum()))
+
+
+def cost_residuals(
+    scores: FloatArray, codes: IntArray, weight: FloatArray, costs: FloatArray
+) -> Losses:
+    """As `log_residuals` for the expected cost; costs (r, r), rows the true class."""
+    scores -= scores.max(axis=0)
+    columns = np.arange(len(codes))
+    picked = scores[codes, columns]
+    np.exp(scores, out=scores)
+    total = scores.sum(axis=0)
+    log_loss = float(weight @ (np.log(total) - picked))
+    scores /= total
+    decisions = (costs.T @ scores).argmin(axis=0)
+    true_costs = costs.T[:, codes]
+    expected = (scores * true_costs).sum(axis=0)
+    scores *= weight * (expected - true_costs)
+    risk = float(weight @ expected)
+    return Losses(
+        risk,
+        log_loss,
+        risk,
+        float(weight @ costs[codes, decisions]),
+        float(weight @ (decisions != codes)),
+        float(weight.sum()),
+    )
 
 
 def class_scores(log_joint: FloatArray, costs: FloatArray | None) -> FloatArray:
@@ -77,48 +158,36 @@ def class_scores(log_joint: FloatArray, costs: FloatArray | None) -> FloatArray:
     return np.where(scores >= peak - slack, peak, scores)
 
 
-def log_residuals(scores: FloatArray, codes: IntArray, weight: FloatArray) -> LossSums:
-    """Turn log joints (r, m) into W = w (Y - H) in place and sum the losses.
+def interpreted_residual_sums(
+    scores: FloatArray, codes: IntArray, weight: FloatArray
+) -> tuple[float, float]:
+    """Turn scores (r, m) into W = w (Y - H) in place; log loss and error, summed."""
+    log_loss, error = 0.0, 0.0
+    step = max(1, _CACHED_NUMBERS // len(scores))
+    for start in range(0, scores.shape[1], step):
+        block = slice(start, start + step)
+        H, y, w = scores[:, block], codes[block], weight[block]
+        columns = np.arange(len(y))
+        H -= H.max(axis=0)
+        picked = H[y, columns]
+        np.exp(H, out=H)
+        total = H.sum(axis=0)
+        log_loss += float(w @ (np.log(total) - picked))
+        error += float(w @ _is_wrong(picked, total, H, y))
+        H *= -w / total
+        H[y, columns] += w
+    return log_loss, error
 
-    Parameters
-    ----------
-    scores : ndarray of shape (r, m), C-ordered
-        Log joint up to a constant of the row; overwritten.
-    codes : ndarray of int, shape (m,)
-        Column of the true class.
-    weight : ndarray of shape (m,)
 
-    Returns
-    -------
-    LossSums
-        A row counts as wrong when its true class is not the first with the largest
-        score.
+def _is_wrong(
+    picked: FloatArray, total: FloatArray, likelihood: FloatArray, codes: IntArray
+) -> BoolArray:
+    """Whether argmax misses the label, without an argmax over every row.
+
+    `picked` is the true class's score minus the largest one. Two classes can only
+    share the largest score where the scaled likelihoods add up to 2 or more.
     """
-    log_loss, error = inner_loops(scores.size).log_residual_sums(scores, codes, weight)
-    return LossSums(log_loss, error, error)
-
-
-def cost_residuals(
-    scores: FloatArray, codes: IntArray, weight: FloatArray, costs: FloatArray
-) -> LossSums:
-    """As `log_residuals` for the expected cost; costs (r, r), rows the true class.
-
-    The prediction is the class of least expected cost.
-    """
-    scores -= scores.max(axis=0)
-    columns = np.arange(len(codes))
-    picked = scores[codes, columns]
-    np.exp(scores, out=scores)
-    total = scores.sum(axis=0)
-    log_loss = weight @ (np.log(total) - picked)
-    scores /= total
-    decisions = (costs.T @ scores).argmin(axis=0)
-    true_costs = costs.T[:, codes]
-    expected = (scores * true_costs).sum(axis=0)
-    scores *= weight * (expected - true_costs)
-    return LossSums(
-        log_loss,
-        weight @ (decisions != codes),
-        weight @ costs[codes, decisions],
-        weight @ expected,
-    )
+    wrong = picked < 0
+    ties = np.flatnonzero((total >= 2) & ~wrong)
+    wrong[ties] = likelihood[:, ties].argmax(axis=0) != codes[ties]
+    return wrong

@@ -1,21 +1,14 @@
-"""Which iterate is kept: folds, hold-out and the least validation error."""
+"""Which iterate is kept: folds and the least validation error."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "batches_of_epochs",
-    "deal_folds",
-    "earliest_least_error",
-    "group_equal_rows",
-]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
+from prudent.core.types import IntArray
 
 
 def group_equal_rows(keys: NDArray[np.generic], codes: IntArray) -> IntArray:
@@ -96,11 +89,28 @@ def earliest_least_error(curves: Sequence[Sequence[float]], tolerance: float) ->
     return int(np.argmax(total <= total.min() + tolerance))
 
 
-def batches_of_epochs(
-    n_rows: int, batch_size: int, random: np.random.RandomState
-) -> Iterator[IntArray]:
-    """Endless batches: each epoch deals all rows once in a new order."""
-    while True:
-        order = random.permutation(n_rows)
-        for start in range(0, n_rows, batch_size):
-            yield order[start : start + batch_size]
+def dealt_folds(
+    keys: NDArray[Any],
+    codes: IntArray,
+    n_folds: int,
+    seed: int,
+    groups: NDArray[Any] | None = None,
+) -> list[tuple[IntArray, IntArray]]:
+    """Pairs (fit, test) of positions of the rows of each fold.
+
+    Equal rows, or those of a group, share a fold. There are `n_folds` at most, and as
+    many as the class with the fewest distinct rows (groups) has of those; none if that
+    is one.
+    """
+    if groups is None:
+        units = group_equal_rows(keys, codes)
+    else:
+        units = np.unique(groups, return_inverse=True)[1]
+    n_units = [len(np.unique(units[codes == k])) for k in np.unique(codes)]
+    n_folds = min(n_folds, *n_units)
+    if n_folds < 2:
+        return []
+    fold = deal_folds(units, codes, n_folds, np.random.RandomState(seed))
+    return [
+        (np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)
+    ]

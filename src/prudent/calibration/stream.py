@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prudent.calibration.ascent import step_on_batch
+from prudent.calibration.ascent import StepRule, step_on_batch
 from prudent.calibration.families import Family, Statistics
-from prudent.calibration.recipe import LabelledRows, Recipe, prepare
-
-__all__ = ["Stream", "classes_after"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
+from prudent.calibration.learn import FamilySettings
+from prudent.calibration.model import Model, prepare
+from prudent.calibration.objective import Objective, weights
+from prudent.calibration.spread import Spread, column_moments
+from prudent.core.rows import Block
+from prudent.core.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Stream:
         Calibrated statistics, with a block of zeros for each class not yet seen.
     labels : list of ndarray
         s(X, Y) of all rows so far.
-    steps : tuple of (log_loss, error, learning_rate, is_frozen)
+    steps : tuple of (log_loss, error, risk, learning_rate, is_frozen)
         The model before each step, judged on its batch.
     """
 
@@ -43,34 +43,43 @@ class Stream:
     is_declared: bool
     statistics: Statistics
     labels: Statistics
-    steps: tuple[tuple[float, float, float, bool], ...] = ()
+    steps: tuple[tuple[float, ...], ...] = ()
 
     @classmethod
     def begin(
-        cls, recipe: Recipe, data: LabelledRows, classes: NDArray[Any], declared: bool
+        cls,
+        settings: FamilySettings,
+        block: Block,
+        classes: NDArray[Any],
+        is_declared: bool,
     ) -> Stream:
         """Stream without rows, standardised by the first batch."""
-        family = recipe.make_family(data.rows, data.weight)
+        spread = None
+        if settings.structure is not None:
+            numbers, weight = getattr(block.X, "numbers", block.X), weights(block)
+            moments = column_moments(numbers, weight, settings.structure)
+            spread = Spread.of(moments, float(weight.sum()))
+        family = settings.make(spread)
         nothing = np.zeros((1, len(classes)))
-        empty = family.statistics(prepare(family, data.rows[:1]), nothing)
+        empty = family.statistics(prepare(family, block.X[:1]), nothing)
         if hasattr(family, "with_rows"):
             family = replace(family, total=0.0)  # type: ignore[type-var]
-        return cls(family, classes, declared, empty, empty)
+        return cls(family, classes, is_declared, empty, empty)
 
     @property
-    def seen(self) -> IntArray:
+    def seen(self) -> BoolArray:
         """Classes with at least one row."""
-        return np.flatnonzero(self.labels[0] > 0)
+        return self.labels[0] > 0
 
     @property
     def curves(self) -> FloatArray:
-        """Log loss, error and lr of each step, shape (3, n_steps)."""
-        return np.array(self.steps, dtype=np.float64).reshape(-1, 4).T[:3]
+        """Log loss, error, risk and lr of each step, shape (4, n_steps)."""
+        return np.array(self.steps, dtype=np.float64).reshape(-1, 5).T[:4]
 
     @property
     def n_frozen(self) -> int:
         """Steps in which some block or count did not move in full."""
-        return sum(is_frozen for *_, is_frozen in self.steps)
+        return sum(bool(is_frozen) for *_, is_frozen in self.steps)
 
     def of_seen_classes(self) -> Statistics:
         """Calibrated statistics without the blocks of unseen classes."""
@@ -93,45 +102,59 @@ class Stream:
             labels=spread(self.labels),
         )
 
-    def add(self, recipe: Recipe, data: LabelledRows) -> Stream:
+    def add(
+        self,
+        block: Block,
+        rule: StepRule,
+        costs: FloatArray | None,
+        generative_weight: float,
+    ) -> Stream:
         """Add the statistics of a batch and take one step on it, if that can be."""
-        problem = recipe.problems(self.family)(data)
-        if hasattr(self.family, "with_rows"):
-            family = self.family.with_rows(problem.rows, data.weight)
-            problem = replace(problem, family=family)
-        batch = problem.closed_form()
+        family, weight = self.family, weights(block)
+        rows = prepare(family, block.X)
+        if hasattr(family, "with_rows"):
+            family = family.with_rows(rows, weight)
+        batch = Objective.of(
+            family, Block(rows, block.codes, weight), len(self.classes)
+        ).closed_form()
         grown = replace(
             self,
-            family=problem.family,
+            family=family,
             statistics=_sum(self.statistics, batch),
             labels=_sum(self.labels, batch),
         )
-        seen, start = grown.seen, grown.of_seen_classes()
-        if len(seen) < 2 or not problem.family.is_valid(start).all():
+        if not grown.is_solved():
             return grown
-        costs = None if recipe.costs is None else recipe.costs[np.ix_(seen, seen)]
-        before, after = step_on_batch(
-            replace(
-                problem,
-                codes=np.searchsorted(seen, data.codes),
-                n_classes=len(seen),
-                costs=costs,
-            ),
-            start,
-            [block[seen] for block in grown.labels],
-            recipe.rule,
+        seen = np.flatnonzero(grown.seen)
+        objective = Objective.of(
+            family,
+            Block(rows, np.searchsorted(seen, block.codes), weight),
+            len(seen),
+            costs=None if costs is None else costs[np.ix_(seen, seen)],
+            generative_weight=generative_weight,
         )
+        labels = [block[seen] for block in grown.labels]
+        before, after = step_on_batch(objective, grown.of_seen_classes(), labels, rule)
         statistics = [block.copy() for block in grown.statistics]
-        for block, new in zip(statistics, after, strict=True):
-            block[seen] = new
+        for block_of_all, new in zip(statistics, after, strict=True):
+            block_of_all[seen] = new
         loss = before.evaluation.losses
-        entry = (loss.log_loss, loss.error, before.step, not before.is_full_step)
-        return replace(grown, statistics=statistics, steps=(*self.steps, entry))
+        entry = (loss.log_loss, loss.error, loss.risk, before.step)
+        return replace(
+            grown,
+            statistics=statistics,
+            steps=(*self.steps, (*entry, not before.is_full_step)),
+        )
+
+    def model(self, costs: FloatArray | None) -> Model:
+        """The rule of the classes seen so far."""
+        parameters = self.family.parameters(self.of_seen_classes())
+        return Model(self.family, parameters, self.seen, costs)
 
     def is_solved(self) -> bool:
         """Whether two classes were seen and all seen classes can be solved."""
         start = self.of_seen_classes()
-        return len(self.seen) >= 2 and bool(self.family.is_valid(start).all())
+        return len(start[0]) >= 2 and bool(self.family.is_valid(start).all())
 
 
 def classes_after(

@@ -19,7 +19,7 @@ from prudent.exceptions import SingularCovarianceError
 
 SCORES = {"posterior": 0, "margin": 1, "density": 2}
 # Entries of the largest array of inner products held at once.
-BLOCK_ENTRIES = 2**20
+BLOCK_ENTRIES = 2**21
 # Changes of a class count for which constants are held.
 CHANGES = np.array([-1.0, 0.0, 1.0])
 

@@ -145,10 +145,10 @@ class TablesByUnits(Generic[Tables]):
     def groups(self, rows: FloatArray) -> Iterator[tuple[IntArray, FloatArray, Tables]]:
         """New rows by their units: positions, rows in these units, tables."""
         centred = self.columns.centre(rows)
-        exponents, which = np.unique(
-            self.columns.exponents(centred), axis=0, return_inverse=True
-        )
-        which = which.reshape(-1)
-        for number, units in enumerate(exponents):
-            positions = np.flatnonzero(which == number)
+        exponents = self.columns.exponents(centred)
+        alike: dict[bytes, list[int]] = {}
+        for position, units in enumerate(exponents):
+            alike.setdefault(units.tobytes(), []).append(position)
+        for members in alike.values():
+            positions, units = np.array(members), exponents[members[0]]
             yield positions, in_units(centred[positions], units), self.of(units)

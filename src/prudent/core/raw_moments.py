@@ -19,7 +19,7 @@ LARGEST_LOSS = 1e-8
 CACHED = 2**15
 # With a smaller share of rows that matter it is cheaper to gather them.
 GATHER_BELOW = 0.6
-FEATURES_PER_BAND, MOST_BANDS = 24, 4
+FEATURES_PER_BAND, MOST_BANDS = 16, 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,28 +145,41 @@ def _soft_sums(
     n_classes, n_features = H.shape[1], X.shape[1]
     s1 = np.zeros((n_classes, n_features))
     s2 = np.zeros((n_classes, n_features, n_features))
-    least = negligible * np.abs(H).max(initial=0.0) if negligible else 0.0
-    bands = _bands(n_features)
-    size = max(256, CACHED // n_features)
-    for start in range(0, len(X), size):
-        rows = slice(start, start + size)
-        B = np.subtract(X[rows].T, origin[:, None], order="C", dtype=np.float64)
-        h = np.ascontiguousarray(H[rows].T, dtype=np.float64)
+    size = np.abs(H)
+    active = size > negligible * size.max(initial=0.0)
+    few = np.count_nonzero(active, axis=0) < GATHER_BELOW * len(X)
+    bands, step = _bands(n_features), max(256, CACHED // n_features)
+    for start in range(0, len(X), step):
+        rows = slice(start, start + step)
+        B, h = _about(X[rows], origin), np.ascontiguousarray(H[rows].T, np.float64)
         s1 += h @ B.T
-        active = np.abs(h) > least
-        few = active.sum(axis=1) < GATHER_BELOW * B.shape[1]
         buffer = np.empty_like(B)
-        for k in range(n_classes):
-            chosen = np.flatnonzero(active[k]) if few[k] else slice(None)
-            own = B[:, chosen]
-            weighted = np.multiply(own, h[k, chosen], out=None if few[k] else buffer)
-            for first, last in bands:
-                s2[k, first:last, first:] += weighted[first:last] @ own[first:].T
+        for k in np.flatnonzero(~few):
+            _add_products(B, np.multiply(B, h[k], out=buffer), bands, s2[k])
+    for k in np.flatnonzero(few):
+        chosen = np.flatnonzero(active[:, k])
+        for start in range(0, len(chosen), step):
+            own = chosen[start : start + step]
+            B = _about(X[own], origin)
+            _add_products(B, B * H[own, k], bands, s2[k])
     for first, last in bands:
         s2[:, last:, first:last] = s2[:, first:last, last:].transpose(0, 2, 1)
         corner = s2[:, first:last, first:last]
         corner[:] = np.tril(corner) + np.tril(corner, -1).transpose(0, 2, 1)
     return s1, s2
+
+
+def _about(rows: NDArray[Any], origin: FloatArray) -> FloatArray:
+    """Features of the rows about the origin, shape (d, n)."""
+    return np.subtract(rows.T, origin[:, None], order="C", dtype=np.float64)
+
+
+def _add_products(
+    B: FloatArray, weighted: FloatArray, bands: list[tuple[int, int]], s2: FloatArray
+) -> None:
+    """Add B times the weighted B', in bands on and above the diagonal."""
+    for first, last in bands:
+        s2[first:last, first:] += weighted[first:last] @ B[first:].T
 
 
 def _bands(n_features: int) -> list[tuple[int, int]]:

@@ -45,6 +45,11 @@ class Block:
             return self
         return Block(self.X[:, features], self.codes, self.weight)
 
+    def taken(self, rows: IntArray) -> Block:
+        """Some of the rows, in the order given."""
+        weight = None if self.weight is None else self.weight[rows]
+        return Block(self.X[rows], self.codes[rows], weight)
+
     def of_class(self, k: int) -> tuple[FloatArray, FloatArray | None]:
         """Rows of one class and their weights."""
         chosen = self.codes == k

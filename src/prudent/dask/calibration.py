@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -12,28 +13,16 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import unique_labels
 
 from prudent.calibration import RiskCalibratedClassifier
-from prudent.calibration.blocks import BlockRows, Blocks, Parts
-from prudent.calibration.progress import watch_evaluations
-from prudent.calibration.recipe import Calibrated, LabelledRows, Recipe
-from prudent.calibration.settings import (
-    draw_seed,
-    fit_unvalidated,
-    make_recipe,
-    promise,
-)
-from prudent.calibration.splits import (
-    Deal,
-    deal_parts,
-    least_draws,
-    parts_of,
-    with_draws,
-)
-from prudent.calibration.tables import Table, read_training, recoded, seen_levels
+from prudent.calibration.model import Model
+from prudent.calibration.objective import Trial
+from prudent.calibration.reading import Reader, recoded, seen_levels
+from prudent.core.classes import check_two_classes
 from prudent.core.holdout import hold_out
-from prudent.core.validation import Structure
-from prudent.dask.chunks import Block, Chunks
-
-__all__ = ["fit_calibration", "needs_frames"]
+from prudent.core.rows import Block, Rows
+from prudent.core.types import BoolArray, IntArray
+from prudent.dask.chunks import Block as Chunk
+from prudent.dask.chunks import Chunks
+from prudent.dask.folds import Deal, dealt, least_draws, with_draws
 
 
 def needs_frames(estimator: Any) -> bool:
@@ -54,31 +43,29 @@ def fit_calibration(estimator: RiskCalibratedClassifier, chunks: Chunks) -> None
         As `estimator.fit`.
     """
     _check_settings(estimator)
-    data = _read(estimator, chunks)
+    watch = estimator._watch(None, None)
+    reader, labelled, sizes, classes = _read(estimator, chunks)
     estimator.n_features_in_ = chunks.n_features
-    fitted = _calibrate(estimator, data.recipe, data.samples)
-    estimator._keep(fitted, data.table, data.classes)
+    estimator._reader = reader
+    seed, folds = estimator._draw_seed(), None
     if estimator.stopping == "holdout":
-        counts = data.samples[0].blocks.map(_count_wrong, copy(estimator))
-        wrong, n_rows = np.sum(counts, axis=0).tolist()
-        estimator.guarantees_ = promise(wrong, n_rows, estimator.max_iter)
-
-
-@dataclass(frozen=True, eq=False)
-class _Data:
-    """All rows by part, and what they say about each other."""
-
-    table: Table
-    classes: NDArray[Any]
-    recipe: Recipe
-    samples: list[BlockRows]
+        trials = _hold_out(estimator, labelled, sizes, seed)
+    else:
+        trials = labelled.transform(Trial)
+        if estimator.stopping == "cv":
+            folds = _folds(estimator, labelled, len(classes), seed)
+    del labelled
+    estimator._learn(trials, folds, classes, seed, watch)
+    if estimator.stopping == "holdout":
+        counts = trials.map(_count_wrong, estimator._model)
+        estimator._promise(*np.sum(counts, axis=0).tolist())
 
 
 @dataclass(frozen=True, slots=True)
 class _Head:
     """What the reading of all blocks needs to know about one of them."""
 
-    table: Table
+    reader: Reader
     classes: NDArray[Any]
     n_rows: int
 
@@ -97,143 +84,119 @@ def _check_settings(estimator: RiskCalibratedClassifier) -> None:
         )
 
 
-def _read(estimator: RiskCalibratedClassifier, chunks: Chunks) -> _Data:
-    # Blocks of every stage but the last are free once this function returns.
-    reader = RiskCalibratedClassifier(family=estimator.family)
-    reader.n_features_in_ = chunks.n_features
+def _read(
+    estimator: RiskCalibratedClassifier, chunks: Chunks
+) -> tuple[Reader, Rows, IntArray, NDArray[Any]]:
+    """Reader, labelled blocks (None without rows), their sizes, and the classes."""
+    worker = RiskCalibratedClassifier(family=estimator.family)
+    worker.n_features_in_ = chunks.n_features
     if chunks.feature_names is not None and needs_frames(estimator):
-        reader.feature_names_in_ = chunks.feature_names
+        worker.feature_names_in_ = chunks.feature_names
     blocks = chunks.resident()
-    heads = blocks.map(_head, reader)
+    heads = blocks.map(_head, worker)
     found = [head for head in heads if head is not None]
     if not found:
         raise ValueError("X has no row: every block is empty.")
     labels = [head.classes for head in found]
     unique_labels(*labels)  # refuses words beside numbers
     classes = np.unique(np.concatenate(labels))
-    if len(classes) < 2:
-        raise ValueError(
-            f"at least 2 classes are needed, got one class: {classes.tolist()[0]!r}."
-        )
-    table = found[0].table.merged([head.table for head in found[1:]])
-    watch = watch_evaluations(estimator, None, None)
-    seed = draw_seed(estimator.random_state)
-    rows = blocks.transform(_labelled, reader, table, classes)
+    check_two_classes(classes)
+    worker._reader = found[0].reader.merged([head.reader for head in found[1:]])
+    labelled = blocks.transform(_labelled, worker, classes)
     sizes = np.array([0 if head is None else head.n_rows for head in heads])
-    parts = _split(estimator, seed, len(classes), rows, sizes)
-    if estimator.stopping == "holdout" and len(table.n_levels):
-        found = parts.map(_seen_to_fit, table.n_levels)
+    return worker._reader, labelled, sizes, classes
+
+
+def _hold_out(
+    estimator: RiskCalibratedClassifier, labelled: Rows, sizes: IntArray, seed: int
+) -> Rows:
+    """Trials with rows held out, and the levels that the others know."""
+    chosen = np.zeros(sizes.sum(), dtype=bool)
+    random = np.random.RandomState(seed)
+    split = hold_out(len(chosen), estimator.validation_fraction, random)
+    chosen[split.held_out] = True
+    own = np.split(chosen, np.cumsum(sizes)[:-1])
+    trials = labelled.transform(_held_apart, each=[np.packbits(block) for block in own])
+    n_levels = estimator._reader.n_levels
+    if len(n_levels):
+        found = trials.map(_levels_to_fit, n_levels)
         seen = [np.any(of_blocks, axis=0) for of_blocks in zip(*found, strict=True)]
-        table = table.restricted(seen)
-        parts = parts.transform(_recoded, seen)
-    samples = BlockRows.by_part(parts, len(classes), _structure(estimator))
-    recipe = make_recipe(estimator, table, classes, seed, watch)
-    return _Data(table, classes, recipe, samples)
+        estimator._reader = estimator._reader.restricted(seen)
+        trials = trials.transform(_recoded, seen)
+    return trials
 
 
-def _structure(estimator: RiskCalibratedClassifier) -> Structure | None:
-    """What the family is made of beside the statistics of the classes."""
-    if not isinstance(estimator.family, str) or estimator.family == "categorical":
+def _folds(
+    estimator: RiskCalibratedClassifier, labelled: Rows, n_classes: int, seed: int
+) -> Iterator[Rows] | None:
+    n_folds = 5 if estimator.cv is None else estimator.cv
+    drawn = labelled.transform(with_draws, seed)
+    deal = Deal.of(drawn.map(least_draws, n_classes, n_folds), n_folds)
+    if deal.n_folds < 2:
         return None
-    # Only a covariance matrix that all classes share takes products of columns.
-    return "full" if estimator.family == "tied" else "diagonal"
-
-
-def _split(
-    estimator: RiskCalibratedClassifier,
-    seed: int,
-    n_classes: int,
-    rows: Blocks,
-    sizes: NDArray[np.intp],
-) -> Blocks:
-    """Blocks of rows by part: one part, those to fit and held out, or the folds."""
-    if estimator.stopping == "holdout":
-        chosen = np.zeros(sizes.sum(), dtype=bool)
-        random = np.random.RandomState(seed)
-        split = hold_out(len(chosen), estimator.validation_fraction, random)
-        chosen[split.held_out] = True
-        own = np.split(chosen, np.cumsum(sizes)[:-1])
-        return rows.transform(_hold_out, each=[np.packbits(block) for block in own])
-    if estimator.stopping == "cv":
-        n_folds = 5 if estimator.cv is None else estimator.cv
-        drawn = rows.transform(with_draws, seed)
-        least = drawn.map(least_draws, n_classes, n_folds)
-        return drawn.transform(deal_parts, Deal.of(least, n_folds))
-    return rows.transform(_one_part)
-
-
-def _calibrate(
-    estimator: RiskCalibratedClassifier, recipe: Recipe, samples: list[BlockRows]
-) -> Calibrated:
-    """Fit with the estimator's stopping rule."""
-    if estimator.stopping == "holdout":
-        fitted, held_out = samples
-        return recipe.fit_holdout(fitted, held_out)
-    everything = BlockRows.merged(samples)
-    if estimator.stopping == "none":
-        return recipe.fit_last(everything)
-    if estimator.stopping == "train":
-        return recipe.fit_train(everything)
-    if len(samples) == 1:
-        return fit_unvalidated(recipe, everything)
-    folds = [
-        (BlockRows.merged([other for other in samples if other is not fold]), fold)
-        for fold in samples
-    ]
-    return recipe.fit_folds(everything, folds)
+    dealt_rows = drawn.transform(dealt, deal)
+    return (dealt_rows.transform(_fold, k) for k in range(deal.n_folds))
 
 
 # What happens to one block; an empty one becomes None.
 
 
-def _head(block: Block, reader: RiskCalibratedClassifier) -> _Head | None:
-    X, y = block
+def _head(chunk: Chunk, worker: RiskCalibratedClassifier) -> _Head | None:
+    X, y = chunk
     if y is None or len(X) == 0:
         return None
-    training = read_training(copy(reader), X, y, None)
-    return _Head(training.table, np.unique(training.y), len(y))
+    worker = copy(worker)
+    _, labels, _ = worker._read_training(X, y, None)
+    return _Head(worker._reader, np.unique(labels), len(labels))
 
 
 def _labelled(
-    block: Block,
-    reader: RiskCalibratedClassifier,
-    table: Table,
-    classes: NDArray[Any],
-) -> LabelledRows | None:
-    X, y = block
+    chunk: Chunk, worker: RiskCalibratedClassifier, classes: NDArray[Any]
+) -> Block | None:
+    X, y = chunk
     if y is None or len(X) == 0:
         return None
-    training = read_training(copy(reader), X, y, None, table)
-    codes = np.searchsorted(classes, training.y)
-    return LabelledRows(training.rows, codes, training.weight)
+    block, labels, _ = worker._read_training(X, y, None, first=False)
+    return Block(block.X, np.searchsorted(classes, labels))
 
 
-def _one_part(rows: LabelledRows | None) -> Parts:
-    return {} if rows is None else {0: rows}
+def _held_apart(block: Block | None, held_out: NDArray[np.uint8]) -> Trial:
+    if block is None:
+        return Trial(None)
+    return _trial(block, np.unpackbits(held_out, count=len(block.codes)) == 1)
 
 
-def _seen_to_fit(parts: Parts, n_levels: NDArray[np.intp]) -> list[NDArray[np.bool_]]:
+def _fold(dealt_rows: tuple[Block, IntArray] | None, k: int) -> Trial:
+    if dealt_rows is None:
+        return Trial(None)
+    block, fold = dealt_rows
+    return _trial(block, fold == k)
+
+
+def _trial(block: Block, is_held_out: BoolArray) -> Trial:
+    parts = (np.flatnonzero(chosen) for chosen in (~is_held_out, is_held_out))
+    return Trial(*(block.taken(rows) if len(rows) else None for rows in parts))
+
+
+def _levels_to_fit(trial: Trial, n_levels: IntArray) -> list[BoolArray]:
     """Levels of each categorical feature among the rows that are fitted."""
-    if 0 not in parts:
+    if trial.fitted is None:
         return [np.zeros(n, dtype=bool) for n in n_levels]
-    return seen_levels(parts[0].rows, n_levels)
+    return seen_levels(trial.fitted.X, n_levels)
 
 
-def _recoded(parts: Parts, seen: list[NDArray[np.bool_]]) -> Parts:
-    return {
-        k: replace(part, rows=recoded(part.rows, seen)) for k, part in parts.items()
-    }
+def _recoded(trial: Trial, seen: list[BoolArray]) -> Trial:
+    return Trial(
+        *(
+            None if part is None else Block(recoded(part.X, seen), part.codes)
+            for part in (trial.fitted, trial.held_out)
+        )
+    )
 
 
-def _count_wrong(parts: Parts, estimator: RiskCalibratedClassifier) -> tuple[int, int]:
-    """Held-out rows that the fitted estimator gets wrong, and all of them."""
-    held_out = parts.get(1)
-    if held_out is None:
+def _count_wrong(trial: Trial, model: Model) -> tuple[int, int]:
+    """Held-out rows that the model gets wrong, and all of them."""
+    if trial.held_out is None:
         return 0, 0
-    return estimator._count_wrong(held_out), len(held_out.codes)
-
-
-def _hold_out(rows: LabelledRows | None, chosen: NDArray[np.uint8]) -> Parts:
-    if rows is None:
-        return {}
-    return parts_of(rows, np.unpackbits(chosen, count=len(rows.codes)))
+    codes = trial.held_out.codes
+    return int(np.count_nonzero(model.decide(trial.held_out.X) != codes)), len(codes)

@@ -10,6 +10,7 @@ _PUBLIC = {
     "GuaranteeDisplay": "prudent.plots.guarantee",
     "ImprecisionPathDisplay": "prudent.plots.imprecision_path",
     "MinimaxGeometryDisplay": "prudent.plots.minimax_geometry",
+    "MonitorDisplay": "prudent.plots.monitor_display",
     "SecurityCurveDisplay": "prudent.plots.security_curve",
     "SetRegionDisplay": "prudent.plots.set_regions",
 }

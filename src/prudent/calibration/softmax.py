@@ -11,15 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent.calibration.families import Statistics
 from prudent.calibration.gaussian import TiedFamily
-
-__all__ = ["SoftmaxFamily"]
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+from prudent.core.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,7 @@ class SoftmaxFamily:
     total: float
 
     @property
-    def constant_features(self) -> NDArray[np.intp]:
+    def constant_features(self) -> IntArray:
         """Features that do not vary and are ignored."""
         return self.gaussian.constant_features
 
@@ -46,9 +41,14 @@ class SoftmaxFamily:
         """Rows [1, z]."""
         return self.gaussian.prepare(X)
 
-    def start(self, closed_form: Statistics) -> Statistics:
-        """M theta of the discriminant with these Gaussian statistics."""
+    def start(self, labels: Statistics) -> Statistics:
+        """M theta of the discriminant with the statistics of these sums of (1, z)."""
+        closed_form = self.gaussian_statistics(labels)
         return [self.total * self.gaussian.parameters(closed_form).scores]
+
+    def gaussian_statistics(self, sums: Statistics) -> Statistics:
+        """Sums of (1, z) as the statistics of the Gaussian family."""
+        return [sums[0][:, 0], sums[0][:, 1:]]
 
     def statistics(self, Z: FloatArray, Q: FloatArray) -> Statistics:
         """sum_i Q_ik (1, z_i), shape (r, d + 1)."""

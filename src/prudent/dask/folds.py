@@ -14,17 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.calibration.blocks import Parts
-from prudent.calibration.recipe import LabelledRows
-
-__all__ = [
-    "Deal",
-    "DrawnRows",
-    "deal_parts",
-    "least_draws",
-    "parts_of",
-    "with_draws",
-]
+from prudent.calibration.reading import row_keys
+from prudent.core.rows import Block
 
 Draws = NDArray[np.uint64]
 
@@ -33,7 +24,7 @@ Draws = NDArray[np.uint64]
 class DrawnRows:
     """Rows with a number in 0..2^64 - 1 each that only their own values determine."""
 
-    rows: LabelledRows
+    rows: Block
     draws: Draws
 
 
@@ -81,12 +72,14 @@ class Deal:
         return np.where(self.dealt[place] == draws, self.folds[place], remainder)
 
 
-def with_draws(rows: LabelledRows | None, seed: int) -> DrawnRows | None:
+def with_draws(rows: Block | None, seed: int) -> DrawnRows | None:
     """Draw for every row: a keyed hash of its class and values."""
     if rows is None:
         return None
     # Adding 0 makes -0.0 and 0.0, which are equal, the same bytes.
-    keys = np.column_stack([rows.codes, rows.keys]).astype("<f8", order="C") + 0.0
+    keys = (
+        np.column_stack([rows.codes, row_keys(rows.X)]).astype("<f8", order="C") + 0.0
+    )
     data, width = keys.tobytes(), keys.itemsize * keys.shape[1]
     key = seed.to_bytes(8, "little")
     digests = [
@@ -104,13 +97,6 @@ def least_draws(drawn: DrawnRows | None, n_classes: int, n: int) -> list[Draws]:
     return [np.unique(drawn.draws[codes == k])[:n] for k in range(n_classes)]
 
 
-def deal_parts(drawn: DrawnRows | None, deal: Deal) -> Parts:
-    """Rows of a block by fold."""
-    if drawn is None:
-        return {}
-    return parts_of(drawn.rows, deal.fold_of(drawn.draws))
-
-
-def parts_of(rows: LabelledRows, part: NDArray[np.integer[Any]]) -> Parts:
-    """Rows of a block by their part."""
-    return {int(k): rows[np.flatnonzero(part == k)] for k in np.unique(part)}
+def dealt(drawn: DrawnRows | None, deal: Deal) -> tuple[Block, NDArray[Any]] | None:
+    """Rows of a block and the fold of each."""
+    return None if drawn is None else (drawn.rows, deal.fold_of(drawn.draws))

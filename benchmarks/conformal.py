@@ -1,0 +1,72 @@
+"""Full conformal p-values against one prediction of the same rows, and against fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+from sklearn.neighbors import LocalOutlierFactor
+
+from benchmarks.timing import Workload
+from prudent import ConformalClassifier, ConformalDetector
+
+# Training rows, columns, classes; largest ratio to one prediction of 1000 rows.
+SIZES = (
+    (200, 10, 2, 40),
+    (500, 10, 2, 70),
+    (500, 20, 4, 200),
+    (500, 10, 11, 1000),
+    (500, 60, 2, 40),
+    (4000, 10, 2, 350),
+)
+
+
+def rows(n: int, d: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Overlapping normal classes of equal sizes."""
+    y = np.arange(n) % n_classes
+    X = np.random.default_rng(n).normal(size=(n, d))
+    return X + 0.5 * y[:, None], y
+
+
+def workloads() -> Iterator[Workload]:
+    for n, d, n_classes, goal in SIZES:
+        X, y = rows(n, d, n_classes)
+        fresh, _ = rows(1000, d, n_classes)
+        model = ConformalClassifier(method="full").fit(X, y)
+        peer = QuadraticDiscriminantAnalysis().fit(X, y)
+        yield Workload(
+            f"1000 rows, ({n}, {d}), {n_classes} classes",
+            lambda model=model, fresh=fresh: model.p_values(fresh),
+            "QDA.predict",
+            lambda peer=peer, fresh=fresh: peer.predict(fresh),
+            goal,
+            repeats=5 if n * n_classes < 4000 else 3,
+        )
+    X, y = rows(200, 10, 2)
+    fresh, _ = rows(1000, 10, 2)
+    model = ConformalClassifier().fit(X, y)
+    one = QuadraticDiscriminantAnalysis()
+    yield Workload(
+        "10 rows",
+        lambda: model.p_values(fresh[:10]),
+        "one fit a row and label",
+        lambda: [one.fit(X, y) for _ in range(20)],
+        1 / 5,
+    )
+    yield Workload(
+        "1000 rows",
+        lambda: model.p_values(fresh),
+        "one fit a row and label",
+        lambda: [one.fit(X, y) for _ in range(2000)],
+        1 / 100,
+        repeats=2,
+    )
+    X, fresh = rows(400, 10, 1)[0], rows(1000, 10, 1)[0]
+    yield Workload(
+        "detector, fit 400 + score 1000 rows",
+        lambda: ConformalDetector().fit(X).score_samples(fresh),
+        "LocalOutlierFactor",
+        lambda: LocalOutlierFactor(novelty=True).fit(X).score_samples(fresh),
+        5,
+    )

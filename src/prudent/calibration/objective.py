@@ -1,0 +1,208 @@
+"""What a calibration lowers: the losses of labelled rows, and where to go next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, Self
+
+import numpy as np
+
+from prudent.calibration.families import Family, Statistics
+from prudent.calibration.losses import Losses, cost_residuals, log_residuals
+from prudent.core.rows import Block, LocalRows, Rows
+from prudent.core.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """The rows of one block that are learned from, and those that are only judged.
+
+    Attributes
+    ----------
+    fitted, held_out : Block or None
+        None for no rows. Every block has its `weight`.
+    """
+
+    fitted: Block | None
+    held_out: Block | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A model, its losses, and the way that leads on from it.
+
+    Attributes
+    ----------
+    parameters : object
+    losses : Losses
+        On the rows it is fitted to.
+    direction : list of ndarray or None
+        G = sum_i W_ik psi(x_i); None where nobody asked.
+    held_out : Losses or None
+        On the rows held out.
+    """
+
+    parameters: Any
+    losses: Losses
+    direction: Statistics | None
+    held_out: Losses | None
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """Labelled rows, the family that explains them, and the loss to lower.
+
+    Attributes
+    ----------
+    rows : Rows
+        Blocks of `Trial`, their rows as the family has prepared them.
+    family : Family
+        Maps statistics to models.
+    n_classes : int
+    costs : ndarray of shape (r, r) or None
+        None lowers the log loss.
+    generative_weight : float
+        Lambda of the ascent direction G + lambda (s(X, Y) - s).
+    """
+
+    rows: Rows
+    family: Family
+    n_classes: int
+    costs: FloatArray | None = None
+    generative_weight: float = 0.0
+
+    @classmethod
+    def of(cls, family: Family, block: Block, n_classes: int, **options: Any) -> Self:
+        """Objective over the prepared rows of one block."""
+        return cls(LocalRows([Trial(block)]), family, n_classes, **options)
+
+    def closed_form(self) -> Statistics:
+        """s(X, Y), the statistics of the labels themselves."""
+        return _add_up(
+            self.rows.map(_closed_form, self.family, self.n_classes),
+        )
+
+    def evaluate(
+        self,
+        statistics: Statistics,
+        batch: IntArray | None = None,
+        *,
+        with_direction: bool = True,
+    ) -> Evaluation:
+        """The model with these statistics, in one pass over the rows.
+
+        With a `batch` of rows (of the only block) the direction is theirs, scaled up.
+        """
+        parameters = self.family.parameters(statistics)
+        found = self.rows.map(_evaluate, self, parameters, batch, with_direction)
+        fitted, directions, held_out = zip(*found, strict=True)
+        judged = [losses for losses in held_out if losses is not None]
+        return Evaluation(
+            parameters,
+            reduce(add, (losses for losses in fitted if losses is not None)),
+            _add_up(directions) if with_direction else None,
+            reduce(add, judged) if judged else None,
+        )
+
+    def score(self, block: Block, parameters: Any) -> tuple[Losses, FloatArray]:
+        """Losses of prepared rows, and their weights W (r, m) in the next step."""
+        codes, weight = block.codes, weights(block)
+        log_joint = np.asarray(self.family.log_joint(block.X, parameters))
+        if log_joint.shape != (len(codes), self.n_classes):
+            raise ValueError(
+                f"{type(self.family).__name__}.log_joint must return shape "
+                f"{(len(codes), self.n_classes)}, got {log_joint.shape}."
+            )
+        scores = np.ascontiguousarray(log_joint.T)
+        # First, because the residuals overwrite the scores.
+        generative = 0.0
+        if self.generative_weight:
+            generative = self._generative_loss(block, scores, parameters)
+        if self.costs is None:
+            losses = log_residuals(scores, codes, weight)
+        else:
+            losses = cost_residuals(scores, codes, weight, self.costs)
+        objective = losses.total_objective + self.generative_weight * generative
+        return (
+            Losses(
+                objective,
+                losses.total_log_loss,
+                losses.total_risk,
+                losses.total_cost,
+                losses.wrong,
+                losses.weight,
+            ),
+            scores,
+        )
+
+    def _generative_loss(
+        self, block: Block, scores: FloatArray, parameters: Any
+    ) -> float:
+        """Negative log joint of the rows with their labels, summed."""
+        log_joint = scores[block.codes, np.arange(len(block.codes))]
+        if hasattr(self.family, "row_constant"):
+            log_joint = log_joint + self.family.row_constant(block.X, parameters)
+        return -float(weights(block) @ log_joint)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What travels to the blocks: everything but the blocks.
+        return {**self.__dict__, "rows": None}
+
+
+def weights(block: Block) -> FloatArray:
+    """Weight of each row of a block."""
+    return np.ones(len(block.codes)) if block.weight is None else block.weight
+
+
+def batches_of_epochs(
+    n_rows: int, batch_size: int, random: np.random.RandomState
+) -> Iterator[IntArray]:
+    """Endless batches: each epoch deals all rows once in a new order."""
+    while True:
+        order = random.permutation(n_rows)
+        for start in range(0, n_rows, batch_size):
+            yield order[start : start + batch_size]
+
+
+# What happens to one block; without rows its sums are None.
+
+
+def _closed_form(trial: Trial, family: Family, n_classes: int) -> Statistics | None:
+    block = trial.fitted
+    if block is None:
+        return None
+    labels = np.zeros((n_classes, len(block.codes)))
+    labels[block.codes, np.arange(len(block.codes))] = weights(block)
+    return family.statistics(block.X, labels.T)
+
+
+def _evaluate(
+    trial: Trial,
+    objective: Objective,
+    parameters: Any,
+    batch: IntArray | None,
+    with_direction: bool,
+) -> tuple[Losses | None, Statistics | None, Losses | None]:
+    held_out = None
+    if trial.held_out is not None:
+        held_out, _ = objective.score(trial.held_out, parameters)
+    if trial.fitted is None:
+        return None, None, held_out
+    losses, residuals = objective.score(trial.fitted, parameters)
+    if not with_direction:
+        return losses, None, held_out
+    rows = trial.fitted.X
+    if batch is not None:
+        weight = weights(trial.fitted)
+        residuals = weight.sum() / weight[batch].sum() * residuals[:, batch]
+        rows = rows[batch]
+    return losses, objective.family.statistics(rows, residuals.T), held_out
+
+
+def _add_up(statistics: Iterable[Statistics | None]) -> Statistics:
+    """Sums in the order given, which is that of the rows: the same bits always."""
+    found = [block for block in statistics if block is not None]
+    return [reduce(add, parts) for parts in zip(*found, strict=True)]

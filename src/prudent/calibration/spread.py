@@ -1,0 +1,147 @@
+"""Centre and scale of columns, from the moments of the cells that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.core.moments import ClassMoments
+from prudent.core.rows import Rows
+from prudent.core.types import FloatArray, IntArray
+from prudent.core.validation import Structure, check_values
+
+#: A column that varies by a smaller share of its mean varies by rounding.
+ROUNDING = 1e-12
+#: Its square is a normal number still.
+_LEAST_SCALE = 1e-153
+
+#: Moments of all columns at once or, where cells are missing, of each by itself.
+ColumnMoments = list[ClassMoments]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """What standardises rows.
+
+    Attributes
+    ----------
+    total : float
+        Weight of all rows.
+    centre : ndarray of shape (d,)
+    covariance : ndarray of shape (d, d) or (d,)
+        Over all rows, with denominator `total`, or the variances alone.
+    """
+
+    total: float
+    centre: FloatArray
+    covariance: FloatArray
+
+    @classmethod
+    def of(cls, moments: ColumnMoments, total: float) -> Self:
+        """Spread of the rows behind some moments."""
+        centre = np.concatenate([(m.mean + m.mean_lo)[0] for m in moments])
+        if len(moments) == 1:
+            return cls(total, centre, moments[0].scatter[0] / moments[0].weight[0])
+        variances = [m.scatter.ravel() / m.weight for m in moments]
+        return cls(total, centre, np.concatenate(variances))
+
+    @property
+    def scale(self) -> FloatArray:
+        """Standard deviation of each column."""
+        covariance = self.covariance
+        return np.sqrt(covariance if covariance.ndim == 1 else covariance.diagonal())
+
+    @property
+    def varying(self) -> IntArray:
+        """Columns that vary by more than rounding."""
+        return np.flatnonzero(self.scale > ROUNDING * np.abs(self.centre))
+
+
+def column_moments(
+    X: NDArray[Any], weight: FloatArray, structure: Structure
+) -> ColumnMoments:
+    """Moments of the columns of a block; missing cells (NaN) count for nothing."""
+    if not X.shape[1]:
+        return [ClassMoments.empty([0], 0, structure=structure)]
+    if X.dtype.kind != "f" or not np.isnan(X.sum(dtype=np.float64)):
+        return [_moments(X, weight, structure)]
+    missing = np.isnan(X)
+    if structure == "full":
+        raise ValueError(
+            "X contains NaN, which a covariance matrix shared by all classes cannot be "
+            "learned from: impute it, drop the row, or use family='tied_diag'."
+        )
+    _moments(np.where(missing, 0.0, X), weight, "diagonal")  # refuses huge numbers
+    columns = []
+    for j, there in enumerate(~missing.T):
+        if there.any():
+            columns.append(_moments(X[there, j : j + 1], weight[there], "diagonal"))
+        else:
+            columns.append(ClassMoments.empty([0], 1, structure="diagonal"))
+    return columns
+
+
+def merged_moments(parts: Sequence[ColumnMoments]) -> ColumnMoments:
+    """Moments of several blocks together, in their order."""
+    width = max(len(part) for part in parts)
+    if width > 1:
+        parts = [part if len(part) == width else _split(part[0]) for part in parts]
+    return [ClassMoments.reduce(column) for column in zip(*parts, strict=True)]
+
+
+def check_scales(spread: Spread, rows: Rows) -> None:
+    """Refuse columns whose squares underflow: they would look constant.
+
+    `rows` are blocks of arrays (m, d), or None; they are looked at only where a scale
+    is suspicious.
+    """
+    suspicious = np.flatnonzero(spread.scale < _LEAST_SCALE)
+    if not len(suspicious):
+        return
+    found = [ends for ends in rows.map(_range, suspicious) if ends is not None]
+    lowest, highest = np.array(found).swapaxes(0, 1)
+    widths = highest.max(axis=0) - lowest.min(axis=0)
+    for j, width in zip(suspicious, widths, strict=True):
+        if width > ROUNDING * abs(spread.centre[j]):
+            raise ValueError(
+                f"column {j} varies by {width:.3g} only, whose square underflows: "
+                "multiply the column by a constant."
+            )
+
+
+def _range(X: NDArray[Any] | None, columns: IntArray) -> FloatArray | None:
+    """Least and largest number of some columns, shape (2, n_columns)."""
+    if X is None:
+        return None
+    chosen = X[:, columns].astype(np.float64)
+    return np.array([np.nanmin(chosen, axis=0), np.nanmax(chosen, axis=0)])
+
+
+def _moments(X: NDArray[Any], weight: FloatArray, structure: Structure) -> ClassMoments:
+    one_class = np.zeros(len(X), dtype=np.intp)
+    with np.errstate(over="ignore", invalid="ignore"):
+        moments = ClassMoments.from_rows(X, one_class, 1, weight, structure=structure)
+    check_values(X, moments._statistics)
+    return moments
+
+
+def _split(moments: ClassMoments) -> ColumnMoments:
+    """Each column by itself."""
+    scatter = moments.scatter[0]
+    if scatter.ndim == 2:
+        scatter = scatter.diagonal()
+    return [
+        ClassMoments(
+            moments.classes,
+            moments.count,
+            moments.weight,
+            moments.mean[:, j : j + 1],
+            moments.mean_lo[:, j : j + 1],
+            scatter[np.newaxis, j : j + 1],
+        )
+        for j in range(len(scatter))
+    ]

@@ -1,0 +1,202 @@
+"""`prudent certify`: what new rows prove about a model file."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from prudent.cli.exits import CommandError, ExitCode, UsageError
+from prudent.cli.loading import (
+    check_writable,
+    failing_as_data,
+    load_model,
+    note,
+    open_data,
+    required,
+)
+from prudent.cli.options import Data, Quiet, Reading, Target, grouped
+from prudent.io.errors import thousands
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from prudent.core.guarantee import Guarantee
+    from prudent.io import Preparation, TableSource
+
+
+@grouped
+def certify(
+    data: Data,
+    model: Annotated[
+        Path, typer.Option("-m", "--model", metavar="FILE", help="Model file.")
+    ],
+    reading: Reading,
+    target: Target = None,
+    confidence: Annotated[
+        float, typer.Option(help="Probability that the promises are true.")
+    ] = 0.95,
+    per_claim: Annotated[
+        bool,
+        typer.Option("--per-claim", help="Each promise by itself, not all at once."),
+    ] = False,
+    costs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV of costs: a line for each true class, a column for each answer "
+            "(and one for no answer); certifies the expected cost.",
+        ),
+    ] = None,
+    json_file: Annotated[
+        str | None,
+        typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout."),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Certify a model on rows that it has never seen: exact limits of its errors."""
+    check_writable(None if json_file in (None, "-") else Path(str(json_file)))
+    estimator, preparation = load_model(model)
+    source, target = open_data(data, target, reading, quiet=quiet)
+    target = required(target, source)
+    X, y = _rows(source, target, preparation, estimator, model)
+    given = None if costs is None else _read_costs(costs, estimator)
+    from prudent.certification import certify as certified
+
+    with failing_as_data(quiet=quiet):
+        found = certified(
+            estimator,
+            X,
+            y,
+            confidence=_fraction(confidence),
+            simultaneous=not per_claim,
+            costs=given,
+        )
+    if json_file is not None:
+        text = json.dumps([_record(g) for g in found], indent=1, allow_nan=False)
+        if json_file == "-":
+            print(text)
+            return
+        Path(json_file).write_text(text + "\n", encoding="utf-8")
+    print(
+        f"{thousands(len(y))} rows of {data}, as new to the model as you say they are"
+    )
+    for promise in found:
+        print(_line(promise))
+    held = "each with" if per_claim else "all at once with"
+    print(f"True {held} confidence {confidence:g}, assuming")
+    for assumption in found[0].assumptions:
+        print(f"- {assumption}")
+
+
+def _rows(
+    source: TableSource,
+    target: str,
+    preparation: Preparation,
+    estimator: Any,
+    model: Path,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Features as the model takes them, and labels as it names them."""
+    import numpy as np
+
+    from prudent.io.table import check_column
+
+    check_column(target, source.names)
+    with failing_as_data():
+        preparation.check(source)
+    known = {str(label): label for label in _labels(estimator, model)}
+    features, labels, n_missing = [], [], 0
+    for part in source.parts(list(dict.fromkeys([*preparation.names, target]))):
+        words = part.text(target).to_pylist()
+        kept = [word is not None and word.strip() != "" for word in words]
+        n_missing += kept.count(False)
+        features.append(preparation.features(part)[kept])
+        labels += [word for word, keep in zip(words, kept, strict=True) if keep]
+    for word in dict.fromkeys(labels):
+        if word not in known:
+            raise CommandError(
+                f"certify: `y` holds the label {word!r}, which the model does not "
+                f"know; its classes are {list(known)}",
+                ExitCode.DATA,
+            )
+    if n_missing:
+        note(f"{thousands(n_missing)} rows without a label are left out")
+    if not labels:
+        raise CommandError(
+            f"{source.name} holds no labelled row; give rows with a {target}",
+            ExitCode.DATA,
+        )
+    return np.vstack(features), np.array([known[word] for word in labels])
+
+
+def _labels(estimator: Any, model: Path) -> list[Any]:
+    if hasattr(estimator, "classes_"):
+        return list(estimator.classes_.tolist())
+    from sklearn.base import is_outlier_detector
+
+    if is_outlier_detector(estimator):
+        return [1, -1]
+    raise CommandError(
+        f"{model} is neither a classifier nor a detector", ExitCode.MODEL
+    )
+
+
+def _read_costs(path: Path, estimator: Any) -> list[list[float]]:
+    """Costs from a CSV whose first column and header hold the labels."""
+    labels = [str(label) for label in getattr(estimator, "classes_", ())]
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            header, *lines = [line for line in csv.reader(stream) if line]
+        answers = [name.strip() for name in header[1:]]
+        cells = {
+            line[0].strip(): dict(zip(answers, map(float, line[1:]), strict=True))
+            for line in lines
+        }
+        # What no class is called is the cost of no answer.
+        others = [name for name in answers if name not in labels]
+        return [[cells[true][said] for said in [*labels, *others]] for true in labels]
+    except OSError as error:
+        raise CommandError(
+            f"cannot read {path}: {error.strerror}. Name a CSV file of costs",
+            ExitCode.DATA,
+        ) from error
+    except (KeyError, ValueError) as error:
+        raise CommandError(
+            f"{path} is no table of costs: it needs a line and a column for each of "
+            f"{', '.join(labels[:5])}, the first column and the header their names",
+            ExitCode.DATA,
+        ) from error
+
+
+def _fraction(confidence: float) -> float:
+    if not 0 < confidence < 1:
+        raise UsageError(f"--confidence must lie in (0, 1), got {confidence:g}.")
+    return confidence
+
+
+def _line(promise: Guarantee) -> str:
+    """One promise with what was counted."""
+    scope = "" if promise.scope is None else f" of {promise.scope}"
+    side = "at most" if promise.sense == "<=" else "at least"
+    said = f"{promise.quantity}{scope}: {side} {promise.bound:.4g}"
+    if "wrong" not in promise.evidence:
+        return said
+    n = promise.evidence.get("answered", promise.evidence["calibration rows"])
+    missed = "missed" if promise.quantity == "coverage" else "wrong"
+    return f"{said} ({promise.evidence['wrong']:g} of {thousands(int(n))} {missed})"
+
+
+def _record(promise: Guarantee) -> dict[str, Any]:
+    return {
+        "quantity": promise.quantity,
+        "scope": promise.scope,
+        "bound": promise.bound,
+        "sense": promise.sense,
+        "confidence": promise.confidence,
+        "evidence": {name: float(v) for name, v in promise.evidence.items()},
+        "assumptions": list(promise.assumptions),
+        "sentence": str(promise),
+    }

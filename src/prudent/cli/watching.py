@@ -1,0 +1,233 @@
+"""What `prudent monitor` watches: the promises of a model, and drift."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.core.guarantee import Guarantee
+from prudent.core.types import FloatArray
+from prudent.monitoring import DriftMonitor, PromiseMonitor
+
+FORMAT = 1
+BY_SETS = ("coverage", "selective error rate")
+ALARMS = ("false alarm rate", "miss rate")
+#: Ranks among so many reference rows are fine enough.
+MOST_REFERENCE_ROWS = 2000
+#: Stands for a missing cell, below all others: that more are missing is drift too.
+MISSING = -1e308
+
+
+@dataclass
+class WatchedPromise:
+    """A promise of the model, and its monitor where it can be watched.
+
+    Attributes
+    ----------
+    guarantee : Guarantee
+    monitor : PromiseMonitor or None
+    reason : str
+        Why it is not watched, in this run or at all; "" where it is.
+    alarm_time : str or None
+        When the run was made that raised the alarm.
+    """
+
+    guarantee: Guarantee
+    monitor: PromiseMonitor | None
+    reason: str = ""
+    alarm_time: str | None = None
+
+
+@dataclass
+class Watch:
+    """All that is watched about one model, in one state.
+
+    Attributes
+    ----------
+    digest : str
+        Of the model.
+    level : float
+        For all promises together, and once more for drift.
+    watch : {"rate", "average"}
+    promises : list of WatchedPromise
+    drift : DriftMonitor or None
+    drift_time : str or None
+        When the run was made that saw drift.
+    reference : str or None
+        Digest of the reference rows, where they came from a file.
+    updates : list of dict
+        data, features (digests), rows, labelled, drift, time; it only grows.
+    """
+
+    digest: str
+    level: float
+    watch: str
+    promises: list[WatchedPromise]
+    drift: DriftMonitor | None = None
+    drift_time: str | None = None
+    reference: str | None = None
+    updates: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def over(cls, estimator: Any, digest: str, level: float, watch: str) -> Self:
+        """Begin to watch a model; each promise that can be watched has level / P."""
+        guarantees = list(getattr(estimator, "guarantees_", ()))
+        reasons = [_refused(guarantee) for guarantee in guarantees]
+        share = level / max(1, reasons.count(""))
+        promises = [
+            WatchedPromise(
+                guarantee,
+                None if reason else PromiseMonitor(guarantee, level=share, watch=watch),  # type: ignore[arg-type]
+                reason,
+            )
+            for guarantee, reason in zip(guarantees, reasons, strict=True)
+        ]
+        found = cls(digest, level, watch, promises)
+        if getattr(estimator, "calibration_scores_", None) is not None:
+            found.drift = DriftMonitor.from_detector(
+                estimator, level=level, random_state=found.seed
+            )
+        return found
+
+    @property
+    def seed(self) -> int:
+        """Of all coins: a function of the model."""
+        return int(self.digest[:7], 16)
+
+    def compare_with(self, X: FloatArray, digest: str) -> int:
+        """Take reference rows; returns how many of them were drawn."""
+        rows = np.random.default_rng(self.seed).permutation(len(X))
+        kept = np.sort(rows[:MOST_REFERENCE_ROWS])
+        self.drift = DriftMonitor(level=self.level, random_state=self.seed)
+        self.drift.fit(without_missing(X[kept]))
+        self.reference = digest
+        return len(kept)
+
+    def see(self, X: FloatArray) -> None:
+        """Look for drift in new rows."""
+        if self.drift is not None and len(X):
+            self.drift.update(X if self.reference is None else without_missing(X))
+
+    def count(
+        self, estimator: Any, X: FloatArray, truth: NDArray[Any], normal: Any = None
+    ) -> None:
+        """Count rows, the labelled ones, in the order they have.
+
+        Parameters
+        ----------
+        estimator : fitted model
+        X : ndarray of shape (n, d)
+        truth : ndarray of object, shape (n,)
+            Labels as text; None for a row without one.
+        normal : str, default=None
+            Label of the rows a detector should accept, where its promise does not
+            name one.
+        """
+        labelled = np.array([label is not None for label in truth], dtype=bool)
+        if not labelled.any():
+            return
+        X, truth = X[labelled], truth[labelled]
+        classes = getattr(estimator, "classes_", None)
+        known = {str(label): label for label in ([] if classes is None else classes)}
+        for promise in self.promises:
+            if promise.monitor is None or promise.reason:
+                continue
+            scope = promise.guarantee.scope
+            spelled = known if scope is None else {**known, str(scope): scope}
+            y = np.empty(len(truth), dtype=object)
+            y[:] = [spelled.get(label, label) for label in truth]
+            rows = np.ones(len(y), dtype=bool)
+            if needs_normal(promise.guarantee):
+                ordinary = promise.guarantee.quantity == "false alarm rate"
+                rows = (truth == normal) == ordinary
+            if not rows.any():
+                continue
+            if classes is not None and promise.guarantee.quantity in BY_SETS:
+                sets = estimator.predict_set(X[rows])
+                promise.monitor.update_rows(y[rows], sets, classes)
+            else:
+                promise.monitor.update_rows(y[rows], estimator.predict(X[rows]))
+
+    def stamp(self, time: str) -> None:
+        """Note when each new alarm was raised."""
+        for promise in self.promises:
+            monitor = promise.monitor
+            if monitor is not None and monitor.alarm_at_ is not None:
+                promise.alarm_time = promise.alarm_time or time
+        if self.drift is not None and self.drift.alarm_at_ is not None:
+            self.drift_time = self.drift_time or time
+
+    @property
+    def broken(self) -> bool:
+        """Whether a promise is broken, now or in an earlier run."""
+        monitors = [promise.monitor for promise in self.promises]
+        return any(m is not None and m.verdict == "broken" for m in monitors)
+
+    @property
+    def drifted(self) -> bool:
+        """Whether drift was seen, now or in an earlier run."""
+        return self.drift is not None and self.drift.verdict == "drift"
+
+    def to_dict(self) -> dict[str, Any]:
+        """State in JSON types."""
+        return {
+            "format": FORMAT,
+            "model": self.digest,
+            "level": self.level,
+            "watch": self.watch,
+            "promises": [
+                {
+                    "monitor": None
+                    if promise.monitor is None
+                    else promise.monitor.to_dict(),
+                    "alarm_time": promise.alarm_time,
+                }
+                for promise in self.promises
+            ],
+            "drift": None if self.drift is None else self.drift.to_dict(),
+            "drift_time": self.drift_time,
+            "reference": self.reference,
+            "updates": self.updates,
+        }
+
+    @classmethod
+    def resumed(cls, estimator: Any, state: dict[str, Any]) -> Self:
+        """Go on from what `to_dict` gave, for the same model."""
+        found = cls.over(estimator, state["model"], state["level"], state["watch"])
+        for promise, stored in zip(found.promises, state["promises"], strict=True):
+            if stored["monitor"] is not None:
+                promise.monitor = PromiseMonitor.from_dict(stored["monitor"])
+            promise.alarm_time = stored["alarm_time"]
+        if state["drift"] is not None:
+            found.drift = DriftMonitor.from_dict(state["drift"], estimator)
+        found.drift_time, found.reference = state["drift_time"], state["reference"]
+        found.updates = list(state["updates"])
+        return found
+
+
+def needs_normal(guarantee: Guarantee) -> bool:
+    """Whether somebody has to say which rows the promise is about."""
+    return guarantee.quantity in ALARMS and guarantee.scope is None
+
+
+def without_missing(X: FloatArray) -> FloatArray:
+    """Rows for ranks: a missing cell ranks below all others."""
+    return np.where(np.isnan(X), MISSING, X)
+
+
+def now() -> str:
+    """The time of this run, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _refused(guarantee: Guarantee) -> str:
+    """Why a promise cannot be watched; "" where it can."""
+    try:
+        PromiseMonitor(guarantee)
+    except ValueError as error:
+        return str(error).removeprefix("PromiseMonitor: ").rstrip(".")
+    return ""

@@ -1,0 +1,156 @@
+"""A watched promise over time: the evidence against it, and the limits of its rate."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from prudent.monitoring import PromiseMonitor
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLUE, RED, GREY = "#0072b2", "#d55e00", "#777777"
+
+
+class MonitorDisplay:
+    """Log e-value against rows with the alarm level; limits of the rate below.
+
+    Parameters
+    ----------
+    trace : pyarrow.Table
+        row, violations, log_e_value, lower, upper.
+    level : float
+        The alarm is raised at an e-value of 1 / `level`.
+    bound : float
+        Promised value of the quantity.
+    quantity : str
+        What is promised.
+    alarm_at : int or None
+        Rows seen at the alarm.
+
+    Attributes
+    ----------
+    axes_ : tuple of matplotlib Axes
+        Evidence, limits.
+    figure_ : matplotlib Figure
+    line_ : matplotlib Line2D
+        Log e-values.
+    band_ : matplotlib PolyCollection
+        Limits.
+
+    Examples
+    --------
+    >>> from prudent import Guarantee, PromiseMonitor
+    >>> from prudent.plots import MonitorDisplay
+    >>> promise = Guarantee(quantity="error rate", bound=0.05, sense="<=")
+    >>> monitor = PromiseMonitor(promise).update([0, 0, 1, 0, 0, 0])
+    >>> MonitorDisplay.from_monitor(monitor).frame().column_names
+    ['row', 'violations', 'log_e_value', 'lower', 'upper']
+    """
+
+    def __init__(
+        self,
+        trace: pa.Table,
+        *,
+        level: float,
+        bound: float,
+        quantity: str,
+        alarm_at: int | None = None,
+    ) -> None:
+        self.trace = trace
+        self.level = level
+        self.bound = bound
+        self.quantity = quantity
+        self.alarm_at = alarm_at
+
+    @classmethod
+    def from_monitor(cls, monitor: PromiseMonitor) -> Self:
+        """Take what a monitor has seen.
+
+        Parameters
+        ----------
+        monitor : PromiseMonitor
+
+        Returns
+        -------
+        MonitorDisplay
+        """
+        return cls(
+            monitor.frame(),
+            level=monitor.level,
+            bound=monitor.guarantee.bound,
+            quantity=monitor.guarantee.quantity,
+            alarm_at=monitor.alarm_at_,
+        )
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; it is divided into two.
+
+        Returns
+        -------
+        self
+        """
+        if ax is None:
+            from matplotlib import pyplot
+
+            _, ax = pyplot.subplots()
+        ax.set_axis_off()
+        evidence, limits = (
+            ax.inset_axes((0, 0.5, 1, 0.5)),
+            ax.inset_axes((0, 0, 1, 0.4)),
+        )
+        rows = self.trace["row"].to_numpy()
+        log_e = self.trace["log_e_value"].to_numpy()
+        alarm = -math.log(self.level)
+        # What lies far beyond the alarm would flatten all before it.
+        top = min(3 * alarm, max(alarm, float(np.max(log_e, initial=0.0))))
+        (self.line_,) = evidence.plot(
+            rows, np.minimum(log_e, 2 * top), color=BLUE, linewidth=1.2
+        )
+        evidence.axhline(alarm, linestyle="--", color=RED, linewidth=1)
+        evidence.set(ylabel="log e-value", ylim=(None, 1.2 * top), xticklabels=[])
+        evidence.annotate(
+            "alarm", (0, alarm), (3, 3), xycoords=("axes fraction", "data"),
+            textcoords="offset points", color=RED, fontsize="small",
+        )  # fmt: skip
+        self.band_ = limits.fill_between(
+            rows,
+            self.trace["lower"].to_numpy(),
+            self.trace["upper"].to_numpy(),
+            color=BLUE,
+            alpha=0.25,
+            linewidth=0,
+        )
+        limits.axhline(self.bound, linestyle="--", color=GREY, linewidth=1)
+        limits.set(xlabel="rows", ylabel=self.quantity, ylim=self._window())
+        for panel in (evidence, limits):
+            panel.set_xlim(0, max(1, int(rows[-1]) if len(rows) else 1))
+            if self.alarm_at is not None:
+                panel.axvline(self.alarm_at, linestyle=":", color=RED, linewidth=1)
+        self.axes_, self.figure_ = (evidence, limits), ax.figure
+        return self
+
+    def frame(self) -> pa.Table:
+        """One row for each point of the trace."""
+        return self.trace
+
+    def _window(self) -> tuple[float, float]:
+        """Rates to show: the limits once they say something, and the bound."""
+        later = slice(self.trace.num_rows // 8, None)
+        ends: list[Any] = [
+            *self.trace["lower"].to_numpy()[later],
+            *self.trace["upper"].to_numpy()[later],
+            self.bound,
+        ]
+        low, high = float(min(ends)), float(max(ends))
+        room = max(0.02, 0.1 * (high - low))
+        return max(0.0, low - room), min(1.0, high + room)

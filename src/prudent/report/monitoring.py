@@ -1,0 +1,117 @@
+"""The page of `prudent monitor`: each promise as a line of time, and what drifted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from prudent.monitoring import PromiseMonitor
+from prudent.plots import MonitorDisplay
+from prudent.report.build import page
+from prudent.report.parts import Section, Table, cut, first_rows
+from prudent.report.svg import INK, figure_style, to_svg
+
+SIZE = (7.2, 3.4)
+MOST_BARS = 10
+HOW_TO_READ = (
+    "Above: the evidence against the promise; it is called broken, for ever, where the "
+    "line reaches the alarm. Below: the limits of the measured rate, which hold at all "
+    "times at once, and the promised bound (dashed)."
+)
+
+
+def monitor_page(
+    title: str,
+    sentences: Sequence[str],
+    table: tuple[Sequence[str], Sequence[Sequence[str]]],
+    promises: Sequence[tuple[str, PromiseMonitor]],
+    columns: Sequence[tuple[str, float, float]],
+    alarm_level: float,
+    data: dict[str, Any],
+) -> str:
+    """One offline HTML document on what a monitor has seen.
+
+    Parameters
+    ----------
+    title : str
+    sentences : sequence of str
+        What was counted, and what the verdicts may be relied on for.
+    table : tuple of columns and lines
+        As on the terminal.
+    promises : sequence of (str, PromiseMonitor)
+        Those that have counted rows, by name.
+    columns : sequence of (str, float, float)
+        Name, e-value and mean position, the most suspicious column first.
+    alarm_level : float
+        Level of drift.
+    data : dict
+        JSON types, for programs that read the page.
+    """
+    heads, lines = table
+    found = [
+        Section(
+            "result",
+            "Promises",
+            sentences,
+            tables=[Table("What is watched", heads, lines)],
+        )
+    ]
+    found += [
+        Section(
+            f"promise-{number}",
+            cut(name),
+            [str(monitor), *([HOW_TO_READ] if number == 1 else [])],
+            _promise(f"promise-{number}", name, monitor),
+        )
+        for number, (name, monitor) in enumerate(promises, 1)
+    ]
+    if columns:
+        found.append(_drift(columns, alarm_level))
+    return page(title, found, data)
+
+
+def _promise(identifier: str, name: str, monitor: PromiseMonitor) -> str:
+    with figure_style():
+        figure = Figure(SIZE)
+        display = MonitorDisplay.from_monitor(monitor).plot(figure.subplots())
+        for axes in display.axes_:
+            axes.tick_params(labelsize=8)
+        return to_svg(
+            figure,
+            identifier,
+            f"Evidence against {name} and limits of the rate over "
+            f"{monitor.n_} rows: {monitor.verdict}.",
+        )
+
+
+def _drift(columns: Sequence[tuple[str, float, float]], level: float) -> Section:
+    """What drifted most, as evidence of each column alone."""
+    shown = columns[:MOST_BARS]
+    with figure_style():
+        figure = Figure((7.2, 0.6 + 0.28 * len(shown)))
+        ax = figure.subplots()
+        names = [cut(name, 32) for name, _, _ in shown]
+        values = [math.log10(max(e, 1e-12)) for _, e, _ in shown]
+        ax.barh(range(len(shown)), values, color="#0072b2", height=0.6)
+        ax.axvline(math.log10(1 / level), linestyle="--", color="#d55e00", linewidth=1)
+        ax.axvline(0, color=INK, linewidth=0.8)
+        ax.set_yticks(range(len(shown)), names)
+        ax.invert_yaxis()
+        ax.set_xlabel("log10 e-value of the column alone (dashed: alarm)")
+        drawing = to_svg(figure, "drift", "Evidence of drift, the largest first.")
+    rows = [[cut(name), f"{e:.3g}", f"{place:.3f}"] for name, e, place in columns]
+    return Section(
+        "drift",
+        "Drift",
+        [
+            "New rows among reference rows, column by column: which changed most. The "
+            "verdict is about all columns together; a column's own e-value is an "
+            "indication. Mean position: the share of reference rows below a new row, "
+            "1/2 without drift."
+        ],
+        drawing,
+        [first_rows("Columns", ["column", "e-value", "mean position"], rows)],
+    )

@@ -1,0 +1,156 @@
+"""`prudent certify` and `prudent plan`."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from prudent import MinimaxOutlierDetector, SelectiveClassifier, certify, save
+
+X, Y = load_breast_cancer(return_X_y=True)
+X = X[:, :4]
+NAMES = ["a", "b", "c", "d"]
+WORDS = np.array(["malignant", "benign"])[Y]
+
+
+def table(rows, labels):
+    lines = [
+        ",".join([*map(repr, row), str(label)])
+        for row, label in zip(rows.tolist(), labels, strict=True)
+    ]
+    return "\n".join([",".join([*NAMES, "y"]), *lines]) + "\n"
+
+
+@pytest.fixture
+def model_file(tmp_path):
+    pd = pytest.importorskip("pandas")
+    model = SelectiveClassifier(
+        LinearDiscriminantAnalysis(), error_rate=0.1, random_state=0
+    ).fit(pd.DataFrame(X[:300], columns=NAMES), WORDS[:300])
+    save(model, tmp_path / "model.prudent")
+    return tmp_path / "model.prudent", model
+
+
+@pytest.fixture
+def new_rows(table_file):
+    return table_file(table(X[300:], WORDS[300:]), "new.csv")
+
+
+def test_certify_says_what_python_says(prudent, model_file, new_rows):
+    path, model = model_file
+    outcome = prudent("certify", new_rows, "-m", path, "--target", "y", "--json", "-")
+    assert outcome.code == 0
+    pd = pytest.importorskip("pandas")
+    expected = certify(model, pd.DataFrame(X[300:], columns=NAMES), WORDS[300:])
+    found = json.loads(outcome.out)
+    assert [item["sentence"] for item in found] == [str(g) for g in expected]
+    assert [item["bound"] for item in found] == [g.bound for g in expected]
+    assert found[2]["scope"] == "benign"
+
+
+def test_certify_in_words(prudent, model_file, new_rows):
+    outcome = prudent(
+        "certify", new_rows, "-m", model_file[0], "--target", "y", "--per-claim",
+        "--confidence", 0.9,
+    )  # fmt: skip
+    assert outcome.code == 0
+    assert "269 rows of" in outcome.out
+    assert "selective error rate: at most" in outcome.out
+    assert "of 269 missed)" in outcome.out
+    assert "True each with confidence 0.9, assuming" in outcome.out
+    assert "- the held-out rows were not used to fit, choose or tune" in outcome.out
+
+
+def test_costs_are_certified(prudent, model_file, new_rows, table_file, tmp_path):
+    costs = table_file(
+        "truth,malignant,benign,ask\nmalignant,0,9,1\nbenign,1,0,1\n", "costs.csv"
+    )
+    out = tmp_path / "found.json"
+    outcome = prudent(
+        "certify", new_rows, "-m", model_file[0], "--target", "y", "--costs", costs,
+        "--json", out,
+    )  # fmt: skip
+    assert outcome.code == 0
+    last = json.loads(out.read_text())[-1]
+    assert last["quantity"] == "expected cost"
+    assert 0 < last["bound"] < 9
+    assert "expected cost: at most" in outcome.out
+
+
+def test_a_detector_is_certified(prudent, table_file, tmp_path):
+    pd = pytest.importorskip("pandas")
+    detector = MinimaxOutlierDetector(random_state=0)
+    detector.fit(pd.DataFrame(X[Y == 1], columns=NAMES))
+    save(detector, tmp_path / "detector.prudent")
+    rows = table_file(table(X, np.where(Y == 1, 1, -1)))
+    outcome = prudent(
+        "certify", rows, "-m", tmp_path / "detector.prudent", "--target", "y"
+    )
+    assert "false alarm rate: at most" in outcome.out
+    assert "miss rate: at most" in outcome.out
+
+
+def test_rows_without_labels_are_left_out(prudent, model_file, table_file):
+    words = WORDS[300:].tolist()
+    words[3] = ""
+    rows = table_file(table(X[300:], words))
+    outcome = prudent("certify", rows, "-m", model_file[0], "--target", "y")
+    assert "268 rows of" in outcome.out
+    assert "1 rows without a label are left out" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "message"),
+    [
+        (("--target", "z"), 3, "z"),
+        (("--confidence", "1"), 2, "--confidence must lie in (0, 1), got 1."),
+        (("--costs", "nowhere.csv"), 3, "cannot read nowhere.csv"),
+        (("-m", "nowhere.prudent"), 4, "cannot read nowhere.prudent"),
+    ],
+)
+def test_refusals(prudent, model_file, new_rows, change, code, message):
+    options = {"-m": model_file[0], "--target": "y", change[0]: change[1]}
+    flat = [part for option in options.items() for part in option]
+    outcome = prudent("certify", new_rows, *flat)
+    assert outcome.code == code
+    assert message in outcome.err
+
+
+def test_unknown_labels_and_bad_costs(prudent, model_file, table_file, new_rows):
+    rows = table_file(table(X[:3], ["benign", "odd", "benign"]))
+    outcome = prudent("certify", rows, "-m", model_file[0], "--target", "y")
+    assert outcome.code == 3
+    assert "the label 'odd', which the model does not know" in outcome.err
+    costs = table_file("truth,benign\nbenign,0\n", "costs.csv")
+    outcome = prudent(
+        "certify", new_rows, "-m", model_file[0], "--target", "y", "--costs", costs
+    )
+    assert outcome.code == 3
+    assert "is no table of costs" in outcome.err
+
+
+def test_plan_in_words(prudent):
+    outcome = prudent("plan", "--answered-share", 0.6, "--claims", 2)
+    assert outcome.code == 0
+    assert outcome.out.splitlines()[0].endswith("rows that the model has not seen")
+    assert "for 2 promises at once." in outcome.out
+
+
+def test_plan_as_json(prudent, tmp_path):
+    outcome = prudent("plan", "--expected", 0.01, "--json", "-")
+    found = json.loads(outcome.out)
+    assert found["rows"] == 124
+    assert found["settings"]["expected"] == 0.01
+    outcome = prudent("plan", "--json", tmp_path / "plan.json")
+    assert json.loads((tmp_path / "plan.json").read_text())["rows"] == 286
+    assert outcome.out.startswith("286 rows")
+
+
+def test_plan_refuses_what_cannot_be_certified(prudent):
+    outcome = prudent("plan", "--expected", 0.05)
+    assert outcome.code == 2
+    assert "cannot be certified" in outcome.err

@@ -1,0 +1,452 @@
+"""`prudent monitor` as an operator drives it: every day, unattended."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import prudent as library
+from prudent import Guarantee, MinimaxProbabilityClassifier, PromiseMonitor
+from prudent.cli import state_file
+from prudent.cli.exits import CommandError
+from prudent.io import Column, Preparation
+
+LABELS = np.array(["bad", "good"])
+PREPARATION = Preparation((Column("a"), Column("b")))
+
+
+def draw(n, seed, shift=0.0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    return rng.normal(size=(n, 2)) + 3 * y[:, None] + shift, LABELS[y]
+
+
+@pytest.fixture
+def operator(prudent, tmp_path, monkeypatch):
+    """A folder with a model, and a way to write the day's table."""
+    monkeypatch.chdir(tmp_path)
+    X, y = draw(400, 0)
+    model = MinimaxProbabilityClassifier().fit(X, y)
+    library.save(model, "model.prudent", preparation=PREPARATION)
+
+    class Operator:
+        def table(self, name, n=100, seed=1, shift=0.0, labels="all"):
+            X, y = draw(n, seed, shift)
+            head = "a,b" if labels == "none" else "a,b,y"
+            lines = [head]
+            for i, (row, label) in enumerate(zip(X, y, strict=True)):
+                cells = [f"{value:.6f}" for value in row]
+                if labels != "none":
+                    cells.append("" if labels == "some" and i % 4 == 0 else label)
+                lines.append(",".join(cells))
+            (tmp_path / name).write_text("\n".join(lines) + "\n")
+            return name
+
+        def run(self, data, *more, target=True, **options):
+            arguments = ["monitor", "model.prudent", "--data", data]
+            arguments += ["--target", "y"] if target else []
+            return prudent(*arguments, *more, **options)
+
+        def state(self):
+            return json.loads((tmp_path / "watch.json").read_text())
+
+    return Operator()
+
+
+STATE = ("--state", "watch.json")
+
+
+def test_a_month_of_days(operator):
+    operator.table("old.csv", 500, seed=0)
+    outcome = operator.run(operator.table("day.csv"), *STATE, "--reference", "old.csv")
+    assert outcome.code == 0
+    assert "level 0.05 for all    day.csv: 100 rows, 100 labelled; 100" in outcome.out
+    assert "class error of 'bad' ≤ 0." in outcome.out
+    assert "drift (2 columns)" in outcome.out
+    for day in range(2, 6):
+        outcome = operator.run(operator.table("day.csv", seed=day), *STATE)
+        assert outcome.code == 0
+    assert outcome.out.count("kept") == 2
+    assert "none seen" in outcome.out
+    state = operator.state()
+    assert [update["rows"] for update in state["updates"]] == [100] * 5
+    assert {p["monitor"]["level"] for p in state["promises"]} == {0.025}
+    # the mean of both classes moves: errors of one class, and drift
+    moved = operator.table("day.csv", seed=7, shift=-2.5)
+    outcome = operator.run(moved, *STATE)
+    assert outcome.code == 7
+    assert "BROKEN since row" in outcome.out
+    assert "DRIFT since row" in outcome.out
+    # for ever
+    outcome = operator.run(operator.table("day.csv", seed=8), *STATE)
+    assert outcome.code == 7
+
+
+def test_runs_with_a_state_equal_one_monitor(operator):
+    losses = {label: [] for label in LABELS}
+    model = library.load("model.prudent")
+    for day in range(1, 4):
+        operator.run(operator.table("day.csv", seed=day), *STATE)
+        X, y = draw(100, day)
+        wrong = model.predict(np.round(X, 6)) != y
+        for label in LABELS:
+            losses[label] += wrong[y == label].tolist()
+    for guarantee, stored in zip(
+        model.guarantees_, operator.state()["promises"], strict=True
+    ):
+        monitor = PromiseMonitor(guarantee, level=0.025)
+        monitor.update(losses[guarantee.scope])
+        assert monitor == PromiseMonitor.from_dict(stored["monitor"])
+
+
+def test_drift_alone_is_code_8(operator):
+    operator.table("old.csv", 500, seed=0)
+    wide = operator.table("day.csv", 300, seed=3, shift=30.0, labels="none")
+    outcome = operator.run(wide, "--reference", "old.csv", target=False)
+    assert outcome.code == 8
+    assert outcome.out.count("not watched: no --target") == 2
+
+
+def test_codes_come_from_a_process_of_its_own(operator):
+    operator.table("old.csv", 500, seed=0)
+    operator.table("good.csv", seed=2)
+    operator.table("moved.csv", seed=3, shift=-3.0)
+    command = (sys.executable, "-m", "prudent", "monitor", "model.prudent", "--data")
+    shared = ("--reference", "old.csv", "--quiet")
+    for more, code in (
+        (("good.csv", "--target", "y"), 0),
+        (("moved.csv", "--target", "y"), 7),
+        (("moved.csv",), 8),
+    ):
+        done = subprocess.run(
+            [*command, *more, *shared], capture_output=True, check=False
+        )
+        assert done.returncode == code, done.stderr
+
+
+def test_a_table_counted_twice(operator):
+    operator.run(operator.table("new.csv"), *STATE)
+    before = operator.state()
+    outcome = operator.run("new.csv", *STATE)
+    assert outcome.code == 3
+    day = before["updates"][0]["time"][:10]
+    assert outcome.err == (
+        f"prudent: error: new.csv was counted on {day}. Give --again to count it "
+        "twice\n"
+    )
+    assert operator.state() == before
+    assert operator.run("new.csv", *STATE, "--again").code == 0
+    assert len(operator.state()["updates"]) == 2
+
+
+def test_standard_input_has_a_digest_too(operator, tmp_path):
+    operator.table("new.csv")
+    content = (tmp_path / "new.csv").read_bytes()
+    assert operator.run("-", *STATE, stdin=content).code == 0
+    assert operator.run("-", *STATE, stdin=content).code == 3
+    assert operator.run("new.csv", *STATE).code == 3
+
+
+def test_labels_that_come_a_week_later(operator):
+    """The rows were seen for drift; with their labels only these are counted."""
+    operator.table("old.csv", 500, seed=0)
+    reference = ("--reference", "old.csv")
+    operator.table("rows.csv", labels="none")
+    assert operator.run("rows.csv", *STATE, *reference, target=False).code == 0
+    operator.table("labelled.csv")
+    outcome = operator.run("labelled.csv", *STATE)
+    assert outcome.code == 0
+    assert "rows that were seen before, counted for their labels only" in outcome.err
+    assert "labelled.csv: 100 rows, 100 labelled; 100 rows since" in outcome.out
+    state = operator.state()
+    assert state["drift"]["n"] == 100
+    assert sum(p["monitor"]["n"] for p in state["promises"]) == 100
+    # the same file, first without and then with its labels
+    operator.table("both.csv", seed=5)
+    assert operator.run("both.csv", *STATE, target=False).code == 0
+    assert operator.run("both.csv", *STATE).code == 0
+    assert operator.run("both.csv", *STATE).code == 3
+    assert operator.run("both.csv", *STATE, target=False).code == 3
+
+
+def test_labels_of_some_rows(operator):
+    outcome = operator.run(operator.table("new.csv", labels="some"), *STATE)
+    assert "100 rows, 75 labelled" in outcome.out
+    assert sum(p["monitor"]["n"] for p in operator.state()["promises"]) == 75
+    no_drift = operator.run(operator.table("new.csv", seed=4), *STATE, "--no-drift")
+    assert no_drift.code == 0
+    assert operator.state()["updates"][1]["drift"] is False
+
+
+def test_labels_the_model_does_not_know_count_as_wrong(operator, tmp_path):
+    guarantee = Guarantee(quantity="error rate", bound=0.5, sense="<=")
+    model = library.load("model.prudent")
+    model.guarantees_ = (guarantee,)
+    library.save(model, "model.prudent", preparation=PREPARATION)
+    text = "a,b,y\n" + "0,0,new\n" * 30
+    (tmp_path / "new.csv").write_text(text)
+    assert operator.run("new.csv").code == 7
+
+
+def test_a_model_replaced_underneath(operator):
+    operator.run(operator.table("new.csv"), *STATE)
+    before = operator.state()
+    X, y = draw(400, 9)
+    model = MinimaxProbabilityClassifier().fit(X, y)
+    library.save(model, "model.prudent", preparation=PREPARATION)
+    outcome = operator.run(operator.table("new.csv", seed=2), *STATE)
+    assert outcome.code == 4
+    assert f"watch.json watches another model ({before['model'][:4]}.., this is " in (
+        outcome.err
+    )
+    assert outcome.err.endswith("). Start a new state\n")
+    assert operator.state() == before
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "stored"),
+    [("--level", "0.1", "0.05"), ("--watch", "average", "rate")],
+)
+def test_other_settings_than_stored(operator, option, value, stored):
+    operator.run(operator.table("new.csv"), *STATE)
+    outcome = operator.run(operator.table("new.csv", seed=2), *STATE, option, value)
+    assert outcome.code == 2
+    assert f"{option} {stored}" in outcome.err
+    assert f"{option} {value}" in outcome.err
+
+
+def test_settings_are_remembered(operator):
+    more = ("--level", "0.2", "--watch", "average")
+    operator.run(operator.table("new.csv"), *STATE, *more)
+    assert operator.run(operator.table("new.csv", seed=2), *STATE).code == 0
+    assert operator.run(operator.table("new.csv", seed=3), *STATE, *more).code == 0
+    state = operator.state()
+    assert (state["level"], state["watch"]) == (0.2, "average")
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"format": 1}', '{"a": 1}', "\x00", '"x"']
+)
+def test_a_damaged_state(operator, tmp_path, content):
+    operator.run(operator.table("new.csv"), *STATE)
+    whole = operator.state()
+    (tmp_path / "watch.json").write_text(content)
+    outcome = operator.run(operator.table("new.csv", seed=2), *STATE)
+    assert outcome.code == 4
+    assert "watch.json" in outcome.err
+    cut = {**whole, "promises": whole["promises"][:1]}
+    (tmp_path / "watch.json").write_text(json.dumps(cut))
+    outcome = operator.run("new.csv", *STATE)
+    assert outcome.code == 4
+    assert "watch.json is damaged" in outcome.err
+
+
+def test_a_state_of_a_newer_version(operator, tmp_path):
+    operator.run(operator.table("new.csv"), *STATE)
+    (tmp_path / "watch.json").write_text(json.dumps({**operator.state(), "format": 2}))
+    outcome = operator.run(operator.table("new.csv", seed=2), *STATE)
+    assert outcome.code == 4
+    assert "the state has format 2, this is prudent" in outcome.err
+
+
+def test_two_runs_at_once(operator, tmp_path, monkeypatch):
+    """The second finds another state than it read, and counts nothing."""
+    operator.run(operator.table("new.csv"), *STATE)
+    read = state_file.read_state
+
+    def overtaken(path):
+        found = read(path)
+        monkeypatch.setattr("prudent.cli.monitor.read_state", read)
+        assert operator.run(operator.table("other.csv", seed=2), *STATE).code == 0
+        return found
+
+    monkeypatch.setattr("prudent.cli.monitor.read_state", overtaken)
+    outcome = operator.run(operator.table("third.csv", seed=3), *STATE)
+    assert outcome.code == 3
+    assert outcome.err == (
+        "prudent: error: watch.json changed while this ran. Run again\n"
+    )
+    assert len(operator.state()["updates"]) == 2
+    assert operator.run("third.csv", *STATE).code == 0
+    assert len(operator.state()["updates"]) == 3
+
+
+def test_two_first_runs_at_once(tmp_path):
+    path = tmp_path / "watch.json"
+    state_file.replace_state(path, {"format": 1}, None)
+    with pytest.raises(CommandError, match="watch.json changed while this ran"):
+        state_file.replace_state(path, {"format": 1}, None)
+
+
+def test_a_full_disk(operator, tmp_path, monkeypatch):
+    operator.run(operator.table("new.csv"), *STATE)
+    before = operator.state()
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("prudent.cli.state_file.os.fsync", full)
+    outcome = operator.run(operator.table("new.csv", seed=2), *STATE)
+    assert outcome.code == 3
+    assert "cannot write watch.json: No space left on device. No row was counted" in (
+        outcome.err
+    )
+    assert operator.state() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "model.prudent",
+        "new.csv",
+        "watch.json",
+    ]
+
+
+def test_bad_rows_count_nothing(operator, tmp_path):
+    operator.run(operator.table("new.csv"), *STATE)
+    before = operator.state()
+    (tmp_path / "bad.csv").write_text("a,b,y\n1,2,good\n1,inf,bad\n")
+    assert operator.run("bad.csv", *STATE).code == 3
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
+    outcome = operator.run("bad.csv", *STATE)
+    assert outcome.code == 3
+    assert "no column 'y'" in outcome.err
+    assert operator.state() == before
+
+
+def test_a_model_without_promise_or_reference(operator):
+    model = library.load("model.prudent")
+    model.guarantees_ = ()
+    library.save(model, "model.prudent", preparation=PREPARATION)
+    outcome = operator.run(operator.table("new.csv"))
+    assert outcome.code == 4
+    assert outcome.err == (
+        "prudent: error: model.prudent makes no promise and holds no reference rows. "
+        "Give --reference\n"
+    )
+    assert operator.run("new.csv", "--reference", "new.csv").code == 0
+
+
+def test_promises_that_cannot_be_watched_say_why(operator):
+    model = library.load("model.prudent")
+    model.guarantees_ = (
+        Guarantee(quantity="coverage", bound=0.9, sense=">=",
+                  average_over="training samples"),
+        *model.guarantees_[:1],
+    )  # fmt: skip
+    library.save(model, "model.prudent", preparation=PREPARATION)
+    outcome = operator.run(operator.table("new.csv"), *STATE)
+    assert outcome.code == 0
+    assert "not watched: the promise holds on average over calibration" in outcome.out
+    watched = [p["monitor"] for p in operator.state()["promises"]]
+    assert watched[0] is None
+    assert watched[1]["level"] == 0.05
+    assert "drift: not watched, give --reference" in outcome.out
+
+
+def test_other_reference_rows_than_stored(operator):
+    operator.table("old.csv", 300, seed=0)
+    operator.table("other.csv", 300, seed=9)
+    operator.run(operator.table("new.csv"), *STATE, "--reference", "old.csv")
+    again = operator.run(
+        operator.table("new.csv", seed=2), *STATE, "--reference", "old.csv"
+    )
+    assert again.code == 0
+    outcome = operator.run("new.csv", *STATE, "--reference", "other.csv")
+    assert outcome.code == 2
+    assert "watch.json compares with other reference rows" in outcome.err
+
+
+def test_many_reference_rows_are_drawn_from(operator):
+    operator.table("old.csv", 3000, seed=0)
+    outcome = operator.run(operator.table("new.csv"), *STATE, "--reference", "old.csv")
+    assert "2 000 of 3 000 reference rows are drawn" in outcome.err
+
+
+@pytest.mark.parametrize("level", ["0", "1"])
+def test_level_out_of_range(operator, level):
+    outcome = operator.run(operator.table("new.csv"), "--level", level)
+    assert outcome.code == 2
+    assert "--level must lie in (0, 1)" in outcome.err
+
+
+def test_json_is_all_that_is_printed(operator, tmp_path):
+    operator.table("old.csv", 500, seed=0)
+    outcome = operator.run(
+        operator.table("new.csv"), *STATE, "--json", "-", "--reference", "old.csv"
+    )
+    found = json.loads(outcome.out)
+    assert found["exit_code"] == outcome.code == 0
+    assert [p["scope"] for p in found["promises"]] == ["bad", "good"]
+    for promise in found["promises"]:
+        assert promise["verdict"] in ("kept", "consistent")
+        assert promise["interval"][0] <= promise["measured"] <= promise["interval"][1]
+    assert {c["column"] for c in found["drift"]["columns"]} == {"a", "b"}
+    outcome = operator.run(
+        operator.table("new.csv", seed=2), *STATE, "--json", "found.json"
+    )
+    assert json.loads((tmp_path / "found.json").read_text())["rows"] == 200
+    assert "promise" in outcome.out
+
+
+def test_report_is_one_offline_page(operator, tmp_path):
+    operator.table("old.csv", 500, seed=0)
+    moved = operator.table("moved.csv", 300, seed=3, shift=-2.5)
+    outcome = operator.run(
+        moved, *STATE, "--reference", "old.csv", "--report", "out.html"
+    )
+    assert outcome.code == 7
+    page = (tmp_path / "out.html").read_text()
+    assert page.count("<svg") == 3
+    assert "class error of &#39;bad&#39;" in page
+    assert 'class="broken"' in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert len(page) < 150_000
+    assert "Mean position" in page
+
+
+@pytest.fixture
+def detector_model(prudent, tmp_path, monkeypatch):
+    """A detector written by detect, with or without the name of its class."""
+    monkeypatch.chdir(tmp_path)
+
+    def make(*more):
+        X, y = draw(900, 0)
+        lines = [f"{a:.6f},{b:.6f},{c}" for (a, b), c in zip(X, y, strict=True)]
+        if not more:
+            lines = [line.rsplit(",", 1)[0] for line in lines if line.endswith("good")]
+        head = "a,b,y\n" if more else "a,b\n"
+        (tmp_path / "rows.csv").write_text(head + "\n".join(lines) + "\n")
+        made = prudent("detect", "rows.csv", *more, "--model-out", "model.prudent")
+        assert made.code == 0
+
+    return make
+
+
+def test_a_detector_by_its_scores(operator, detector_model, tmp_path):
+    """Its reference is in the model; false alarms need labels."""
+    detector_model("--target", "y", "--normal", "good")
+    X, _ = draw(400, 1)
+    ordinary = "\n".join(f"{a:.6f},{b:.6f},good" for a, b in X[X.sum(axis=1) > 3])
+    (tmp_path / "new.csv").write_text(f"a,b,y\n{ordinary}\n")
+    outcome = operator.run("new.csv", *STATE, target=False)
+    assert "drift (score)" in outcome.out
+    assert "false alarm of 'good' ≤ 0.050" in outcome.out
+    assert "not watched: no --target" in outcome.out
+    outcome = operator.run("new.csv", *STATE)
+    assert "with the training sample included" in outcome.out
+    assert operator.state()["promises"][0]["monitor"]["n"] == ordinary.count("good")
+    outcome = operator.run("new.csv", *STATE, "--again", "--reference", "new.csv")
+    assert outcome.code == 2
+    assert "compares with the calibration scores of the model" in outcome.err
+
+
+def test_a_detector_that_does_not_name_its_class(operator, detector_model):
+    detector_model()
+    operator.table("new.csv")
+    outcome = operator.run("new.csv")
+    assert "not watched: no --normal, the label of ordinary rows" in outcome.out
+    outcome = operator.run("new.csv", *STATE, "--normal", "good")
+    counted = operator.state()["promises"][0]["monitor"]["n"]
+    assert counted == (draw(100, 1)[1] == "good").sum()
