@@ -38,7 +38,7 @@ Where ours is
   MAPIE's around a quadratic rule cover 0.909 with 1.075, ``u65`` 0.872; the posterior
   of that rule alone has ``u65`` 0.889. Part of this is the 30 % of rows that
   conformal prediction holds out, part the better quadratic rule.
-- **Promised errors.** No library here promises one. The plug-in promise of the
+- **Promised errors.** Of the others only MRCpy bounds one. The plug-in promise of the
   minimax rule fails on small tables: it held in 6 of 10 cases on sonar, 208 rows and
   60 columns. With radii every promise held, and most were empty, near 1. The holdout
   promise of risk calibration held in 50 of 50 folds; it is 1.6 times the error on
@@ -47,10 +47,11 @@ Where ours is
   because they promise it. KNN and LOF kept it too, without a promise. ECOD and the
   isolation forests kept it on seven; one-class SVM raised 0.247, and the elliptic
   envelope 0.532 on digits, where columns outnumber rows.
-- **MRCpy** bounds errors too. Version 3.0.0 does not run beside current scikit-learn:
-  ``fit`` stops in scikit-learn 1.9.1 with ``AttributeError: 'BasePhi' object has no
-  attribute '__sklearn_tags__'`` (it ran with 1.6.1), and ``import MRCpy`` needs
-  ``torch`` and ``gurobipy``, whose solver asks for a licence.
+- **MRCpy** bounds errors too, those of all rows together. Version 3.0.0 runs beside
+  current scikit-learn once its ``BasePhi`` is given scikit-learn's tags (one line, in
+  ``experiments/peers_promises.py``). With Fourier features the bound held in 24 of the
+  30 folds of six sets: 0.169 for an error of 0.046 on breast_cancer, 0.166 for 0.211 on
+  sonar. A fit took about a second; ``import MRCpy`` needs ``torch`` and ``gurobipy``.
 """
 
 GROUPS = {
