@@ -1,5 +1,7 @@
 """Invariants of the rejection game (adversarial A8) and of held-out cuts."""
 
+from itertools import combinations_with_replacement
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -182,3 +184,24 @@ def test_ranks_keep_their_rate(m, rate, confidence):
     assert (mean + 1) / (m + 1) > rate or mean == m
     careful = choose_rank("high_probability", m, rate, max(confidence, 0.6), 0.0)
     assert careful <= mean + 1
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.34, 0.5, 0.75])
+def test_no_small_sample_breaks_a_promise_on_average(rate):
+    """All exchangeable laws of up to five rows: each row in turn is the new one.
+
+    An exchangeable law is a mixture of the orders of fixed rows, so these are all.
+    """
+    values = (0.0, 0.1, 0.4, 1.0)
+    for n in (2, 3, 4, 5):
+        for rows in combinations_with_replacement(values, n):
+            scores = np.array(rows)
+            cuts, coins = [], []
+            for i in range(n):
+                others = np.sort(np.delete(scores, i))
+                rank = choose_rank("mean", n - 1, rate, 0.5, 0.0)
+                cuts.append(rank > 0 and scores[i] < others[rank - 1])
+                scale = scale_to_rate(others, rate, 10.0)
+                coins.append(min(1.0, scale * scores[i]))
+            assert np.mean(cuts) <= choose_rank("mean", n - 1, rate, 0.5, 0.0) / n
+            assert np.mean(coins) <= rate + 1e-12

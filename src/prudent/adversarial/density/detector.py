@@ -113,8 +113,7 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
 
     See Also
     --------
-    RejectionGame : Finite event spaces, exactly.
-    MinimaxOutlierDetector : From two moments only.
+    RejectionGame, MinimaxOutlierDetector
 
     Notes
     -----
@@ -221,7 +220,7 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
             classifier = MeanLogitClassifier(random_state=random.randint(2**31 - 1))
         else:
             classifier = clone(self.estimator)
-        learned = learn(
+        self._learned = learned = learn(
             rows,
             ask_held_out,
             fit_classifier=lambda X, labels: LogOdds(classifier.fit(X, labels)),
@@ -230,7 +229,6 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
             is_soft=self.strategy == "soft",
             random=random,
         )
-        self._learned = learned
         odds = learned.density.log_odds
         self.estimator_ = odds.classifier if isinstance(odds, LogOdds) else None
         varies = learned.density.standardisation.varies
@@ -309,9 +307,7 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
         return self._model.p_values(self._rows(X))
 
     def with_false_alarm_rate(self, rate: float) -> Self:
-        """Fitted copy for another false-alarm rate, without a new fit.
-
-        Each rate has its promise; a rate chosen after a look at data has none.
+        """Fitted copy for another rate; one chosen after a look at data has no promise.
 
         Parameters
         ----------
@@ -332,8 +328,7 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> FloatArray:
         """Validated rows, with one kind of zero."""
-        rows: FloatArray = check_rows(self, X).astype(np.float64) + 0.0
-        return rows
+        return np.asarray(check_rows(self, X), dtype=np.float64) + 0.0
 
     def _set_rate(self) -> Self:
         """Find the cut, or the scale of the game's rule, for `false_alarm_rate`."""

@@ -193,10 +193,6 @@ class RejectionGame(BaseEstimator):
             Added to every count, >= 0.
         **params
             Constructor parameters.
-
-        Returns
-        -------
-        game : fitted RejectionGame
         """
         p = frequencies(counts, smoothing)
         known = smoothed(smoothing) if smoothing > 0 else PLUG_IN
@@ -214,12 +210,7 @@ class RejectionGame(BaseEstimator):
             Probability of the whole level: value times number of events, which
             need not be whole. They sum to 1.
         **params
-            Constructor parameters.
-
-        Returns
-        -------
-        game : fitted RejectionGame
-            Its events are the levels. The hard strategy rejects whole levels.
+            Constructor parameters; the hard strategy rejects whole levels.
         """
         value, mass = level_masses(values, masses)
         return cls(**params)._checked()._solve(value, mass, known=KNOWN)
@@ -230,6 +221,8 @@ class RejectionGame(BaseEstimator):
     ) -> Self:
         """Game whose events are cells, p = density x volume, normalised.
 
+        The promises hold at the resolution of the cells.
+
         Parameters
         ----------
         density : array-like of shape (n_cells,)
@@ -238,11 +231,6 @@ class RejectionGame(BaseEstimator):
             Volumes, > 0.
         **params
             Constructor parameters.
-
-        Returns
-        -------
-        game : fitted RejectionGame
-            The promises hold at the resolution of the cells.
         """
         p = cell_probabilities(density, cell_volumes)
         return cls(**params)._checked()._solve(p, p, known=PLUG_IN)
