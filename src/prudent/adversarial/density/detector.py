@@ -260,7 +260,8 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             Higher is more ordinary. Finite; below -1e5 outside the reference.
         """
-        return self._learned.density.score(self._rows(X))
+        rows = self._rows(X)
+        return self._learned.density.score(rows)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Score minus offset; "soft": coin minus rejection probability.
@@ -274,7 +275,8 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             Negative where the row is rejected; +inf everywhere if `k_` is 0.
         """
-        return self._model.decision(self._rows(X))
+        rows = self._rows(X)
+        return self._model.decision(rows)
 
     def predict(self, X: Any) -> NDArray[np.int_]:
         """-1 for rejected rows, 1 for the others.
@@ -304,7 +306,8 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             In [1 / (m + 1), 1].
         """
-        return self._model.p_values(self._rows(X))
+        rows = self._rows(X)
+        return self._model.p_values(rows)
 
     def with_false_alarm_rate(self, rate: float) -> Self:
         """Fitted copy for another rate; one chosen after a look at data has no promise.
