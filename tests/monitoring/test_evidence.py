@@ -12,6 +12,7 @@ from scipy.stats import betabinom, binom
 
 from monitoring.exact import alarm_probability, constant, paths, urn
 from prudent.monitoring.evidence import (
+    largest_log_evidence,
     log_beta_ratio,
     log_evidence,
     log_evidence_marginal,
@@ -123,6 +124,10 @@ def test_closed_form_equals_quadrature(size, log_b, share):
 def test_rises_with_violations_and_falls_with_the_bound(n, b, data):
     K = data.draw(st.integers(0, n - 1))
     assert log_evidence(K + 1, n, b) > log_evidence(K, n, b)
+    counts, rows = np.array([K, K + 1.0]), np.array([n, n], float)
+    largest = largest_log_evidence(counts, rows, b)
+    assert log_evidence(K, n, b) <= largest[0]
+    assert log_evidence(K + 1, n, b) <= largest[1]
     if n * b >= K:
         assert log_evidence(K, n, b) <= 1e-12
     else:

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import math
 
-from scipy.special import betaincc, digamma, polygamma
+import numpy as np
+from scipy.special import betaincc, digamma, polygamma, xlogy
 
+from prudent.core.types import FloatArray
 from prudent.monitoring.kernels import beta_fraction
 
 # Below it the integral underflows, and the continued fraction converges fast.
@@ -74,6 +76,18 @@ def log_evidence_within(violations: float, n: float, bound: float) -> float:
     if bound == 1:
         return math.inf if violations < n else -math.log1p(n)
     return _log_evidence(n - violations, n, 1 - bound, bound)
+
+
+def largest_log_evidence(
+    violations: FloatArray, n: FloatArray, bound: float
+) -> FloatArray:
+    """What `log_evidence` cannot exceed: n KL(K/n || b) where K > n b, else 0."""
+    others = n - violations
+    with np.errstate(divide="ignore", invalid="ignore"):
+        divergence = xlogy(violations, violations / (n * bound)) + xlogy(
+            others, others / (n * (1 - bound))
+        )
+    return np.where(violations > n * bound, divergence, 0.0)
 
 
 def _log_evidence(violations: float, n: float, bound: float, rest: float) -> float:

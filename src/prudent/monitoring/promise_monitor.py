@@ -14,6 +14,7 @@ from prudent.core.guarantee import Guarantee, Verdict
 from prudent.core.types import FloatArray
 from prudent.monitoring.counting import losses_of
 from prudent.monitoring.evidence import (
+    largest_log_evidence,
     log_evidence,
     log_evidence_marginal,
     log_evidence_within,
@@ -168,6 +169,8 @@ class PromiseMonitor:
     @property
     def e_value(self) -> float:
         """Evidence against the promise now: its mean is at most 1 while it holds."""
+        if self._by_counts:
+            return self._e_value_of(self._rare, self.n_)
         return float(self._bets.counts[2])
 
     @property
@@ -322,7 +325,7 @@ class PromiseMonitor:
 
     def to_dict(self) -> dict[str, Any]:
         """State in JSON types, at most 20 kB: `from_dict` goes on bit for bit."""
-        rows, rare, e_value, peak, alarm = self._bets.counts.tolist()
+        rows, rare, _, peak, alarm = self._bets.counts.tolist()
         return {
             "format": FORMAT,
             "guarantee": guarantee_to_dict(self.guarantee),
@@ -330,7 +333,7 @@ class PromiseMonitor:
             "watch": self.watch,
             "n": int(rows),
             "violations": rare,
-            "e_value": number(e_value),
+            "e_value": number(self.e_value),
             "peak_e_value": number(peak),
             "alarm_at": int(alarm) or None,
             "stakes": self._bets.stakes.tolist(),
@@ -438,14 +441,16 @@ class PromiseMonitor:
                 self._record()
 
     def _count_in_order(self, losses: FloatArray) -> None:
-        """Evaluate the counts wherever they may set a new peak: where x > 0."""
-        counts = self._bets.counts
-        before, sums = counts[0], np.cumsum(np.append(counts[1], losses))[1:]
-        rows = before + np.arange(1, len(losses) + 1)
-        # Up to n b violations are no evidence: E is then at most 1.
-        for t in np.flatnonzero((losses > 0) & (sums > rows * self._null.bound)):
-            self._set_evidence(rows[t], sums[t])
-        self._set_evidence(rows[-1], sums[-1])
+        """Evaluate the counts wherever they may set a new peak."""
+        counts, bound = self._bets.counts, self._null.bound
+        sums = np.cumsum(np.append(counts[1], losses))[1:]
+        rows = counts[0] + np.arange(1, len(losses) + 1)
+        # E is a mean of likelihood ratios, all below that of the rate K / n itself.
+        largest = largest_log_evidence(sums, rows, bound)
+        for t in np.flatnonzero((losses > 0) & (largest > math.log(counts[3]))):
+            if largest[t] > math.log(counts[3]):
+                self._set_peak(rows[t], sums[t])
+        counts[:2] = rows[-1], sums[-1]
 
     def _count_batch(self, violations: float, n: int) -> None:
         if n == 1:
@@ -453,26 +458,29 @@ class PromiseMonitor:
         elif n > 1:
             rare, before = self._turned(violations, n), self.n_
             if self._by_counts:
-                self._set_evidence(before + n, self._rare + rare)
+                self._set_peak(before + n, self._rare + rare)
+                self._bets.counts[:2] = before + n, self._rare + rare
             else:
                 self._bets.batch(rare, n, null=self._null, threshold=1 / self.level)
             if self.n_ // self._spacing > before // self._spacing:
                 self._record()
 
-    def _set_evidence(self, rows: float, rare: float) -> None:
-        """Take the counts as they are now, and their e-value."""
+    def _set_peak(self, rows: float, rare: float) -> None:
+        """Look at the e-value of these counts."""
+        counts, e_value = self._bets.counts, self._e_value_of(rare, rows)
+        counts[3] = max(counts[3], e_value)
+        if counts[4] == 0 and e_value >= 1 / self.level:
+            counts[4] = rows
+
+    def _e_value_of(self, rare: float, rows: float) -> float:
         null = self._null
-        e_value = exponential(
+        return exponential(
             log_evidence_marginal(
                 rare, rows, null.rank, null.calibration_rows, null.bound
             )
             if null.rank
             else log_evidence(rare, rows, null.bound)
         )
-        counts = self._bets.counts
-        counts[:4] = rows, rare, e_value, max(counts[3], e_value)
-        if counts[4] == 0 and e_value >= 1 / self.level:
-            counts[4] = rows
 
     def _record(self) -> None:
         """Keep a point of the trace; a full one loses every second."""

@@ -1,0 +1,373 @@
+"""Watchers: wrong alarms over a whole life, delays, and updates that survive a kill."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from prudent import DriftMonitor, Guarantee, PromiseMonitor
+from prudent.cli.state_file import read_state, replace_state
+from prudent.core.binomial import high_probability_rank, mean_rank
+from prudent.monitoring import broken_promises
+
+STREAMS, ROWS = 10_000, 10_000
+LONG = pytest.param(STREAMS, marks=pytest.mark.slow, id="long")
+MONITORED = pytest.mark.parametrize("streams", [LONG, pytest.param(60, id="short")])
+
+
+def held(alarms, streams, level=0.05):
+    """Whether so many wrong alarms are no evidence against `level` (exact, 1e-4)."""
+    return binom.sf(alarms - 1, streams, level) > 1e-4
+
+
+def promise(quantity="error rate", bound=0.05, sense="<=", **more):
+    return Guarantee(quantity=quantity, bound=bound, sense=sense, **more)
+
+
+def on_average(k, m):
+    return promise(
+        "false alarm rate",
+        k / (m + 1),
+        average_over="training samples",
+        evidence={"calibration rows": m, "rank": k},
+    )
+
+
+def constant(rate):
+    return lambda rng: rng.random(ROWS) < rate
+
+
+def swinging(b, rng):
+    """Nights at half the bound, days at one and a half; the mean stays below."""
+    rates = np.where(np.arange(ROWS) // 500 % 2 == 0, 0.5 * b, 1.5 * b)
+    return rng.random(ROWS) < rates
+
+
+def drawn_from_calibration(k, m, rng):
+    rate = np.partition(rng.random(m), k - 1)[k - 1]
+    return rng.random(ROWS) < rate
+
+
+def drawn_with_ties(k, m, rng):
+    """Scores on six values: alarms lie strictly below the k-th smallest."""
+    cut = np.partition(rng.integers(0, 6, m), k - 1)[k - 1]
+    return rng.integers(0, 6, ROWS) < cut
+
+
+def drawn_with_confidence(m, rng):
+    k = high_probability_rank(m, 0.1, 0.95)
+    return drawn_from_calibration(k, m, rng)
+
+
+RATES = {
+    "rate .05": (promise(), "rate", constant(0.05)),
+    "rate .001": (promise(bound=0.001), "rate", constant(0.001)),
+    "rate .3": (promise(bound=0.3), "rate", constant(0.3)),
+    "average": (promise(), "average", constant(0.05)),
+    "average, swinging": (promise(), "average", lambda rng: swinging(0.05, rng)),
+    "marginal 5/109": (
+        on_average(5, 108), "rate", lambda rng: drawn_from_calibration(5, 108, rng)
+    ),
+    "marginal 1/20": (
+        on_average(1, 19), "rate", lambda rng: drawn_from_calibration(1, 19, rng)
+    ),
+    "marginal, ties": (
+        on_average(20, 60), "rate", lambda rng: drawn_with_ties(20, 60, rng)
+    ),
+    "marginal, counts": (
+        on_average(5, 108), "average", lambda rng: drawn_from_calibration(5, 108, rng)
+    ),
+    "coverage": (promise("coverage", 0.9, ">="), "rate", constant(0.1)),
+    "coverage at most": (promise("coverage", 0.9, "<="), "rate", constant(0.1)),
+    "miss rate at least": (promise("miss rate", 0.8, ">="), "rate", constant(0.8)),
+}  # fmt: skip
+
+
+@MONITORED
+@pytest.mark.parametrize("name", RATES)
+def test_promises_that_hold_are_rarely_called_broken(name, streams):
+    guarantee, watch, draw = RATES[name]
+    alarms = 0
+    for stream in range(streams):
+        rng = np.random.default_rng([stream, 21])
+        losses = draw(rng)[: ROWS if streams == STREAMS else 2000]
+        monitor = PromiseMonitor(guarantee, watch=watch).update(losses)
+        alarms += monitor.alarm_at_ is not None
+    assert held(alarms, streams), f"{alarms} of {streams}"
+
+
+@MONITORED
+def test_promises_with_confidence_add_what_the_training_sample_may_cost(streams):
+    guarantee = promise("false alarm rate", 0.1, confidence=0.95)
+    alarms = 0
+    for stream in range(streams):
+        rng = np.random.default_rng([stream, 22])
+        losses = drawn_with_confidence(100, rng)
+        alarms += PromiseMonitor(guarantee).update(losses).alarm_at_ is not None
+    assert held(alarms, streams, 0.1), f"{alarms} of {streams}"
+
+
+@MONITORED
+def test_the_trap(streams):
+    """A promise on average watched as if it were about the model: correct, accused."""
+    wrong = right = 0
+    for stream in range(streams // 2):
+        losses = drawn_from_calibration(5, 108, np.random.default_rng([stream, 23]))
+        wrong += (
+            PromiseMonitor(promise(bound=5 / 109)).update(losses).alarm_at_ is not None
+        )
+        right += PromiseMonitor(on_average(5, 108)).update(losses).alarm_at_ is not None
+    assert wrong > 0.2 * (streams // 2)
+    assert held(right, streams // 2)
+
+
+@MONITORED
+def test_batches_of_a_marginal_promise(streams):
+    k, m = mean_rank(108, 0.05), 108
+    alarms = 0
+    for stream in range(streams):
+        losses = drawn_from_calibration(k, m, np.random.default_rng([stream, 24]))
+        monitor = PromiseMonitor(on_average(k, m))
+        for batch in np.split(losses[:5000], 25):
+            monitor.update(int(batch.sum()), n=len(batch))
+        alarms += monitor.alarm_at_ is not None
+    assert held(alarms, streams), f"{alarms} of {streams}"
+
+
+@MONITORED
+def test_several_promises_share_one_level(streams):
+    """Dependent: the violations of one are among those of the next."""
+    accused = 0
+    for stream in range(streams):
+        rows = np.random.default_rng([stream, 25]).random(3000)
+        monitors = [
+            PromiseMonitor(promise(bound=b), level=0.05 / 3).update(rows < b)
+            for b in (0.02, 0.05, 0.2)
+        ]
+        accused += any(m.alarm_at_ is not None for m in monitors)
+        assert broken_promises(monitors).any() == any(
+            m.peak_e_value >= 60 for m in monitors
+        )
+    assert held(accused, streams), f"{accused} of {streams}"
+
+
+def columns(rng, n):
+    common = rng.normal(size=(n, 1))
+    return common + 0.3 * rng.normal(size=(n, 8))
+
+
+LAWS = {
+    "normal, m = 19": (19, lambda rng, n: rng.normal(size=(n, 1))),
+    "normal, m = 1000": (1000, lambda rng, n: rng.normal(size=(n, 1))),
+    "cauchy": (100, lambda rng, n: rng.standard_cauchy(size=(n, 1))),
+    "binary": (100, lambda rng, n: rng.integers(0, 2, size=(n, 1)) * 1.0),
+    "integer": (100, lambda rng, n: rng.poisson(2.0, size=(n, 1)) * 1.0),
+    "constant": (19, lambda rng, n: np.zeros((n, 1))),
+    "8 dependent columns": (100, columns),
+}
+
+
+@MONITORED
+@pytest.mark.parametrize("name", LAWS)
+def test_streams_without_drift_rarely_raise_the_alarm(name, streams):
+    m, draw = LAWS[name]
+    streams = streams if name == "normal, m = 19" else streams // 4
+    alarms = 0
+    for stream in range(streams):
+        rng = np.random.default_rng([stream, 26])
+        monitor = DriftMonitor(random_state=stream).fit(draw(rng, m))
+        alarms += monitor.update(draw(rng, ROWS)).alarm_at_ is not None
+    assert held(alarms, streams), f"{alarms} of {streams}"
+
+
+def rows_to_alarm(make, rate, streams, *, before=None, n_before=0, most=400_000):
+    """Mean rows from the change to the alarm, of streams that had none before it."""
+    delays = []
+    for stream in range(streams):
+        rng = np.random.default_rng([stream, 27])
+        monitor = make()
+        if n_before:
+            monitor.update(rng.random(n_before) < before)
+        if monitor.alarm_at_ is not None:
+            continue
+        chunk = 512
+        while monitor.alarm_at_ is None and monitor.n_ - n_before < most:
+            monitor.update(rng.random(chunk) < rate)
+            chunk = min(2 * chunk, 65_536)
+        delays.append((monitor.alarm_at_ or most) - n_before)
+    return float(np.mean(delays))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("factor", "times", "sprt"),
+    [(1.5, 1.27, 2900), (2, 1.24, 840), (5, 1.24, 90)],
+)
+def test_rows_to_the_alarm_by_counts(factor, times, sprt):
+    """Multiples of the sequential test that knows the rate, at b = .01."""
+    found = rows_to_alarm(
+        lambda: PromiseMonitor(promise(bound=0.01), watch="average"),
+        0.01 * factor,
+        400,
+    )
+    assert found <= 1.15 * times * sprt
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("factor", "loss"), [(1.5, 1.08), (2, 1.10), (5, 1.32)])
+def test_restarts_lose_little_at_the_start(factor, loss):
+    b = 0.01
+    counts = rows_to_alarm(
+        lambda: PromiseMonitor(promise(bound=b), watch="average"), factor * b, 400
+    )
+    restarts = rows_to_alarm(lambda: PromiseMonitor(promise(bound=b)), factor * b, 400)
+    assert restarts <= 1.15 * loss * counts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "factor", "counts", "restarts"),
+    [(1, 1.5, 4.4, 1.8), (1, 2, 6.6, 1.8), (1, 5, 12.7, 1.7), (0.5, 2, 87, 4.7)],
+)
+def test_a_change_after_a_long_good_stretch(before, factor, counts, restarts):
+    b = 0.05
+    found = [
+        rows_to_alarm(
+            lambda watch=watch: PromiseMonitor(promise(bound=b), watch=watch),
+            factor * b,
+            150,
+            before=before * b,
+            n_before=20_000,
+        )
+        for watch in ("rate", "average")
+    ]
+    assert found[0] <= 1.15 * restarts / counts * found[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("share", "times"), [(0.0, 1.5), (0.5, 1.15), (0.8, 1.3)])
+def test_rows_to_a_certificate(share, times):
+    """Of a rate of `share` b, b = .01, in multiples of the test that knows it."""
+    oracle = {0.0: 300, 0.5: 1957, 0.8: 13954}[share]
+    rows = []
+    for stream in range(60):
+        rng = np.random.default_rng([stream, 28])
+        monitor = PromiseMonitor(promise(bound=0.01))
+        while monitor.verdict != "kept" and monitor.n_ < 200_000:
+            n = max(1, monitor.n_ // 50)
+            monitor.update(int((rng.random(n) < share * 0.01).sum()), n=n)
+        rows.append(monitor.n_)
+    assert np.mean(rows) <= 1.15 * times * oracle
+
+
+DRIFTS = {
+    "shift .25": (lambda x: x + 0.25, 168, 388),
+    "shift .5": (lambda x: x + 0.5, 57, 134),
+    "shift 1": (lambda x: x + 1, 15, 31),
+    "spread 1.5": (lambda x: 1.5 * x, 32, 78),
+    "spread .5": (lambda x: 0.5 * x, 22, 49),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_before", [0, 5000])
+@pytest.mark.parametrize("name", [*DRIFTS, "5 % outliers"])
+def test_rows_to_the_alarm_of_drift(name, n_before):
+    """Median over 240 streams with 1000 reference rows, one column."""
+    delays = []
+    for stream in range(240):
+        rng = np.random.default_rng([stream, 29])
+        monitor = DriftMonitor(random_state=stream).fit(rng.normal(size=1000))
+        monitor.update(rng.normal(size=n_before))
+        new = rng.normal(size=5000)
+        if name in DRIFTS:
+            new = DRIFTS[name][0](new)
+        else:
+            new = np.where(rng.random(5000) < 0.05, 5.0, new)
+        monitor.update(new)
+        if monitor.alarm_at_ is None or monitor.alarm_at_ > n_before:
+            delays.append((monitor.alarm_at_ or n_before + 5000) - n_before)
+    expected = DRIFTS[name][1:] if name in DRIFTS else (106, 216)
+    assert np.median(delays) <= 1.25 * expected[n_before > 0]
+
+
+def count_for_ever(path):
+    while True:
+        state, before = read_state(path)
+        monitor = PromiseMonitor.from_dict(state["monitor"])
+        monitor.update(np.zeros(7))
+        state["monitor"] = monitor.to_dict()
+        state["updates"].append({"rows": 7})
+        replace_state(path, state, before)
+
+
+KILLS = pytest.param(200, marks=pytest.mark.slow, id="200")
+
+
+@pytest.mark.parametrize("kills", [KILLS, pytest.param(10, id="10")])
+def test_a_kill_at_any_moment_leaves_the_update_whole_or_not_at_all(tmp_path, kills):
+    if "fork" not in multiprocessing.get_all_start_methods():
+        pytest.skip("processes cannot be forked here")
+    path = tmp_path / "watch.json"
+    monitor = PromiseMonitor(promise()).update(np.zeros(300))
+    state = {"format": 1, "monitor": monitor.to_dict(), "updates": []}
+    path.write_text(json.dumps(state))
+    rng = np.random.default_rng(0)
+    sizes = [0]
+    for _ in range(kills):
+        process = multiprocessing.get_context("fork").Process(
+            target=count_for_ever, args=(path,)
+        )
+        process.start()
+        time.sleep(0.02 + 0.1 * rng.random())
+        process.kill()
+        process.join()
+        found = json.loads(path.read_text())
+        assert PromiseMonitor.from_dict(found["monitor"]).n_ == 300 + 7 * len(
+            found["updates"]
+        )
+        sizes.append(len(found["updates"]))
+    assert sizes == sorted(sizes)
+    assert sizes[-1] > 0
+
+
+AT_ONCE = """
+import sys
+from pathlib import Path
+from prudent.cli.exits import CommandError
+from prudent.cli.state_file import read_state, replace_state
+path, name = Path(sys.argv[1]), sys.argv[2]
+for i in range(100):
+    state, before = read_state(path)
+    state = state or {"format": 1, "updates": []}
+    state["updates"].append(f"{name}-{i}")
+    try:
+        replace_state(path, state, before)
+    except CommandError as error:
+        assert error.code == 3, error
+    else:
+        print(f"{name}-{i}")
+"""
+
+
+def test_runs_at_once_lose_no_update_that_was_reported_as_counted(tmp_path):
+    path = tmp_path / "watch.json"
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", AT_ONCE, str(path), name],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("a", "b", "c")
+    ]
+    reported = [line for p in processes for line in p.communicate()[0].split()]
+    assert all(process.returncode == 0 for process in processes)
+    assert sorted(json.loads(path.read_text())["updates"]) == sorted(reported)
+    assert len(reported) >= 100
