@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from prudent import ConformalDetector, DriftMonitor, LowDensityRejector
+from prudent import (
+    ConformalDetector,
+    DriftMonitor,
+    LowDensityRejector,
+    MinimaxOutlierDetector,
+)
 from prudent.core.selection import given_calibration, rows_needed, select_rows
 from prudent.exceptions import PrudentWarning
 
@@ -133,6 +138,7 @@ def normal_rows(n=200, seed=0):
 
 def detectors():
     return [
+        MinimaxOutlierDetector(random_state=0),
         LowDensityRejector(random_state=0),
         ConformalDetector(method="split", random_state=0),
     ]
@@ -185,6 +191,7 @@ def test_settings_refused(arguments, text):
 
 def test_only_detectors_with_calibration_rows_select():
     for detector in (
+        MinimaxOutlierDetector(threshold="distribution_free"),
         LowDensityRejector(strategy="soft", divergence_bound=1.0),
         ConformalDetector().fit(normal_rows(30)),
         ConformalDetector(method="split", ties="smoothed"),

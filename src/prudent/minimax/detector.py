@@ -13,7 +13,12 @@ from sklearn.utils.metaestimators import available_if
 
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
 from prudent.core.moments import ClassMoments
-from prudent.estimator_tools import check_rows, hold_out_rows, refuse_dask
+from prudent.estimator_tools import (
+    SelectionMixin,
+    check_rows,
+    hold_out_rows,
+    refuse_dask,
+)
 from prudent.minimax.one_class_fitting import (
     OneClassFit,
     calibrated_threshold,
@@ -56,7 +61,7 @@ def _is_calibrated(estimator: Any) -> bool:
     return bool(estimator.threshold == "calibrated")
 
 
-class MinimaxOutlierDetector(OutlierMixin, BaseEstimator):
+class MinimaxOutlierDetector(SelectionMixin, OutlierMixin, BaseEstimator):
     """Outlier detector from the mean and covariance of one class.
 
     The region is an ellipsoid around the mean, or the paper's half-space away from
@@ -333,6 +338,7 @@ default="empirical"
             self.dual_coef_ = weights
         if self.threshold == "distribution_free":
             self.n_calibration_ = 0
+            self.__dict__.pop("_calibration_scores", None)  # of an earlier fit
             self.offset_, self.guarantees_ = free_threshold(self, fit, ground)
 
     def _calibrate(self, scores: FloatArray, *, grouped: bool = False) -> None:
@@ -363,6 +369,9 @@ default="empirical"
         scores = self.score_samples(X)
         not_above = np.searchsorted(self._calibration_scores, scores, side="right")
         return (1 + not_above) / (self.n_calibration_ + 1)
+
+    def _holds_out_rows(self) -> bool:
+        return bool(self.threshold == "calibrated")
 
     def score_samples(self, X: Any) -> FloatArray:
         """Score of each row: the lower, the more unusual.
