@@ -10,10 +10,10 @@ from sklearn.datasets import load_iris
 
 from benchmarks.timing import Workload
 from prudent import ClassMoments, compare, predict_set
-from prudent.comparison.evaluation import SHIFT_ROWS
-from prudent.comparison.folds import make_folds, training_moments
-from prudent.comparison.methods import BASELINES, METHODS
-from prudent.comparison.shift import SHIFTS
+from prudent.evaluation.evaluate import SHIFT_ROWS
+from prudent.evaluation.folds import make_folds, training_moments
+from prudent.evaluation.methods import BASELINES, METHODS
+from prudent.evaluation.shift import SHIFTS
 
 FAST = ("optimistic", "minimax", "imprecise")
 
@@ -73,6 +73,7 @@ def cross_validation(
             y,
             methods=[name for name in names if name in METHODS],
             baselines=[name for name in names if name in BASELINES],
+            promise="none",
         )
 
     def peer() -> None:

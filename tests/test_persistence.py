@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import prudent
 from instances import FAMILIES
-from prudent.comparison.rejection import ClasswiseRejector
+from prudent.evaluation.rejection import ClasswiseRejector
 from prudent.exceptions import PrudentWarning
 from prudent.persistence import HEADER, ModelFileError, _digest, read_header
 

@@ -15,7 +15,7 @@ from prudent.plots import GuaranteeDisplay
 X, y = load_wine(return_X_y=True)
 comparison = prudent.compare(X, y, methods=["minimax", "rejection"], cv=5)
 for row in comparison.rows:
-    print(f"{row.label:20} error {row.error:.3f}")
+    print(f"{row.method:12} error {row.error:.3f}")
     for promise in row.promises:
         print("   ", promise.guarantee)
         print(f"    measured {promise.check.measured:.3f}: {promise.check.verdict}")

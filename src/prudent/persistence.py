@@ -34,7 +34,8 @@ HEADER = "prudent.json"
 # Private types of the numerical stack that fitted estimators hold and skops does not
 # list; trees are checked after loading, because predicting trusts their indices.
 TREE = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
-TRUSTED = frozenset({TREE})
+# A data type, which encoders and imputers keep, runs no code.
+TRUSTED = frozenset({TREE, "numpy.dtype"})
 BOOSTERS = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
 
 

@@ -83,7 +83,7 @@ DATA_ERRORS = {
     ),
     "missing values": (
         b"a,b,y\n1,,0\n,4,1\n,NA,1\n",
-        ["4 missing values in 2 columns (a: 2, b: 2). use --missing mean or drop-rows"],
+        ["4 missing values in 2 columns (a: 2, b: 2). use --missing fill or drop-rows"],
     ),
     "missing target": (
         b"a,b,y\n1,2,\n3,4,1\n5,1,\n6,1,0\n",
@@ -118,7 +118,8 @@ DATA_ERRORS = {
 def test_bad_table_is_named_with_its_remedy(prudent, table_file, case, command):
     content, words = DATA_ERRORS[case]
     path = table_file(content)
-    assert_refused(prudent(command, path, "--target", "y"), 3, *words)
+    strict = ("--categorical", "error", "--missing", "error")
+    assert_refused(prudent(command, path, "--target", "y", *strict), 3, *words)
 
 
 @pytest.mark.parametrize("case", DATA_ERRORS)
@@ -129,7 +130,8 @@ def test_bad_table_beyond_memory_is_named_with_the_same_words(
     path = table_file(content)
     monkeypatch.setattr("prudent.io.memory.available_memory", lambda: 0)
     monkeypatch.setattr("prudent.io.delimited.PART_BYTES", 100)
-    assert_refused(prudent("describe", path, "--target", "y"), 3, *words)
+    strict = ("--categorical", "error", "--missing", "error")
+    assert_refused(prudent("describe", path, "--target", "y", *strict), 3, *words)
 
 
 def test_wrong_delimiter_is_named(prudent, table_file):
@@ -173,7 +175,7 @@ def test_parquet_row_is_counted_from_one(prudent, tmp_path):
     path = tmp_path / "t.parquet"
     columns = {"a": [1.0, 2.0], "b": ["1", "x"], "y": ["u", "v"]}
     parquet.write_table(pa.table(columns), path)
-    outcome = prudent("describe", path, "--target", "y")
+    outcome = prudent("describe", path, "--target", "y", "--categorical", "error")
     assert_refused(outcome, 3, "column 'b' is text: 'x' at row 2")
 
 
@@ -184,11 +186,30 @@ def test_parquet_of_two_equal_names_is_refused(prudent, tmp_path):
     assert_refused(prudent("describe", path), 3, "column name 'a' appears 2 times")
 
 
-def test_words_without_end_are_no_indicators(prudent, table_file):
-    rows = "".join(f"{i},w{i},{i % 2}\n" for i in range(101))
+def test_a_different_word_in_every_row_is_an_identifier(prudent, table_file):
+    rows = "".join(f"{i % 9},w{i},{i % 2}\n" for i in range(101))
     path = table_file("a,b,y\n" + rows)
-    outcome = prudent("describe", path, "--target", "y", "--categorical", "onehot")
-    assert_refused(outcome, 3, "column 'b' has 101 different words", "use --drop b")
+    outcome = prudent("describe", path, "--target", "y")
+    assert outcome.code == 0
+    assert "101 rows x 1 features" in outcome.out
+    assert "column 'b' has a different word in every row: dropped" in outcome.out
+    kept = prudent("describe", path, "--target", "y", "--keep-identifiers")
+    assert "101 rows x 2 features" in kept.out
+
+
+def test_decimal_commas_are_not_taken_for_words(prudent, table_file):
+    path = table_file("a;b;y\n1,5;2;0\n3,1;4;1\n")
+    outcome = prudent("describe", path, "--target", "y")
+    assert_refused(outcome, 3, "column 'a' is text: '1,5' at line 2", "--decimal ,")
+
+
+def test_a_word_among_numbers_is_noted(prudent, table_file):
+    path = table_file("a,b,y\n" + "1,2,u\n2,3,v\n" * 4 + "1,x,u\n")
+    outcome = prudent("describe", path, "--target", "y")
+    assert outcome.code == 0
+    assert "'b' is taken for text: 'x' at line 10 (1 of 9 values is no number)" in (
+        outcome.out
+    )
 
 
 def test_parquet_without_rows_is_refused(prudent, tmp_path):
@@ -249,7 +270,7 @@ def test_long_values_and_many_names_are_cut(prudent, table_file):
         ("--delimiter", ";;", "--delimiter takes one character, got ';;'"),
         ("--decimal", "..", "--decimal takes one character"),
         ("--methods", "svm", "--methods takes some of optimistic"),
-        ("--baselines", "", "--baselines takes some of lda"),
+        ("--baselines", "svm", "--baselines takes some of majority, logistic, lda"),
         ("--sample", "1", "--sample takes a number of rows >= 2 or off"),
         ("--jobs", "0", "--jobs takes a number of processes"),
         ("--cv", "1", "--cv"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 
 import pytest
 
-from prudent.comparison import methods
+from prudent.evaluation import methods
 
 TWO_METHODS = ("--methods", "optimistic,minimax", "--baselines", "lda")
 ONE_BASELINE = ("--methods", "minimax", "--baselines", "lda")
@@ -38,10 +39,7 @@ def test_failure_is_a_row_with_its_reason(prudent, broken):
     broken("minimax", ValueError("column 'b' is constant within class 'x'. Drop b."))
     outcome = prudent("compare", "iris", *ONE_BASELINE)
     assert outcome.code == 0
-    row = outcome.out.splitlines()[-2]
-    assert row.startswith("minimax")
-    assert "FAILED" in row
-    assert row.endswith("column 'b' is constant within class 'x'. Drop b.")
+    assert "minimax: column 'b' is constant within class 'x'. Drop b.\n" in outcome.out
     assert "warning: 1 of 2 methods failed" in outcome.err
 
 
@@ -57,10 +55,10 @@ def test_strict_success_is_success(prudent):
     assert outcome.code == 0
 
 
-def test_all_failed_is_its_own_code(prudent, broken):
+def test_no_figures_at_all_is_its_own_code(prudent, broken):
     broken("minimax", ValueError("no covariance"))
     outcome = prudent("compare", "iris", "--methods", "minimax", "--baselines", "none")
-    assert outcome.code == 5
+    assert outcome.code == 6
     assert "prudent: error: no method finished: no covariance" in outcome.err
 
 
@@ -85,14 +83,14 @@ def test_interruption_shows_what_finished_and_writes_the_report(
     assert "minimax" in outcome.out
     assert outcome.err.endswith("prudent: error: interrupted\n")
     assert "interrupted" in report.read_text(encoding="utf-8")
-    assert json.loads(found.read_text())["rows"][1]["failure"] == "interrupted"
+    assert json.loads(found.read_text())["rows"][1]["failure"]["kind"] == "interrupted"
 
 
 def test_json_on_stdout_is_pure(prudent):
     outcome = prudent("compare", "iris", *ONE_BASELINE, "--json", "-")
     found = json.loads(outcome.out)
     assert outcome.code == 0
-    assert {row["name"] for row in found["rows"]} == {"minimax", "lda"}
+    assert {row["method"] for row in found["rows"]} == {"minimax", "lda"}
     assert "reproduce: " in outcome.err
 
 
@@ -122,10 +120,11 @@ def test_command_to_repeat_names_what_was_chosen(prudent, table_file):
     outcome = prudent(
         *("compare", path, "--target", "a class", "--decimal", ",", "--cv", "2"),
         *("--methods", "minimax", "--baselines", "none", "--quiet", "--json", "-"),
+        *("--promise", "none"),
     )
     command = json.loads(outcome.out)["settings"]["command"]
     assert command == (
-        f"prudent compare {path} --target 'a class' --methods minimax "
+        f"prudent compare {path} --target 'a class' --promise none --methods minimax "
         "--baselines none --cv 2 --seed 0 --decimal ,"
     )
 
@@ -145,14 +144,17 @@ def test_groups_column_keeps_rows_together_and_is_no_feature(prudent, table_file
     )
     found = json.loads(outcome.out)
     assert found["data"]["features"] == ["a", "b"]
-    assert "20 groups" in found["data"]["notes"][0]
+    assert any("20 groups" in text for text in found["data"]["notes"])
     assert sum(map(sum, found["rows"][0]["confusion"])) == 20
     assert "--groups patient" in found["settings"]["command"]
 
 
-def test_sample_is_stated_in_the_header(prudent):
-    outcome = prudent("compare", "iris", *ONE_BASELINE, "--sample", "60")
-    assert "fitted on a stratified sample of 60 rows" in outcome.out
+def test_sample_is_stated_by_the_methods_that_need_rows(prudent):
+    found = json.loads(
+        prudent("compare", "iris", *ONE_BASELINE, "--sample", "60", "--json", "-").out
+    )
+    notes = {row["method"]: row["notes"] for row in found["rows"]}
+    assert notes == {"minimax": [], "lda": ["fitted on 60 of 120 rows"]}
 
 
 def test_labels_like_markup_come_out_as_they_are(prudent, table_file):
@@ -163,3 +165,92 @@ def test_labels_like_markup_come_out_as_they_are(prudent, table_file):
     outcome = prudent("describe", path, "--target", "y")
     assert "[red]" in outcome.out
     assert "<b>" in outcome.out
+
+
+def test_json_has_the_keys_of_a_promise(prudent):
+    outcome = prudent("compare", "iris", *ONE_BASELINE, "--json", "-")
+    found = json.loads(outcome.out)
+    assert found["settings"]["promise"] == "coverage >= 90% in every class"
+    assert found["settings"]["confidence"] == 0.95
+    row = found["rows"][0]
+    assert row["failure"] is None
+    assert set(row["worst_class"]) == {"label", "error"}
+    asked = row["asked"]
+    assert asked["text"] == found["settings"]["promise"]
+    assert asked["kept"] in ("kept", "consistent", "broken", "vacuous")
+    assert asked["needs_rows"] is None
+    assert [item["scope"] for item in asked["items"]] == [
+        "setosa",
+        "versicolor",
+        "virginica",
+    ]
+    needed = "scope quantity bound sense confidence average_over measured n kept"
+    for item in (*asked["items"], *row["own"]):
+        assert set(needed.split()) <= set(item)
+    levels = found["frontier"]["levels"]
+    assert 0.9 in levels
+    assert len(found["frontier"]["decided"]["lda"]) == len(levels)
+    assert 0 <= row["decided"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("promise", "words"),
+    [
+        ("accuracy > 9", ["is none of", "in every class", "missed LABEL", '"none"']),
+        ("false alarm <= 5%", ["is not for this: use prudent detect"]),
+    ],
+)
+def test_promise_that_does_not_parse_is_a_usage_error(prudent, promise, words):
+    outcome = prudent("compare", "iris", "--promise", promise)
+    assert outcome.code == 2
+    assert all(word in outcome.err for word in words)
+
+
+def test_next_command_works_as_printed(prudent, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = prudent("compare", "iris", "--methods", "conformal", "--baselines", "lda")
+    (line,) = [s for s in outcome.out.splitlines() if s.startswith("To use it:")]
+    words = shlex.split(line.removeprefix("To use it:"))
+    assert words[:2] == ["prudent", "fit"]
+    fitted = prudent(*words[1:])
+    assert fitted.code == 0
+    assert "The coverage of class 'setosa' is at least 0.9" in fitted.out
+    predicted = prudent("predict", "iris", "-m", "model.prudent", "--p-values")
+    assert predicted.code == 0
+    assert predicted.out.splitlines()[0] == (
+        "prediction,set,p-value setosa,p-value versicolor,p-value virginica"
+    )
+
+
+def test_parameters_and_classes_of_others_are_taken(prudent):
+    outcome = prudent(
+        *("compare", "iris", "--methods", "sklearn.naive_bayes.GaussianNB,minimax"),
+        *("--baselines", "none", "--param", "minimax.covariance=0.2", "--json", "-"),
+    )
+    rows = {row["method"]: row for row in json.loads(outcome.out)["rows"]}
+    assert set(rows) == {"GaussianNB", "minimax"}
+    assert rows["minimax"]["parameters"]["covariance"] == "0.2"
+    assert rows["GaussianNB"]["asked"]["kept"] in ("kept", "consistent")
+
+
+def test_costs_give_the_mean_cost(prudent, tmp_path):
+    costs = tmp_path / "costs.csv"
+    costs.write_text(
+        "true,virginica,setosa,versicolor\nsetosa,1,0,1\n"
+        "versicolor,1,1,0\nvirginica,0,1,1\n"
+    )
+    outcome = prudent(
+        "compare", "iris", *ONE_BASELINE, "--costs", costs, "--json", "-", "--quiet"
+    )
+    for row in json.loads(outcome.out)["rows"]:
+        assert row["cost"] == pytest.approx(row["error"])
+
+
+def test_rare_classes_may_be_left_out(prudent, table_file):
+    rows = "".join(f"{i},{i * i % 7},{'uv'[i % 2]}\n" for i in range(40))
+    path = table_file("a,b,y\n" + rows + "1,1,w\n2,3,w\n")
+    outcome = prudent(
+        *("compare", path, "--target", "y", *ONE_BASELINE, "--min-class-rows", "5"),
+    )
+    assert outcome.code == 0
+    assert "1 of 3 classes have fewer than 5 rows and are left out: 'w'" in outcome.err

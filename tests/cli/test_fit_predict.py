@@ -13,6 +13,8 @@ import pytest
 from sklearn.datasets import load_iris
 
 from prudent import MinimaxProbabilityClassifier, load, save
+from prudent.datasets import BUNDLED
+from prudent.io import read_table, training_data
 from prudent.persistence import HEADER
 
 X, Y = load_iris(return_X_y=True)
@@ -138,22 +140,85 @@ def test_output_file_holds_the_predictions(prudent, small_model, table_file, tmp
     assert len(parsed(target.read_text(encoding="utf-8"))) == len(ROWS)
 
 
-def test_indicators_and_means_of_training_are_used_again(prudent, table_file, tmp_path):
+def test_filling_and_encoding_of_training_are_part_of_the_model(
+    prudent, table_file, tmp_path
+):
     rows = [(i, ["red", "green", "blue"][i % 3], "uv"[i % 3 == 0]) for i in range(30)]
     train = "a,c,y\n" + "".join(f"{a},{c},{y}\n" for a, c, y in rows) + ",red,v\n"
     model = tmp_path / "model"
-    fit = ("--method", "minimax", "-o", model, "--categorical", "onehot")
+    fit = ("--method", "minimax", "-o", model, "--param", "covariance=0.1")
+    outcome = prudent("fit", table_file(train), "--target", "y", *fit)
+    assert outcome.code == 0
+    assert "1 text column encoded, 1 missing cell filled" in outcome.err
+    # The median of 0..29 stands for a missing cell; an unknown word is a rare one.
+    new = "c,a\nred,\nred,14.5\ngreen,3\nmauve,3\n,3\n"
+    outcome = prudent("predict", table_file(new, "test.csv"), "-m", model)
+    assert outcome.code == 0
+    predicted = outcome.out.splitlines()[1:]
+    assert predicted[:3] == ["v", "v", "u"]
+    assert len(predicted) == 5
+
+
+@pytest.mark.parametrize(
+    ("promise", "sentence", "heading"),
+    [
+        (
+            "coverage >= 80% in every class",
+            "The coverage of class 'u' is",
+            "prediction,set",
+        ),
+        ("coverage >= 80%", "The coverage is", "prediction,set"),
+        ("error <= 40%", "The selective error rate is at most 0.4", "prediction"),
+        ("missed u <= 30%", "The class error rate of class 'u' is", "prediction"),
+    ],
+)
+def test_promise_travels_with_the_model(
+    prudent, table_file, tmp_path, promise, sentence, heading
+):
+    rows = "".join(f"{i % 5},{'rg'[i % 2]},{'uv'[i % 2]}\n" for i in range(120))
+    path = table_file("a,c,y\n" + "1,,u\n,r,u\n" + rows)
+    model = tmp_path / "model"
+    fitted = prudent(
+        *("fit", path, "--target", "y", "--method", "logistic"),
+        *("--promise", promise, "-o", model),
+    )
+    assert fitted.code == 0
+    assert sentence in fitted.out
+    predicted = prudent("predict", path, "-m", model)
+    assert predicted.code == 0
+    assert predicted.out.splitlines()[0] == heading
+    assert len(predicted.out.splitlines()) == 123
+
+
+def test_rows_that_are_not_answered_are_empty(prudent, tmp_path):
+    model = tmp_path / "m"
+    options = ("--promise", "error <= 5%", "-o", model)
+    prudent("fit", "breast_cancer", "--method", "minimax", *options)
+    lines = prudent("predict", "breast_cancer", "-m", model).out.splitlines()[1:]
+    estimator = load(model)
+    answered = [line != '""' for line in lines]
+    X = load_breast_cancer_rows()
+    assert answered == estimator.answers(X).tolist()
+    assert 0 < sum(answered) < len(answered)
+
+
+def load_breast_cancer_rows():
+    table = read_table(str(BUNDLED["breast_cancer"].path), text_columns=["diagnosis"])
+    return training_data(table, "diagnosis").X
+
+
+def test_detector_can_be_deployed(prudent, tmp_path):
+    model = tmp_path / "m"
     outcome = prudent(
-        *("fit", table_file(train), "--target", "y", "--missing", "mean", *fit),
-        *("--param", "covariance=0.1"),
+        *("detect", "iris", "--target", "species", "--normal", "setosa"),
+        *("--method", "conformal", "--promise", "false alarm <= 10%"),
+        *("--model-out", model),
     )
     assert outcome.code == 0
-    test = table_file("c,a\nred,\ngreen,3\n", "test.csv")
-    assert prudent("predict", test, "-m", model).code == 0
-    unseen = table_file("c,a\nred,1\nmauve,3\n", "unseen.csv")
-    outcome = prudent("predict", unseen, "-m", model)
-    assert outcome.code == 3
-    assert "column 'c' holds 'mauve' at line 3" in outcome.err
+    assert "The false alarm rate of class 'setosa' is at most 0.09804" in outcome.out
+    rows = parsed(prudent("predict", "iris", "-m", model).out)
+    assert [row["prediction"] for row in rows[50:]] == ["-1"] * 100
+    assert all((float(row["score"]) < 0) == (row["prediction"] == "-1") for row in rows)
 
 
 def test_parameters_are_set(prudent, tmp_path):

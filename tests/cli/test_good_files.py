@@ -164,10 +164,10 @@ NOTES = {
         ("--missing", "drop-rows"),
         "note: 2 rows left out",
     ),
-    "means filled in": (
-        "a,b,y\n1,,0\n3,4,1\n5,1,0\n",
-        ("--missing", "mean"),
-        "note: 1 missing value filled with column means",
+    "words and gaps left to the folds": (
+        "a,b,c,y\n1,,r,0\n3,4,g,1\n5,1,r,0\n",
+        (),
+        "note: 1 text column encoded, 1 missing cell filled; --categorical, --missing",
     ),
     "text dropped": (
         "a,b,y\n1,x,0\n3,y,1\n5,x,0\n",

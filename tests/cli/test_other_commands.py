@@ -165,3 +165,9 @@ def test_every_command_has_its_own_help(prudent, command):
     outcome = prudent(command, "--help")
     assert outcome.code == 0
     assert f"Usage: prudent {command} [OPTIONS]" in outcome.out
+
+
+def test_game_of_one_column_is_read(prudent, table_file):
+    outcome = prudent("game", table_file("probability\n0.25\n0.25\n0.5\n"))
+    assert outcome.code == 0
+    assert outcome.out.startswith("3 events")

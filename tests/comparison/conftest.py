@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris
 
 from prudent.comparison import protocol
-from prudent.comparison.methods import Method
+from prudent.evaluation.methods import Method
 
 
 class Majority(ClassifierMixin, BaseEstimator):

@@ -1,5 +1,6 @@
 import json
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,11 +12,15 @@ from sklearn.discriminant_analysis import (
 )
 from tests.comparison.conftest import Majority
 
-from prudent import compare
+import prudent
 from prudent.comparison import ComparisonInterrupted
-from prudent.comparison.folds import make_folds
+from prudent.comparison.run import Protocol, run
 from prudent.core.binomial import clopper_pearson
+from prudent.evaluation.folds import make_folds
+from prudent.evaluation.methods import choose
+from prudent.evaluation.table import labelled_rows
 
+compare = partial(prudent.compare, promise="none")
 BASELINES = {"methods": (), "baselines": ("lda", "qda")}
 
 
@@ -25,7 +30,7 @@ def comparison(iris):
 
 
 def row(comparison, name):
-    (found,) = [row for row in comparison.rows if row.name == name]
+    (found,) = [row for row in comparison.rows if row.method == name]
     return found
 
 
@@ -82,7 +87,7 @@ def test_repeats_test_every_row_again_but_the_interval_counts_it_once(iris):
 
 def test_fold_scores_average_to_the_error(comparison):
     for found in comparison.rows:
-        scores = [s for s in comparison.folds if s.method == found.name]
+        scores = [s for s in comparison.folds if s.method == found.method]
         assert np.average(
             [s.error for s in scores], weights=[s.n_test for s in scores]
         ) == pytest.approx(found.error)
@@ -95,10 +100,10 @@ def test_worse_methods_are_not_tied_and_equal_ones_are(stand_in, iris):
         bad=Majority(),
     )
     comparison = compare(*iris)
-    assert [found.name for found in comparison.rows] == ["good", "same", "bad"]
-    assert row(comparison, "good").tied_with is None
-    assert row(comparison, "same").tied_with == "good"
-    assert row(comparison, "bad").tied_with is None
+    assert [found.method for found in comparison.rows] == ["good", "same", "bad"]
+    assert row(comparison, "good").no_difference_from is None
+    assert row(comparison, "same").no_difference_from == "good"
+    assert row(comparison, "bad").no_difference_from is None
 
 
 def test_failing_method_is_the_last_row_with_its_reason(stand_in, iris):
@@ -107,8 +112,8 @@ def test_failing_method_is_the_last_row_with_its_reason(stand_in, iris):
 
     stand_in(bad=Majority(trouble=refuse), good=Majority())
     comparison = compare(*iris)
-    assert [found.name for found in comparison.rows] == ["good", "bad"]
-    assert comparison.rows[1].failure == "column 'b' is constant within class 'x'."
+    assert [found.method for found in comparison.rows] == ["good", "bad"]
+    assert comparison.rows[1].failure.text == "column 'b' is constant within class 'x'."
     assert comparison.rows[1].error is None
 
 
@@ -117,7 +122,7 @@ def test_an_exception_without_words_is_named(stand_in, iris):
         raise MemoryError
 
     stand_in(bad=Majority(trouble=refuse))
-    assert compare(*iris).rows[0].failure == "MemoryError"
+    assert compare(*iris).rows[0].failure.kind == "memory"
 
 
 def test_failure_after_some_folds_leaves_no_scores(stand_in, iris):
@@ -146,8 +151,8 @@ def test_interrupt_carries_what_was_finished(stand_in, iris):
         compare(*iris)
     comparison = caught.value.comparison
     assert row(comparison, "done").error is not None
-    assert row(comparison, "stopped").failure == "interrupted"
-    assert row(comparison, "never").failure == "interrupted"
+    assert row(comparison, "stopped").failure.kind == "interrupted"
+    assert row(comparison, "never").failure.kind == "interrupted"
 
 
 def test_interrupt_is_a_keyboard_interrupt():
@@ -156,7 +161,13 @@ def test_interrupt_is_a_keyboard_interrupt():
 
 def test_progress_names_every_method_and_fold(iris):
     seen = []
-    compare(*iris, **BASELINES, cv=3, _progress=lambda *state: seen.append(state))
+    X, y = iris
+    run(
+        labelled_rows(X, y),
+        choose((), ("lda", "qda")),
+        Protocol(promise="none", cv=3),
+        progress=lambda *state: seen.append(state),
+    )
     assert seen == [(name, k, 3) for name in ("lda", "qda") for k in (1, 2, 3)]
 
 
@@ -256,7 +267,10 @@ def test_one_class_is_refused(iris):
     [
         ({"methods": ["svm"]}, "`methods` must be names among .*got 'svm'"),
         ({"baselines": ["svm"]}, "`baselines` must be names among .*got 'svm'"),
-        ({"methods": ["minimax", "minimax"]}, "`methods` repeats a name"),
+        (
+            {"methods": ["minimax", "minimax"]},
+            "`methods` and `baselines` repeat a name",
+        ),
         ({"methods": (), "baselines": ()}, "nothing to compare"),
         ({"cv": 1}, "`cv` must be an integer >= 2, got 1"),
         ({"n_repeats": 0}, "`n_repeats` must be an integer >= 1, got 0"),
@@ -270,16 +284,38 @@ def test_bad_argument_is_named_with_its_value(iris, arguments, message):
         compare(*iris, **arguments)
 
 
-def test_missing_values_are_refused(iris):
+def test_missing_cells_are_filled_within_the_folds_with_a_note(iris):
     X = iris[0].copy()
-    X[3, 1] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
+    X[3:9, 1] = np.nan
+    comparison = compare(X, iris[1], methods=("minimax",), baselines=("lda",))
+    assert [row.failure for row in comparison.rows] == [None, None]
+    assert (
+        "6 missing cells filled (median of the training rows)"
+        in (comparison.data.notes[0])
+    )
+
+
+def test_words_are_encoded_within_the_folds_with_a_note(iris):
+    X, y = iris
+    colour = np.array(["red", "green", "blue"])[(y + (X[:, 0] > 6)) % 3]
+    table = pd.DataFrame({"a": X[:, 0], "colour": colour})
+    table.loc[5, "colour"] = None
+    comparison = compare(table, y, methods=("minimax",), baselines=("lda",))
+    assert [row.failure for row in comparison.rows] == [None, None]
+    assert all(row.error < 0.3 for row in comparison.rows)
+    assert "1 text column encoded, 1 missing cell filled" in comparison.data.notes[0]
+
+
+def test_infinite_cells_are_refused(iris):
+    X = iris[0].copy()
+    X[3, 1] = np.inf
+    with pytest.raises(ValueError, match="column 'x1' of `X` has infinite values"):
         compare(X, iris[1])
 
 
 def test_dictionary_is_strict_json(comparison):
     text = json.dumps(comparison.to_dict(), allow_nan=False)
-    assert json.loads(text)["rows"][0]["name"] == comparison.rows[0].name
+    assert json.loads(text)["rows"][0]["method"] == comparison.rows[0].method
 
 
 def test_without_timings_nothing_depends_on_the_clock(comparison):
@@ -294,7 +330,7 @@ def test_false_alarms_are_counted_against_the_rejector_of_the_own_class(iris):
     comparison = compare(X, y, methods=("rejection",), baselines=())
     found = comparison.rows[0]
     at_rate = found.false_alarms.levels.index(0.05)
-    missed = sum(promise.violations for promise in found.promises)
+    missed = sum(promise.violations for promise in found.own)
     assert found.false_alarms.false_alarms[at_rate] == missed
     assert missed == pytest.approx(150 * (1 - found.sets.coverage))
 

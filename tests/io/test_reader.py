@@ -72,7 +72,7 @@ def test_written_table_is_read_back_exactly(
     assert read.names == names
     assert read.text(names[-1]).to_pylist() == [row[-1] for row in rows]
     preparation = Preparation.from_dict(
-        {"columns": [{"name": n, "levels": []} for n in names[:-1]], "fill": []}
+        {"columns": [{"name": n, "levels": []} for n in names[:-1]], "gaps": False}
     )
     np.testing.assert_array_equal(
         preparation.transform(read), [row[:-1] for row in rows]
@@ -99,7 +99,7 @@ def test_one_row_more_than_a_block_of_integers_may_have_fractions(tmp_path):
     path.write_text("a,b\n" + "1,2\n" * 300_000 + "1.5,2.5\n")
     table = read_table(str(path))
     X = Preparation.from_dict(
-        {"columns": [{"name": n, "levels": []} for n in "ab"], "fill": []}
+        {"columns": [{"name": n, "levels": []} for n in "ab"], "gaps": False}
     ).transform(table)
     assert X[-1].tolist() == [1.5, 2.5]
     assert X[:-1].sum() == 900_000
@@ -146,30 +146,35 @@ def test_rows_left_out_are_known(tmp_path):
     assert training.y.tolist() == ["u", "v", "u"]
 
 
-def test_mean_is_taken_over_the_rows_that_stay(tmp_path):
+def test_missing_cells_stay_open_for_what_fills_them_in_each_fold(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("a,b,y\n1,2,u\n,3,v\n4,4,v\n")
+    path.write_text("a,c,y\n1,r,u\n,g,v\n3,r,v\n4,,u\n")
     table = read_table(str(path), text_columns=["y"])
-    training = training_data(table, "y", missing="mean")
-    assert training.X[1, 0] == 2.5
-    assert training.preparation.fill == (2.5, 3.0)
+    training = training_data(table, "y")
+    np.testing.assert_array_equal(
+        training.X, [[1, 1], [np.nan, 0], [3, 1], [4, np.nan]]
+    )
+    assert training.preparation.gaps
+    assert training.preparation.is_text == (False, True)
 
 
-def test_indicators_of_a_missing_word_are_the_shares_of_the_words(tmp_path):
+def test_unknown_words_get_a_code_beyond(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("a,c,y\n1,r,u\n2,g,v\n3,r,v\n4,,u\n")
+    path.write_text("a,c,y\n1,r,u\n2,g,v\n3,r,v\n")
     table = read_table(str(path), text_columns=["y"])
-    training = training_data(table, "y", missing="mean", categorical="onehot")
-    assert training.preparation.feature_names == ["a", "c=r"]
-    np.testing.assert_allclose(training.X[:, 1], [1, 0, 1, 2 / 3])
+    preparation = training_data(table, "y").preparation
+    path.write_text("c,a\nblue,1\nr,2\n")
+    found = preparation.transform(read_table(str(path)))
+    assert found.tolist() == [[1, 2], [2, 1]]
 
 
-def test_column_without_any_value_has_no_mean(tmp_path):
+def test_column_without_any_value_is_dropped(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b,y\n1,,u\n2,,v\n")
     table = read_table(str(path), text_columns=["y"])
-    with pytest.raises(TableError, match="no value at all in column b. use --drop"):
-        training_data(table, "y", missing="mean")
+    training = training_data(table, "y")
+    assert training.X.tolist() == [[1], [2]]
+    assert "column 'b' has no value at all: dropped" in training.notes
 
 
 def test_no_complete_row_is_said(tmp_path):

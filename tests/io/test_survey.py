@@ -67,7 +67,7 @@ def written(draw):
 
 OPTIONS = st.fixed_dictionaries(
     {
-        "missing": st.sampled_from(["error", "drop-rows", "mean"]),
+        "missing": st.sampled_from(["error", "drop-rows", "fill"]),
         "categorical": st.sampled_from(["error", "onehot", "drop"]),
     }
 )
@@ -91,7 +91,7 @@ def assert_same(found, expected):
     assert found.notes == expected.notes
     assert found.constant == expected.constant
     assert found.preparation.columns == expected.preparation.columns
-    np.testing.assert_allclose(found.preparation.fill, expected.preparation.fill)
+    assert found.preparation.gaps == expected.preparation.gaps
 
 
 @settings(max_examples=150, deadline=None)
@@ -127,7 +127,7 @@ def test_parquet_in_parts_is_the_table_in_memory(tmp_path_factory, sizes, seed):
         if number == 1:
             del columns["b"]
         parquet.write_table(pa.table(columns), folder / f"{number}.parquet")
-    options = {"missing": "mean", "categorical": "onehot"}
+    options = {"missing": "fill", "categorical": "onehot"}
     expected = outcome(open_table(str(folder)).whole(), **options)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("prudent.io.table.PART_CELLS", PART_CELLS)
@@ -216,7 +216,7 @@ def test_column_that_turns_to_words_late_is_text(tmp_path, monkeypatch):
     source = open_table(str(path), text_columns=["y"])
     assert [str(t) for t in source.schema.types] == ["string", "string", "string"]
     with pytest.raises(TableError, match="'a' is text: 'x' at line 1002 \\(1 of 1 001"):
-        training_data(source, "y")
+        training_data(source, "y", categorical="error")
 
 
 @pytest.mark.parametrize("rows", ["1,2,0\n3\n", "1,2,0\n" * 900 + "3\n"])
@@ -235,7 +235,7 @@ def test_words_beyond_the_most_are_counted(tmp_path, monkeypatch):
     path.write_text("a,y\n" + "".join(f"w{i},{i % 2}\n" for i in range(12)))
     source = open_table(str(path), text_columns=["y"])
     with pytest.raises(TableError, match=r"'w0' at line 2 \(12 of 12 values"):
-        training_data(source, "y")
+        training_data(source, "y", categorical="error")
     path.write_text("a,y\n" + "".join(f"{i % 3},w{i}\n" for i in range(12)))
     source = open_table(str(path), text_columns=["y"])
     with pytest.raises(TableError, match="more than 5 different words"):
@@ -251,7 +251,7 @@ def test_identifier_of_a_sample_says_so():
 def test_rows_to_predict_are_checked_over_all_parts(tmp_path, small_parts):
     path = tmp_path / "new.csv"
     preparation = Preparation.from_dict(
-        {"columns": [{"name": n, "levels": []} for n in "ab"], "fill": []}
+        {"columns": [{"name": n, "levels": []} for n in "ab"], "gaps": False}
     )
     path.write_text("a,b\n" + "1,2\n" * 20 + ",2\n" * 20 + "1,\n" * 3)
     with pytest.raises(TableError, match="23 missing values in 2 columns .a: 20, b: 3"):

@@ -68,7 +68,7 @@ def test_comparison_gives_the_promises_of_all_methods(split):
     frame = GuaranteeDisplay.from_comparison(comparison).frame()
     promises = [p for row in comparison.rows for p in row.promises]
     assert frame["bound"].to_pylist() == [p.guarantee.bound for p in promises]
-    assert set(frame["method"].to_pylist()) == {"minimax"}
+    assert set(frame["method"].to_pylist()) == {"minimax", "lda"}
 
 
 def test_each_verdict_is_drawn_at_its_bound_and_measurement():

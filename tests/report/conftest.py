@@ -4,18 +4,21 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from prudent import Guarantee, compare
-from prudent.comparison.measurements import (
+from prudent import Comparison, Guarantee, compare
+from prudent.evaluation.measurements import (
     CalibrationPath,
     FalseAlarmCurve,
     RegionMap,
     Sets,
     ShiftCurve,
 )
-from prudent.comparison.result import (
-    Comparison,
+from prudent.evaluation.records import (
+    Asked,
+    ClassRate,
     Data,
+    Failure,
     FoldScore,
+    Frontier,
     MethodRow,
     PromiseCheck,
     Settings,
@@ -43,7 +46,9 @@ def hostile_comparison(n_features, classes, n_folds=5, n_rows=1_000_000):
     names = METHODS + BASELINES
     rows = tuple(_row(name, classes, n_rows, rng) for name in names[:-1])
     failed = MethodRow(
-        name=names[-1], is_baseline=True, failure='<img src=x onerror="alert(1)">' * 9
+        method=names[-1],
+        is_baseline=True,
+        failure=Failure(kind="error", text='<img src=x onerror="alert(1)">' * 9),
     )
     return Comparison(
         data=Data(
@@ -59,6 +64,7 @@ def hostile_comparison(n_features, classes, n_folds=5, n_rows=1_000_000):
         settings=Settings(
             methods=METHODS,
             baselines=BASELINES,
+            promise="coverage >= 90% in every class",
             n_folds=n_folds,
             n_repeats=1,
             random_state=0,
@@ -71,7 +77,7 @@ def hostile_comparison(n_features, classes, n_folds=5, n_rows=1_000_000):
         rows=(*rows, failed),
         folds=tuple(
             FoldScore(
-                method=row.name,
+                method=row.method,
                 repeat=1,
                 fold=fold,
                 n_train=100_000,
@@ -86,6 +92,12 @@ def hostile_comparison(n_features, classes, n_folds=5, n_rows=1_000_000):
             for fold in range(1, n_folds + 1)
         ),
         versions={"python": "3", "prudent": "0"},
+        frontier=Frontier(
+            kind="coverage",
+            levels=(0.8, 0.9, 0.99),
+            asked=0.9,
+            decided={row.method: (0.9, 0.8, 0.1) for row in rows},
+        ),
     )
 
 
@@ -101,29 +113,39 @@ def _row(name, classes, n_rows, rng):
         source="Lanckriet et al. 2002, Theorem 2",
     )
     grid = rng.integers(0, n_classes, (48, 48))
+    checked = tuple(
+        PromiseCheck(
+            guarantee=promise, violations=10, n=1000, check=promise.check(10, 1000)
+        )
+        for _ in classes
+    )
+    sets = Sets(
+        mean_size=1.5,
+        undecided=0.5,
+        coverage=0.9,
+        size_counts=tuple(rng.random(n_classes + 1).tolist()),
+        class_mean_size=tuple(rng.random(n_classes).tolist()),
+        class_coverage=tuple(rng.random(n_classes).tolist()),
+    )
     return MethodRow(
-        name=name,
+        method=name,
         is_baseline=name in BASELINES,
         error=float(rng.random() / 2),
         error_interval=(0.0, 0.6),
-        promises=tuple(
-            PromiseCheck(
-                guarantee=promise,
-                violations=10,
-                n=1000,
-                check=promise.check(10, 1000),
-            )
-            for _ in classes
+        worst_class=ClassRate(label=classes[-1], rate=0.5),
+        decided=0.8,
+        wrong_when_decided=0.1,
+        asked=Asked(
+            kept="kept",
+            items=checked,
+            decided=0.8,
+            wrong_when_decided=0.1,
+            worst_covered=ClassRate(label=classes[0], rate=0.9),
+            sets=sets,
         ),
-        kept="yes",
-        sets=Sets(
-            mean_size=1.5,
-            undecided=0.5,
-            coverage=0.9,
-            size_counts=tuple(rng.random(n_classes + 1).tolist()),
-            class_mean_size=tuple(rng.random(n_classes).tolist()),
-            class_coverage=tuple(rng.random(n_classes).tolist()),
-        ),
+        own=checked,
+        own_kept="kept",
+        sets=sets,
         confusion=tuple(map(tuple, counts.tolist())),
         fit_seconds=1.0,
         predict_seconds=1e-6,

@@ -12,12 +12,20 @@ import pytest
 from tests.report.conftest import hostile_comparison
 
 from prudent import compare
-from prudent.report import render
+from prudent.evaluation.records import Failure
+from prudent.report import render as render_findings
 
 SECTIONS = [
-    *("verdict", "data", "leaderboard", "promises", "false-alarms", "shift"),
-    *("sets", "regions", "confusion", "time", "appendix"),
+    *("answer", "frontier", "promises", "errors", "room", "shift"),
+    *("sets", "false-alarms", "regions", "confusion", "time", "data", "appendix"),
 ]
+
+
+def render(comparison):
+    """The page of a comparison."""
+    return render_findings(comparison, comparison.to_dict())
+
+
 LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 HOSTILE = ('"><img src=x>', "<script>alert(1)</script>", "$x^2$", "a&b")
 
@@ -110,7 +118,7 @@ def test_hostile_labels_read_as_they_are(hostile_page, label):
 
 def test_every_figure_has_a_text_alternative(page):
     figures = [found for tag, found in Elements(page).tags if tag == "svg"]
-    assert len(figures) == 8
+    assert len(figures) == 9
     assert all(f["role"] == "img" and f["aria-label"] for f in figures)
 
 
@@ -143,7 +151,7 @@ def test_styles_do_not_leak_out_of_the_report(page):
 
 
 def test_iris_report_is_small(page):
-    assert len(page.encode()) <= 150_000
+    assert len(page.encode()) <= 250_000
 
 
 @pytest.mark.parametrize(
@@ -165,8 +173,8 @@ def test_size_does_not_grow_with_the_rows():
 
 def test_embedded_data_are_those_of_the_comparison(comparison, page):
     found, expected = embedded(page), comparison.to_dict()
-    assert [row["name"] for row in found["rows"]] == [
-        row["name"] for row in expected["rows"]
+    assert [row["method"] for row in found["rows"]] == [
+        row["method"] for row in expected["rows"]
     ]
     for ours, theirs in zip(found["rows"], expected["rows"], strict=True):
         assert ours["error"] == pytest.approx(theirs["error"], rel=1e-5)
@@ -195,14 +203,19 @@ def test_leaderboard_is_the_table_of_the_terminal(comparison, page):
 
 def test_failed_method_shows_its_reason_across_the_row(comparison):
     first, *rest = comparison.rows
-    failed = replace(first, error=None, failure="column 'b' is <constant>")
+    failed = replace(
+        first,
+        error=None,
+        failure=Failure(kind="error", text="column 'b' is <constant>"),
+    )
     page = render(replace(comparison, rows=(*rest, failed)))
     assert "FAILED  column &#39;b&#39; is &lt;constant&gt;</td>" in page
 
 
 def test_nothing_but_failures_still_gives_a_page(comparison):
     rows = tuple(
-        replace(row, error=None, failure="no memory") for row in comparison.rows
+        replace(row, error=None, failure=Failure(kind="memory", text="no memory"))
+        for row in comparison.rows
     )
     page = render(replace(comparison, rows=rows, folds=()))
     html5lib.HTMLParser(strict=True).parse(page)
@@ -210,8 +223,11 @@ def test_nothing_but_failures_still_gives_a_page(comparison):
 
 
 def test_point_methods_alone_give_a_page(comparison):
-    rows = tuple(row for row in comparison.rows if row.is_baseline)
-    page = render(replace(comparison, rows=rows))
+    rows = tuple(
+        replace(row, asked=None, own=()) for row in comparison.rows if row.is_baseline
+    )
+    settings = replace(comparison.settings, promise="none")
+    page = render(replace(comparison, rows=rows, settings=settings, frontier=None))
     html5lib.HTMLParser(strict=True).parse(page)
     assert "No method made a promise" in page
 
@@ -222,7 +238,7 @@ def test_saved_report_is_the_same_page_byte_for_byte(comparison, page, tmp_path)
 
 
 def test_notebooks_show_what_is_saved(comparison, monkeypatch, tmp_path):
-    monkeypatch.setattr("prudent.report.render", lambda shown: shown.data.sha256)
+    monkeypatch.setattr("prudent.report.render", lambda shown, _: shown.data.sha256)
     path = comparison.save_report(tmp_path / "report.html")
     assert path.read_text() == comparison._repr_html_() == comparison.data.sha256
 

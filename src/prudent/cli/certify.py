@@ -113,7 +113,7 @@ def _rows(
         words = part.text(target).to_pylist()
         kept = [word is not None and word.strip() != "" for word in words]
         n_missing += kept.count(False)
-        features.append(preparation.features(part)[kept])
+        features.append(preparation.read(part)[kept])
         labels += [word for word, keep in zip(words, kept, strict=True) if keep]
     for word in dict.fromkeys(labels):
         if word not in known:

@@ -1,11 +1,12 @@
-"""`prudent compare`: which method, how good, what is promised, was it kept."""
+"""`prudent compare`: every method under the promise asked for, and how it fared."""
 
 from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -20,38 +21,46 @@ from prudent.cli.loading import (
     fingerprint,
     load_training,
     note,
-    open_data,
 )
 from prudent.cli.options import (
     DEFAULT_SAMPLE,
     Columns,
+    Confidence,
     Data,
+    Groups,
+    MinClassRows,
+    Params,
+    Promise,
     Quiet,
     Reading,
     Report,
     Seed,
     Target,
+    checked_promise,
     grouped,
     names,
     sample_size,
 )
 from prudent.cli.progress import Progress
-from prudent.cli.tables import print_table
-from prudent.io.errors import MOST_NAMES, thousands
+from prudent.evaluation.names import BASELINES, DEFAULT_PROMISE, METHODS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prudent.comparison import Comparison
-    from prudent.comparison.result import MethodRow
+    from prudent.core.moments import ClassMoments
+    from prudent.evaluation.table import LabelledRows
     from prudent.io import TrainingData
 
-__all__ = ["compare"]
-
-METHODS = ("optimistic", "minimax", "calibrated", "imprecise", "rejection")
-BASELINES = ("lda", "qda", "logistic")
 # Options that change what is printed, not what is found, and the two said first.
 SAID_ELSEWHERE = ("data", "target", "report", "json_file", "quiet", "jobs", "strict")
+# Options of `compare` that `fit` has too.
+SHARED = (
+    *("groups", "min_class_rows", "features", "drop", "missing", "categorical"),
+    *("keep_identifiers", "delimiter", "encoding", "decimal", "no_header", "sample"),
+)
+COLOURS = {"kept": "green", "broken": "red", "vacuous": "bright_black"}
+NARROWEST = 60
 
 
 @grouped
@@ -61,22 +70,29 @@ def compare(
     columns: Columns,
     reading: Reading,
     target: Target = None,
+    promise: Promise = DEFAULT_PROMISE,
+    confidence: Confidence = 0.95,
     methods: Annotated[
-        str, typer.Option(help=f"all, or some of {','.join(METHODS)}.")
+        str,
+        typer.Option(
+            help=f"all, or some of {','.join(METHODS)} and dotted paths of classes."
+        ),
     ] = "all",
     baselines: Annotated[
         str, typer.Option(help=f"none, or some of {','.join(BASELINES)}.")
     ] = ",".join(BASELINES),
-    cv: Annotated[int, typer.Option(min=2, help="Folds.")] = 5,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of all folds.")] = 1,
-    groups: Annotated[
-        str | None,
+    param: Params = None,
+    costs: Annotated[
+        Path | None,
         typer.Option(
-            metavar="COL",
-            help="Column that says which rows belong together (patients, machines); "
-            "no feature.",
+            metavar="FILE",
+            help="CSV of costs: a line for each true class, a column for each answer.",
         ),
     ] = None,
+    cv: Annotated[int, typer.Option(min=2, help="Folds.")] = 5,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of all folds.")] = 1,
+    groups: Groups = None,
+    min_class_rows: MinClassRows = 1,
     seed: Seed = 0,
     jobs: Annotated[int, typer.Option(help="Processes; -1 takes all cores.")] = 1,
     report: Report = None,
@@ -103,122 +119,129 @@ def compare(
     ] = False,
     quiet: Quiet = False,
 ) -> int:
-    """Compare robust methods on a table, out of fold, and check their promises."""
-    chosen = METHODS if methods == "all" else _known(methods, METHODS, "--methods")
-    references = (
-        () if baselines == "none" else _known(baselines, BASELINES, "--baselines")
-    )
+    """Compare methods under the promise asked for, and check it out of fold."""
+    _check_names(methods, baselines)
     most_rows = sample_size(sample)
     if jobs == 0:
         raise UsageError("--jobs takes a number of processes, or -1 for all cores.")
     check_writable(report)
     check_writable(None if json_file in (None, "-") else Path(str(json_file)))
-    if groups is not None:
-        columns = replace(columns, drop=",".join([*names(columns.drop), groups]))
+    wish = checked_promise(promise, confidence, detector=False)
+    chosen = _chosen(methods, baselines, param)
     training, others, target = load_training(
-        data,
-        target,
-        reading,
-        columns,
+        *(data, target, reading, columns),
+        groups=groups,
         sample=most_rows,
         seed=seed,
         quiet=quiet,
     )
-    together = _groups(data, groups, training, others, reading)
-    pure = json_file == "-"
-    if not pure:
-        print(_heading(data, training, cv, seed, most_rows), flush=True)
-    comparison, interrupted = _run(
-        training,
-        quiet=quiet,
-        methods=chosen,
-        baselines=references,
+    from prudent.comparison.run import Protocol
+
+    rows = _rows(data, training, columns.missing == "mean", others)
+    protocol = Protocol(
+        promise=promise,
+        confidence=confidence,
         cv=cv,
         n_repeats=repeats,
-        groups=together,
+        costs=None if costs is None else _read_costs(costs, rows.y),
         random_state=seed,
         n_jobs=jobs,
         time_limit=time_limit,
         sample=most_rows,
-        _others=others,
     )
+    command = _command(context, target)
+    comparison, interrupted = _run(
+        *(rows, chosen, protocol, others, command), min_class_rows, quiet=quiet
+    )
+    comparison = _with_next(comparison, context, target, len(chosen), wish is not None)
     for text in comparison.data.notes:
-        note(text, quiet=quiet)
-    notes = (*training.notes, *_sample_notes(training))
-    comparison = _named(comparison, data, training, notes, _command(context, target))
+        if text not in training.notes:  # those were said while reading
+            note(text, quiet=quiet)
     if no_timings:
         comparison = comparison.without_timings()
-    _show(comparison, pure=pure)
+    if json_file != "-":
+        _show(comparison)
     if json_file is not None:
         _write_json(comparison, json_file)
-    _close(comparison, report, stream=sys.stderr if pure else sys.stdout, quiet=quiet)
-    if interrupted:
-        return ExitCode.INTERRUPTED
-    return _outcome(comparison, strict=strict)
+    stream = sys.stderr if json_file == "-" else sys.stdout
+    _close(comparison, report, stream=stream, quiet=quiet)
+    return ExitCode.INTERRUPTED if interrupted else _outcome(comparison, strict=strict)
 
 
-def _known(listed: str, known: Sequence[str], option: str) -> tuple[str, ...]:
-    chosen = tuple(dict.fromkeys(names(listed)))
-    unknown = [name for name in chosen if name not in known]
-    if unknown or not chosen:
-        raise UsageError(
-            f"{option} takes some of {', '.join(known)}, got {listed[:64]!r}."
-        )
+def _check_names(methods: str, baselines: str) -> None:
+    """Refuse unknown names before anything is imported; dotted paths come later."""
+    asked = [] if methods == "all" else names(methods)
+    known = {"--methods": (*METHODS, *BASELINES), "--baselines": BASELINES}
+    given = {
+        "--methods": [name for name in asked if "." not in name],
+        "--baselines": [] if baselines == "none" else names(baselines),
+    }
+    for option, listed in given.items():
+        unknown = [name for name in listed if name not in known[option]]
+        if unknown:
+            offered = METHODS if option == "--methods" else BASELINES
+            raise UsageError(
+                f"{option} takes some of {', '.join(offered)}, got {unknown[0][:64]!r}."
+            )
+    if (methods != "all" and not asked) or (
+        baselines != "none" and not names(baselines)
+    ):
+        raise UsageError("--methods and --baselines take names, all, or none.")
+
+
+def _chosen(methods: str, baselines: str, param: list[str] | None) -> Any:
+    from prudent.evaluation.methods import choose, read_value
+
+    asked = "all" if methods == "all" else list(dict.fromkeys(names(methods)))
+    references = () if baselines == "none" else tuple(dict.fromkeys(names(baselines)))
+    parameters: dict[str, dict[str, Any]] = {}
+    for assignment in param or []:
+        path, equals, value = assignment.partition("=")
+        prefix, dot, name = path.partition(".")
+        if not (equals and dot and name):
+            raise UsageError(
+                "--param takes METHOD.NAME=VALUE, such as "
+                f"minimax.uncertainty=gaussian, got {assignment[:64]!r}."
+            )
+        parameters.setdefault(prefix, {})[name] = read_value(value)
+    try:
+        chosen = choose(asked, [r for r in references if r not in asked], parameters)
+        for method in chosen:
+            if method.parameters:
+                method.estimator(0)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     return chosen
 
 
-def _groups(
-    data: str,
-    groups: str | None,
-    training: TrainingData,
-    others: Any,
-    reading: Reading,
-) -> NDArray[Any] | None:
-    """Group of each row that is used, from the column that --groups names."""
-    if groups is None:
-        return None
-    if others is not None:
-        raise CommandError(
-            f"--groups {groups}: {data} does not fit into memory, and rows that are "
-            "not drawn may be of the same group. Give a table that fits",
-            ExitCode.LIMIT,
-        )
-    source, _ = open_data(data, None, reading, text_columns=(groups,), quiet=True)
-    return source.whole().words(groups)[training.rows]
+def _rows(
+    data: str, training: TrainingData, mean: bool, others: ClassMoments | None
+) -> LabelledRows:
+    """The table as methods see it, and what only the command line knows of it."""
+    from prudent.evaluation.table import LabelledRows
 
-
-def _heading(
-    data: str, training: TrainingData, n_folds: int, seed: int, sample: int | None
-) -> str:
-    import numpy as np
-
-    n_rows, n_features = training.X.shape
-    counts = np.unique(training.y, return_counts=True)[1].tolist()
-    sizes = "/".join(map(str, counts))
-    if len(counts) > MOST_NAMES:
-        least, most = min(counts), max(counts)
-        sizes = f"{least}{'' if least == most else f' to {most}'} rows each"
-    heading = (
-        f"{data}  {thousands(n_rows)} rows x {n_features} features, "
-        f"{len(counts)} classes ({sizes})   {n_folds}-fold stratified CV, seed {seed}; "
-        "all scores are out of fold"
+    assert training.y is not None
+    return LabelledRows(
+        X=training.X,
+        y=training.y,
+        features=tuple(training.preparation.names),
+        is_text=training.preparation.is_text,
+        groups=training.groups,
+        name=data,
+        sha256=fingerprint(data) or "",
+        missing="mean" if mean else "fill",
+        constant=training.constant,
+        notes=(*training.notes, *_sample_notes(training, others)),
     )
-    drawn = drawn_from(training)
-    if drawn is not None:
-        heading += f"\nthe table does not fit into memory: {drawn} is compared on"
-    elif sample is not None and n_rows - n_rows // n_folds > sample:
-        heading += (
-            f"\nmethods that need rows are fitted on a stratified sample of "
-            f"{thousands(sample)} rows"
-        )
-    return heading
 
 
-def _sample_notes(training: TrainingData) -> list[str]:
-    """Say in the report what a table beyond memory was compared on."""
+def _sample_notes(training: TrainingData, others: ClassMoments | None) -> list[str]:
+    """Say what a table beyond memory was compared on."""
     drawn = drawn_from(training)
     if drawn is None:
         return []
+    if others is None:
+        return [f"the table does not fit into memory: {drawn} is compared on"]
     return [
         f"the table does not fit into memory: {drawn} is tested on, and fitted on by "
         "methods that need rows; methods that learn from moments are fitted on all "
@@ -226,71 +249,140 @@ def _sample_notes(training: TrainingData) -> list[str]:
     ]
 
 
+def _read_costs(path: Path, y: NDArray[Any]) -> NDArray[Any]:
+    """Costs from a CSV whose first column and header hold the labels."""
+    import csv
+
+    import numpy as np
+
+    labels = list(map(str, np.unique(y).tolist()))
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            header, *lines = [line for line in csv.reader(stream) if line]
+        answers = [name.strip() for name in header[1:]]
+        cells = {
+            line[0].strip(): dict(zip(answers, map(float, line[1:]), strict=True))
+            for line in lines
+        }
+        return np.array([[cells[true][said] for said in labels] for true in labels])
+    except OSError as error:
+        raise CommandError(
+            f"cannot read {path}: {error.strerror}. Name a CSV file of costs",
+            ExitCode.DATA,
+        ) from error
+    except (KeyError, ValueError) as error:
+        raise CommandError(
+            f"{path} is no table of costs: it needs a line and a column for each of "
+            f"{', '.join(labels[:5])}, the first column and the header their names",
+            ExitCode.DATA,
+        ) from error
+
+
 def _run(
-    training: TrainingData, *, quiet: bool, **protocol: Any
+    rows: LabelledRows,
+    chosen: Any,
+    protocol: Any,
+    others: ClassMoments | None,
+    command: str,
+    min_class_rows: int,
+    *,
+    quiet: bool,
 ) -> tuple[Comparison, bool]:
     """Compare with the progress shown; Ctrl-C returns what finished, and True."""
     from prudent.comparison import ComparisonInterrupted
-    from prudent.comparison import compare as run
+    from prudent.comparison.run import run
 
-    running = (*protocol["methods"], *protocol["baselines"])
+    running = [method.name for method in chosen]
     with Progress(running, quiet=quiet) as progress, failing_as_data(quiet=quiet):
+        rows = rows.without_rare_classes(min_class_rows)
         try:
             return run(
-                training.X, training.y, **protocol, _progress=progress.update
+                *(rows, chosen, protocol),
+                others=others,
+                progress=progress.update,
+                command=command,
             ), False
         except ComparisonInterrupted as partial:
             return partial.comparison, True
 
 
-def _named(
-    comparison: Comparison,
-    data: str,
-    training: TrainingData,
-    notes: tuple[str, ...],
-    command: str,
-) -> Comparison:
-    """Add what only the command line knows: names, notes, the file, the command."""
-    table = replace(
-        comparison.data,
-        name=data,
-        sha256=fingerprint(data) or comparison.data.sha256,
-        features=tuple(training.preparation.feature_names),
-        constant_features=training.constant,
-        notes=(*comparison.data.notes, *notes),
-    )
-    settings = replace(comparison.settings, command=command)
-    return replace(comparison, data=table, settings=settings)
-
-
 def _command(context: typer.Context, target: str) -> str:
     """Spell the command that repeats this comparison."""
     words = ["prudent", "compare", context.params["data"], "--target", target]
+    left_out = {*SAID_ELSEWHERE}
+    return shlex.join([*words, *_options(context, left_out, always=("seed", "cv"))])
+
+
+def _options(
+    context: typer.Context, left_out: set[str], always: tuple[str, ...] = ()
+) -> list[str]:
+    """Options that differ from their defaults, as they are typed."""
+    typed: list[str] = []
     for parameter in context.command.params:
-        value = context.params[str(parameter.name)]
-        always = parameter.name in ("seed", "cv")
-        if parameter.name in SAID_ELSEWHERE or (
-            value == parameter.get_default(context) and not always
+        name = str(parameter.name)
+        value = context.params[name]
+        if name in left_out or (
+            value == parameter.get_default(context) and name not in always
         ):
             continue
-        words.append(parameter.opts[0])
-        if value is not True:
-            words.append(str(value))
-    return shlex.join(words)
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            typed.append(parameter.opts[0])
+            if one is not True:
+                typed.append(str(one))
+    return typed
 
 
-def _show(comparison: Comparison, *, pure: bool) -> None:
-    from prudent.comparison.text import COLUMNS
+def _with_next(
+    comparison: Comparison,
+    context: typer.Context,
+    target: str,
+    n_methods: int,
+    has_promise: bool,
+) -> Comparison:
+    """Add the command that makes a model of the method that came first."""
+    useful = [
+        row
+        for row in comparison.ran
+        if row.asked is None or (row.asked.decided > 0 and row.asked.kept != "broken")
+    ]
+    if not useful or (has_promise and not useful[0].asked):
+        return comparison
+    known: Mapping[str, str] = {
+        str(p.name): str(context.params[str(p.name)]) for p in context.command.params
+    }
+    words = ["prudent", "fit", known["data"], "--target", target]
+    words += ["--method", _typed(useful[0].method, known["methods"])]
+    if has_promise:
+        words += ["--promise", known["promise"]]
+        asked = useful[0].asked
+        confident = asked and any(i.guarantee.confidence for i in asked.items)
+        if confident:  # the choice among so many methods used these rows
+            shared = 1 - (1 - float(known["confidence"])) / n_methods
+            words += ["--confidence", f"{shared:.6g}"]
+    left_out = {str(p.name) for p in context.command.params} - {*SHARED}
+    words += [*_options(context, left_out), "-o", "model.prudent"]
+    settings = replace(comparison.settings, next_command=shlex.join(words))
+    return replace(comparison, settings=settings)
 
-    if not pure:
-        print_table(COLUMNS, map(_line, comparison.rows, comparison.leaderboard()))
+
+def _typed(method: str, listed: str) -> str:
+    """Name of a method as it was typed: a dotted path is shown by its last part."""
+    return next((p for p in names(listed) if p.rpartition(".")[2] == method), method)
 
 
-def _line(row: MethodRow, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Put the reason of a failure, which is long, under the last column."""
-    if row.failure is None:
-        return texts
-    return (row.label, "FAILED", *[""] * (len(texts) - 3), row.failure)
+def _show(comparison: Comparison) -> None:
+    from prudent.comparison.table import WIDTH, table_lines
+
+    width, paint = WIDTH, None
+    if sys.stdout.isatty():
+        width = max(NARROWEST, min(WIDTH, shutil.get_terminal_size().columns))
+        paint = _painted
+    for line in table_lines(comparison, width, paint):
+        typer.echo(line)
+
+
+def _painted(cell: str) -> str:
+    return typer.style(cell, fg=COLOURS[cell]) if cell in COLOURS else cell
 
 
 def _write_json(comparison: Comparison, json_file: str) -> None:
@@ -311,17 +403,13 @@ def _close(
         size = report.stat().st_size / 1000
         closing.insert(0, f"report: {report} ({size:.0f} kB)")
     if not quiet:
-        print("    ".join(closing), file=stream)
+        print("\n".join(closing), file=stream)
 
 
 def _outcome(comparison: Comparison, *, strict: bool) -> ExitCode:
     failures = [row.failure for row in comparison.rows if row.failure is not None]
     if len(failures) == len(comparison.rows):
-        stopped = all(reason.startswith("stopped after") for reason in failures)
-        raise CommandError(
-            f"no method finished: {failures[0]}",
-            ExitCode.LIMIT if stopped else ExitCode.ALL_FAILED,
-        )
+        raise CommandError(f"no method finished: {failures[0].text}", ExitCode.LIMIT)
     if failures and strict:
         return ExitCode.PARTIAL
     if failures:

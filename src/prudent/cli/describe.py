@@ -45,10 +45,8 @@ def describe(
                 *(f"{f(column):.6g}" for f in (np.mean, np.std, np.min, np.max)),
                 len(np.unique(column)),
             ]
-            for name, column in zip(
-                training.preparation.feature_names, X.T, strict=True
-            )
+            for name, column in zip(training.preparation.names, X.T, strict=True)
         ],
     )
-    for text in found.notes:
+    for text in (*found.notes, *([found.treatment] if found.treatment else [])):
         print(f"note: {text}")

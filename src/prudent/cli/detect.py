@@ -33,6 +33,7 @@ from prudent.cli.options import (
     Sample,
     Seed,
     Target,
+    checked_promise,
     grouped,
     sample_size,
 )
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from prudent.comparison.detection import Detection
+    from prudent.evaluation.detection import Detection
     from prudent.io import Survey, TrainingData
 
 __all__ = ["Detector", "detect"]
@@ -59,6 +60,7 @@ class Detector(StrEnum):
 
     MINIMAX = "minimax"
     LOW_DENSITY = "low-density"
+    CONFORMAL = "conformal"
 
 
 @grouped
@@ -69,6 +71,12 @@ def detect(
     target: Target = None,
     normal: Annotated[
         str | None, typer.Option(metavar="LABEL", help="The class to learn.")
+    ] = None,
+    promise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="'false alarm <= 5%', the same as --false-alarm 0.05."
+        ),
     ] = None,
     false_alarm: FalseAlarm = 0.05,
     method: Annotated[Detector, typer.Option(help="What to fit.")] = Detector.MINIMAX,
@@ -93,10 +101,15 @@ def detect(
     most_rows = sample_size(sample)
     for path in (output, report, model_out):
         check_writable(path)
+    if promise is not None:
+        asked = checked_promise(promise, CONFIDENCE, detector=True)
+        if asked is None:
+            raise UsageError("--promise none: a detector needs a false-alarm rate.")
+        false_alarm = asked.allowed
     source, target = open_data(data, target, reading, quiet=quiet)
     if target is None and normal is not None:
         raise UsageError("--normal needs --target, the column that holds it.")
-    found = look_through(source, None, columns, beside=target, quiet=quiet)
+    found = look_through(source, None, columns, handed_along=target, quiet=quiet)
     if target is not None:
         _check_label(found, target, normal)
     training, _ = all_or_sample(found, most_rows, seed)
@@ -107,9 +120,12 @@ def detect(
             f"{counted(n_normal, 'normal row')}: too few to learn a class from. "
             f"Give at least {FEWEST_ROWS}"
         )
-    from prudent.comparison.detection import detect as run
+    from prudent.evaluation.detection import detect as run
 
-    detector = _build(method, false_alarm, seed, n_normal, watched=bool(model_out))
+    preparation = _preparation(training, inside, mean=columns.missing == "mean")
+    detector = _build(
+        *(method, false_alarm, seed, n_normal, preparation), watched=bool(model_out)
+    )
     with failing_as_data(quiet=quiet):
         detection = run(detector, training.X, inside, cv=FOLDS, random_state=seed)
         n_flagged = _score_all(found, detection, output)
@@ -178,8 +194,27 @@ def _score_all(found: Survey, detection: Detection, output: Path | None) -> int:
     return n_flagged
 
 
+def _preparation(
+    training: TrainingData, inside: NDArray[np.bool_], *, mean: bool
+) -> Any:
+    """Return what encodes words and fills gaps of normal rows; None without any."""
+    from prudent.evaluation.preprocessing import preprocessing
+
+    return preprocessing(
+        training.X[inside],
+        training.preparation.is_text,
+        missing="mean" if mean else "fill",
+    )
+
+
 def _build(
-    method: Detector, false_alarm: float, seed: int, n_normal: int, *, watched: bool
+    method: Detector,
+    false_alarm: float,
+    seed: int,
+    n_normal: int,
+    preparation: Any,
+    *,
+    watched: bool,
 ) -> Any:
     """Return a detector that holds out enough rows of a fold for a cut at all.
 
@@ -202,20 +237,27 @@ def _build(
     }
     if certain:
         settings |= {"guarantee": "high_probability", "confidence": CONFIDENCE}
-    if method is Detector.LOW_DENSITY:
-        from prudent.adversarial import LowDensityRejector
-
-        return LowDensityRejector(**settings)
+    from prudent.adversarial import LowDensityRejector
+    from prudent.conformal import ConformalDetector
+    from prudent.evaluation.preprocessing import in_front
     from prudent.minimax import MinimaxOutlierDetector
 
-    if not certain:
-        return MinimaxOutlierDetector(**settings)
-    from prudent.conformal import ConformalDetector
-
-    region = MinimaxOutlierDetector(
-        false_alarm_rate=false_alarm, threshold="distribution_free"
-    )
-    return ConformalDetector(region, method="split", **settings)
+    if preparation is None:
+        if method is Detector.LOW_DENSITY:
+            return LowDensityRejector(**settings)
+        if method is Detector.CONFORMAL:
+            way: Any = "split" if certain else "auto"
+            return ConformalDetector(method=way, **settings)
+        if not certain:
+            return MinimaxOutlierDetector(**settings)
+    # The wrapper holds rows out: nothing is learned from them, not what fills gaps.
+    rate: dict[str, Any] = {"false_alarm_rate": false_alarm}
+    inner: Any = {
+        Detector.LOW_DENSITY: LowDensityRejector(random_state=seed, **rate),
+        Detector.MINIMAX: MinimaxOutlierDetector(threshold="distribution_free", **rate),
+        Detector.CONFORMAL: ConformalDetector(random_state=seed, **rate),
+    }[method]
+    return ConformalDetector(in_front(preparation, inner), method="split", **settings)
 
 
 def _save(found: Survey, detector: Any, normal: str | None, output: Path) -> None:

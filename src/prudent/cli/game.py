@@ -16,8 +16,6 @@ from prudent.io.errors import TableError, counted
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Strategy", "game"]
-
 DEMO = (0.01, 0.02, 0.03, 0.05, 0.09, 0.12, 0.18, 0.5)
 PROBABILITY = "probability"
 MOST_EVENTS = 20
@@ -88,11 +86,9 @@ def game(
 def _probabilities(game_file: str) -> NDArray[Any]:
     from prudent.io import Column, Preparation
 
-    source, _ = open_data(game_file, None, Reading())
-    # A missing probability is refused below: no column mean stands in for it.
-    p = Preparation((Column(PROBABILITY),), fill=(float("nan"),)).transform(
-        source.whole()
-    )[:, 0]
+    source, _ = open_data(game_file, None, Reading(), one_column=True)
+    # A missing probability is refused below.
+    p = Preparation((Column(PROBABILITY),), gaps=True).transform(source.whole())[:, 0]
     if (p != p).any():
         raise TableError(f"column {PROBABILITY!r} of {game_file} has missing values.")
     return p

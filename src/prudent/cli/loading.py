@@ -7,11 +7,12 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
-from prudent.cli.options import Columns, Reading, names
+from prudent.cli.options import Columns, Reading, names, without_column
 from prudent.datasets import BUNDLED
 from prudent.io.errors import listed, thousands
 
@@ -27,20 +28,6 @@ MEMORY_PER_BYTE = 3
 MUCH_TEXT = 10**9
 GB = 1e9
 
-__all__ = [
-    "all_or_sample",
-    "check_writable",
-    "drawn_from",
-    "failing_as_data",
-    "fingerprint",
-    "load_model",
-    "load_training",
-    "look_through",
-    "note",
-    "open_data",
-    "required",
-]
-
 
 def note(text: str, *, quiet: bool = False) -> None:
     """Say something on stderr that is no result."""
@@ -54,6 +41,7 @@ def open_data(
     reading: Reading,
     *,
     text_columns: tuple[str, ...] = (),
+    one_column: bool = False,
     quiet: bool = False,
 ) -> tuple[TableSource, str | None]:
     """Open the table that DATA names, and return it with its target.
@@ -76,6 +64,7 @@ def open_data(
         decimal=reading.decimal,
         header=not reading.no_header,
         text_columns=(*text_columns, *([] if target is None else [target])),
+        one_column=one_column,
     )
     return source, target
 
@@ -85,7 +74,7 @@ def look_through(
     target: str | None,
     columns: Columns,
     *,
-    beside: str | None = None,
+    handed_along: str | None = None,
     quiet: bool = False,
 ) -> Survey:
     """Check a table and decide how it becomes numbers, as the options ask.
@@ -114,7 +103,8 @@ def look_through(
         drop=names(columns.drop),
         missing=columns.missing.value,
         categorical=columns.categorical.value,
-        beside=beside,
+        keep_identifiers=columns.keep_identifiers,
+        handed_along=handed_along,
     )
     for text in found.notes:
         note(text, quiet=quiet)
@@ -152,6 +142,7 @@ def load_training(
     reading: Reading,
     columns: Columns,
     *,
+    groups: str | None = None,
     sample: int | None,
     seed: int,
     quiet: bool = False,
@@ -159,14 +150,41 @@ def load_training(
     """Read labelled rows as `all_or_sample`; the name of their target comes last."""
     from pyarrow import default_memory_pool
 
-    source, target = open_data(data, target, reading, quiet=quiet)
+    together = () if groups is None else (groups,)
+    source, target = open_data(
+        data, target, reading, text_columns=together, quiet=quiet
+    )
     target = required(target, source)
+    columns = without_column(columns, groups)
     found = look_through(source, target, columns, quiet=quiet)
     training, others = all_or_sample(found, sample, seed)
+    training = replace(training, groups=group_labels(found, groups, training))
     # Arrow's pool would keep the memory of the columns while methods are fitted.
     del source, found
     default_memory_pool().release_unused()
     return training, others, target
+
+
+def group_labels(found: Survey, groups: str | None, training: TrainingData) -> Any:
+    """Group of each row that is used, from the column of that name; None for None.
+
+    Raises
+    ------
+    CommandError
+        With code 6 for a table beyond memory: rows that are not drawn may be of the
+        same group.
+    """
+    from prudent.io import Table
+
+    if groups is None:
+        return None
+    if not isinstance(found.source, Table):
+        raise CommandError(
+            f"--groups {groups}: {found.source.name} does not fit into memory, and "
+            "rows that are not drawn may be of the same group. Give a table that fits",
+            ExitCode.LIMIT,
+        )
+    return found.source.words(groups)[training.rows]
 
 
 def required(target: str | None, source: TableSource) -> str:

@@ -209,7 +209,7 @@ def _read(
     names = [*preparation.names, *([] if target is None else [target])]
     blocks, labels = [], []
     for part in source.parts(list(dict.fromkeys(names))):
-        blocks.append(preparation.features(part))
+        blocks.append(preparation.read(part))
         if target is not None:
             labels += part.text(target).to_pylist()
     X = np.concatenate(blocks)
@@ -356,7 +356,7 @@ def _show(
     """Print the table, or JSON, and write the report."""
     from prudent.cli import watched_words as words
 
-    features = preparation.feature_names
+    features = preparation.names
     head = words.head(found, model.name, data, update)
     columns, lines = words.table(found, features)
     everything = words.as_json(found, model.name, data, update, features)

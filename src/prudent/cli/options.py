@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -14,40 +14,24 @@ import typer
 
 from prudent.cli.exits import UsageError
 
-__all__ = [
-    "Categorical",
-    "Columns",
-    "Data",
-    "FalseAlarm",
-    "Missing",
-    "Quiet",
-    "Reading",
-    "Report",
-    "Sample",
-    "Seed",
-    "Target",
-    "grouped",
-    "names",
-    "sample_size",
-]
-
 DEFAULT_SAMPLE = "100000"
 
 
 class Missing(StrEnum):
     """What to do with missing cells."""
 
-    ERROR = "error"
-    DROP_ROWS = "drop-rows"
+    FILL = "fill"
     MEAN = "mean"
+    DROP_ROWS = "drop-rows"
+    ERROR = "error"
 
 
 class Categorical(StrEnum):
     """What to do with text columns."""
 
-    ERROR = "error"
     ONEHOT = "onehot"
     DROP = "drop"
+    ERROR = "error"
 
 
 Data = Annotated[
@@ -77,6 +61,37 @@ Report = Annotated[
 ]
 
 
+Promise = Annotated[
+    str,
+    typer.Option(
+        metavar="TEXT",
+        help="What to promise: 'coverage >= 90% in every class', 'coverage >= 95%', "
+        "'error <= 5%', 'missed LABEL <= 2%' (several with and), or none.",
+    ),
+]
+Confidence = Annotated[
+    float,
+    typer.Option(
+        min=0, max=1, help="Probability of promises about errors and missed classes."
+    ),
+]
+Params = Annotated[
+    list[str] | None,
+    typer.Option(metavar="METHOD.NAME=VALUE", help="Set a parameter; may be repeated."),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COL",
+        help="Column that says which rows belong together (patients, machines); no "
+        "feature.",
+    ),
+]
+MinClassRows = Annotated[
+    int, typer.Option(min=1, help="Leave out classes of fewer rows.")
+]
+
+
 Sample = Annotated[
     str,
     typer.Option(
@@ -95,12 +110,22 @@ class Columns:
     drop: Annotated[
         str | None, typer.Option(metavar="COL,..", help="Leave these columns out.")
     ] = None
-    missing: Annotated[Missing, typer.Option(help="What to do with missing cells.")] = (
-        Missing.ERROR
-    )
+    missing: Annotated[
+        Missing,
+        typer.Option(
+            help="What to do with missing cells: fill (median, and a column that says "
+            "where), mean, drop-rows, error."
+        ),
+    ] = Missing.FILL
     categorical: Annotated[
         Categorical, typer.Option(help="What to do with text columns.")
-    ] = Categorical.ERROR
+    ] = Categorical.ONEHOT
+    keep_identifiers: Annotated[
+        bool,
+        typer.Option(
+            "--keep-identifiers", help="Keep text columns without repeated words."
+        ),
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -179,6 +204,36 @@ def sample_size(text: str) -> int | None:
     if not text.isdecimal() or int(text) < 2:
         raise UsageError(f"--sample takes a number of rows >= 2 or off, got {text!r}.")
     return int(text)
+
+
+def checked_promise(promise: str, confidence: float, *, detector: bool) -> Any:
+    """The promise as guarantees, its classes not known yet; None for "none".
+
+    Raises
+    ------
+    UsageError
+        If it is none of the forms, or one of the wrong kind.
+    """
+    from prudent.evaluation.wishes import parse_promise
+
+    if not 0 < confidence < 1:
+        raise UsageError(f"--confidence must lie in (0, 1), got {confidence:g}.")
+    try:
+        wish = parse_promise(promise, confidence=confidence)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    is_alarm = wish is not None and wish.kind == "false alarm"
+    if wish is not None and is_alarm != detector:
+        hint = "prudent detect" if is_alarm else "'false alarm <= 5%'"
+        raise UsageError(f"the promise {promise[:64]!r} is not for this: use {hint}.")
+    return wish
+
+
+def without_column(columns: Columns, name: str | None) -> Columns:
+    """The same columns without one that is no feature."""
+    if name is None:
+        return columns
+    return replace(columns, drop=",".join([*names(columns.drop), name]))
 
 
 def names(listed: str | None) -> list[str]:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from prudent.adversarial import RejectionGame
-from prudent.comparison.detection import Detection
+from prudent.evaluation.detection import Detection
 from prudent.plots import SecurityCurveDisplay
 from prudent.report.build import page
 from prudent.report.parts import Section, Table

@@ -1,4 +1,4 @@
-"""The main job: hold every method's promise against data it has not seen."""
+"""The main job: every method keeps the promise asked for, or says that it cannot."""
 
 from prudent.comparison.protocol import compare
 from prudent.comparison.result import Comparison, ComparisonInterrupted

@@ -1,236 +1,23 @@
-"""What a comparison found: frozen values that tables, reports and JSON read."""
+"""`Comparison`: what was found, as table, JSON, frame and report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from prudent.comparison.measurements import (
-    CalibrationPath,
-    FalseAlarmCurve,
-    RegionMap,
-    Sets,
-    ShiftCurve,
-)
-from prudent.core.guarantee import Guarantee, GuaranteeCheck
-
-__all__ = [
-    "Comparison",
-    "ComparisonInterrupted",
-    "Data",
-    "FoldScore",
-    "MethodRow",
-    "PromiseCheck",
-    "Settings",
-]
-
-Kept = Literal["broken", "vacuous", "kept", "consistent"]
-Matrix = tuple[tuple[float, ...], ...]
+from prudent.comparison.table import table_lines
+from prudent.evaluation import words
+from prudent.evaluation.measurements import RegionMap
+from prudent.evaluation.records import Asked, Findings, MethodRow, PromiseCheck
 
 
 @dataclass(frozen=True, kw_only=True)
-class Data:
-    """The table that was compared on.
-
-    Attributes
-    ----------
-    name : str
-        What the user calls the table.
-    sha256 : str
-        Fingerprint of the file, or of the arrays when there is no file.
-    n_rows : int
-        Rows used.
-    features, classes : tuple of str
-        Names of the columns and labels, as text.
-    class_counts : tuple of int
-        Rows of each class.
-    constant_features : tuple of str
-        Columns with one value, which every method ignores.
-    notes : tuple of str
-        What was done to the table and what a reader should know about it.
-    """
-
-    name: str
-    sha256: str
-    n_rows: int
-    features: tuple[str, ...]
-    classes: tuple[str, ...]
-    class_counts: tuple[int, ...]
-    constant_features: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """How the comparison was run.
-
-    Attributes
-    ----------
-    methods, baselines : tuple of str
-        Names, in the order they ran.
-    n_folds, n_repeats, random_state, n_jobs : int
-        The protocol: stratified folds, shuffled anew in each repeat.
-    time_limit : float or None
-        Seconds allowed to each method.
-    sample : int or None
-        Most rows a method that needs rows is fitted on.
-    command : str
-        What to type to get this comparison again.
-    date : str or None
-        Day and time of the run; None in output that must repeat byte for byte.
-    peak_memory : int or None
-        Bytes the process held at most; None where unknown.
-    """
-
-    methods: tuple[str, ...]
-    baselines: tuple[str, ...]
-    n_folds: int
-    n_repeats: int
-    random_state: int
-    n_jobs: int
-    time_limit: float | None
-    sample: int | None
-    command: str
-    date: str | None = None
-    peak_memory: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class PromiseCheck:
-    """A promise, averaged over the folds, held against the out-of-fold rows.
-
-    Attributes
-    ----------
-    guarantee : Guarantee
-        Its bound is the mean of the fold bounds, weighted by the rows tested.
-    violations, n : float
-        Rows that broke it, and rows looked at (means over the repeats).
-    check : GuaranteeCheck
-        Verdict at level 0.05 over the number of promises of the method.
-    """
-
-    guarantee: Guarantee
-    violations: float
-    n: float
-    check: GuaranteeCheck
-
-    @property
-    def allowed(self) -> float:
-        """Share of the rows that may break the promise."""
-        bound = self.guarantee.bound
-        return bound if self.guarantee.sense == "<=" else 1 - bound
-
-
-@dataclass(frozen=True, kw_only=True)
-class MethodRow:
-    """One line of the comparison; every figure is out of fold.
-
-    Attributes
-    ----------
-    name : str
-        Short name of the method.
-    is_baseline : bool
-        Whether it is there for reference only.
-    failure : str or None
-        Why there are no figures.
-    error : float or None
-        Share of wrong point predictions.
-    error_interval : tuple of float
-        Exact 95 % interval of `error`.
-    promises : tuple of PromiseCheck
-        What the method promises, held against the out-of-fold rows.
-    kept : {"broken", "vacuous", "kept", "consistent"} or None
-        One promise broken; no better than always answering the most frequent
-        class, or never deciding; all promises kept; or not contradicted. None
-        without a promise.
-    sets : Sets or None
-        Set-valued predictions, if the method gives them.
-    confusion : tuple of tuple of float
-        Rows by true (outer) and predicted class, means over the repeats.
-    tied_with : str or None
-        Method of least error, when no difference from it is shown: exact McNemar
-        test on the rows, Holm over methods, and intervals that overlap.
-    fit_seconds, predict_seconds : float or None
-        Median over the folds of one fit, and of predicting one row.
-    notes : tuple of str
-        What was done differently for this method.
-    warnings : tuple of str
-        What the method warned of while fitting and predicting.
-    shift, false_alarms, calibration, regions
-        Further measurements, where they apply.
-    parameters : mapping of str to str
-        All parameters of the estimator, as text.
-    """
-
-    name: str
-    is_baseline: bool = False
-    failure: str | None = None
-    error: float | None = None
-    error_interval: tuple[float, float] = (0.0, 1.0)
-    promises: tuple[PromiseCheck, ...] = ()
-    kept: Kept | None = None
-    sets: Sets | None = None
-    confusion: Matrix = ()
-    tied_with: str | None = None
-    fit_seconds: float | None = None
-    predict_seconds: float | None = None
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    shift: ShiftCurve | None = None
-    false_alarms: FalseAlarmCurve | None = None
-    calibration: CalibrationPath | None = None
-    regions: RegionMap | None = None
-    parameters: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def label(self) -> str:
-        """Name as shown: baselines are marked."""
-        return f"{self.name} (baseline)" if self.is_baseline else self.name
-
-    @property
-    def worst_promise(self) -> PromiseCheck | None:
-        """The weakest promise: what it says holds for the other classes, too."""
-        return max(self.promises, key=lambda promise: promise.allowed, default=None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FoldScore:
-    """One method on one fold.
-
-    Attributes
-    ----------
-    method : str
-        Name of the method.
-    repeat, fold : int
-        Numbers from 1.
-    n_train, n_test : int
-        Rows fitted on and rows tested.
-    error : float
-        Share of wrong point predictions.
-    set_size, coverage : float or None
-        Mean size and coverage of the sets, if the method gives them.
-    fit_seconds, predict_seconds : float or None
-        Wall time of the fit and of predicting the tested rows.
-    """
-
-    method: str
-    repeat: int
-    fold: int
-    n_train: int
-    n_test: int
-    error: float
-    set_size: float | None
-    coverage: float | None
-    fit_seconds: float | None
-    predict_seconds: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
+class Comparison(Findings):
     """Methods side by side: errors, promises and whether they were kept.
 
     Attributes
@@ -240,37 +27,28 @@ class Comparison:
     settings : Settings
         How the comparison was run.
     rows : tuple of MethodRow
-        By error; methods that failed last, with their reason.
+        By usefulness under the promise asked for; methods that failed last, with
+        their reason.
     folds : tuple of FoldScore
         Scores of each method on each fold.
     versions : mapping of str to str
         Python, the packages behind the figures, and the BLAS.
+    frontier : Frontier or None
+        What each promise costs.
     """
-
-    data: Data
-    settings: Settings
-    rows: tuple[MethodRow, ...]
-    folds: tuple[FoldScore, ...]
-    versions: Mapping[str, str]
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Headings of `leaderboard`."""
-        from prudent.comparison.text import COLUMNS
-
-        return COLUMNS
+        return tuple(name.replace("|", " ") for name in words.columns(self))
 
     def leaderboard(self) -> tuple[tuple[str, ...], ...]:
         """Rows of text under `columns`, for people."""
-        from prudent.comparison.text import cells
-
-        return tuple(cells(row) for row in self.rows)
+        return tuple(words.cells(row, self) for row in self.rows)
 
     def verdict(self) -> tuple[str, ...]:
-        """Three sentences: who errs least, which promises held, what is undecided."""
-        from prudent.comparison.text import verdict
-
-        return verdict(self)
+        """Sentences: what to use, who errs least, what is promised without asking."""
+        return words.verdict(self)
 
     def without_timings(self) -> Comparison:
         """The same comparison without times and date, to repeat byte for byte."""
@@ -285,7 +63,41 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON types, except the rasters of the decision regions."""
         plain: dict[str, Any] = _plain(self)
+        plain["rows"] = [_row(row, self.settings.promise) for row in self.rows]
         return plain
+
+    def to_frame(self) -> pa.Table:
+        """Figures of the methods as numbers, one row each; failed ones are empty.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns method, is_baseline, error, error_low, error_high,
+            worst_class, worst_class_error, decided, wrong_when_decided, kept,
+            needs_rows, fit_seconds, predict_seconds; ``.to_pandas()`` makes a
+            data frame.
+        """
+        return pa.Table.from_pylist(
+            [
+                {
+                    "method": row.method,
+                    "is_baseline": row.is_baseline,
+                    "error": row.error,
+                    "error_low": None if row.error is None else row.error_interval[0],
+                    "error_high": None if row.error is None else row.error_interval[1],
+                    "worst_class": row.worst_class and row.worst_class.label,
+                    "worst_class_error": row.worst_class and row.worst_class.rate,
+                    "decided": row.decided,
+                    "wrong_when_decided": row.wrong_when_decided,
+                    "kept": row.own_kept if row.asked is None else row.asked.kept,
+                    "needs_rows": _needs_rows(row.asked),
+                    "fit_seconds": row.fit_seconds,
+                    "predict_seconds": row.predict_seconds,
+                }
+                for row in self.rows
+            ],
+            schema=SCHEMA,
+        )
 
     def save_report(self, path: str | Path) -> Path:
         """Write the report: one HTML file that needs no network.
@@ -312,12 +124,29 @@ class Comparison:
     def _repr_html_(self) -> str:
         from prudent.report import render
 
-        return render(self)
+        return render(self, self.to_dict())
 
     def __str__(self) -> str:
-        from prudent.comparison.text import table
+        return "\n".join(table_lines(self))
 
-        return table(self)
+
+SCHEMA = pa.schema(
+    [
+        ("method", pa.string()),
+        ("is_baseline", pa.bool_()),
+        ("error", pa.float64()),
+        ("error_low", pa.float64()),
+        ("error_high", pa.float64()),
+        ("worst_class", pa.string()),
+        ("worst_class_error", pa.float64()),
+        ("decided", pa.float64()),
+        ("wrong_when_decided", pa.float64()),
+        ("kept", pa.string()),
+        ("needs_rows", pa.int64()),
+        ("fit_seconds", pa.float64()),
+        ("predict_seconds", pa.float64()),
+    ]
+)
 
 
 class ComparisonInterrupted(KeyboardInterrupt):
@@ -326,12 +155,54 @@ class ComparisonInterrupted(KeyboardInterrupt):
     Attributes
     ----------
     comparison : Comparison
-        What was finished; the other methods have failed with "interrupted".
+        What was finished; the other methods have failed, "interrupted".
     """
 
     def __init__(self, comparison: Comparison) -> None:
         super().__init__("comparison interrupted")
         self.comparison = comparison
+
+
+def _row(row: MethodRow, promise: str) -> dict[str, Any]:
+    found: dict[str, Any] = _plain(row)
+    found["own"] = [_item(item) for item in row.own]
+    if row.worst_class is not None:
+        found["worst_class"] = {
+            "label": row.worst_class.label,
+            "error": row.worst_class.rate,
+        }
+    if row.asked is not None:
+        found["asked"] = {
+            "text": promise,
+            "kept": row.asked.kept,
+            "needs_rows": _needs_rows(row.asked),
+            "needs_label": row.asked.needs and row.asked.needs.label,
+            "items": [_item(item) for item in row.asked.items],
+            **{
+                name: value
+                for name, value in found["asked"].items()
+                if name not in ("kept", "needs", "items")
+            },
+        }
+    return found
+
+
+def _item(item: PromiseCheck) -> dict[str, Any]:
+    guarantee, check = item.guarantee, item.check
+    found: dict[str, Any] = _plain(guarantee)
+    del found["evidence"]
+    return {
+        **found,
+        "measured": check.measured,
+        "interval": list(check.interval),
+        "n": item.n,
+        "violations": item.violations,
+        "kept": check.verdict,
+    }
+
+
+def _needs_rows(asked: Asked | None) -> int | None:
+    return None if asked is None or asked.needs is None else asked.needs.rows
 
 
 def _plain(value: Any) -> Any:

@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.core.types import FloatArray
+from prudent.io.columns import FEWEST_IDENTIFIERS
 from prudent.io.errors import TableError, counted, listed, shown, thousands
 from prudent.io.table import is_number
 
-__all__ = ["labels_from_words", "notes_on_classes", "notes_on_features"]
-
-FloatArray = NDArray[np.float64]
 MOST_CLASSES = 50
-# Fewer rows than this are often all distinct by chance.
-FEWEST_IDENTIFIERS = 20
 
 
 def labels_from_words(distinct: Sequence[str], target: str) -> NDArray[Any]:
@@ -57,6 +54,8 @@ def labels_from_words(distinct: Sequence[str], target: str) -> NDArray[Any]:
 
 def notes_on_features(X: FloatArray, names: Sequence[str], n_rows: int) -> list[str]:
     """Name identifier-like and collinear columns of `X`, a sample of `n_rows` rows."""
+    if X.shape[1] == 0:
+        return []
     every = "every row" if len(X) == n_rows else f"all of {thousands(len(X))} rows"
     notes = [
         f"column {shown(names[j])} has a different whole number in {every}: "

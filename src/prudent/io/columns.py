@@ -14,10 +14,10 @@ from pyarrow import compute
 from prudent.io.errors import TableError, counted, shown, thousands
 from prudent.io.table import MISSING_WORDS, Table, TableSource, is_number, is_text
 
-__all__ = ["Words", "indicators", "numbers", "read_words"]
-
 FloatArray = NDArray[np.float64]
 FEW_WORDS = 20
+# Fewer rows than this are often all distinct by chance.
+FEWEST_IDENTIFIERS = 20
 # Different words of a column that are kept in memory; no message needs more.
 MOST_WORDS = 100_000
 
@@ -72,6 +72,35 @@ class Words:
     def levels(self) -> tuple[str, ...]:
         """Different words that do not mean "missing", sorted."""
         return tuple(sorted(self.counts.keys() - MISSING_WORDS))
+
+    @property
+    def are_all_different(self) -> bool:
+        """Whether no word occurs twice: such a column names the rows."""
+        counts = [self.counts[word] for word in self.levels]
+        return self.more_words > 0 or (
+            len(counts) >= FEWEST_IDENTIFIERS and max(counts) == 1
+        )
+
+    @property
+    def are_decimal_commas(self) -> bool:
+        """Whether every word would be a number if its comma were the decimal mark."""
+        words = [word for word in self.counts if self._is_word(word)]
+        return bool(words) and all(is_number(word, ",") for word in words)
+
+    @property
+    def mixed(self) -> str | None:
+        """Say where the words are, if most cells are numbers."""
+        present = {w: n for w, n in self.counts.items() if w not in MISSING_WORDS}
+        bad = {w: n for w, n in present.items() if self._is_word(w)}
+        n_bad, n_present = sum(bad.values()), sum(present.values())
+        if self.more_words or 2 * n_bad >= n_present:
+            return None
+        return (
+            f"column {shown(self.name)} is taken for text: "
+            f"{shown(next(iter(bad)))} at {self._places['word']()} "
+            f"({thousands(n_bad)} of {counted(n_present, 'value')} "
+            f"{'is' if n_bad == 1 else 'are'} no number)"
+        )
 
     @property
     def first_empty(self) -> str:
@@ -129,27 +158,19 @@ def numbers(table: Table, name: str) -> FloatArray:
     return np.asarray(compute.cast(column, pa.float64(), safe=False).to_numpy())
 
 
-def indicators(table: Table, name: str, levels: tuple[str, ...]) -> FloatArray:
-    """Return one 0/1 column per word of `levels` but the first; missing is NaN.
+def word_codes(table: Table, name: str, levels: tuple[str, ...]) -> FloatArray:
+    """Position of each word in `levels`, which are sorted; missing cells are NaN.
 
-    Raises
-    ------
-    TableError
-        If the column holds a word that is not among `levels`.
+    A word that is not among them gets a code beyond: what stands for it is decided
+    by what comes behind.
     """
     codes, distinct = table.encoded(name)
-    missing = np.isin(distinct, MISSING_WORDS)
-    unknown = ~missing & ~np.isin(distinct, levels)
-    if unknown.any():
-        row = int(np.argmax(unknown[codes]))
-        raise TableError(
-            f"column {shown(name)} holds {shown(distinct[codes[row]])} at "
-            f"{table.place(row)}, a word that training did not see. "
-            "Correct it or train with such rows."
-        )
-    block = (distinct[:, None] == np.array(levels[1:])).astype(float)
-    block[missing] = np.nan
-    return block[codes]
+    known = np.array(levels)
+    places = np.searchsorted(known, distinct)
+    unknown = known[np.minimum(places, len(known) - 1)] != distinct
+    values = np.where(unknown, len(known), places).astype(np.float64)
+    values[np.isin(distinct, MISSING_WORDS)] = np.nan
+    return values[codes]
 
 
 def _place(part: Table, codes: NDArray[np.intp], code: int) -> Callable[[], str]:

@@ -44,6 +44,7 @@ def open_delimited(
     decimal: str = ".",
     header: bool = True,
     text_columns: Collection[str] = (),
+    one_column: bool = False,
 ) -> DelimitedSource:
     """Look through delimited text, so that it can be read as a table.
 
@@ -60,6 +61,8 @@ def open_delimited(
         Whether the first record holds the names; else they are column1, column2...
     text_columns : collection of str, default=()
         Columns kept as the file spells them (labels: "NA" is a word there).
+    one_column : bool, default=False
+        Whether a table of one column is one: mostly the delimiter is another.
 
     Raises
     ------
@@ -70,7 +73,7 @@ def open_delimited(
     n_bytes, quoted = _check_characters(source)
     delimiter = delimiter or _sniff(source)
     names, start = _read_names(source, delimiter, header)
-    if len(names) == 1:
+    if len(names) == 1 and not one_column:
         raise _one_column(source, delimiter)
     return DelimitedSource(
         text=source,

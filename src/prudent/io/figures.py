@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from prudent.io.errors import TableError, counted, listed, shown
 from prudent.io.table import Table
 
-__all__ = ["Figures"]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 # Rows on which collinear and identifier-like columns are looked for: notes only.
@@ -20,7 +18,7 @@ INSPECTED_ROWS = 20_000
 
 
 class Figures:
-    """Counts, extremes and sums of the features, missing cells left out.
+    """Counts and extremes of the features, missing cells left out.
 
     Parameters
     ----------
@@ -33,8 +31,8 @@ class Figures:
         Rows that count.
     missing, infinite : ndarray of int, shape (n_features,)
         Cells that are missing, and infinite.
-    low, high, total : ndarray of shape (n_features,)
-        Smallest and largest value, and sum.
+    low, high : ndarray of shape (n_features,)
+        Smallest and largest value.
     inspected : ndarray of shape (n, n_features)
         Every k-th row, k a power of two, at most 20 000 rows.
     """
@@ -47,7 +45,6 @@ class Figures:
         self.infinite = np.zeros(n_features, dtype=np.intp)
         self.low = np.full(n_features, np.inf)
         self.high = np.full(n_features, -np.inf)
-        self.total = np.zeros(n_features)
         self.inspected = np.empty((0, n_features))
         self._stride = 1
         self._places: dict[int, Callable[[], str]] = {}
@@ -61,33 +58,15 @@ class Figures:
 
     def add(self, X: FloatArray) -> None:
         """Take rows that count into account."""
-        absent = np.isnan(X)
-        self.missing += absent.sum(axis=0)
+        self.missing += np.isnan(X).sum(axis=0)
         self.low = np.fmin(self.low, np.fmin.reduce(X, axis=0, initial=np.inf))
         self.high = np.fmax(self.high, np.fmax.reduce(X, axis=0, initial=-np.inf))
-        with np.errstate(over="ignore", invalid="ignore"):  # infinite cells
-            self.total += np.where(absent, 0.0, X).sum(axis=0)
         picked = X[-self.n_rows % self._stride :: self._stride]
         self.inspected = np.concatenate([self.inspected, picked])
         while len(self.inspected) > INSPECTED_ROWS:
             self.inspected = self.inspected[::2]
             self._stride *= 2
         self.n_rows += len(X)
-
-    def means(self) -> FloatArray:
-        """Mean of the cells of each feature that are not missing.
-
-        Raises
-        ------
-        TableError
-            If a feature has none.
-        """
-        present = self.n_rows - self.missing
-        if not present.all():
-            empty = [self.names[j] for j in np.flatnonzero(present == 0).tolist()]
-            raise TableError(f"no value at all in column {listed(empty)}. use --drop")
-        mean: FloatArray = self.total / present
-        return mean
 
     def refuse_infinite(self) -> None:
         """Raise `TableError` if there is an infinite cell."""
@@ -110,7 +89,7 @@ class Figures:
         raise TableError(
             f"{counted(int(self.missing.sum()), 'missing value')} in "
             f"{counted(len(where), 'column')} ({listed(where)}). "
-            "use --missing mean or drop-rows"
+            "use --missing fill or drop-rows"
         )
 
 

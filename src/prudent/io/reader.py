@@ -30,6 +30,7 @@ def open_table(
     decimal: str = ".",
     header: bool = True,
     text_columns: Collection[str] = (),
+    one_column: bool = False,
 ) -> TableSource:
     """Open delimited text or parquet, to be read in parts or as a whole.
 
@@ -38,7 +39,7 @@ def open_table(
     path : str
         A `.csv`, `.tsv` or `.txt` file, plain or gzip; a parquet file, or a folder
         or glob of them; "-" for delimited text on standard input.
-    delimiter, encoding, decimal, header, text_columns
+    delimiter, encoding, decimal, header, text_columns, one_column
         As in `open_text` and `open_delimited`; parquet needs none of them.
 
     Returns
@@ -66,6 +67,7 @@ def open_table(
         decimal=decimal,
         header=header,
         text_columns=text_columns,
+        one_column=one_column,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.core.moments import ClassMoments
+from prudent.core.types import FloatArray, IntArray
 from prudent.io.checks import labels_from_words, notes_on_classes, notes_on_features
 from prudent.io.columns import Words, read_words
 from prudent.io.errors import TableError, counted, listed, shown, thousands
@@ -18,13 +19,8 @@ from prudent.io.figures import Figures
 from prudent.io.preparation import Column, Preparation
 from prudent.io.table import Table, TableSource, check_column, is_text
 
-__all__ = ["Block", "Categorical", "Missing", "Survey", "survey_table"]
-
-Missing = Literal["error", "drop-rows", "mean"]
-Categorical = Literal["error", "onehot", "drop"]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
-MOST_LEVELS = 100
+Missing = Literal["fill", "mean", "drop-rows", "error"]
+Categorical = Literal["onehot", "drop", "error"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +30,7 @@ class Block:
     Attributes
     ----------
     X : ndarray of shape (n, n_features)
-        Finite numbers.
+        Numbers, and codes of words; missing cells are NaN.
     codes : ndarray of int, shape (n,)
         Their labels, as positions in `Survey.labels`.
     rows : ndarray of int, shape (n,)
@@ -67,6 +63,8 @@ class Survey:
         order of their spelling.
     counts : ndarray of int, shape (K,)
         Rows of each.
+    n_missing : int
+        Missing cells of the rows that are used.
     """
 
     source: TableSource
@@ -76,6 +74,7 @@ class Survey:
     label: str | None
     labels: NDArray[Any]
     counts: IntArray
+    n_missing: int
     _rows: _Rows
     _remaining: NDArray[np.bool_]
 
@@ -84,26 +83,48 @@ class Survey:
         """Rows that are used."""
         return int(self.counts.sum())
 
+    @property
+    def treatment(self) -> str | None:
+        """What is done to words and missing cells; None if there are none."""
+        parts = []
+        n_text = sum(self.preparation.is_text)
+        if n_text:
+            parts.append(f"{counted(n_text, 'text column')} encoded")
+        if self.n_missing:
+            parts.append(f"{counted(self.n_missing, 'missing cell')} filled")
+        said = ", ".join(parts)
+        return f"{said}; --categorical, --missing choose" if parts else None
+
+    @property
+    def holds_numbers(self) -> bool:
+        """Whether there are no words and no missing cells."""
+        return self.n_missing == 0 and not any(self.preparation.is_text)
+
     def blocks(self) -> Iterator[Block]:
         """Read the rows that are used, in order, a part at a time."""
         words = self.labels.astype(str)
-        fill = self.preparation.fill
         start = 0
         for part in self._rows.read(self.source):
             rows = np.flatnonzero(part.kept)
             X = part.X[rows[:, None], np.flatnonzero(self._remaining)]
-            if fill:
-                X = np.where(np.isnan(X), fill, X)
             codes = np.searchsorted(words, part.words)[part.codes[rows]]
             if len(rows):
                 yield Block(X, codes, start + rows)
             start += len(part.kept)
 
-    def moments(self, **options: Any) -> ClassMoments:
-        """Moments of all rows, each class by its label."""
+    def moments(
+        self, transform: Callable[[FloatArray], Any] | None = None, **options: Any
+    ) -> ClassMoments:
+        """Moments of all rows, each class by its label.
+
+        `transform` turns words and missing cells into numbers, a block at a time.
+        """
         return ClassMoments.reduce(
             ClassMoments.from_arrays(
-                block.X, self.labels[block.codes], classes=self.labels, **options
+                block.X if transform is None else transform(block.X),
+                self.labels[block.codes],
+                classes=self.labels,
+                **options,
             )
             for block in self.blocks()
         )
@@ -166,9 +187,10 @@ def survey_table(
     *,
     features: Sequence[str] | None = None,
     drop: Collection[str] = (),
-    missing: Missing = "error",
-    categorical: Categorical = "error",
-    beside: str | None = None,
+    missing: Missing = "fill",
+    categorical: Categorical = "onehot",
+    keep_identifiers: bool = False,
+    handed_along: str | None = None,
 ) -> Survey:
     """Check a table and decide how it becomes numbers.
 
@@ -182,12 +204,15 @@ def survey_table(
         Feature columns; None takes all but the labels.
     drop : collection of str, default=()
         Columns left out.
-    missing : {"error", "drop-rows", "mean"}, default="error"
-        Rows with missing cells are refused, left out, or filled with the mean of
-        the column over all rows (for indicators: the share of the word).
-    categorical : {"error", "onehot", "drop"}, default="error"
-        Text columns are refused, turned into indicators, or left out.
-    beside : str, default=None
+    missing : {"fill", "mean", "drop-rows", "error"}, default="fill"
+        Rows with missing cells are left to what fills them later, left out, or
+        refused.
+    categorical : {"onehot", "drop", "error"}, default="onehot"
+        Words of text columns become codes, or text columns are left out, or
+        refused.
+    keep_identifiers : bool, default=False
+        Keep text columns in which no word occurs twice.
+    handed_along : str, default=None
         A column of words to hand along with data without labels.
 
     Raises
@@ -195,40 +220,35 @@ def survey_table(
     TableError
         If the table cannot be used so; the message says where and what to try.
     """
-    label = beside if target is None else target
+    label = handed_along if target is None else target
     names = _feature_columns(source, label, features, drop)
     schema = source.schema
     as_text = [name for name in names if is_text(schema.field(name).type)]
     words = read_words(source, [*as_text, *([] if label is None else [label])])
     if target is not None:
         _check_target(words[target], missing)
-    columns, notes = _choose_columns(source.name, names, words, categorical)
+    columns, notes = _choose_columns(
+        source.name, names, words, categorical, keep_identifiers
+    )
     rows = _Rows(
         Preparation(columns), label, target is not None, missing == "drop-rows"
     )
     figures, counts, n_left_out, n_incomplete = _gather(rows, source)
     figures.refuse_infinite()
-    fill: tuple[float, ...] = ()
     if missing == "error":
         figures.refuse_missing()
     elif figures.n_rows == 0:
-        raise TableError("every row has a missing value. use --missing mean")
-    elif figures.missing.any():
-        fill = tuple(figures.means().tolist())
-        notes.append(
-            f"{counted(int(figures.missing.sum()), 'missing value')} filled with "
-            "column means"
-        )
+        raise TableError("every row has a missing value. use --missing fill")
     if n_incomplete:
         notes.append("rows with missing values are left out")
     if n_left_out:
         notes.append(f"{counted(n_left_out, 'row')} left out")
-    return _concluded(source, rows, figures, counts, fill, notes, target)
+    return _concluded(source, rows, figures, counts, notes, target)
 
 
 def _gather(rows: _Rows, source: TableSource) -> tuple[Figures, Counter[str], int, int]:
     """Figures of the used rows, rows by label, rows left out, rows with holes."""
-    figures = Figures(rows.reading.feature_names)
+    figures = Figures(rows.reading.names)
     counts: Counter[str] = Counter()
     n_left_out = n_incomplete = 0
     for part in rows.read(source):
@@ -246,40 +266,43 @@ def _concluded(
     rows: _Rows,
     figures: Figures,
     counts: Mapping[str, int],
-    fill: tuple[float, ...],
     notes: list[str],
     target: str | None,
 ) -> Survey:
     """Leave out columns of one value, and note what else a reader should know."""
     columns = rows.reading.columns
-    names = rows.reading.feature_names
-    # Indicators stay with their word.
-    numbers = {column.name for column in columns if not column.levels}
-    constant = [
-        name
-        for name, low, high in zip(names, figures.low, figures.high, strict=True)
-        if low == high and name in numbers
-    ]
-    remaining = np.array([name not in constant for name in names])
+    names = rows.reading.names
+    empty = figures.missing == figures.n_rows
+    # A column of one value and gaps still tells where the gaps are.
+    alike = empty | ((figures.low == figures.high) & (figures.missing == 0))
+    constant = [name for name, same in zip(names, alike, strict=True) if same]
+    remaining = ~alike
     if not remaining.any():
         raise TableError(f"every feature column is constant: {listed(constant)}.")
+    n_missing = int(figures.missing[remaining].sum())
     preparation = Preparation(
-        tuple(column for column in columns if column.name not in constant),
-        tuple(np.asarray(fill)[remaining].tolist()) if fill else (),
+        tuple(column for column, kept in zip(columns, remaining, strict=True) if kept),
+        gaps=n_missing > 0,
     )
-    notes += [f"column {shown(name)} is constant: dropped" for name in constant]
-    inspected = figures.inspected
-    if fill:
-        inspected = np.where(np.isnan(inspected), fill, inspected)
+    for name, nothing in zip(names, empty, strict=True):
+        if nothing:
+            notes.append(f"column {shown(name)} has no value at all: dropped")
+        elif name in constant:
+            notes.append(f"column {shown(name)} is constant: dropped")
+    numeric = remaining & ~np.array(rows.reading.is_text)
+    inspected = figures.inspected[:, numeric]
+    whole = inspected[~np.isnan(inspected).any(axis=1)]
     notes += notes_on_features(
-        inspected[:, remaining], preparation.feature_names, figures.n_rows
+        whole,
+        [name for name, kept in zip(names, numeric, strict=True) if kept],
+        figures.n_rows,
     )
     words = sorted(counts)
     sizes = np.array([counts[word] for word in words], dtype=np.intp)
     labels: NDArray[Any] = np.array(words)
     if target is not None:
         labels = labels_from_words(words, target)
-        n_features = len(preparation.feature_names)
+        n_features = len(preparation.names)
         notes += notes_on_classes(labels.tolist(), sizes.tolist(), n_features)
     return Survey(
         source=source,
@@ -289,6 +312,7 @@ def _concluded(
         label=rows.label,
         labels=labels,
         counts=sizes,
+        n_missing=n_missing,
         _rows=rows,
         _remaining=remaining,
     )
@@ -338,6 +362,7 @@ def _choose_columns(
     names: Sequence[str],
     words: Mapping[str, Words],
     categorical: Categorical,
+    keep_identifiers: bool,
 ) -> tuple[tuple[Column, ...], list[str]]:
     columns: list[Column] = []
     notes: list[str] = []
@@ -345,20 +370,25 @@ def _choose_columns(
         if name not in words or words[name].hold_numbers:
             columns.append(Column(name))
             continue
-        if categorical == "error":
-            raise words[name].not_numbers()
-        levels = words[name].levels
+        found = words[name]
+        if categorical == "error" or found.are_decimal_commas:
+            raise found.not_numbers()
         if categorical == "drop":
             notes.append(f"column {shown(name)} is text: dropped")
-        elif len(levels) > MOST_LEVELS:
-            raise TableError(
-                f"column {shown(name)} has {thousands(len(levels))} different words, "
-                f"too many to be turned into indicators. use --drop {name}"
+        elif found.are_all_different and not keep_identifiers:
+            notes.append(
+                f"column {shown(name)} has a different word in every row: dropped as "
+                "an identifier (--keep-identifiers)"
             )
-        elif len(levels) < 2:
-            notes.append(f"column {shown(name)} is constant: dropped")
+        elif found.more_words:
+            raise TableError(
+                f"column {shown(name)} has more than {thousands(len(found.levels))} "
+                f"different words. use --drop {name}"
+            )
         else:
-            columns.append(Column(name, levels))
+            columns.append(Column(name, found.levels))
+            if found.mixed is not None:
+                notes.append(found.mixed)
     if not columns:
         raise TableError(f"{table} has no feature column left. {notes[-1]}")
     return tuple(columns), notes

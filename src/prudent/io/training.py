@@ -15,8 +15,6 @@ from prudent.io.preparation import Preparation
 from prudent.io.survey import Block, Survey, survey_table
 from prudent.io.table import TableSource
 
-__all__ = ["TrainingData", "all_rows", "sample_rows", "training_data"]
-
 # A sample keeps this many rows of a rare class, so that none vanishes.
 RARE = 20
 
@@ -28,7 +26,7 @@ class TrainingData:
     Attributes
     ----------
     X : ndarray of shape (n_rows, n_features)
-        Finite numbers.
+        Numbers, and codes of words; missing cells are NaN.
     y : ndarray of shape (n_rows,) or None
         Labels, integers where every label is one, else text; None without target.
     preparation : Preparation
@@ -41,6 +39,8 @@ class TrainingData:
         Positions of the rows in the table.
     n_available : int
         Rows these were drawn from; as many as `X` has if they are all.
+    groups : ndarray of shape (n_rows,) or None
+        Rows that belong together have equal values.
     """
 
     X: NDArray[np.float64]
@@ -50,6 +50,7 @@ class TrainingData:
     constant: tuple[str, ...]
     rows: NDArray[np.intp]
     n_available: int
+    groups: NDArray[Any] | None = None
 
 
 def training_data(
@@ -85,8 +86,10 @@ def all_rows(found: Survey) -> TrainingData:
 
 def sample_rows(
     found: Survey, size: int, random_state: int
-) -> tuple[TrainingData, ClassMoments]:
+) -> tuple[TrainingData, ClassMoments | None]:
     """A stratified sample drawn without replacement, and moments of the other rows.
+
+    Words and missing cells have no moments: then there is the sample only.
 
     The number of rows of each class is known, so the ranks to take are drawn before
     the rows are read: the sample is exact, and one pass that holds no other row.
@@ -106,11 +109,12 @@ def sample_rows(
             chosen = _chosen(block.codes, ranks, seen)
             start = _put(data, start, found, _rows_of(block, chosen))
             rest = _rows_of(block, ~chosen)
-            if len(rest.X):
+            if len(rest.X) and found.holds_numbers:
                 labels = found.labels[rest.codes]
                 yield ClassMoments.from_arrays(rest.X, labels, classes=found.labels)
 
-    return data, ClassMoments.reduce(chain([empty], others()))
+    moments = ClassMoments.reduce(chain([empty], others()))
+    return data, moments if found.holds_numbers else None
 
 
 def _class_sizes(counts: NDArray[np.intp], size: int) -> NDArray[np.intp]:
@@ -145,7 +149,7 @@ def _rows_of(block: Block, mask: NDArray[np.bool_]) -> Block:
 
 def _allocated(found: Survey, n_rows: int) -> TrainingData:
     return TrainingData(
-        X=np.empty((n_rows, len(found.preparation.feature_names))),
+        X=np.empty((n_rows, len(found.preparation.names))),
         y=None if found.label is None else np.empty(n_rows, found.labels.dtype),
         preparation=found.preparation,
         notes=found.notes,

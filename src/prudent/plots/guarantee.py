@@ -17,7 +17,7 @@ from prudent.metrics import coverage_score
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from prudent.comparison import Comparison
+    from prudent.evaluation.records import Findings
 
 __all__ = ["GuaranteeDisplay", "KeptPromise"]
 
@@ -134,12 +134,12 @@ class GuaranteeDisplay:
         return cls(shown)
 
     @classmethod
-    def from_comparison(cls, comparison: Comparison) -> Self:
+    def from_comparison(cls, comparison: Findings) -> Self:
         """Every promise of every method of a comparison, checked out of fold."""
         return cls(
             [
                 KeptPromise(
-                    label=row.name,
+                    label=row.method,
                     guarantee=promise.guarantee,
                     check=promise.check,
                     n=promise.n,

@@ -8,40 +8,36 @@ import json
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from prudent.evaluation.records import Findings
 from prudent.report.parts import Section
 from prudent.report.sections import sections
 
-if TYPE_CHECKING:
-    from prudent.comparison import Comparison
-
-__all__ = ["page", "render"]
-
 LONGEST_NAME = 64
 MOST_NAMES = 200
-LONGEST_TEXT = 300
+LONGEST_TEXT = 160
 
 
-def render(comparison: Comparison) -> str:
+def render(findings: Findings, data: dict[str, Any]) -> str:
     """Return the report of a comparison as one HTML document.
 
     It refers to nothing outside itself, works without its script (which only
-    sorts the leaderboard), holds no row of the data, and is the same for the same
-    comparison byte for byte.
+    sorts the table), holds no row of the data, and is the same for the same
+    findings byte for byte.
 
     Parameters
     ----------
-    comparison : Comparison
-        Read through its public fields only.
+    findings : Findings
+        What the evaluation found.
+    data : dict
+        The same as JSON types, for programs that read the page.
     """
     return page(
-        f"prudent: {comparison.data.name}",
-        sections(comparison),
-        _with_few_names(comparison.to_dict()),
+        f"prudent: {findings.data.name}", sections(findings), _with_few_names(data)
     )
 
 
@@ -92,6 +88,10 @@ def _with_few_names(found: dict[str, Any]) -> dict[str, Any]:
     features = found["data"]["features"]
     found["data"]["n_features"] = len(features)
     found["data"]["features"] = [name[:LONGEST_NAME] for name in features[:MOST_NAMES]]
+    for row in found["rows"]:
+        for items in (row["own"], row["asked"]["items"] if row["asked"] else []):
+            for item in items[1:]:  # assumed by all of them, and long
+                item["assumptions"] = ["as above"]
     return found
 
 

@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
 
+from prudent.evaluation.records import Findings
 from prudent.plots import FalseAlarmDisplay, GuaranteeDisplay
-from prudent.report.parts import cut
-
-if TYPE_CHECKING:
-    from prudent.comparison import Comparison
-    from prudent.comparison.result import MethodRow
-
-__all__ = [
-    "class_counts",
-    "confusions",
-    "errors",
-    "false_alarms",
-    "promises",
-    "regions",
-    "set_sizes",
-    "shift_curves",
-    "times",
-]
+from prudent.report.parts import cut, shown_sets
+from prudent.report.svg import INK
 
 # Colours of Okabe and Ito, told apart by all readers, with a marker and a dash each.
 COLOURS = (
     *("#0072b2", "#e69f00", "#009e73", "#d55e00"),
     *("#cc79a7", "#56b4e9", "#a6761d", "#888888"),
+    *("#332288", "#117733", "#aa4499"),
 )
-MARKERS = "osD^vP<X"
+MARKERS = "osD^vP<X>ph"
 DASHES = ("-", "--", ":", "-.")
 MOST_BARS = 30
 MOST_CELLS = 7
@@ -43,9 +30,9 @@ LONGEST_LABEL = 24
 WIDTH = 6.4
 
 
-def style_of(comparison: Comparison, name: str) -> dict[str, Any]:
+def style_of(findings: Findings, name: str) -> dict[str, Any]:
     """Colour, marker and dash of a method: the same in all figures."""
-    settings = comparison.settings
+    settings = findings.settings
     index = (*settings.methods, *settings.baselines).index(name)
     return {
         "color": COLOURS[index % len(COLOURS)],
@@ -54,14 +41,9 @@ def style_of(comparison: Comparison, name: str) -> dict[str, Any]:
     }
 
 
-def ran(comparison: Comparison) -> list[MethodRow]:
-    """Rows of the methods that finished."""
-    return [row for row in comparison.rows if row.error is not None]
-
-
-def class_counts(comparison: Comparison) -> Figure:
+def class_counts(findings: Findings) -> Figure:
     """Rows of each class, the largest classes first."""
-    data = comparison.data
+    data = findings.data
     order = np.argsort(data.class_counts, kind="stable")[::-1][:MOST_BARS]
     labels = [cut(data.classes[k], LONGEST_LABEL) for k in order]
     figure, ax = _axes(0.5 + 0.18 * len(order))
@@ -71,33 +53,17 @@ def class_counts(comparison: Comparison) -> Figure:
     return figure
 
 
-def errors(comparison: Comparison) -> Figure:
-    """Error of each method with its exact interval."""
-    rows = ran(comparison)
-    figure, ax = _axes(0.6 + 0.22 * len(rows))
-    for position, row in enumerate(rows):
-        style = style_of(comparison, row.name)
-        error = row.error or 0.0
-        low, high = row.error_interval
-        ax.plot([low, high], [position] * 2, color=style["color"])
-        ax.plot([error], [position], color=style["color"], marker=style["marker"])
-    _name_rows(ax, [row.label for row in rows])
-    ax.set(xlabel="out-of-fold error, 95 % interval")
-    ax.set_xlim(left=0)
-    return figure
-
-
-def promises(comparison: Comparison) -> Figure:
+def promises(findings: Findings) -> Figure:
     """Promised bound against measured rate."""
     figure, ax = _axes(3.4, width=4.4)
-    GuaranteeDisplay.from_comparison(comparison).plot(ax)
+    GuaranteeDisplay.from_comparison(findings).plot(ax)
     return figure
 
 
-def false_alarms(comparison: Comparison) -> Figure:
+def false_alarms(findings: Findings) -> Figure:
     """Requested against measured false-alarm rate, small rates spread out."""
     figure, ax = _axes(3.2, width=4.4)
-    for row in ran(comparison):
+    for row in findings.ran:
         curve = row.false_alarms
         if curve is not None:
             rates, counts = np.array(curve.levels), np.array(curve.false_alarms)
@@ -112,13 +78,55 @@ def false_alarms(comparison: Comparison) -> Figure:
     return figure
 
 
-def shift_curves(comparison: Comparison) -> Figure:
+def frontier(findings: Findings) -> Figure:
+    """Rows decided at every promised level, one line a method."""
+    found = findings.frontier
+    assert found is not None
+    figure, ax = _axes(4.2, width=9.6)
+    for row in findings.ran:
+        decided = found.decided.get(row.method)
+        if decided is not None:
+            style = style_of(findings, row.method) | {"markersize": 4, "linewidth": 1.4}
+            ax.plot(found.levels, decided, **style, label=row.method)
+    ax.axvline(found.asked, linestyle="--", linewidth=1, color=INK)
+    ax.set(ylabel="share of rows decided", ylim=(-0.02, 1.02))
+    if found.kind == "coverage":
+        ax.set(xlabel="promised coverage")
+    else:
+        ax.set(xlabel="promised error of the answered rows", xscale="log")
+        ax.xaxis.set_major_locator(FixedLocator([0.005, 0.01, 0.02, 0.05, 0.1, 0.2]))
+        ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(PercentFormatter(1.0))
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    ax.annotate(
+        "asked", (found.asked, 1.0), (3, -2), textcoords="offset points", fontsize=8
+    )
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    return figure
+
+
+def worst_classes(findings: Findings) -> Figure:
+    """Error of the worst class of each method."""
+    rows = [row for row in findings.ran if row.worst_class is not None]
+    figure, ax = _axes(0.6 + 0.24 * len(rows))
+    for position, row in enumerate(rows):
+        assert row.worst_class is not None
+        style = style_of(findings, row.method)
+        rate = row.worst_class.rate
+        ax.plot([0, rate], [position] * 2, color=style["color"])
+        ax.plot([rate], [position], color=style["color"], marker=style["marker"])
+    _name_rows(ax, [row.method for row in rows])
+    ax.set(xlabel="error of the worst class", xlim=(0, None))
+    return figure
+
+
+def shift_curves(findings: Findings) -> Figure:
     """Error of each method when the tested rows move."""
     figure, ax = _axes(3.2)
-    for row in ran(comparison):
+    for row in findings.ran:
         if row.shift is not None:
-            style = style_of(comparison, row.name) | {"markersize": 4, "linewidth": 1.2}
-            ax.plot(row.shift.shifts, row.shift.errors, **style, label=row.label)
+            style = style_of(findings, row.method) | {"markersize": 4, "linewidth": 1.2}
+            ax.plot(row.shift.shifts, row.shift.errors, **style, label=row.method)
     ax.set(
         xlabel="shift, in pooled standard deviations", ylabel="error", ylim=(0, None)
     )
@@ -126,30 +134,30 @@ def shift_curves(comparison: Comparison) -> Figure:
     return figure
 
 
-def set_sizes(comparison: Comparison) -> Figure:
+def set_sizes(findings: Findings) -> Figure:
     """Coverage against mean size, and the histogram of sizes."""
-    rows = [row for row in ran(comparison) if row.sets is not None]
-    figure = Figure(figsize=(WIDTH, 2.8), layout="constrained")
+    rows = [row for row in findings.ran if shown_sets(row) is not None]
+    figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     width = 0.8 / len(rows)
     for position, row in enumerate(rows):
-        sets = row.sets
+        sets = shown_sets(row)
         assert sets is not None
-        style = style_of(comparison, row.name)
+        style = style_of(findings, row.method)
         left.plot(
             [sets.mean_size],
             [sets.coverage],
             linestyle="",
             color=style["color"],
             marker=style["marker"],
-            label=row.name,
+            label=row.method,
         )
         shares = np.array(sets.size_counts) / sum(sets.size_counts)
         shares = _folded(shares)
         places = np.arange(len(shares)) + (position - (len(rows) - 1) / 2) * width
         right.bar(places, shares, width, color=style["color"])
     left.set(xlabel="mean number of classes", ylabel="sets that hold the truth")
-    left.legend()
+    figure.legend(loc="outside right upper")
     labels = [str(size) for size in range(len(shares))]
     if len(shares) <= len(rows[0].confusion):
         labels[-1] += "+"
@@ -158,11 +166,11 @@ def set_sizes(comparison: Comparison) -> Figure:
     return figure
 
 
-def regions(comparison: Comparison) -> Figure:
+def regions(findings: Findings) -> Figure:
     """Decision regions in the discriminant plane; undecided points are striped."""
-    rows = [row for row in ran(comparison) if row.regions is not None]
+    rows = [row for row in findings.ran if row.regions is not None]
     figure, panels = _panels(len(rows), 1.9)
-    classes = comparison.data.classes
+    classes = findings.data.classes
     colours = _class_colours(len(classes))
     for row, ax in zip(rows, panels, strict=False):
         found = row.regions
@@ -174,7 +182,7 @@ def regions(comparison: Comparison) -> Figure:
         pixels[undecided] = 0.2 * pixels[undecided] + 0.8
         extent = (found.x[0], found.x[-1], found.y[0], found.y[-1])
         ax.imshow(pixels, origin="lower", extent=extent, aspect="auto")
-        ax.set(title=row.name, xticks=[], yticks=[])
+        ax.set(title=row.method, xticks=[], yticks=[])
     figure.supxlabel("first discriminant axis", fontsize=9)
     figure.supylabel("second discriminant axis", fontsize=9)
     if len(classes) <= len(COLOURS):
@@ -184,13 +192,13 @@ def regions(comparison: Comparison) -> Figure:
     return figure
 
 
-def confusions(comparison: Comparison) -> Figure:
+def confusions(findings: Findings) -> Figure:
     """Confusion matrices, each row as shares of its class."""
-    rows = ran(comparison)
+    rows = findings.ran
     figure, panels = _panels(len(rows), 1.6)
     for row, ax in zip(rows, panels, strict=False):
         counts = np.array(row.confusion)
-        shares = counts / counts.sum(axis=1, keepdims=True)
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
         if len(counts) <= MOST_CELLS:
             for i, j in np.ndindex(*counts.shape):
@@ -202,22 +210,22 @@ def confusions(comparison: Comparison) -> Figure:
                     color=colour,
                     fontsize=7,
                 )
-        ax.set(title=row.name, xticks=[], yticks=[])
+        ax.set(title=row.method, xticks=[], yticks=[])
     figure.supxlabel("predicted class", fontsize=9)
     figure.supylabel("true class", fontsize=9)
     return figure
 
 
-def times(comparison: Comparison) -> Figure:
+def times(findings: Findings) -> Figure:
     """Seconds of a fit and of predicting a thousand rows."""
-    rows = [row for row in ran(comparison) if row.fit_seconds is not None]
+    rows = [row for row in findings.ran if row.fit_seconds is not None]
     figure, ax = _axes(0.7 + 0.25 * len(rows))
     fit = [row.fit_seconds or 0.0 for row in rows]
     predict = [1000 * (row.predict_seconds or 0.0) for row in rows]
     places = np.arange(len(rows))
     ax.barh(places - 0.2, fit, 0.38, color=COLOURS[0], label="fit")
     ax.barh(places + 0.2, predict, 0.38, color=COLOURS[1], label="predict 1000 rows")
-    _name_rows(ax, [row.label for row in rows])
+    _name_rows(ax, [row.method for row in rows])
     ax.set(xlabel="seconds", xscale="log")
     ax.xaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_minor_locator(NullLocator())

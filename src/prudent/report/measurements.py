@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from prudent.evaluation.records import Findings, MethodRow
 from prudent.report import figures
-from prudent.report.figures import ran
-from prudent.report.parts import Section, Table, cut, draw, first_rows
-
-if TYPE_CHECKING:
-    from prudent.comparison import Comparison
-    from prudent.comparison.result import MethodRow
-
-__all__ = ["confusion", "false_alarms", "promises", "regions", "sets", "shift"]
+from prudent.report.parts import Section, Table, cut, draw, first_rows, shown_sets
 
 MOST_CLASSES = 12
 
 
-def promises(comparison: Comparison) -> Section:
+def promises(findings: Findings) -> Section:
     rows = [
         (
-            row.name,
+            row.method,
             promise.guarantee.quantity,
             "all" if promise.guarantee.scope is None else cut(promise.guarantee.scope),
             f"{promise.guarantee.sense} {promise.guarantee.bound:.4f}",
@@ -31,18 +24,19 @@ def promises(comparison: Comparison) -> Section:
             f"{promise.check.interval[0]:.4f} to {promise.check.interval[1]:.4f}",
             promise.check.verdict,
         )
-        for row in ran(comparison)
+        for row in findings.ran
         for promise in row.promises
     ]
     sentences = [
         "Each point is a promise: the bound a method states (x, mean of the folds) "
         "against what happened to rows it had not seen (y, exact interval). Points on "
-        "or below the diagonal keep their promise; broken ones are red crosses.",
+        "or below the diagonal keep their promise; broken ones are red crosses. Those "
+        "asked for come first, then those that methods make by themselves.",
         *dict.fromkeys(
-            f"{row.name}: {promise.guarantee.source}, assuming "
+            f"{row.method}: {promise.guarantee.source}, assuming "
             + (" and ".join(promise.guarantee.assumptions) or "nothing else")
             + "."
-            for row in ran(comparison)
+            for row in findings.ran
             for promise in row.promises
         ),
     ]
@@ -57,7 +51,7 @@ def promises(comparison: Comparison) -> Section:
         sentences,
         draw(
             figures.promises,
-            comparison,
+            findings,
             "promises",
             "Points: promised bound against measured rate, with a diagonal.",
         ),
@@ -65,9 +59,9 @@ def promises(comparison: Comparison) -> Section:
     )
 
 
-def false_alarms(comparison: Comparison) -> Section:
+def false_alarms(findings: Findings) -> Section:
     title = "False alarms"
-    curves = [(row.name, row.false_alarms) for row in ran(comparison)]
+    curves = [(row.method, row.false_alarms) for row in findings.ran]
     rows = [
         (name, f"{level:g}", f"{count / curve.n:.4f}", f"{count:g} of {curve.n:g}")
         for name, curve in curves
@@ -86,7 +80,7 @@ def false_alarms(comparison: Comparison) -> Section:
         ],
         draw(
             figures.false_alarms,
-            comparison,
+            findings,
             "false-alarms",
             "Line: measured against requested false-alarm rate, with intervals.",
         ),
@@ -94,8 +88,8 @@ def false_alarms(comparison: Comparison) -> Section:
     )
 
 
-def shift(comparison: Comparison) -> Section:
-    curves = [(row.label, row.shift) for row in ran(comparison)]
+def shift(findings: Findings) -> Section:
+    curves = [(row.method, row.shift) for row in findings.ran]
     found = [(label, curve) for label, curve in curves if curve is not None]
     title = "Shift curve"
     if not found:
@@ -112,7 +106,7 @@ def shift(comparison: Comparison) -> Section:
         ],
         draw(
             figures.shift_curves,
-            comparison,
+            findings,
             "shift",
             "Lines: error of each method against the length of the shift.",
         ),
@@ -120,9 +114,10 @@ def shift(comparison: Comparison) -> Section:
     )
 
 
-def sets(comparison: Comparison) -> Section:
+def sets(findings: Findings) -> Section:
     title = "Set-valued predictions"
-    found = [(row.name, row.sets) for row in ran(comparison) if row.sets is not None]
+    found = [(row.method, shown_sets(row)) for row in findings.ran]
+    found = [(name, sets) for name, sets in found if sets is not None]
     if not found:
         return Section("sets", title, ["Every method names one class for each row."])
     rows, per_class = [], []
@@ -140,7 +135,7 @@ def sets(comparison: Comparison) -> Section:
         per_class += [
             (name, cut(label), f"{covered:.3f}", f"{size:.3f}")
             for label, covered, size in zip(
-                comparison.data.classes,
+                findings.data.classes,
                 sets.class_coverage,
                 sets.class_mean_size,
                 strict=True,
@@ -156,7 +151,7 @@ def sets(comparison: Comparison) -> Section:
         ],
         draw(
             figures.set_sizes,
-            comparison,
+            findings,
             "sets",
             "Points: coverage against mean size. Bars: share of rows by set size.",
         ),
@@ -173,10 +168,10 @@ def sets(comparison: Comparison) -> Section:
     )
 
 
-def regions(comparison: Comparison) -> Section:
+def regions(findings: Findings) -> Section:
     title = "Decision regions"
-    found = [(row.name, row.regions) for row in ran(comparison)]
-    labels = comparison.data.classes[:MOST_CLASSES]
+    found = [(row.method, row.regions) for row in findings.ran]
+    labels = findings.data.classes[:MOST_CLASSES]
     rows = [
         (
             name,
@@ -199,7 +194,7 @@ def regions(comparison: Comparison) -> Section:
         ],
         draw(
             figures.regions,
-            comparison,
+            findings,
             "regions",
             "Maps: predicted class in the plane of the discriminant axes.",
         ),
@@ -213,17 +208,19 @@ def regions(comparison: Comparison) -> Section:
     )
 
 
-def confusion(comparison: Comparison) -> Section:
-    rows = ran(comparison)
+def confusion(findings: Findings) -> Section:
+    rows = findings.ran
     title = "Confusion and calibration"
     if not rows:
         return Section("confusion", title, ["No method finished."])
-    tables = [_confusion_table(comparison, rows)]
+    tables = [_confusion_table(findings, rows)]
     sentences = [
         "Rows are true classes, columns predicted ones; colour is the share of the "
         "row, figures are counts."
     ]
-    paths = [(row.name, row.calibration) for row in rows if row.calibration is not None]
+    paths = [
+        (row.method, row.calibration) for row in rows if row.calibration is not None
+    ]
     for name, path in paths:
         assert path is not None
         before, after = np.mean(path.error_before), np.mean(path.error_after)
@@ -250,24 +247,24 @@ def confusion(comparison: Comparison) -> Section:
         "confusion",
         title,
         sentences,
-        draw(figures.confusions, comparison, "confusion", drawn),
+        draw(figures.confusions, findings, "confusion", drawn),
         tables,
     )
 
 
-def _confusion_table(comparison: Comparison, rows: Sequence[MethodRow]) -> Table:
+def _confusion_table(findings: Findings, rows: Sequence[MethodRow]) -> Table:
     """All counts of few classes; of many, the confusions that happened most."""
-    labels = [cut(label) for label in comparison.data.classes]
+    labels = [cut(label) for label in findings.data.classes]
     if len(labels) <= MOST_CLASSES:
         cells = [
-            (row.name, label, *(f"{count:g}" for count in counts))
+            (row.method, label, *(f"{count:g}" for count in counts))
             for row in rows
             for label, counts in zip(labels, row.confusion, strict=True)
         ]
         columns = ("method", "true \\ predicted", *labels)
         return first_rows("Confusion matrices", columns, cells, most=8 * MOST_CLASSES)
     errors = [
-        (count, row.name, labels[i], labels[j])
+        (count, row.method, labels[i], labels[j])
         for row in rows
         for i, counts in enumerate(row.confusion)
         for j, count in enumerate(counts)

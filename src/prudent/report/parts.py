@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from matplotlib.figure import Figure
 
+from prudent.evaluation.measurements import Sets
+from prudent.evaluation.records import Findings, MethodRow
 from prudent.report.svg import figure_style, to_svg
-
-if TYPE_CHECKING:
-    from prudent.comparison import Comparison
-
-__all__ = ["Section", "Table", "cut", "draw", "first_rows"]
 
 MOST_ROWS = 60
 LONGEST = 64
@@ -59,6 +56,8 @@ class Section:
         The numbers behind the figure.
     sortable : bool
         Whether clicks on the headings sort the first table.
+    wide : bool
+        Whether it takes the full width of the page.
     """
 
     name: str
@@ -67,17 +66,18 @@ class Section:
     figure: str = ""
     tables: Sequence[Table] = ()
     sortable: bool = False
+    wide: bool = False
 
 
 def draw(
-    figure: Callable[[Comparison], Figure],
-    comparison: Comparison,
+    figure: Callable[[Findings], Figure],
+    findings: Findings,
     name: str,
     description: str,
 ) -> str:
     """Return a figure of a comparison as an SVG element with a text alternative."""
     with figure_style():
-        return to_svg(figure(comparison), name, description)
+        return to_svg(figure(findings), name, description)
 
 
 def first_rows(
@@ -94,3 +94,8 @@ def cut(text: Any, longest: int = LONGEST) -> str:
     """Return a name of the user's, shortened so that it cannot fill the page."""
     said = str(text)
     return said if len(said) <= longest else said[: longest - 1] + "…"
+
+
+def shown_sets(row: MethodRow) -> Sets | None:
+    """Sets of the wrapped method where a promise was asked for, else its own."""
+    return row.sets if row.asked is None else row.asked.sets

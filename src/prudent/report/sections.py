@@ -1,58 +1,182 @@
-"""The eleven sections of the report: a sentence, a figure, the same numbers."""
+"""The sections of the report: a sentence, a figure, the same numbers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from prudent.evaluation import words
+from prudent.evaluation.records import Findings, PromiseCheck
 from prudent.report import figures, measurements
-from prudent.report.figures import ran
 from prudent.report.parts import Section, Table, cut, draw, first_rows
 
-if TYPE_CHECKING:
-    from prudent.comparison import Comparison
+VERDICTS = (
+    "Broken: the rows refute the promise; kept: they prove it; consistent: neither, "
+    "which is what a tight promise looks like; vacuous: always answering the most "
+    "frequent class could promise as much, or nothing is decided. “No difference "
+    "shown” is the outcome of an exact paired test on rows (McNemar), corrected over "
+    "methods."
+)
+# A bound on this share of the rows says nothing.
+NO_ROOM = 1.0
 
-__all__ = ["sections"]
 
-
-def sections(comparison: Comparison) -> list[Section]:
+def sections(findings: Findings) -> list[Section]:
     """All sections, in the order of the page."""
+    asked = findings.settings.promise != "none"
     return [
-        _verdict(comparison),
-        _data(comparison),
-        _leaderboard(comparison),
-        measurements.promises(comparison),
-        measurements.false_alarms(comparison),
-        measurements.shift(comparison),
-        measurements.sets(comparison),
-        measurements.regions(comparison),
-        measurements.confusion(comparison),
-        _time(comparison),
-        _appendix(comparison),
+        _answer(findings),
+        *([_frontier(findings)] if findings.frontier and findings.ran else []),
+        measurements.promises(findings),
+        _worst_classes(findings),
+        *([_room(findings)] if asked else []),
+        measurements.shift(findings),
+        measurements.sets(findings),
+        measurements.false_alarms(findings),
+        measurements.regions(findings),
+        measurements.confusion(findings),
+        _time(findings),
+        _data(findings),
+        _appendix(findings),
     ]
 
 
-def _verdict(comparison: Comparison) -> Section:
-    data, settings = comparison.data, comparison.settings
-    facts = [
-        ("command", settings.command),
-        ("data", f"{data.name}: {data.n_rows} rows, {len(data.features)} features"),
-        ("SHA-256", data.sha256),
-        ("date", settings.date or "left out"),
-        ("seed", str(settings.random_state)),
-        ("versions", ", ".join(" ".join(v) for v in comparison.versions.items())),
+def _answer(findings: Findings) -> Section:
+    """The question and the answer, and the table."""
+    settings = findings.settings
+    repeats = f", {settings.n_repeats} times" if settings.n_repeats > 1 else ""
+    question = (
+        "Which method errs least, out of fold?"
+        if settings.promise == "none"
+        else f"Every method was made to promise: {words.asked_for(findings)}. Which "
+        "is the most useful then?"
+    )
+    said = [question, *words.verdict(findings)]
+    if settings.next_command is not None:
+        said.append(f"To use it: {settings.next_command}")
+    columns = [name.replace("|", " ") for name in words.columns(findings)]
+    # A failed row has its reason in the place of all figures.
+    lines = [
+        words.cells(row, findings)
+        if row.failure is None
+        else (row.method, f"FAILED  {cut(row.failure.text, 300)}")
+        for row in findings.rows
     ]
+    caption = (
+        f"All figures are out of fold: {settings.n_folds} stratified folds{repeats}, "
+        f"seed {settings.random_state}. {VERDICTS}"
+    )
     return Section(
-        "verdict",
-        "Verdict",
-        comparison.verdict(),
-        tables=[Table("What was run, on what, with what", ("", ""), facts)],
+        "answer",
+        "Question and answer",
+        said,
+        tables=[Table(caption, columns, lines)],
+        sortable=True,
+        wide=True,
     )
 
 
-def _data(comparison: Comparison) -> Section:
-    data = comparison.data
+def _frontier(findings: Findings) -> Section:
+    found = findings.frontier
+    assert found is not None
+    rows = [
+        (name, *(f"{100 * share:.0f} %" for share in decided))
+        for name, decided in found.decided.items()
+    ]
+    what = "coverage" if found.kind == "coverage" else "error"
+    return Section(
+        "frontier",
+        "What each promise costs",
+        [
+            "Share of the rows that still get one answer, at every promise one may ask "
+            "for; the dashed line is the one that was asked for. The same fits answer "
+            "every level. A level chosen after a look at these curves is not "
+            "certified: check it on fresh rows (prudent certify)."
+        ],
+        draw(
+            figures.frontier,
+            findings,
+            "frontier",
+            f"Lines: rows decided against promised {what}, one for each method.",
+        ),
+        [
+            first_rows(
+                "Rows decided",
+                ("method", *(f"{100 * level:g} %" for level in found.levels)),
+                rows,
+            )
+        ],
+        wide=True,
+    )
+
+
+def _worst_classes(findings: Findings) -> Section:
+    rows = [
+        (
+            row.method,
+            f"{row.error:.4f}",
+            f"{row.error_interval[0]:.4f} to {row.error_interval[1]:.4f}",
+            f"{row.worst_class.rate:.4f}",
+            cut(row.worst_class.label),
+        )
+        for row in findings.ran
+        if row.worst_class is not None
+    ]
+    title = "Errors, and those of the worst class"
+    if not rows:
+        return Section("errors", title, ["No method finished."])
+    drawn = "Points: error of the worst class of each method."
+    return Section(
+        "errors",
+        title,
+        [
+            "Errors of the plain methods, fitted on whole training parts. A small "
+            "error may hide a class that is nearly always missed."
+        ],
+        draw(figures.worst_classes, findings, "errors", drawn),
+        [
+            first_rows(
+                "Errors",
+                ("method", "error", "95 % interval", "worst class error", "class"),
+                rows,
+            )
+        ],
+    )
+
+
+def _room(findings: Findings) -> Section:
+    """How far the future may differ before the promise fails."""
+    rows = []
+    for row in findings.ran:
+        for item in () if row.asked is None else row.asked.items:
+            factor = _room_of(item)
+            scope = item.guarantee.scope
+            rows.append(
+                (
+                    row.method,
+                    "all" if scope is None else cut(scope),
+                    f"{factor:.2f}" if factor > NO_ROOM else "no room shown",
+                )
+            )
+    return Section(
+        "room",
+        "If the future differs",
+        [
+            "The promise holds while no group of rows gets more than so many times as "
+            "frequent as it was here: the share of violations that the promise allows "
+            "over the largest that these rows do not exclude (exact interval)."
+        ],
+        tables=[first_rows("Room", ("method", "class", "times as frequent"), rows)],
+    )
+
+
+def _room_of(item: PromiseCheck) -> float:
+    low, high = item.check.interval
+    largest = 1 - low if item.guarantee.quantity == "coverage" else high
+    return item.allowed / largest if largest > 0 else float("inf")
+
+
+def _data(findings: Findings) -> Section:
+    data = findings.data
     share = np.array(data.class_counts) / data.n_rows
     rows = [
         (cut(label), str(count), f"{100 * part:.1f} %")
@@ -74,76 +198,55 @@ def _data(comparison: Comparison) -> Section:
         "data",
         "Data",
         sentences,
-        draw(figures.class_counts, comparison, "data", "Bars: rows of each class."),
-        [first_rows("Rows of each class", ("class", "rows", "share"), rows)],
+        draw(figures.class_counts, findings, "data", "Bars: rows of each class."),
+        [
+            first_rows("Rows of each class", ("class", "rows", "share"), rows),
+            Table("What was run, on what, with what", ("", ""), _facts(findings)),
+        ],
     )
 
 
-def _leaderboard(comparison: Comparison) -> Section:
-    # A failed row has its reason in the place of all figures.
-    lines = [
-        cells if row.error is not None else cells[:2]
-        for row, cells in zip(comparison.rows, comparison.leaderboard(), strict=True)
+def _facts(findings: Findings) -> list[tuple[str, str]]:
+    data, settings = findings.data, findings.settings
+    return [
+        ("command", settings.command),
+        ("data", f"{data.name}: {data.n_rows} rows, {len(data.features)} features"),
+        ("SHA-256", data.sha256),
+        ("date", settings.date or "left out"),
+        ("seed", str(settings.random_state)),
+        ("versions", ", ".join(" ".join(v) for v in findings.versions.items())),
     ]
-    folds = comparison.settings
-    repeats = f", {folds.n_repeats} times" if folds.n_repeats > 1 else ""
-    sentences = [
-        f"All figures are out of fold: {folds.n_folds} stratified folds{repeats}, "
-        f"seed {folds.random_state}. Methods by error; “no difference shown” is the "
-        "outcome of an exact paired test on the rows (McNemar), corrected over the "
-        "methods. The promise shown is that of the worst class. Broken: in some class "
-        "the rows refute it; kept: in every class they prove it; consistent: neither; "
-        "vacuous: always answering the most frequent class could promise as much. "
-        "“plug-in” ones take estimated moments for the true ones.",
-    ]
-    warnings = [
-        (row.label, cut(text, 300))
-        for row in comparison.rows
-        for text in row.warnings[:3]
-    ]
-    tables = [Table("Methods by error", comparison.columns, lines)]
-    if warnings:
-        tables.append(
-            first_rows("What the methods warned of", ("method", "warning"), warnings)
-        )
-    drawn = "Points with intervals: out-of-fold error of each method."
-    return Section(
-        "leaderboard",
-        "Leaderboard",
-        sentences,
-        draw(figures.errors, comparison, "errors", drawn) if ran(comparison) else "",
-        tables,
-        sortable=True,
-    )
 
 
-def _time(comparison: Comparison) -> Section:
-    rows = [row for row in ran(comparison) if row.fit_seconds is not None]
+def _time(findings: Findings) -> Section:
+    rows = [row for row in findings.ran if row.fit_seconds is not None]
     title = "Time"
     if not rows:
         return Section("time", title, ["Times are left out of this report."])
-    by_name = {cells[0]: cells for cells in comparison.leaderboard()}
-    columns = list(comparison.columns)
-    fit, predict = columns.index("fit"), columns.index("predict")
     lines = [
-        (row.label, by_name[row.label][fit], by_name[row.label][predict])
+        (
+            row.method,
+            words.seconds(row.fit_seconds),
+            words.seconds(row.predict_seconds, "/row"),
+        )
         for row in rows
     ]
-    peak = comparison.settings.peak_memory
+    peak = findings.settings.peak_memory
     memory = "" if peak is None else f" The process held {peak / 1e6:.0f} MB at most."
     return Section(
         "time",
         title,
         [
-            "Median over the folds of one fit and of predicting, wall time; methods "
-            "that learn from moments share one pass over the rows." + memory
+            "Median over the folds of one fit and of predicting by the plain method, "
+            "wall time; methods that learn from moments share one pass over the rows."
+            + memory
         ],
-        draw(figures.times, comparison, "time", "Bars: seconds of fit and predict."),
+        draw(figures.times, findings, "time", "Bars: seconds of fit and predict."),
         [first_rows("Time of each method", ("method", "fit", "predict"), lines)],
     )
 
 
-def _appendix(comparison: Comparison) -> Section:
+def _appendix(findings: Findings) -> Section:
     scores = [
         (
             score.method,
@@ -153,23 +256,44 @@ def _appendix(comparison: Comparison) -> Section:
             "" if score.set_size is None else f"{score.set_size:.3f}",
             "" if score.coverage is None else f"{score.coverage:.3f}",
         )
-        for score in comparison.folds
+        for score in findings.folds
     ]
     parameters = [
-        (row.label, "; ".join(f"{k}={cut(v)}" for k, v in row.parameters.items()))
-        for row in ran(comparison)
+        (row.method, "; ".join(f"{k}={cut(v)}" for k, v in row.parameters.items()))
+        for row in findings.ran
     ]
     columns = ("method", "repeat/fold", "fitted / tested", "error", "set size")
+    warnings = [
+        (row.method, cut(text, 300))
+        for row in findings.ran
+        for text in row.warnings[:3]
+    ]
+    full = (
+        " Promises of full conformal prediction are checked as if their rates were "
+        "drawn from the law of the rank among the training rows, which is approximate."
+        if any(row.method == "conformal" for row in findings.ran)
+        else ""
+    )
     return Section(
         "appendix",
         "Appendix",
         [
             "Scores of each fold and the parameters of each method. Everything on this "
             "page is in it once more as JSON, in the element with the id prudent-data."
+            + full
         ],
         tables=[
             first_rows("Scores of each fold", (*columns, "coverage"), scores, most=100),
             first_rows("Parameters", ("method", "parameters"), parameters),
+            *(
+                [
+                    first_rows(
+                        "What the methods warned of", ("method", "warning"), warnings
+                    )
+                ]
+                if warnings
+                else []
+            ),
         ],
     )
 

@@ -6,10 +6,8 @@ import multiprocessing
 import time
 from multiprocessing.connection import Connection
 
-from prudent.comparison.evaluation import Evaluation, Problem, Progress, evaluate
-from prudent.comparison.methods import Method
-
-__all__ = ["OutOfTime", "evaluate_within"]
+from prudent.evaluation.evaluate import Evaluation, Progress, Task, evaluate
+from prudent.evaluation.methods import Method
 
 
 class OutOfTime(RuntimeError):
@@ -17,7 +15,7 @@ class OutOfTime(RuntimeError):
 
 
 def evaluate_within(
-    limit: float, method: Method, problem: Problem, progress: Progress | None
+    limit: float, method: Method, task: Task, progress: Progress | None
 ) -> Evaluation:
     """`evaluate`, stopped after `limit` seconds.
 
@@ -35,7 +33,7 @@ def evaluate_within(
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(
-        target=_work, args=(sender, method, problem), daemon=problem.n_jobs == 1
+        target=_work, args=(sender, method, task), daemon=task.n_jobs == 1
     )
     child.start()
     sender.close()
@@ -71,14 +69,14 @@ def _receive(
             return result
 
 
-def _work(sender: Connection, method: Method, problem: Problem) -> None:
+def _work(sender: Connection, method: Method, task: Task) -> None:
     sender.send(("started", None))
 
     def report(*progress: object) -> None:
         sender.send(("progress", progress))
 
     try:
-        sender.send(("done", evaluate(method, problem, report)))
+        sender.send(("done", evaluate(method, task, report)))
     except Exception as error:
         # Not every exception survives pickling; its words are what the row needs.
         sender.send(("failed", RuntimeError(str(error) or type(error).__name__)))

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.model_selection import KFold
 
 from prudent import Guarantee, MinimaxOutlierDetector
-from prudent.comparison.detection import detect
+from prudent.evaluation.detection import detect
 
 
 class Limit(OutlierMixin, BaseEstimator):

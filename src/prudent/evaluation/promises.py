@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.signal import fftconvolve
 from scipy.stats import betabinom
 
-from prudent.comparison.result import Kept, PromiseCheck
-from prudent.comparison.tally import Tally
 from prudent.core.guarantee import Guarantee, Verdict
+from prudent.evaluation.records import Kept, PromiseCheck
+from prudent.evaluation.tally import Tally
 
 LEVEL = 0.05
 ROUNDING = 1e-12  # of sums of shares and bounds
@@ -124,15 +124,17 @@ def is_vacuous(
     It errs in one minus the share of that class, and in all rows of every other
     class: on average over the K classes in 1 - 1/K of the rows. A promise about
     every class is compared with that mean; one about some classes only, or about
-    sets or alarms, says nothing where its bound is 1 (or 0 from below).
+    alarms, says nothing where its bound is 1.
     """
-    overall = [p.bound for p in promises if p.quantity == "error rate"]
-    by_class = [p.bound for p in promises if p.quantity == "class error rate"]
-    others = [
-        1 - p.bound if p.sense == ">=" else p.bound
-        for p in promises
-        if p.quantity not in ("error rate", "class error rate")
-    ]
+    overall: list[float] = []
+    by_class: list[float] = []
+    others: list[float] = []
+    for promise in promises:
+        allowed = promise.bound if promise.sense == "<=" else 1 - promise.bound
+        if promise.quantity == "false alarm rate":
+            others.append(allowed)
+        else:
+            (overall if promise.scope is None else by_class).append(allowed)
     n_classes = len(class_shares)
     tests = []
     if overall:
@@ -191,12 +193,14 @@ def _violations(
 ) -> tuple[float, float] | None:
     """Rows that break a promise and rows looked at; None if not measurable."""
     counts = {
-        "error rate": tally.wrong,
-        "class error rate": tally.wrong,
-        "coverage": tally.missed,
-        "false alarm rate": tally.missed,
+        "error rate": (tally.wrong, tally.rows),
+        "class error rate": (tally.wrong, tally.rows),
+        "coverage": (tally.missed, tally.rows),
+        "false alarm rate": (tally.missed, tally.rows),
+        "selective error rate": (tally.wrong_when_decided, tally.decided),
     }.get(promise.quantity)
     if counts is None:
         return None
     scope = slice(None) if promise.scope is None else classes == promise.scope
-    return float(counts[scope].sum()), float(tally.rows[scope].sum())
+    violations, rows = counts
+    return float(violations[scope].sum()), float(rows[scope].sum())

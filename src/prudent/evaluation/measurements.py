@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CalibrationPath", "FalseAlarmCurve", "RegionMap", "Sets", "ShiftCurve"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Sets:

@@ -13,8 +13,6 @@ from prudent.adversarial import LowDensityRejector
 from prudent.core.guarantee import Guarantee
 from prudent.estimator_tools import check_rows, check_training
 
-__all__ = ["ClasswiseRejector"]
-
 # A rate of 0.05 needs 19 calibration rows; take up to half of a class for them.
 CALIBRATION_ROWS = 20
 
@@ -91,6 +89,13 @@ class ClasswiseRejector(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of the largest p-value, the first one on ties."""
         return self.classes_[self.p_values(X).argmax(axis=1)]
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """p-values, which rank the classes; for two classes their difference."""
+        p_values = self.p_values(X)
+        if len(self.classes_) == 2:
+            return p_values[:, 1] - p_values[:, 0]
+        return p_values
 
     def predict_set(self, X: Any) -> NDArray[np.bool_]:
         """Classes whose p-value exceeds the false-alarm rate; may be none."""

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["package_versions", "peak_memory"]
-
 PACKAGES = ("prudent", "numpy", "scipy", "scikit-learn")
 
 

@@ -6,7 +6,11 @@ import pytest
 from tests.comparison.conftest import Majority
 
 from prudent import compare
-from prudent.comparison.methods import Method
+from prudent.comparison.run import Protocol
+from prudent.comparison.run import run as run_protocol
+from prudent.evaluation.methods import Method
+from prudent.evaluation.records import Failure
+from prudent.evaluation.table import labelled_rows
 
 
 def sleep(X, y):
@@ -36,14 +40,15 @@ def mortal(random_state):
 
 
 @pytest.fixture
-def run(monkeypatch, iris):
+def run(iris):
     def run(build, limit):
-        chosen = (Method("odd", build),)
-        monkeypatch.setattr("prudent.comparison.protocol.choose", lambda *_: chosen)
         seen = []
         started = time.monotonic()
-        comparison = compare(
-            *iris, time_limit=limit, _progress=lambda *state: seen.append(state)
+        comparison = run_protocol(
+            labelled_rows(*iris),
+            (Method("odd", build),),
+            Protocol(promise="none", time_limit=limit),
+            progress=lambda *state: seen.append(state),
         )
         return comparison.rows[0], seen, time.monotonic() - started
 
@@ -52,23 +57,23 @@ def run(monkeypatch, iris):
 
 def test_a_method_that_takes_too_long_is_stopped_and_says_so(run):
     row, seen, elapsed = run(sleeper, 0.5)
-    assert row.failure == "stopped after 0.5 s"
+    assert row.failure == Failure(kind="time limit", text="stopped after 0.5 s")
     assert seen == [("odd", 1, 5)]
     assert elapsed < 50
 
 
 def test_an_error_in_the_child_is_the_reason_of_the_row(run):
     row, *_ = run(complainer, 60)
-    assert row.failure == "class 'x' has 1 row"
+    assert row.failure.text == "class 'x' has 1 row"
 
 
 def test_a_child_that_dies_is_a_row_with_that_reason(run):
     row, *_ = run(mortal, 60)
-    assert row.failure == "the process of this method died"
+    assert row.failure.text == "the process of this method died"
 
 
 def test_a_method_within_its_limit_gives_the_same_figures(iris):
-    options = {"methods": ("minimax",), "baselines": ()}
+    options = {"methods": ("minimax",), "baselines": ("lda",)}
     limited = compare(*iris, **options, time_limit=60)
     free = compare(*iris, **options)
     first, second = (c.without_timings().to_dict() for c in (limited, free))

@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
-from prudent.comparison.promises import check_promises
-from prudent.comparison.result import PromiseCheck
-from prudent.comparison.tally import Tally
-
-__all__ = ["Detection", "detect"]
+from prudent.evaluation.promises import check_promises
+from prudent.evaluation.records import PromiseCheck
+from prudent.evaluation.tally import Tally
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,9 +7,9 @@ from scipy import stats
 from scipy.special import beta
 
 from prudent import Guarantee
-from prudent.comparison.promises import check_promises, is_vacuous, verdict
-from prudent.comparison.tally import Tally
 from prudent.core.binomial import clopper_pearson
+from prudent.evaluation.promises import check_promises, is_vacuous, verdict
+from prudent.evaluation.tally import Tally
 
 CLASSES = np.array(["a", "b"])
 

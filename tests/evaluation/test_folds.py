@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from prudent import ClassMoments
-from prudent.comparison.folds import make_folds, stratified_sample, training_moments
+from prudent.evaluation.folds import make_folds, stratified_sample, training_moments
 
 CODES = np.repeat([0, 1, 2], [40, 25, 12])
 CLASSES = np.array(["a", "b", "c"])
@@ -99,4 +99,5 @@ def test_a_class_is_learned_where_two_of_its_rows_are(n_rare):
     for fold in folds:
         left = n_rare - np.count_nonzero(codes[fold.held_out] == 1)
         expected = left if left >= 2 else 0
-        assert np.count_nonzero(codes[fold.train] == 1) == expected
+        assert np.count_nonzero(codes[fold.train] == 1) == left
+        assert np.count_nonzero(codes[fold.learnable] == 1) == expected

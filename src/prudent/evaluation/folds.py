@@ -15,11 +15,10 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from prudent.core.holdout import one_row_per_group
 from prudent.core.moments import ClassMoments
+from prudent.evaluation.rare import FEWEST_TO_LEARN
 
 IntArray = NDArray[np.intp]
 RARE = 20
-# Rows of a class that a training part must have to be told about it at all.
-FEWEST_TO_LEARN = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +26,8 @@ class Fold:
     """One split: positions of the rows fitted on and of the rows tested.
 
     With groups, `test` has one random row of each group, and `held_out` has all
-    rows that `train` must not hold; without, the two are the same.
+    rows that `train` must not hold; without, the two are the same. `learnable` are
+    the training rows of classes that can be learned.
     """
 
     repeat: int
@@ -35,6 +35,7 @@ class Fold:
     train: IntArray
     test: IntArray
     held_out: IntArray
+    learnable: IntArray
 
 
 def make_folds(
@@ -47,8 +48,7 @@ def make_folds(
     """Stratified folds, shuffled anew in each repeat; numbers count from 1.
 
     Rows with equal `groups` stay together, and one row of each group is tested,
-    drawn at random. A class of which a training part has one row is left out of
-    that part: nothing can be learned from it.
+    drawn at random.
     """
     folds = []
     random = np.random.RandomState(random_state)
@@ -66,8 +66,8 @@ def make_folds(
                 one_each = one_row_per_group(groups[held_out], random)
                 test = np.sort(held_out[one_each])
             counts = np.bincount(codes[train], minlength=codes.max() + 1)
-            train = train[counts[codes[train]] >= FEWEST_TO_LEARN]
-            folds.append(Fold(repeat, number, train, test, held_out))
+            learnable = train[counts[codes[train]] >= FEWEST_TO_LEARN]
+            folds.append(Fold(repeat, number, train, test, held_out, learnable))
     return tuple(folds)
 
 

@@ -7,12 +7,8 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Tally"]
-
-IntArray = NDArray[np.intp]
-BoolArray = NDArray[np.bool_]
+from prudent.core.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +23,14 @@ class Tally:
         Rows by true class and size of the set; None without sets.
     covered : ndarray of shape (K,) or None
         Rows whose set holds the true class, by true class.
+    decided_wrong : ndarray of shape (K,) or None
+        Rows whose set holds one class, another than the true one, by true class.
     """
 
     confusion: IntArray
     set_sizes: IntArray | None = None
     covered: IntArray | None = None
+    decided_wrong: IntArray | None = None
 
     @classmethod
     def count(
@@ -42,11 +41,12 @@ class Tally:
         if sets is None:
             return cls(confusion)
         sizes = sets.sum(axis=1)
-        covered = true[sets[np.arange(len(true)), true]]
+        holds = sets[np.arange(len(true)), true]
         return cls(
             confusion,
             _pairs(true, sizes, n_classes, n_classes + 1),
-            np.bincount(covered, minlength=n_classes),
+            np.bincount(true[holds], minlength=n_classes),
+            np.bincount(true[(sizes == 1) & ~holds], minlength=n_classes),
         )
 
     def __add__(self, other: Tally) -> Tally:
@@ -54,10 +54,13 @@ class Tally:
             return Tally(self.confusion + other.confusion)
         assert self.covered is not None
         assert other.covered is not None
+        assert self.decided_wrong is not None
+        assert other.decided_wrong is not None
         return Tally(
             self.confusion + other.confusion,
             self.set_sizes + other.set_sizes,
             self.covered + other.covered,
+            self.decided_wrong + other.decided_wrong,
         )
 
     @classmethod
@@ -79,6 +82,16 @@ class Tally:
     def missed(self) -> IntArray:
         """Rows whose set misses the true class; without sets, wrong predictions."""
         return self.wrong if self.covered is None else self.rows - self.covered
+
+    @property
+    def decided(self) -> IntArray:
+        """Rows with one answer, by true class; without sets, all of them."""
+        return self.rows if self.set_sizes is None else self.set_sizes[:, 1]
+
+    @property
+    def wrong_when_decided(self) -> IntArray:
+        """Rows with one answer that is wrong; without sets, wrong predictions."""
+        return self.wrong if self.decided_wrong is None else self.decided_wrong
 
 
 def _pairs(first: IntArray, second: IntArray, rows: int, columns: int) -> IntArray:

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.comparison.decisions import decide
-from prudent.comparison.measurements import RegionMap
-
-__all__ = ["GRID", "region_map"]
+from prudent.evaluation.decisions import decide
+from prudent.evaluation.measurements import RegionMap
 
 GRID = 48
 FloatArray = NDArray[np.float64]

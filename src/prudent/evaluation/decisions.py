@@ -7,7 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.estimator_tools import predict_set
+
+# p-values are multiples of 1 / (n + 1); rounding is far below.
+ROUNDING = 1e-9
 
 
 class Decisions(NamedTuple):
@@ -23,9 +27,9 @@ class Decisions(NamedTuple):
         p-value of each class.
     """
 
-    predicted: NDArray[np.intp]
-    sets: NDArray[np.bool_] | None = None
-    p_values: NDArray[np.float64] | None = None
+    predicted: IntArray
+    sets: BoolArray | None = None
+    p_values: FloatArray | None = None
 
 
 def decide(estimator: Any, X: NDArray[Any], classes: NDArray[Any]) -> Decisions:
@@ -42,12 +46,24 @@ def decide(estimator: Any, X: NDArray[Any], classes: NDArray[Any]) -> Decisions:
         wide[:, columns] = found
         return wide
 
-    if hasattr(estimator, "p_values"):  # both answers follow from these
+    if hasattr(estimator, "p_values") and not hasattr(estimator, "level"):
+        # One-class rejectors: both answers follow, and a set may be empty.
+        p_values = spread(estimator.p_values(X))
+        sets = p_values > estimator.false_alarm_rate
+        return Decisions(p_values.argmax(axis=1), sets, p_values)
+    predicted = np.searchsorted(classes, estimator.predict(X))
+    if hasattr(estimator, "p_values"):
         p_values = spread(estimator.p_values(X))
         return Decisions(
-            p_values.argmax(axis=1), p_values > estimator.false_alarm_rate, p_values
+            predicted, sets_at(estimator.level, p_values, predicted), p_values
         )
-    predicted = np.searchsorted(classes, estimator.predict(X))
     if hasattr(estimator, "predict_set"):
         return Decisions(predicted, spread(predict_set(estimator, X)))
     return Decisions(predicted)
+
+
+def sets_at(level: float, p_values: FloatArray, predicted: IntArray) -> BoolArray:
+    """Conformal sets at a level; the predicted class is added, so none is empty."""
+    sets: BoolArray = p_values > level + ROUNDING
+    sets[np.arange(len(sets)), predicted] = True
+    return sets

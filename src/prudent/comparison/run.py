@@ -1,0 +1,315 @@
+"""Method after method on the same folds, and what becomes of those that fail."""
+
+from __future__ import annotations
+
+import numbers
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.comparison.result import Comparison, ComparisonInterrupted
+from prudent.core.discriminant import discriminant_axes
+from prudent.core.guarantee import Guarantee
+from prudent.core.moments import ClassMoments
+from prudent.core.types import FloatArray, IntArray
+from prudent.evaluation import judge
+from prudent.evaluation.child import OutOfTime, evaluate_within
+from prudent.evaluation.environment import package_versions, peak_memory
+from prudent.evaluation.evaluate import Evaluation, Progress, Task, evaluate
+from prudent.evaluation.folds import make_folds, stratified_sample, training_moments
+from prudent.evaluation.methods import Method
+from prudent.evaluation.names import DEFAULT_PROMISE
+from prudent.evaluation.preprocessing import note, preprocessing
+from prudent.evaluation.records import Data, Failure, FoldScore, MethodRow, Settings
+from prudent.evaluation.table import (
+    LabelledRows,
+    constant_columns,
+    fingerprint,
+    note_on_groups,
+)
+from prudent.evaluation.wishes import Wish, parse_promise
+from prudent.io.errors import counted, listed
+
+LONGEST_REASON = 300
+# Rows that the picture of decision regions needs, where preprocessing comes first.
+PICTURE_ROWS = 20_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Protocol:
+    """How methods are compared; see `compare`."""
+
+    promise: str | Guarantee | Sequence[Guarantee] = DEFAULT_PROMISE
+    confidence: float = 0.95
+    cv: int = 5
+    n_repeats: int = 1
+    costs: FloatArray | None = None
+    random_state: int = 0
+    n_jobs: int = 1
+    time_limit: float | None = None
+    sample: int | None = 100_000
+
+    def check(self) -> None:
+        """Raise ValueError for a value out of its range."""
+        for name, value, least in (
+            ("cv", self.cv, 2),
+            ("n_repeats", self.n_repeats, 1),
+        ):
+            if not isinstance(value, numbers.Integral) or value < least:
+                raise ValueError(
+                    f"`{name}` must be an integer >= {least}, got {value!r}."
+                )
+        if not isinstance(self.n_jobs, numbers.Integral) or self.n_jobs == 0:
+            raise ValueError(
+                f"`n_jobs` must be an integer other than 0, got {self.n_jobs!r}."
+            )
+        if self.sample is not None and (
+            not isinstance(self.sample, numbers.Integral) or self.sample < 2
+        ):
+            raise ValueError(
+                f"`sample` must be an integer >= 2 or None, got {self.sample!r}."
+            )
+        if self.time_limit is not None and not 0 < self.time_limit < float("inf"):
+            raise ValueError(
+                f"`time_limit` must be a number of seconds > 0 or None, got "
+                f"{self.time_limit!r}."
+            )
+        if not 0 < self.confidence < 1:
+            raise ValueError(
+                f"`confidence` must lie in (0, 1), got {self.confidence!r}."
+            )
+        wish = parse_promise(self.promise, confidence=self.confidence)
+        if wish is not None and wish.kind == "false alarm":
+            raise ValueError(
+                f"{wish.text!r} is a promise of detectors: use prudent detect."
+            )
+
+
+def run(
+    rows: LabelledRows,
+    methods: Sequence[Method],
+    protocol: Protocol,
+    *,
+    others: ClassMoments | None = None,
+    progress: Progress | None = None,
+    command: str = "",
+) -> Comparison:
+    """Compare methods on rows.
+
+    Parameters
+    ----------
+    rows : LabelledRows
+    methods : sequence of Method
+    protocol : Protocol
+        Checked.
+    others : ClassMoments, default=None
+        Rows that are never tested and that every training part holds.
+    progress : callable, default=None
+        Told the method, the fold and the number of folds.
+    command : str, default=""
+        What to type to get this again.
+    """
+    classes, codes = np.unique(rows.y, return_inverse=True)
+    codes = codes.astype(np.intp)
+    n_folds, notes = _affordable_folds(codes, classes, rows.groups, protocol.cv)
+    wish = parse_promise(
+        protocol.promise, classes.tolist(), confidence=protocol.confidence
+    )
+    if protocol.costs is not None and protocol.costs.shape != (len(classes),) * 2:
+        raise ValueError(
+            f"`costs` must have the shape {(len(classes),) * 2} for {len(classes)} "
+            f"classes, got {protocol.costs.shape}."
+        )
+    task = _task(rows, codes, classes, n_folds, protocol, wish, len(methods), others)
+    done = note(rows.X, rows.is_text, missing=rows.missing)
+    data = Data(
+        name=rows.name,
+        sha256=rows.sha256 or fingerprint(rows.X, rows.y),
+        n_rows=len(rows.X),
+        features=rows.features,
+        classes=tuple(map(str, classes.tolist())),
+        class_counts=tuple(np.bincount(codes).tolist()),
+        constant_features=(
+            *rows.constant,
+            *(rows.features[j] for j in constant_columns(rows.X)),
+        ),
+        notes=(*rows.notes, *([] if done is None else [done]), *notes),
+    )
+    settings = Settings(
+        methods=tuple(m.name for m in methods if not m.is_baseline),
+        baselines=tuple(m.name for m in methods if m.is_baseline),
+        promise="none" if wish is None else wish.text,
+        confidence=protocol.confidence,
+        n_folds=n_folds,
+        n_repeats=protocol.n_repeats,
+        random_state=protocol.random_state,
+        n_jobs=protocol.n_jobs,
+        time_limit=protocol.time_limit,
+        sample=protocol.sample,
+        command=command,
+        date=f"{datetime.now():%Y-%m-%d %H:%M}",
+    )
+    return _run(methods, task, data, settings, protocol.costs, progress)
+
+
+def _run(
+    methods: Sequence[Method],
+    task: Task,
+    data: Data,
+    settings: Settings,
+    costs: FloatArray | None,
+    progress: Progress | None,
+) -> Comparison:
+    """Evaluate method after method; Ctrl-C gives up on the rest."""
+    rows: list[MethodRow] = []
+    scores: list[FoldScore] = []
+    done: dict[str, Evaluation] = {}
+
+    def finished() -> Comparison:
+        against = {name: judge.drawbacks(found, task) for name, found in done.items()}
+        return Comparison(
+            data=data,
+            settings=replace(settings, peak_memory=peak_memory()),
+            rows=judge.in_order(rows, against),
+            folds=tuple(scores),
+            versions=package_versions(),
+            frontier=judge.frontier(done, task),
+        )
+
+    for position, method in enumerate(methods):
+        try:
+            if settings.time_limit is None:
+                found = evaluate(method, task, progress)
+            else:
+                found = evaluate_within(settings.time_limit, method, task, progress)
+        except KeyboardInterrupt:
+            stopped = Failure(kind="interrupted", text="interrupted")
+            rows += [_failed(left, stopped) for left in methods[position:]]
+            raise ComparisonInterrupted(finished()) from None
+        except OutOfTime as error:
+            rows.append(_failed(method, Failure(kind="time limit", text=str(error))))
+        except MemoryError:
+            text = "out of memory; give fewer rows by `sample`"
+            rows.append(_failed(method, Failure(kind="memory", text=text)))
+        except Exception as error:
+            # A method that fails is a row with its reason, never a missing row.
+            rows.append(_failed(method, Failure(kind="error", text=_reason(error))))
+        else:
+            done[method.name] = found
+            rows.append(judge.method_row(method, found, task, costs))
+            scores += judge.fold_scores(method, found, task)
+    return finished()
+
+
+def _failed(method: Method, failure: Failure) -> MethodRow:
+    return MethodRow(
+        method=method.name, is_baseline=method.is_baseline, failure=failure
+    )
+
+
+def _reason(error: Exception) -> str:
+    """First line of what an exception says, or its name if it says nothing."""
+    said = str(error).strip().splitlines()
+    return said[0][:LONGEST_REASON] if said else type(error).__name__
+
+
+def _task(
+    rows: LabelledRows,
+    codes: IntArray,
+    classes: NDArray[Any],
+    n_folds: int,
+    protocol: Protocol,
+    wish: Wish | None,
+    n_methods: int,
+    others: ClassMoments | None,
+) -> Task:
+    """Folds, the moments of their training parts, and the discriminant plane."""
+    folds = make_folds(
+        codes, n_folds, protocol.n_repeats, protocol.random_state, rows.groups
+    )
+    preparation = preprocessing(rows.X, rows.is_text, missing=rows.missing)
+    moments: list[ClassMoments] | None = None
+    seconds = 0.0
+    if preparation is None:
+        start = time.perf_counter()
+        moments = []
+        for first in range(0, len(folds), n_folds):
+            some = folds[first : first + n_folds]
+            training, total = training_moments(rows.X, codes, classes, some)
+            moments += training
+        seconds = (time.perf_counter() - start) / len(folds)
+        if others is not None:
+            moments = [others + part for part in moments]
+            total = others + total
+        axes, _ = discriminant_axes(total)
+        plane = rows.X @ axes if axes.shape[1] == 2 else None
+    else:
+        plane = _plane(rows, codes, preparation, protocol.random_state)
+    return Task(
+        X=rows.X,
+        y=rows.y,
+        codes=codes,
+        classes=classes,
+        folds=folds,
+        moments=moments,
+        moment_seconds=seconds,
+        groups=rows.groups,
+        preparation=preparation,
+        wish=wish,
+        n_methods=n_methods,
+        plane=plane,
+        sample=protocol.sample,
+        random_state=protocol.random_state,
+        n_jobs=protocol.n_jobs,
+    )
+
+
+def _plane(
+    rows: LabelledRows, codes: IntArray, preparation: Any, random_state: int
+) -> FloatArray | None:
+    """Rows on the discriminant axes, where all are few enough for a picture."""
+    if len(codes) > PICTURE_ROWS:
+        return None
+    Z = np.asarray(preparation.fit_transform(rows.X), dtype=np.float64)
+    chosen = stratified_sample(codes, PICTURE_ROWS, random_state)
+    axes, _ = discriminant_axes(ClassMoments.from_arrays(Z[chosen], codes[chosen]))
+    return Z @ axes if axes.shape[1] == 2 else None
+
+
+def _affordable_folds(
+    codes: IntArray, classes: NDArray[Any], groups: NDArray[Any] | None, cv: int
+) -> tuple[int, tuple[str, ...]]:
+    """Folds that rows and groups allow, with notes on them and on rare classes."""
+    counts = np.bincount(codes)
+    if len(classes) < 2:
+        raise ValueError(f"`y` has one class, {str(classes[0])!r}; give at least two.")
+    most = int(counts.max())
+    if most < 2:
+        raise ValueError(
+            "every class has 1 row, so none can be both learned and tested: "
+            "add rows or join classes."
+        )
+    notes = []
+    n_folds = min(cv, most)
+    if groups is not None:
+        n_folds = min(n_folds, len(np.unique(groups)))
+        notes.append(note_on_groups(groups))
+    if n_folds < cv:
+        notes.append(f"{n_folds} folds instead of {cv}: there are no more to be had")
+    single = [str(label) for label in classes[counts < 2].tolist()]
+    if len(single) == 1:
+        notes.append(
+            f"class {single[0]!r} has 1 row, so it cannot be both learned and tested: "
+            "it counts as missed"
+        )
+    elif single:
+        notes.append(
+            f"{counted(len(single), 'class')} have 1 row each and cannot be both "
+            f"learned and tested: they count as missed ({listed(map(repr, single))})"
+        )
+    return n_folds, tuple(notes)

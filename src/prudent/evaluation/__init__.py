@@ -1,0 +1,1 @@
+"""Methods held against rows they have not seen."""

@@ -1,0 +1,328 @@
+"""One method on all folds: fit, predict, count."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from prudent.core.guarantee import Guarantee
+from prudent.core.moments import ClassMoments
+from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.evaluation.asked import (
+    MAY_BE_LACKING,
+    AskedFold,
+    ask,
+    is_full_conformal,
+)
+from prudent.evaluation.decisions import Decisions, decide
+from prudent.evaluation.folds import Fold, stratified_sample
+from prudent.evaluation.measurements import CalibrationPath, RegionMap
+from prudent.evaluation.methods import Method
+from prudent.evaluation.preprocessing import in_front
+from prudent.evaluation.rare import FEWEST_TO_LEARN, FrequentClasses
+from prudent.evaluation.regions import region_map
+from prudent.evaluation.shift import shifted_rows
+from prudent.evaluation.tally import Tally
+from prudent.evaluation.wishes import Wish, takes_groups
+
+Progress = Callable[[str, int, int], None]
+LEVELS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+SHIFT_ROWS = 2000
+PLANE_ROWS = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What every method gets.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, d)
+        Rows; missing cells are NaN, words are codes.
+    y : ndarray of shape (n,)
+        Labels.
+    codes : ndarray of shape (n,)
+        Labels as positions in `classes`.
+    classes : ndarray of shape (K,)
+        Distinct labels, sorted.
+    folds : sequence of Fold
+        Splits, those of one repeat after the other.
+    moments : sequence of ClassMoments or None
+        Moments of each fold's training rows; None where preprocessing comes first.
+    moment_seconds : float
+        Time they took for one fold.
+    groups : ndarray of shape (n,) or None
+        Rows that belong together have equal values.
+    preparation : transformer or None
+        Not fitted; comes in front of every method.
+    wish : Wish or None
+        The promise asked for.
+    n_methods : int
+        Methods that are compared.
+    plane : ndarray of shape (n, 2) or None
+        Rows on the two discriminant axes.
+    sample : int or None
+        Most rows to fit on where rows are needed.
+    random_state : int
+        Seed of methods and samples.
+    n_jobs : int
+        Folds fitted at a time.
+    """
+
+    X: FloatArray
+    y: NDArray[Any]
+    codes: IntArray
+    classes: NDArray[Any]
+    folds: Sequence[Fold]
+    moments: Sequence[ClassMoments] | None
+    moment_seconds: float
+    groups: NDArray[Any] | None
+    preparation: Any
+    wish: Wish | None
+    n_methods: int
+    plane: FloatArray | None
+    sample: int | None
+    random_state: int
+    n_jobs: int
+
+    @property
+    def n_folds(self) -> int:
+        """Folds of one repeat."""
+        return max(fold.number for fold in self.folds)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldResult:
+    """Counts of one method on one fold, and which tested rows it gets wrong."""
+
+    tally: Tally
+    wrong: BoolArray
+    guarantees: tuple[Guarantee, ...]
+    asked: AskedFold | None
+    fit_seconds: float
+    predict_seconds: float
+    n_train: int
+    shift_wrong: IntArray | None
+    shift_rows: int
+    false_alarms: IntArray | None
+    calibration: tuple[float, float, int] | None
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What a method did on all folds."""
+
+    folds: tuple[FoldResult, ...]
+    calibration: CalibrationPath | None
+    regions: RegionMap | None
+    parameters: dict[str, str]
+
+
+def evaluate(
+    method: Method, task: Task, progress: Progress | None = None
+) -> Evaluation:
+    """Fit and test a method on every fold; errors are the method's own."""
+    estimator = method.estimator(task.random_state)
+    if task.groups is not None and is_full_conformal(estimator):
+        estimator.set_params(method="split")
+    n_folds = len(task.folds)
+    results = []
+    jobs = Parallel(n_jobs=task.n_jobs, return_as="generator")(
+        delayed(_run_fold)(estimator, task, index) for index in range(n_folds)
+    )
+    for index in range(n_folds):
+        if progress is not None:
+            progress(method.name, index + 1, n_folds)
+        results.append(next(jobs))
+    return Evaluation(
+        folds=tuple(results),
+        calibration=_calibration_path(results),
+        regions=None if method.is_baseline else _regions(estimator, task),
+        parameters=_parameters(estimator),
+    )
+
+
+def _run_fold(estimator: Any, task: Task, index: int) -> FoldResult:
+    fold = task.folds[index]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted, n_train, fit_seconds = _fit(estimator, task, index)
+        X, true = task.X[fold.test], task.codes[fold.test]
+        start = time.perf_counter()
+        found = decide(fitted, X, task.classes)
+        predict_seconds = time.perf_counter() - start
+        shift_wrong, shift_rows = _shift(fitted, task, index)
+        asked = None if task.wish is None else _ask(estimator, task, fold)
+    return FoldResult(
+        tally=Tally.count(true, found.predicted, found.sets, len(task.classes)),
+        wrong=found.predicted != true,
+        guarantees=tuple(getattr(fitted, "guarantees_", ())),
+        asked=asked,
+        fit_seconds=fit_seconds,
+        predict_seconds=predict_seconds,
+        n_train=n_train,
+        shift_wrong=shift_wrong,
+        shift_rows=shift_rows,
+        false_alarms=_false_alarms(found, true),
+        calibration=_calibration(fitted),
+        warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
+    )
+
+
+def _fit(estimator: Any, task: Task, index: int) -> tuple[Any, int, float]:
+    """Fit on the training part; the fit, rows fitted on, and seconds it took."""
+    rows = task.folds[index].learnable
+    estimator = in_front(task.preparation, clone(estimator))
+    if task.moments is not None and hasattr(estimator, "fit_moments"):
+        start = time.perf_counter()
+        moments = _learnable(task.moments[index])
+        estimator.fit_moments(moments)  # as it is set, moments suffice
+        seconds = time.perf_counter() - start + task.moment_seconds
+        return estimator, int(moments.count.sum()), seconds
+    rows = _sampled(task, rows)
+    X, y = task.X[rows], task.y[rows]
+    together = _groups_for(estimator, task, rows)
+    start = time.perf_counter()
+    estimator.fit(X, y, **together)
+    return estimator, len(rows), time.perf_counter() - start
+
+
+def _ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
+    """Fit the method so that it makes the promise asked for, and test that."""
+    assert task.wish is not None
+    rows = _sampled(task, fold.train)
+    full = (
+        task.wish.kind == "coverage"
+        and task.preparation is None
+        and task.groups is None
+        and is_full_conformal(estimator)
+    )
+    inner = clone(estimator)
+    if task.groups is not None and is_full_conformal(inner):
+        inner.set_params(method="split")
+    counts = np.bincount(task.codes[rows], minlength=len(task.classes))
+    rarest = int(counts.min())
+    rare = rarest < MAY_BE_LACKING
+    if rare and not full:
+        inner = FrequentClasses(inner)
+    return ask(
+        in_front(task.preparation, inner) if not full else inner,
+        task.wish,
+        train=(task.X[rows], task.y[rows]),
+        groups=None if task.groups is None else task.groups[rows],
+        test=(task.X[fold.test], task.codes[fold.test]),
+        classes=task.classes,
+        n_methods=task.n_methods,
+        random_state=task.random_state,
+        full=full,
+        rare=rare,
+    )
+
+
+def _sampled(task: Task, rows: IntArray) -> IntArray:
+    """At most so many of the rows as methods that need rows are fitted on."""
+    if task.sample is None or task.sample >= len(rows):
+        return rows
+    return rows[stratified_sample(task.codes[rows], task.sample, task.random_state)]
+
+
+def _groups_for(estimator: Any, task: Task, rows: IntArray) -> dict[str, Any]:
+    name = None if task.groups is None else takes_groups(estimator)
+    if name is None or task.groups is None:
+        return {}
+    return {name: task.groups[rows]}
+
+
+def _learnable(moments: ClassMoments) -> ClassMoments:
+    """Moments without the classes of fewer rows than can be learned from."""
+    enough = moments.count >= FEWEST_TO_LEARN
+    return moments if enough.all() else moments.select(moments.classes[enough])
+
+
+def _false_alarms(found: Decisions, true: IntArray) -> IntArray | None:
+    """Rows whose own class is ruled out, at each of LEVELS."""
+    if found.p_values is None:
+        return None
+    own = found.p_values[np.arange(len(true)), true]
+    alarms: IntArray = (own[:, None] <= np.array(LEVELS)).sum(axis=0)
+    return alarms
+
+
+def _shift(fitted: Any, task: Task, index: int) -> tuple[IntArray | None, int]:
+    """Wrong predictions of a sample of the tested rows, moved by each of SHIFTS."""
+    fold = task.folds[index]
+    if fold.repeat > 1:
+        return None, 0
+    size = math.ceil(SHIFT_ROWS / task.n_folds)
+    chosen = fold.test[
+        stratified_sample(task.codes[fold.test], size, task.random_state)
+    ]
+    codes, X = task.codes[chosen], task.X[chosen]
+    if task.moments is not None:
+        moments, method = task.moments[index], fitted
+    else:  # rows move where the method sees them
+        assert isinstance(fitted, Pipeline)
+        preparation, method = fitted[:-1], fitted[-1]
+        seen = _sampled(task, fold.learnable)
+        moments = ClassMoments.from_arrays(
+            preparation.transform(task.X[seen]),
+            task.codes[seen],
+            classes=np.arange(len(task.classes)),
+        )
+        X = preparation.transform(X)
+    moved = shifted_rows(np.asarray(X, dtype=np.float64), codes, moments)
+    n_shifts, n_rows, n_features = moved.shape
+    predicted = method.predict(moved.reshape(-1, n_features))
+    wrong = predicted.reshape(n_shifts, n_rows) != task.classes[codes]
+    return wrong.sum(axis=1), n_rows
+
+
+def _calibration(estimator: Any) -> tuple[float, float, int] | None:
+    """Error before and after risk-based calibration, and the chosen iterate."""
+    curve = getattr(estimator, "error_curve_", None)
+    if curve is None:
+        return None
+    best = int(estimator.best_iteration_)
+    return float(curve[0]), float(curve[best]), best
+
+
+def _calibration_path(results: Sequence[FoldResult]) -> CalibrationPath | None:
+    found = [r.calibration for r in results if r.calibration is not None]
+    if len(found) < len(results):
+        return None
+    before, after, best = zip(*found, strict=True)
+    return CalibrationPath(error_before=before, error_after=after, best_iterations=best)
+
+
+def _regions(estimator: Any, task: Task) -> RegionMap | None:
+    """Regions of the method fitted in the plane; None where it cannot be."""
+    if task.plane is None:
+        return None
+    chosen = stratified_sample(task.codes, PLANE_ROWS, task.random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said already about the folds
+        try:
+            return region_map(
+                clone(estimator), task.plane[chosen], task.y[chosen], task.classes
+            )
+        except ValueError:  # a picture less is no failure of the method
+            return None
+
+
+def _parameters(estimator: Any) -> dict[str, str]:
+    return {
+        name: repr(value)
+        for name, value in sorted(estimator.get_params().items())
+        if not hasattr(value, "get_params") and name not in ("steps", "memory")
+    }

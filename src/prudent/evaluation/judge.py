@@ -1,0 +1,371 @@
+"""From counts of folds to the rows of a comparison, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.core.binomial import clopper_pearson
+from prudent.core.types import BoolArray, FloatArray
+from prudent.evaluation.asked import AskedFold
+from prudent.evaluation.evaluate import LEVELS, Evaluation, FoldResult, Task
+from prudent.evaluation.measurements import FalseAlarmCurve, Sets, ShiftCurve
+from prudent.evaluation.methods import Method
+from prudent.evaluation.promises import check_promises, verdict
+from prudent.evaluation.records import (
+    Asked,
+    ClassRate,
+    FoldScore,
+    Frontier,
+    MethodRow,
+    Needs,
+)
+from prudent.evaluation.shift import SHIFTS
+from prudent.evaluation.tally import Tally
+from prudent.evaluation.ties import holm, mcnemar_p_value
+from prudent.evaluation.wishes import rows_needed
+
+TIE_LEVEL = 0.05
+MOST_WARNINGS = 10
+
+
+def method_row(
+    method: Method, found: Evaluation, task: Task, costs: FloatArray | None = None
+) -> MethodRow:
+    """Row of a method that ran on all folds."""
+    n_repeats = task.folds[-1].repeat
+    tallies = [result.tally for result in found.folds]
+    total = Tally.total(tallies)
+    # Each row is tested once per repeat: the interval knows how many rows there are.
+    wrong, n = total.wrong.sum() / n_repeats, total.rows.sum() / n_repeats
+    own = check_promises(
+        [result.guarantees for result in found.folds], tallies, task.classes, n_repeats
+    )
+    sets = _sets(total, n_repeats)
+    asked = _asked(method, found, task)
+    decided, wrong_when_decided = _decided(total)
+    if asked is not None:
+        decided, wrong_when_decided = asked.decided, asked.wrong_when_decided
+    per_row = [
+        result.predict_seconds / len(fold.test)
+        for result, fold in zip(found.folds, task.folds, strict=True)
+    ]
+    return MethodRow(
+        method=method.name,
+        is_baseline=method.is_baseline,
+        error=float(wrong / n),
+        error_interval=clopper_pearson(float(wrong), float(n)),
+        worst_class=_largest(total.wrong, total.rows, task.classes),
+        cost=_mean_cost(total, costs),
+        decided=decided,
+        wrong_when_decided=wrong_when_decided,
+        asked=asked,
+        own=own,
+        own_kept=verdict(
+            own, _shares(total), decides=sets is None or sets.undecided < 1
+        ),
+        sets=sets,
+        confusion=tuple(map(tuple, (total.confusion / n_repeats).tolist())),
+        fit_seconds=float(np.median([r.fit_seconds for r in found.folds])),
+        predict_seconds=float(np.median(per_row)),
+        notes=_notes(found.folds, task),
+        warnings=_warnings(found.folds),
+        shift=_shift_curve(found.folds),
+        false_alarms=_false_alarm_curve(found.folds, n, n_repeats),
+        calibration=found.calibration,
+        regions=found.regions,
+        parameters=found.parameters,
+    )
+
+
+def fold_scores(method: Method, found: Evaluation, task: Task) -> tuple[FoldScore, ...]:
+    """Scores of a method on each fold."""
+    return tuple(
+        _fold_score(method.name, result, fold.repeat, fold.number)
+        for result, fold in zip(found.folds, task.folds, strict=True)
+    )
+
+
+def drawbacks(found: Evaluation, task: Task) -> BoolArray:
+    """What the ranking counts against a method, once for each row tested.
+
+    Without a promise, wrong answers; with one, rows that are not decided; for
+    promises about some classes, wrong answers on rows of the others.
+    """
+    first = [
+        (result, task.codes[fold.test])
+        for result, fold in zip(found.folds, task.folds, strict=True)
+        if fold.repeat == 1
+    ]
+    if task.wish is None:
+        return np.concatenate([result.wrong for result, _ in first])
+    asked = [(_of(result), codes) for result, codes in first]
+    others = _others(task)
+    if task.wish.kind != "missed" or not others.any():
+        return np.concatenate([~one.decided for one, _ in asked])
+    return np.concatenate(
+        [(one.wrong | ~one.decided)[others[codes]] for one, codes in asked]
+    )
+
+
+def in_order(
+    rows: Sequence[MethodRow], against: Mapping[str, BoolArray]
+) -> tuple[MethodRow, ...]:
+    """Rows by usefulness, failed ones last; those not shown to differ say so.
+
+    `against` says for each method which rows count against it.
+    """
+    ran = sorted((row for row in rows if row.error is not None), key=_rank)
+    failed = [row for row in rows if row.error is None]
+    if not ran:
+        return tuple(failed)
+    best, *others = ran
+    p_values = holm(
+        [mcnemar_p_value(against[best.method], against[row.method]) for row in others]
+    )
+    marked = [best]
+    for row, p_value in zip(others, p_values, strict=True):
+        # Disjoint intervals are a difference that everybody sees.
+        apart = _interval(row)[0] > _interval(best)[1]
+        same = p_value > TIE_LEVEL and not apart and _useful(row)
+        marked.append(replace(row, no_difference_from=best.method if same else None))
+    return (*marked, *failed)
+
+
+def frontier(found: Mapping[str, Evaluation], task: Task) -> Frontier | None:
+    """Rows decided at every level, by method; None where there is no such curve."""
+    wish = task.wish
+    if wish is None or wish.kind == "missed":
+        return None
+    decided = {}
+    for name, evaluation in found.items():
+        counts = [_of(result).frontier for result in evaluation.folds]
+        if all(count is None for count in counts):
+            continue
+        n = sum(int(result.tally.rows.sum()) for result in evaluation.folds)
+        total = sum(count for count in counts if count is not None)
+        decided[name] = tuple((np.asarray(total) / n).tolist())
+    asked = 1 - wish.allowed if wish.kind == "coverage" else wish.allowed
+    kind: Any = "coverage" if wish.kind == "coverage" else "error"
+    return Frontier(
+        kind=kind, levels=wish.levels, asked=round(asked, 12), decided=decided
+    )
+
+
+def _asked(method: Method, found: Evaluation, task: Task) -> Asked | None:
+    """The promise asked for, over all folds."""
+    if task.wish is None:
+        return None
+    folds = [_of(result) for result in found.folds]
+    n_repeats = task.folds[-1].repeat
+    total = Tally.total(_with_sets(fold.tally) for fold in folds)
+    items = check_promises(
+        [fold.guarantees for fold in folds],
+        [fold.tally for fold in folds],
+        task.classes,
+        n_repeats,
+    )
+    n = float(total.rows.sum() / n_repeats)
+    share, wrong = _decided(total)
+    others_error, others_interval = None, (0.0, 1.0)
+    useful = share > 0
+    if task.wish.kind == "missed":
+        others = _others(task)
+        unhelped = np.concatenate(
+            [
+                (fold.wrong | ~fold.decided)[others[task.codes[split.test]]]
+                for fold, split in zip(folds, task.folds, strict=True)
+            ]
+        )
+        if len(unhelped):
+            others_error = float(unhelped.mean())
+            m = len(unhelped) / n_repeats
+            others_interval = clopper_pearson(others_error * m, m)
+        useful = useful and (others_error is None or others_error < 1)
+    kept = verdict(items, _shares(total), decides=useful) or "vacuous"
+    covers = task.wish.kind == "coverage"
+    return Asked(
+        kept=kept,
+        needs=_needs(folds, method, found, task),
+        items=items,
+        decided=share,
+        decided_interval=clopper_pearson(share * n, n),
+        wrong_when_decided=wrong,
+        worst_covered=_least_covered(total, task.classes) if covers else None,
+        others_error=others_error,
+        others_interval=others_interval,
+        sets=_sets(total, n_repeats) if task.wish.kind != "missed" else None,
+    )
+
+
+def _needs(
+    folds: Sequence[AskedFold], method: Method, found: Evaluation, task: Task
+) -> Needs | None:
+    """Rows that are missing for the rarest class that could not be promised."""
+    assert task.wish is not None
+    lacking = {k for fold in folds for k in fold.lacking}
+    if not lacking:
+        return None
+    label = None
+    if lacking != {-1}:
+        counts = np.bincount(task.codes, minlength=len(task.classes))
+        rarest = min(lacking - {-1}, key=lambda k: int(counts[k]))
+        label = str(task.classes[rarest])
+    return rows_needed(
+        task.wish,
+        label,
+        n_methods=task.n_methods,
+        n_folds=task.n_folds,
+        full=method.name == "conformal" and task.preparation is None,
+    )
+
+
+def _of(result: FoldResult) -> AskedFold:
+    assert result.asked is not None
+    return result.asked
+
+
+def _with_sets(tally: Tally) -> Tally:
+    """The same with sets of one class, for methods that give none."""
+    if tally.set_sizes is not None:
+        return tally
+    sizes = np.zeros((len(tally.rows), len(tally.rows) + 1), dtype=np.intp)
+    sizes[:, 1] = tally.rows
+    return Tally(tally.confusion, sizes, tally.rows - tally.wrong, tally.wrong)
+
+
+def _others(task: Task) -> BoolArray:
+    """Classes that the wish does not name, shape (K,)."""
+    assert task.wish is not None
+    named = {g.scope for g in task.wish.guarantees}
+    return np.array([label not in named for label in task.classes.tolist()])
+
+
+def _rank(row: MethodRow) -> tuple[float, ...]:
+    asked = row.asked
+    error = row.error or 0.0
+    if asked is None:
+        return (error,)
+    if asked.others_error is not None:
+        return (not _useful(row), asked.others_error, error)
+    wrong = 1.0 if asked.wrong_when_decided is None else asked.wrong_when_decided
+    return (-asked.decided, wrong, error)
+
+
+def _useful(row: MethodRow) -> bool:
+    """Whether a method with a promise answers anything."""
+    return row.asked is None or (row.asked.decided > 0 and bool(row.asked.items))
+
+
+def _interval(row: MethodRow) -> tuple[float, float]:
+    """Exact interval of what the ranking counts against a method."""
+    if row.asked is None:
+        return row.error_interval
+    if row.asked.others_error is not None:
+        return row.asked.others_interval
+    low, high = row.asked.decided_interval
+    return 1 - high, 1 - low
+
+
+def _decided(total: Tally) -> tuple[float, float | None]:
+    """Share of rows with one answer, and of these the wrong ones."""
+    decided = int(total.decided.sum())
+    if decided == 0:
+        return 0.0, None
+    wrong = float(total.wrong_when_decided.sum() / decided)
+    return float(decided / total.rows.sum()), wrong
+
+
+def _shares(total: Tally) -> FloatArray:
+    shares: FloatArray = total.rows / total.rows.sum()
+    return shares
+
+
+def _largest(counts: Any, rows: Any, classes: NDArray[Any]) -> ClassRate | None:
+    rates = counts / np.maximum(rows, 1)
+    worst = int(np.argmax(rates))
+    return ClassRate(label=str(classes[worst]), rate=float(rates[worst]))
+
+
+def _least_covered(total: Tally, classes: NDArray[Any]) -> ClassRate | None:
+    worst = _largest(total.missed, total.rows, classes)
+    return None if worst is None else replace(worst, rate=1 - worst.rate)
+
+
+def _mean_cost(total: Tally, costs: FloatArray | None) -> float | None:
+    if costs is None:
+        return None
+    return float((total.confusion * costs).sum() / total.rows.sum())
+
+
+def _sets(total: Tally, n_repeats: int) -> Sets | None:
+    if total.set_sizes is None or total.covered is None:
+        return None
+    sizes = np.arange(total.set_sizes.shape[1])
+    rows, counts = total.rows, total.set_sizes.sum(axis=0)
+    tested = np.maximum(rows, 1)  # with groups a class may have no tested row
+    return Sets(
+        mean_size=float(counts @ sizes / rows.sum()),
+        undecided=float(1 - counts[1] / rows.sum()),
+        coverage=float(total.covered.sum() / rows.sum()),
+        size_counts=tuple((counts / n_repeats).tolist()),
+        class_mean_size=tuple((total.set_sizes @ sizes / tested).tolist()),
+        class_coverage=tuple((total.covered / tested).tolist()),
+    )
+
+
+def _notes(results: Sequence[FoldResult], task: Task) -> tuple[str, ...]:
+    fitted, fold = results[0].n_train, task.folds[0]
+    n_train = len(fold.train)
+    if task.moments is not None:  # rows that are never tested among them
+        n_train = int(task.moments[0].count.sum())
+    n_train -= len(fold.train) - len(fold.learnable)
+    if fitted == n_train:
+        return ()
+    return (f"fitted on {fitted:,} of {n_train:,} rows".replace(",", " "),)
+
+
+def _warnings(results: Sequence[FoldResult]) -> tuple[str, ...]:
+    """Different warnings of all folds; they may hold figures and go on for ever."""
+    distinct = dict.fromkeys(text for result in results for text in result.warnings)
+    return tuple(distinct)[:MOST_WARNINGS]
+
+
+def _shift_curve(results: Sequence[FoldResult]) -> ShiftCurve:
+    shifted = [result for result in results if result.shift_wrong is not None]
+    n = sum(result.shift_rows for result in shifted)
+    wrong: Any = sum(result.shift_wrong for result in shifted)
+    return ShiftCurve(shifts=SHIFTS, errors=tuple((wrong / n).tolist()), n=n)
+
+
+def _false_alarm_curve(
+    results: Sequence[FoldResult], n: float, n_repeats: int
+) -> FalseAlarmCurve | None:
+    if results[0].false_alarms is None:
+        return None
+    counts: Any = sum(result.false_alarms for result in results)
+    return FalseAlarmCurve(
+        levels=LEVELS, false_alarms=tuple((counts / n_repeats).tolist()), n=float(n)
+    )
+
+
+def _fold_score(name: str, result: FoldResult, repeat: int, number: int) -> FoldScore:
+    tally = result.tally
+    rows = int(tally.rows.sum())
+    sets = _sets(tally, 1)
+    return FoldScore(
+        method=name,
+        repeat=repeat,
+        fold=number,
+        n_train=result.n_train,
+        n_test=rows,
+        error=float(tally.wrong.sum() / rows),
+        set_size=None if sets is None else sets.mean_size,
+        coverage=None if sets is None else sets.coverage,
+        fit_seconds=result.fit_seconds,
+        predict_seconds=result.predict_seconds,
+    )

@@ -1,0 +1,215 @@
+"""The methods that can be compared: name and how to build the estimator.
+
+A family is imported when its method is built, so that one that cannot be imported
+costs its own row only.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from sklearn.base import clone
+
+from prudent.evaluation import names
+
+
+@dataclass(frozen=True)
+class Method:
+    """A line of the comparison.
+
+    Attributes
+    ----------
+    name : str
+        Short name, as typed on the command line.
+    build : callable
+        Maps a random state to an estimator that is not fitted yet.
+    is_baseline : bool
+        Whether it is there for reference only.
+    parameters : mapping of str to object
+        Set on the estimator that was built.
+    """
+
+    name: str
+    build: Callable[[int], Any]
+    is_baseline: bool = False
+    parameters: Mapping[str, Any] | None = None
+
+    def estimator(self, random_state: int) -> Any:
+        """Return an estimator that is not fitted yet."""
+        return self.build(random_state).set_params(**(self.parameters or {}))
+
+
+def _class(path: str) -> Any:
+    """A class, given by its module and name."""
+    module, _, name = path.rpartition(".")
+    return getattr(import_module(module), name)
+
+
+def _instance(path: str, random_state: int) -> Any:
+    """An estimator of a class, given by its module and name."""
+    estimator = _class(path)()
+    if "random_state" in estimator.get_params():
+        estimator.set_params(random_state=random_state)
+    return estimator
+
+
+def _copy(estimator: Any, random_state: int) -> Any:
+    return clone(estimator)
+
+
+def _majority(random_state: int) -> Any:
+    from sklearn.dummy import DummyClassifier
+
+    return DummyClassifier(strategy="prior")
+
+
+def _lda(random_state: int) -> Any:
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    return LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+
+
+def _qda(random_state: int) -> Any:
+    from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from prudent.evaluation.baselines import ShrunkTowardsIdentity
+
+    # Regularised as a user would: a real table often has a singular class.
+    discriminant = QuadraticDiscriminantAnalysis(
+        solver="eigen", covariance_estimator=ShrunkTowardsIdentity()
+    )
+    return make_pipeline(StandardScaler(), discriminant)
+
+
+def _logistic(random_state: int) -> Any:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+
+
+def _boosting(random_state: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier(random_state=random_state)
+
+
+METHODS = {
+    name: Method(name, partial(_instance, path)) for name, path in names.METHODS.items()
+}
+BASELINES = {
+    name: Method(name, build, is_baseline=True)
+    for name, build in zip(
+        names.BASELINES, (_majority, _logistic, _lda, _qda, _boosting), strict=True
+    )
+}
+
+
+def choose(
+    methods: Any,
+    baselines: Any,
+    parameters: Mapping[str, Mapping[str, Any]] | None = None,
+) -> tuple[Method, ...]:
+    """Methods and baselines, in the order given; "all" means all of prudent's.
+
+    Parameters
+    ----------
+    methods : "all", mapping or sequence
+        A mapping from names to estimators, or names, dotted paths of classes and
+        pairs of a name and an estimator.
+    baselines : sequence of str
+        Names among `BASELINES`.
+    parameters : mapping, default=None
+        Parameters to set, by method.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown or repeated, or nothing is chosen.
+    """
+    if isinstance(methods, Mapping):
+        methods = list(methods.items())
+    if isinstance(methods, str):
+        methods = list(METHODS) if methods == "all" else [methods]
+    if isinstance(baselines, str):
+        baselines = [baselines]
+    chosen = [
+        *(_method(one) for one in methods),
+        *(_known("baselines", name, BASELINES) for name in baselines),
+    ]
+    if not chosen:
+        raise ValueError("nothing to compare: choose at least one method or baseline.")
+    called = [method.name for method in chosen]
+    repeated = sorted({name for name in called if called.count(name) > 1})
+    if repeated:
+        raise ValueError(f"`methods` and `baselines` repeat a name: {repeated}.")
+    given = dict(parameters or {})
+    unknown = [name for name in given if name not in called]
+    if unknown:
+        raise ValueError(
+            f"parameters are given for {unknown[0]!r}, which is not among {called}."
+        )
+    return tuple(
+        replace(method, parameters=given.get(method.name)) for method in chosen
+    )
+
+
+def _method(one: Any) -> Method:
+    """A method from its name, its dotted path, or a name and an estimator."""
+    if isinstance(one, str):
+        if "." in one:
+            return dotted(one)
+        return _known("methods", one, {**METHODS, **BASELINES})
+    try:
+        name, estimator = one
+    except (TypeError, ValueError):
+        name, estimator = None, one
+    if not isinstance(name, str) or not hasattr(estimator, "fit"):
+        raise ValueError(
+            "`methods` takes names, dotted paths, and pairs of a name and an "
+            f"estimator, got {one!r}."
+        )
+    return Method(name, partial(_copy, estimator))
+
+
+def dotted(path: str) -> Method:
+    """Method of a class that is not ours, by its dotted path.
+
+    Raises
+    ------
+    ValueError
+        If there is no such class.
+    """
+    try:
+        kind = _class(path)
+    except (ImportError, AttributeError, ValueError):
+        kind = None
+    if not (isinstance(kind, type) and hasattr(kind, "fit")):
+        raise ValueError(
+            f"{path!r} is no class of a classifier; write it like "
+            "sklearn.ensemble.RandomForestClassifier."
+        )
+    return Method(path.rpartition(".")[2], partial(_instance, path))
+
+
+def read_value(text: str) -> Any:
+    """Read the value of a parameter: a Python number, word, tuple or None."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _known(argument: str, name: Any, known: Mapping[str, Method]) -> Method:
+    if name not in known:
+        listed: Sequence[str] = list(METHODS if argument == "methods" else known)
+        raise ValueError(f"`{argument}` must be names among {listed}, got {name!r}.")
+    return known[name]

@@ -1,0 +1,172 @@
+"""The rows of a table that methods are held against."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from prudent.core.types import FloatArray
+from prudent.estimator_tools import check_groups, refuse_dask
+from prudent.io.errors import listed
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelledRows:
+    """Rows with labels.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, d)
+        Numbers, and codes of the words of text columns; missing cells are NaN.
+    y : ndarray of shape (n,)
+        Labels.
+    features : tuple of str
+        Names of the columns.
+    is_text : tuple of bool
+        Columns that hold codes.
+    groups : ndarray of shape (n,) or None
+        Rows that belong together have equal values.
+    name : str
+        What the user calls the table.
+    sha256 : str
+        Fingerprint of the file, or of the arrays when there is no file.
+    missing : {"fill", "mean"}
+        How missing cells are filled within each fold.
+    constant : tuple of str
+        Columns of one value that were left out.
+    notes : tuple of str
+        What a reader should know about the table.
+    """
+
+    X: FloatArray
+    y: NDArray[Any]
+    features: tuple[str, ...]
+    is_text: tuple[bool, ...]
+    groups: NDArray[Any] | None = None
+    name: str = "table"
+    sha256: str = ""
+    missing: Literal["fill", "mean"] = "fill"
+    constant: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def without_rare_classes(self, fewest: int) -> LabelledRows:
+        """The same without classes of fewer rows, and a note that names them."""
+        labels, codes, counts = np.unique(
+            self.y, return_inverse=True, return_counts=True
+        )
+        rare = counts < fewest
+        if not rare.any():
+            return self
+        kept = ~rare[codes]
+        if len(labels) - rare.sum() < 2:
+            raise ValueError(
+                f"fewer than two classes have {fewest} rows; ask for fewer rows of a "
+                "class."
+            )
+        names = listed(map(repr, map(str, labels[rare].tolist())))
+        text = (
+            f"{rare.sum()} of {len(labels)} classes have fewer than {fewest} rows and "
+            f"are left out: {names}"
+        )
+        return replace(
+            self,
+            X=self.X[kept],
+            y=self.y[kept],
+            groups=None if self.groups is None else self.groups[kept],
+            notes=(*self.notes, text),
+        )
+
+
+def labelled_rows(X: Any, y: Any, groups: Any = None) -> LabelledRows:
+    """Rows of arrays or data frames.
+
+    Raises
+    ------
+    ValueError
+        If a cell is infinite, lengths differ, or the target is continuous.
+    """
+    refuse_dask(X)
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        features = tuple(map(str, frame.columns))
+        columns = [_column(frame[name]) for name in frame.columns]
+    else:
+        values = check_array(X, dtype=None, ensure_all_finite=False)
+        features = tuple(f"x{j}" for j in range(values.shape[1]))
+        if values.dtype.kind in "biuf":
+            columns = [(values[:, j], False) for j in range(values.shape[1])]
+        else:
+            columns = [_words_or_numbers(values[:, j]) for j in range(values.shape[1])]
+    table = np.column_stack([values for values, _ in columns]).astype(np.float64)
+    infinite = np.isinf(table).any(axis=0)
+    if infinite.any():
+        name = features[int(np.argmax(infinite))]
+        raise ValueError(f"column {name!r} of `X` has infinite values; correct them.")
+    labels = column_or_1d(y)
+    check_consistent_length(table, labels)
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise ValueError(
+            f"`y` has {int(np.isnan(labels).sum())} missing labels (NaN); leave these "
+            "rows out."
+        )
+    check_classification_targets(labels)
+    return LabelledRows(
+        X=table,
+        y=labels,
+        features=features,
+        is_text=tuple(is_text for _, is_text in columns),
+        groups=None if groups is None else check_groups(groups, len(table)),
+        sha256=fingerprint(table, labels),
+    )
+
+
+def _column(series: nw.Series[Any]) -> tuple[NDArray[Any], bool]:
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        return series.cast(nw.Float64).to_numpy().astype(np.float64), False
+    values = series.to_list()
+    return _words_or_numbers(np.array(values, dtype=object))
+
+
+def _words_or_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], bool]:
+    """Floats where every cell is a number or missing; else codes of sorted words."""
+    missing = np.array([v is None or v != v for v in values.tolist()], dtype=bool)
+    present = values[~missing].tolist()
+    found = np.full(len(values), np.nan)
+    if all(isinstance(v, (int, float, np.number)) for v in present):
+        found[~missing] = np.array(present, dtype=np.float64)
+        return found, False
+    _, codes = np.unique([str(v) for v in present], return_inverse=True)
+    found[~missing] = codes
+    return found, True
+
+
+def constant_columns(X: FloatArray) -> list[int]:
+    """Columns of one value; missing cells do not count."""
+    with np.errstate(invalid="ignore"):
+        low = np.fmin.reduce(X, axis=0)
+        high = np.fmax.reduce(X, axis=0)
+    gaps = np.isnan(X).any(axis=0)
+    return np.flatnonzero(((low == high) & ~gaps) | np.isnan(low)).tolist()
+
+
+def note_on_groups(groups: NDArray[Any]) -> str:
+    """Say how grouped rows are tested."""
+    return (
+        f"rows of {len(np.unique(groups))} groups: folds keep groups whole, and one "
+        "random row of each group is tested"
+    )
+
+
+def fingerprint(X: FloatArray, y: NDArray[Any]) -> str:
+    """SHA-256 of the numbers, row by row, and of the labels as text."""
+    digest = hashlib.sha256(np.ascontiguousarray(X).data)
+    digest.update("\n".join(map(str, y.tolist())).encode())
+    return digest.hexdigest()

@@ -1,0 +1,332 @@
+"""The promise asked for: from words to guarantees, from a classifier to a wrapper."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import bdtr
+
+from prudent.core.guarantee import Guarantee
+from prudent.evaluation.records import Needs
+
+Kind = Literal["coverage", "error", "missed", "false alarm"]
+
+FORMS = (
+    '"coverage >= 90% in every class"',
+    '"coverage >= 95%"',
+    '"error <= 5%"',
+    '"missed LABEL <= 2%" (any class label; several with `and`)',
+    '"none"',
+)
+DETECTOR_FORM = '"false alarm <= 5%"'
+RATE = r"(\d+(?:\.\d*)?|\.\d+)\s*(%?)"
+COVERAGE_LEVELS = (0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995)
+ERROR_LEVELS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2)
+# Shares that the wrappers hold out.
+# Draws that may leave a class too few held-out rows.
+RARELY = 0.01
+SPLIT_SHARE, SELECTIVE_SHARE, CLASS_ERROR_SHARE = 0.3, 0.3, 0.5
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A promise asked for.
+
+    Attributes
+    ----------
+    text : str
+        As it was asked.
+    guarantees : tuple of Guarantee
+        Without evidence; one for each class where classes are promised.
+    """
+
+    text: str
+    guarantees: tuple[Guarantee, ...]
+
+    @property
+    def kind(self) -> Kind:
+        """What is promised, and with it by which wrapper."""
+        return {
+            "coverage": "coverage",
+            "selective error rate": "error",
+            "error rate": "error",
+            "class error rate": "missed",
+            "false alarm rate": "false alarm",
+        }[self.guarantees[0].quantity]  # type: ignore[return-value]
+
+    @property
+    def by_class(self) -> bool:
+        """Whether classes are named."""
+        return self.guarantees[0].scope is not None
+
+    @property
+    def allowed(self) -> float:
+        """Share of rows that may break the promise; the least, if there are several."""
+        return min(
+            1 - g.bound if g.quantity == "coverage" else g.bound
+            for g in self.guarantees
+        )
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Levels at which the frontier is drawn, the one asked for among them."""
+        known = COVERAGE_LEVELS if self.kind == "coverage" else ERROR_LEVELS
+        asked = 1 - self.allowed if self.kind == "coverage" else self.allowed
+        return tuple(sorted({*known, round(asked, 12)}))
+
+
+def parse_promise(
+    promise: str | Guarantee | Sequence[Guarantee],
+    classes: Sequence[Any] | None = None,
+    *,
+    confidence: float = 0.95,
+) -> Wish | None:
+    """What is asked for, as guarantees without evidence; None for "none".
+
+    Parameters
+    ----------
+    promise : str, Guarantee or sequence of Guarantee
+        One of the sentences "coverage >= 90% in every class", "coverage >= 95%",
+        "error <= 5%", "missed LABEL <= 2%" (several with "and"), "none", and for
+        detectors "false alarm <= 5%"; rates as 5% or 0.05. Or guarantees.
+    classes : sequence, default=None
+        Labels, for promises about classes; None where they are not known yet: the
+        sentence is checked, and classes are left as they are spelled.
+    confidence : float, default=0.95
+        Probability over training samples, where the promise has one.
+
+    Raises
+    ------
+    ValueError
+        If the sentence is none of these, a rate lies outside (0, 1), or a label is
+        not among `classes`.
+
+    Examples
+    --------
+    >>> wish = parse_promise("missed b <= 2% and c <= 5%", ["a", "b", "c"])
+    >>> [(g.scope, g.bound) for g in wish.guarantees]
+    [('b', 0.02), ('c', 0.05)]
+    """
+    if not isinstance(promise, str):
+        given = (promise,) if isinstance(promise, Guarantee) else tuple(promise)
+        return _from_guarantees(given)
+    text = " ".join(promise.replace("≥", ">=").replace("≤", "<=").split())
+    if text == "none":
+        return None
+    averaged: dict[str, Any] = {"average_over": "training samples"}
+    confident: dict[str, Any] = {"confidence": confidence}
+    if said := re.fullmatch(rf"coverage >= {RATE}( in every class)?", text):
+        bound = _rate(said[1], said[2], text)
+        scopes = [None] if said[3] is None else list(classes or ["every class"])
+        return Wish(
+            promise,
+            tuple(
+                Guarantee(
+                    quantity="coverage", bound=bound, sense=">=", scope=c, **averaged
+                )
+                for c in scopes
+            ),
+        )
+    if said := re.fullmatch(rf"error <= {RATE}", text):
+        bound = _rate(said[1], said[2], text)
+        kind: Any = "selective error rate"
+        return Wish(
+            promise, (Guarantee(quantity=kind, bound=bound, sense="<=", **confident),)
+        )
+    if said := re.fullmatch(rf"false alarm <= {RATE}", text):
+        bound = _rate(said[1], said[2], text)
+        kind = "false alarm rate"
+        return Wish(
+            promise, (Guarantee(quantity=kind, bound=bound, sense="<=", **averaged),)
+        )
+    if text.startswith("missed "):
+        limits = _limits(text.removeprefix("missed "), text)
+        return Wish(
+            promise,
+            tuple(
+                Guarantee(
+                    quantity="class error rate",
+                    bound=bound,
+                    sense="<=",
+                    scope=_label(name, classes),
+                    **confident,
+                )
+                for name, bound in limits
+            ),
+        )
+    raise _not_understood(text)
+
+
+def wrap(
+    estimator: Any, wish: Wish, *, n_classes: int, n_methods: int, random_state: int
+) -> Any:
+    """Return a classifier that makes the promise asked for.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Not fitted; the whole way from rows to scores, so that nothing is learned
+        from the rows that are held out.
+    wish : Wish
+        The promise.
+    n_classes : int
+        Classes of the table.
+    n_methods : int
+        Methods that are compared: confidences are asked at 1 - (1 - c) / M, so that
+        the one that is chosen may be any of them.
+    random_state : int
+        Of the draw of the held-out rows.
+    """
+    if wish.kind == "coverage":
+        from prudent.conformal import ConformalClassifier
+
+        return ConformalClassifier(
+            estimator,
+            method="split",
+            condition="class" if wish.by_class else None,
+            level=_rounded(wish.allowed),
+            calibration_size=SPLIT_SHARE,
+            random_state=random_state,
+        )
+    confidence = shared_confidence(wish, n_methods)
+    if wish.kind == "error":
+        from prudent.certification import SelectiveClassifier
+
+        return SelectiveClassifier(
+            estimator,
+            error_rate=wish.allowed,
+            confidence=confidence,
+            calibration_size=SELECTIVE_SHARE,
+            random_state=random_state,
+        )
+    if wish.kind == "missed":
+        from prudent.certification import NeymanPearsonClassifier
+
+        return NeymanPearsonClassifier(
+            estimator,
+            max_class_error={g.scope: g.bound for g in wish.guarantees},
+            confidence=confidence,
+            # Where every class is limited, some rows need more than one answer.
+            abstain=len(wish.guarantees) == n_classes,
+            calibration_size=CLASS_ERROR_SHARE,
+            random_state=random_state,
+        )
+    raise ValueError(
+        f"{wish.text!r} is a promise of detectors: use prudent detect, or one of "
+        f"{', '.join(FORMS)}."
+    )
+
+
+def shared_confidence(wish: Wish, n_methods: int) -> float:
+    """Confidence of each of so many methods, for one that holds for all of them."""
+    asked = wish.guarantees[0].confidence or 0.95
+    return 1 - (1 - asked) / n_methods
+
+
+def fewest_held_out(wish: Wish, n_methods: int) -> int:
+    """Held-out rows (of each class named) without which nothing can be promised."""
+    if wish.kind == "coverage":
+        return math.ceil(_rounded(1 / wish.allowed)) - 1
+    doubt = 1 - shared_confidence(wish, n_methods)
+    if wish.kind == "missed":  # several limits hold at once
+        doubt = 1 - (1 - doubt) ** (1 / len(wish.guarantees))
+    return math.ceil(math.log(doubt) / math.log1p(-wish.allowed))
+
+
+def rows_needed(
+    wish: Wish, label: str | None, *, n_methods: int, n_folds: int, full: bool = False
+) -> Needs:
+    """Rows of the table that give a training part enough held-out ones.
+
+    Rows of a class are held out at random: enough of them in 99 of 100 draws. `full`
+    methods hold nothing out.
+    """
+    share = {
+        "coverage": 1.0 if full else SPLIT_SHARE,
+        "error": SELECTIVE_SHARE,
+        "missed": CLASS_ERROR_SHARE,
+    }[wish.kind]
+    held_out = fewest_held_out(wish, n_methods)
+    trained = math.ceil(held_out / share)
+    if label is not None and share < 1:
+        while bdtr(held_out - 1, trained, share) > RARELY:
+            trained += 1 + trained // 100
+    return Needs(rows=math.ceil(trained / (1 - 1 / n_folds)), label=label)
+
+
+def takes_groups(estimator: Any) -> str | None:
+    """Name under which `fit` takes groups; None if it does not."""
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils.validation import has_fit_parameter
+
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        return f"{name}__groups" if has_fit_parameter(last, "groups") else None
+    return "groups" if has_fit_parameter(estimator, "groups") else None
+
+
+def _from_guarantees(given: tuple[Guarantee, ...]) -> Wish:
+    kinds = {g.quantity for g in given}
+    known = {"coverage", "selective error rate", "error rate", "class error rate"}
+    if not all(isinstance(g, Guarantee) for g in given) or len(kinds) != 1:
+        raise ValueError(
+            "`promise` must be a sentence, a Guarantee or several of one quantity, "
+            f"got {len(given)} of {sorted(map(str, kinds))}."
+        )
+    if not kinds <= known:
+        raise ValueError(
+            f"`promise` may be about {', '.join(sorted(known))}, got {kinds.pop()}."
+        )
+    return Wish(" and ".join(map(str, given)), given)
+
+
+def _limits(listed: str, text: str) -> list[tuple[str, float]]:
+    """Split "a <= 2% and b <= 5%" into labels and limits."""
+    form = rf"(?:missed )?(.+?) <= {RATE}(?: and |$)"
+    limits, position = [], 0
+    while position < len(listed):
+        said = re.match(form, listed[position:])
+        if said is None:
+            raise _not_understood(text)
+        limits.append((said[1], _rate(said[2], said[3], text)))
+        position += said.end()
+    if not limits or listed.endswith(" and "):
+        raise _not_understood(text)
+    return limits
+
+
+def _label(name: str, classes: Sequence[Any] | None) -> Any:
+    if classes is None:
+        return name
+    for label in classes:
+        if str(label) == name:
+            return label.item() if isinstance(label, np.generic) else label
+    names = ", ".join(str(label) for label in list(classes)[:5])
+    raise ValueError(f"the promise names class {name!r}; there are {names}.")
+
+
+def _rate(number: str, percent: str, text: str) -> float:
+    rate = float(number) / (100 if percent else 1)
+    if not 0 < rate < 1:
+        raise ValueError(
+            f"the rate of a promise lies between 0 and 1 (or 0% and 100%), got "
+            f"{number}{percent} in {text!r}."
+        )
+    return _rounded(rate)
+
+
+def _rounded(rate: float) -> float:
+    """The rate that was meant: 1 - 0.9 is 0.1."""
+    return round(rate, 12)
+
+
+def _not_understood(text: str) -> ValueError:
+    return ValueError(
+        f"the promise {text[:64]!r} is none of {', '.join(FORMS)}, or for detectors "
+        f"{DETECTOR_FORM}. Rates are written 5% or 0.05."
+    )

@@ -1,0 +1,334 @@
+"""The words of a comparison: one wording for terminal, report and notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prudent.core.guarantee import Guarantee
+from prudent.evaluation.records import Findings, MethodRow, PromiseCheck
+
+TIME_UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
+QUANTITY = {
+    "error rate": "error",
+    "class error rate": "error",
+    "selective error rate": "error of the answered rows",
+}
+NONE = "–"
+LONGEST_LABEL = 12
+# A bound that is this many times what was measured is kept with room.
+ROOM = 3.0
+
+
+def asked_for(findings: Findings) -> str:
+    """The promise asked for, with what its probability is over."""
+    promise = findings.settings.promise.replace(">=", "≥").replace("<=", "≤")
+    checks = [
+        item.guarantee
+        for row in findings.ran
+        if row.asked is not None
+        for item in row.asked.items
+    ]
+    if checks and checks[0].average_over is not None:
+        return f"{promise} (on average over {checks[0].average_over})"
+    if checks and checks[0].confidence is not None:
+        return (
+            f"{promise}, with confidence {findings.settings.confidence:g} for all "
+            "methods together"
+        )
+    return promise
+
+
+def columns(findings: Findings) -> tuple[str, ...]:
+    """Headings of `cells`; a bar parts two lines."""
+    last = ("error", "worst class|error", "fit")
+    costly = ("cost",) if any(row.cost is not None for row in findings.ran) else ()
+    if findings.settings.promise == "none":
+        return (
+            *("method", "error|(95 % interval)", "own promise", "promise|kept?"),
+            *("decided", "worst class|error", *costly, "fit", "predict", "notes"),
+        )
+    if _about_others(findings):
+        return ("method", "others'|error", "missed", "promise|kept?", *costly, *last)
+    by_class = any(
+        item.guarantee.scope is not None
+        for row in findings.ran
+        if row.asked is not None
+        for item in row.asked.items
+    )
+    covered = "covered|(worst class)" if by_class else "covered"
+    found = covered if _with_sets(findings) else "error of|the answered"
+    wrong = ("wrong when|decided",) if _with_sets(findings) else ()
+    share = "decided" if _with_sets(findings) else "answered"
+    return ("method", share, *wrong, found, "promise|kept?", *costly, *last)
+
+
+def cells(row: MethodRow, findings: Findings) -> tuple[str, ...]:
+    """Texts of a row under `columns`; a failed row has its name only."""
+    if row.error is None:
+        return (row.method, *[""] * (len(columns(findings)) - 1))
+    worst = row.worst_class
+    worst_text = NONE if worst is None else f"{worst.rate:.3f} {_short(worst.label)}"
+    costly = () if row.cost is None else (f"{row.cost:.3g}",)
+    if row.asked is None:
+        low, high = row.error_interval
+        own = row.worst_own
+        return (
+            row.method,
+            f"{row.error:.3f} ({low:.3f}–{high:.3f})",
+            "none" if own is None else promise_text(own),
+            row.own_kept or NONE,
+            _percent(row.decided),
+            worst_text,
+            *costly,
+            seconds(row.fit_seconds),
+            seconds(row.predict_seconds, "/row"),
+            "; ".join(_notes(row)),
+        )
+    asked = row.asked
+    last = (*costly, f"{row.error:.3f}", worst_text, seconds(row.fit_seconds))
+    kept: str = asked.kept
+    if asked.needs is not None:
+        of = "" if asked.needs.label is None else f" of {_quoted(asked.needs.label)}"
+        kept = f"needs {asked.needs.rows} rows{of}"
+    if asked.others_error is not None or _about_others(findings):
+        missed = " ".join(
+            f"{100 * item.check.measured:.1f} % {_short(str(item.guarantee.scope))}"
+            for item in asked.items
+        )
+        others = NONE if not asked.items else f"{asked.others_error or 0.0:.3f}"
+        return (row.method, others, missed or NONE, kept, *last)
+    if asked.worst_covered is not None:
+        covered = asked.worst_covered
+        overall = len(asked.items) == 1 and asked.items[0].guarantee.scope is None
+        rate = asked.items[0].check.measured if overall else covered.rate
+        label = "" if overall else f" {_short(covered.label)}"
+        return (
+            *(
+                row.method,
+                _percent(asked.decided),
+                _percent(asked.wrong_when_decided, 1),
+            ),
+            *(f"{100 * rate:.1f} %{label}", kept, *last),
+        )
+    wrong = _percent(asked.wrong_when_decided, 1)
+    return (row.method, _percent(asked.decided), wrong, kept, *last)
+
+
+def promise_text(promise: PromiseCheck) -> str:
+    """Say such as "error ≤ 0.142 (plug-in)"."""
+    guarantee = promise.guarantee
+    side = "≤" if guarantee.sense == "<=" else "≥"
+    name = QUANTITY.get(guarantee.quantity, guarantee.quantity)
+    text = f"{name} {side} {guarantee.bound:.3f}"
+    return f"{text} (plug-in)" if _is_plug_in(guarantee) else text
+
+
+def seconds(value: float | None, per: str = "") -> str:
+    """Say a time with two digits, in the largest unit that makes it one or more.
+
+    Examples
+    --------
+    >>> seconds(0.0042), seconds(3.1e-7, "/row"), seconds(125.0), seconds(None)
+    ('4.2 ms', '0.31 µs/row', '125 s', '–')
+    """
+    if value is None:
+        return NONE
+    unit, factor = next(
+        (unit for unit in TIME_UNITS if value * unit[1] >= 1), TIME_UNITS[-1]
+    )
+    scaled = value * factor
+    digits = 0 if scaled >= 10 else 1 if scaled >= 1 else 2
+    return f"{scaled:.{digits}f} {unit}{per}"
+
+
+def verdict(findings: Findings) -> tuple[str, ...]:
+    """Sentences made of figures: what to use, who errs least, what is promised."""
+    if not findings.ran:
+        return ("No method finished; the lines under the table say why.",)
+    sentences = [_most_useful(findings), _least_errors(findings)]
+    if findings.settings.promise == "none":
+        sentences.append(_undecided(findings))
+    sentences += _own_promises(findings)
+    sentences += _advice(findings)
+    return tuple(sentence for sentence in sentences if sentence)
+
+
+def failures(findings: Findings) -> tuple[str, ...]:
+    """One line for each method that failed."""
+    return tuple(
+        f"{row.method}: {row.failure.text}"
+        for row in findings.rows
+        if row.failure is not None
+    )
+
+
+def _most_useful(findings: Findings) -> str:
+    first, *others = findings.ran
+    same = [row.method for row in others if row.no_difference_from is not None]
+    test = " (no difference shown by a paired test)" if same else ""
+    names = _listed([first.method, *same])
+    verb = "" if same else "s"
+    asked = first.asked
+    if asked is None:
+        low, high = first.error_interval
+        sentence = (
+            f"The least out-of-fold error is {first.error:.3f} "
+            f"({low:.3f}–{high:.3f}), by {first.method}"
+        )
+        if same:
+            return f"{sentence}; no difference from it is shown for {_listed(same)}."
+        return sentence + "."
+    if not asked.items or asked.decided == 0:
+        return "On this table no method can both keep this promise and decide."
+    if asked.others_error is not None:
+        return (
+            f"On this table, with this promise: {names} err{verb} least on the other "
+            f"classes{test}."
+        )
+    return f"On this table, with this promise: {names} decide{verb} most rows{test}."
+
+
+def _least_errors(findings: Findings) -> str:
+    best = min(findings.ran, key=lambda row: row.error or 0.0)
+    low, high = best.error_interval
+    sentence = ""
+    if findings.settings.promise != "none":
+        sentence = (
+            f"Least error: {best.method} {best.error:.3f} ({low:.3f}–{high:.3f}). "
+        )
+    with_worst = [row for row in findings.ran if row.worst_class is not None]
+    fairest = min(
+        with_worst, key=lambda row: row.worst_class.rate if row.worst_class else 1.0
+    )
+    worst = fairest.worst_class
+    if worst is None:
+        return sentence.strip()
+    return (
+        f"{sentence}Least error of the worst class: {fairest.method} {worst.rate:.3f} "
+        f"{_short(worst.label)}."
+    )
+
+
+def _undecided(findings: Findings) -> str:
+    parts = [
+        f"{row.method} leaves {100 * row.sets.undecided:.0f} % of the rows undecided "
+        f"(its sets hold the true class in {100 * row.sets.coverage:.1f} %)"
+        for row in findings.ran
+        if row.sets is not None and row.sets.undecided > 0
+    ]
+    return (
+        "Of the methods that may say they do not know, " + "; ".join(parts) + "."
+        if (parts)
+        else ""
+    )
+
+
+def _own_promises(findings: Findings) -> list[str]:
+    """What methods promise without being asked, the worst class of each."""
+    said = []
+    for row in findings.ran:
+        worst = row.worst_own
+        if worst is None or row.own_kept is None:
+            continue
+        asked = () if row.asked is None else row.asked.items
+        if any(item.guarantee.quantity == worst.guarantee.quantity for item in asked):
+            continue  # that was asked for
+        guarantee = worst.guarantee
+        name = QUANTITY.get(guarantee.quantity, guarantee.quantity)
+        scope = "" if guarantee.scope is None else f" of {_quoted(guarantee.scope)}"
+        side = "at most" if guarantee.sense == "<=" else "at least"
+        if guarantee.average_over is not None:
+            given = f" on average over {guarantee.average_over}"
+        elif _is_plug_in(guarantee):
+            given = ", if means and covariances are as estimated"
+        elif guarantee.confidence is not None:
+            given = f" with confidence {guarantee.confidence:g}"
+        else:
+            given = ""
+        measured = worst.check.measured
+        rare = measured if guarantee.sense == "<=" else 1 - measured
+        room = (
+            ", with room"
+            if row.own_kept == "kept" and (worst.allowed > ROOM * rare)
+            else ""
+        )
+        word = "not contradicted" if row.own_kept == "consistent" else row.own_kept
+        said.append(
+            f"{row.method} – {name}{scope} {side} {guarantee.bound:.2g}{given}: {word}"
+            f"{room} ({measured:.2g})"
+        )
+    return [f"Made without asking: {'; '.join(said)}."] if said else []
+
+
+def _advice(findings: Findings) -> list[str]:
+    asked = [row.asked for row in findings.ran if row.asked is not None]
+    if not asked:
+        return []
+    advice = []
+    if all(one.needs is not None for one in asked):
+        needs = [one.needs for one in asked if one.needs is not None]
+        least = min(needs, key=lambda need: need.rows)
+        of = "" if least.label is None else f" of {_quoted(least.label)}"
+        averaged = any(
+            item.guarantee.average_over is not None
+            for one in asked
+            for item in one.items
+        )
+        fewer = "" if averaged or len(findings.rows) == 1 else "fewer methods, "
+        advice.append(
+            f"Too few rows for this promise: {least.rows} rows{of} are needed. What "
+            f"could help: {fewer}a weaker promise, or more rows (prudent plan)."
+        )
+    elif any(item.guarantee.average_over for one in asked for item in one.items):
+        advice.append(
+            "A method chosen by looking at this table is certified by fresh rows "
+            "(prudent certify)."
+        )
+    return advice
+
+
+def _notes(row: MethodRow) -> list[str]:
+    notes = [*row.notes]
+    if row.no_difference_from is not None:
+        notes.insert(0, f"no difference from {row.no_difference_from} shown")
+    if row.warnings:
+        notes.append(f"{len(row.warnings)} warning{'s'[: len(row.warnings) > 1]}")
+    return notes
+
+
+def _about_others(findings: Findings) -> bool:
+    """Whether the promise names classes that may be missed."""
+    return findings.settings.promise != "none" and any(
+        row.asked is not None and row.asked.others_error is not None
+        for row in findings.ran
+    )
+
+
+def _with_sets(findings: Findings) -> bool:
+    return any(
+        row.asked is not None and row.asked.worst_covered is not None
+        for row in findings.ran
+    )
+
+
+def _is_plug_in(guarantee: Guarantee) -> bool:
+    return any("plug-in" in sentence for sentence in guarantee.assumptions)
+
+
+def _percent(share: float | None, digits: int = 0) -> str:
+    return NONE if share is None else f"{100 * share:.{digits}f} %"
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _short(label: str) -> str:
+    if len(label) <= LONGEST_LABEL:
+        return label
+    return label[: LONGEST_LABEL - 1] + "…"
+
+
+def _quoted(label: object) -> str:
+    return repr(_short(str(label)))

@@ -1,0 +1,132 @@
+"""The grammar of promises, and how many rows each needs."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from prudent import Guarantee
+from prudent.core.binomial import mean_rank, upper_limit
+from prudent.evaluation.wishes import (
+    fewest_held_out,
+    parse_promise,
+    rows_needed,
+    shared_confidence,
+)
+
+CLASSES = ["benign", "malignant", "not sure and such"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "coverage >= 90% in every class",
+            [("coverage", ">=", 0.9, label) for label in CLASSES],
+        ),
+        ("coverage >= 95 %", [("coverage", ">=", 0.95, None)]),
+        ("coverage ≥ 0.95", [("coverage", ">=", 0.95, None)]),
+        ("error <= 5%", [("selective error rate", "<=", 0.05, None)]),
+        ("error <= .05", [("selective error rate", "<=", 0.05, None)]),
+        (
+            "missed malignant <= 2%",
+            [("class error rate", "<=", 0.02, "malignant")],
+        ),
+        (
+            "missed malignant <= 2% and missed not sure and such <= 0.5%",
+            [
+                ("class error rate", "<=", 0.02, "malignant"),
+                ("class error rate", "<=", 0.005, "not sure and such"),
+            ],
+        ),
+        (
+            "missed malignant <= 2% and benign <= 5%",
+            [
+                ("class error rate", "<=", 0.02, "malignant"),
+                ("class error rate", "<=", 0.05, "benign"),
+            ],
+        ),
+        ("false alarm <= 5%", [("false alarm rate", "<=", 0.05, None)]),
+    ],
+)
+def test_sentence_becomes_guarantees(text, expected):
+    wish = parse_promise(text, CLASSES)
+    found = [(g.quantity, g.sense, g.bound, g.scope) for g in wish.guarantees]
+    assert found == expected
+    assert all(not g.evidence for g in wish.guarantees)
+    assert wish.text == text
+
+
+def test_confidence_goes_where_the_promise_has_one():
+    error = parse_promise("error <= 5%", confidence=0.9).guarantees[0]
+    coverage = parse_promise("coverage >= 95%", confidence=0.9).guarantees[0]
+    assert (error.confidence, error.average_over) == (0.9, None)
+    assert (coverage.confidence, coverage.average_over) == (None, "training samples")
+
+
+def test_none_asks_for_nothing():
+    assert parse_promise("none") is None
+
+
+def test_labels_may_be_numbers():
+    assert parse_promise("missed 1 <= 2%", [0, 1]).guarantees[0].scope == 1
+
+
+def test_guarantees_are_taken_as_they_are():
+    given = Guarantee(quantity="coverage", bound=0.9, sense=">=")
+    assert parse_promise(given).guarantees == (given,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "accuracy >= 90%", "error < 5%", "missed", "missed a <= 2% and ", "coverage"],
+)
+def test_what_does_not_parse_shows_the_forms(text):
+    with pytest.raises(ValueError, match="is none of") as caught:
+        parse_promise(text, CLASSES)
+    for form in ("in every class", "error <= 5%", "missed LABEL", "none", "95%"):
+        assert form in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["error <= 0%", "error <= 100%", "coverage >= 7"])
+def test_rates_lie_between_0_and_1(text):
+    with pytest.raises(ValueError, match="the rate of a promise lies between 0 and 1"):
+        parse_promise(text)
+
+
+def test_unknown_label_is_named_with_those_there_are():
+    with pytest.raises(ValueError, match="names class 'cancer'; there are benign"):
+        parse_promise("missed cancer <= 2%", CLASSES)
+
+
+@given(st.integers(1, 99), st.integers(1, 20))
+def test_fewest_rows_are_enough_and_one_less_is_not(percent, n_methods):
+    rate = percent / 100
+    coverage = parse_promise(f"coverage >= {100 - percent}%")
+    least = fewest_held_out(coverage, n_methods)
+    assert mean_rank(least, rate) >= 1
+    assert least == 0 or mean_rank(least - 1, rate) == 0
+    error = parse_promise(f"error <= {percent}%")
+    least = fewest_held_out(error, n_methods)
+    doubt = 1 - shared_confidence(error, n_methods)
+    assert upper_limit(0, least, level=doubt) <= rate + 1e-12
+    if least > 1:
+        assert upper_limit(0, least - 1, level=doubt) > rate
+
+
+def test_rows_needed_for_the_example_of_eleven_methods():
+    wish = parse_promise("missed malignant <= 2%", ["benign", "malignant"])
+    assert fewest_held_out(wish, 11) == 267
+    needs = rows_needed(wish, "malignant", n_methods=11, n_folds=5)
+    assert needs.label == "malignant"
+    # Half of a training part of so many rows are 267 in 99 of 100 draws.
+    trained = math.floor(0.8 * needs.rows)
+    assert binom.sf(266, trained, 0.5) >= 0.985
+    assert binom.sf(266, trained - 10, 0.5) < 0.99
+
+
+def test_rows_needed_in_all_are_held_out_by_count():
+    wish = parse_promise("error <= 5%")
+    assert rows_needed(wish, None, n_methods=1, n_folds=5).rows == math.ceil(197 / 0.8)
