@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from imprecise.brute_force import vertices
-from prudent.imprecise.branch_and_bound import ascend, box_maximum, box_minimum
+from prudent.imprecise.kernels import ascend, box_maximum, box_minimum
 from prudent.imprecise.max_cut import max_cut_dual
 
 

@@ -8,8 +8,8 @@ from scipy.optimize import linprog
 
 from imprecise.brute_force import log_joint_bounds, random_classes
 from prudent.imprecise.box import Boxes
-from prudent.imprecise.branch_and_bound import box_maximum
 from prudent.imprecise.criteria import undominated_by_cost
+from prudent.imprecise.kernels import box_maximum
 from prudent.imprecise.max_cut import max_cut_dual
 from prudent.imprecise.prior import lower_expectation
 

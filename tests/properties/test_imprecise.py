@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from prudent import ClassMoments, ImpreciseDiscriminantAnalysis
 from prudent.exceptions import PrudentWarning
-from prudent.imprecise.branch_and_bound import box_maximum
+from prudent.imprecise.kernels import box_maximum
 from prudent.imprecise.max_cut import max_cut_dual
 from prudent.metrics import discounted_accuracy_score, u65_score, u80_score
 

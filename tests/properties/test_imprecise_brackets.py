@@ -5,20 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from imprecise.brute_force import log_joint_bounds, random_classes, vertices
+from prudent.imprecise import kernels
 from prudent.imprecise.box import Boxes
-from prudent.imprecise.branch_and_bound import _node, _root, _settle, box_maximum
+from prudent.imprecise.kernels import box_maximum, settle, start_node
 from prudent.imprecise.max_cut import max_cut_dual
 from prudent.imprecise.prior import lower_expectation, prior_bounds
-from prudent.imprecise.row import (
-    improve_point,
-    improve_vertex,
-    know_field,
-    new_row,
-    search_vertex,
-    set_imprecision,
-    start_row,
-    tighten,
-)
 
 SEEDS = st.integers(0, 2**32 - 1)
 FEATURES = st.integers(1, 8)
@@ -42,31 +33,35 @@ def test_brackets_hold_at_every_step(seed, n_features, box, tied, imprecision):
     lower, _ = log_joint_bounds(x, means, covariances, weights, low, imprecision, box)
     _, upper = log_joint_bounds(x, means, covariances, weights, up, imprecision, box)
 
-    row = new_row(3, n_features)
-    start_row(row, boxes.half_distances(x[None])[0])
-    set_imprecision(boxes, row, imprecision, low, up)
+    state = boxes.state(low, up)
+    _, wide, narrow = state
+    kernels.start_row(wide, narrow, x[None], boxes.half_distances(x[None]), 0)
+    kernels.set_imprecision(narrow, imprecision)
+    base = narrow[kernels.BASE]
+    lower_lo, lower_hi = narrow[kernels.LOWER_LO], narrow[kernels.LOWER_HI]
+    upper_lo, upper_hi = narrow[kernels.UPPER_LO], narrow[kernels.UPPER_HI]
 
     def holds():
-        slack = 1e-8 * (1 + np.abs(lower) + np.abs(upper) + row.base)
-        assert (row.lower_lo <= lower + slack).all()
-        assert (lower <= row.lower_hi + slack).all()
-        assert (row.upper_lo <= upper + slack).all()
-        assert (upper <= row.upper_hi + slack).all()
+        slack = 1e-8 * (1 + np.abs(lower) + np.abs(upper) + base)
+        assert (lower_lo <= lower + slack).all()
+        assert (lower <= lower_hi + slack).all()
+        assert (upper_lo <= upper + slack).all()
+        assert (upper <= upper_hi + slack).all()
 
     holds()  # distances only
     for k in range(3):
-        know_field(boxes, row, x, k)
-        tighten(boxes, row, k, imprecision, low, up)
+        kernels.know_field(*state, k)
+        kernels.tighten(narrow, k, imprecision)
         holds()  # the field as well
-        improve_vertex(boxes, row, k, imprecision)
-        tighten(boxes, row, k, imprecision, low, up)
+        kernels.improve_vertex(*state, k, imprecision)
+        kernels.tighten(narrow, k, imprecision)
         holds()  # a vertex no single flip improves
-        search_vertex(boxes, row, k, imprecision, low, np.nan, 10**6)
-        improve_point(boxes, row, k, imprecision, up, -np.inf, np.inf)
+        kernels.search_vertex(*state, k, imprecision, np.nan, 10**6)
+        kernels.improve_point(*state, k, imprecision, -np.inf, np.inf)
         holds()  # both solved
-    tight = 1e-6 * (1 + np.abs(lower) + np.abs(upper) + row.base)
-    assert (row.lower_hi - row.lower_lo <= tight).all()
-    assert (row.upper_hi - row.upper_lo <= tight).all()
+    tight = 1e-6 * (1 + np.abs(lower) + np.abs(upper) + base)
+    assert (lower_hi - lower_lo <= tight).all()
+    assert (upper_hi - upper_lo <= tight).all()
 
 
 def problem(seed, n_features, radius):
@@ -78,26 +73,29 @@ def problem(seed, n_features, radius):
     return coupling, field, corners, corners @ field + 0.5 * radius * squares
 
 
+def signs_settled(coupling, field, radius):
+    """Signs that are known before any branching; 0 for the others."""
+    dual, start = max_cut_dual(coupling), np.ones(len(field))
+    node = np.empty((5, len(field)))
+    start_node(coupling, dual, field, radius, start, coupling @ start, node)
+    settle(coupling, dual, field, radius, node)
+    return node[kernels.SIGN]
+
+
 @quick
 @given(SEEDS, st.integers(1, 10), st.floats(1e-3, 3.0))
 def test_persistency_never_cuts_the_optimum(seed, n_features, radius):
     coupling, field, corners, values = problem(seed, n_features, radius)
-    start = np.ones(n_features)
-    stack, _ = _root(coupling, max_cut_dual(coupling), field, radius, start)
-    node = _node(stack, 0)
-    _settle(coupling, max_cut_dual(coupling), field, radius, node)
-    settled = node.sign != 0.0
-    agree = (corners[:, settled] == node.sign[settled]).all(axis=1)
+    sign = signs_settled(coupling, field, radius)
+    settled = sign != 0.0
+    agree = (corners[:, settled] == sign[settled]).all(axis=1)
     assert values[agree].max() >= values.max() - 1e-10 * (1 + abs(values.max()))
 
 
 def test_persistency_settles_signs():
     # Without this the property above would hold of a rule that settles nothing.
     coupling, field = np.array([[1.0, 0.2], [0.2, 1.0]]), np.array([1.0, -0.1])
-    stack, _ = _root(coupling, max_cut_dual(coupling), field, 1.0, np.ones(2))
-    node = _node(stack, 0)
-    _settle(coupling, max_cut_dual(coupling), field, 1.0, node)
-    assert node.sign.tolist() == [1.0, 1.0]
+    assert signs_settled(coupling, field, 1.0).tolist() == [1.0, 1.0]
 
 
 @quick

@@ -30,18 +30,17 @@ _TIE = 1e-9  # log joints closer than this, relatively, are tied
 class Boxes(NamedTuple):
     """Classes with matrices, one each or one in common, in scaled units.
 
-    Questions go row by row through compiled code; see `decisions` and `path`.
+    Questions go row by row through compiled code; see `kernels`.
     """
 
     mean: FloatArray  # (K, p)
     unit: FloatArray  # (K,) radius of the box at imprecision 1: 1 / n_k
     matrix: NDArray[np.intp]  # (K,) which of the M matrices is the class's
     factor: FloatArray  # (M, p, p) lower triangular U with A = U'U
-    coupling: FloatArray  # (M, p, p) B
+    forms: FloatArray  # (1 or 2, M, p, p) B, and U again where the field is Az
     dual: FloatArray  # (M, p) Diag(dual) - B is positive semidefinite
     reach: FloatArray  # (M,) at least the maximum of t'Bt
     log_determinant: FloatArray  # (M,) log det S
-    natural: bool  # the field is z, not Az
 
     @classmethod
     def build(
@@ -72,11 +71,12 @@ class Boxes(NamedTuple):
             unit=1.0 / weight,
             matrix=matrix,
             factor=np.ascontiguousarray(factor),
-            coupling=np.ascontiguousarray(coupling),
+            forms=np.ascontiguousarray(
+                coupling[None] if natural else [coupling, factor]
+            ),
             dual=dual,
             reach=np.minimum(dual.sum(axis=1), np.abs(coupling).sum(axis=(1, 2))),
             log_determinant=2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(1),
-            natural=natural,
         )
 
     @property
@@ -109,10 +109,22 @@ class Boxes(NamedTuple):
         max_nodes: int,
     ) -> tuple[BoolArray, int]:
         """Undominated classes (n, K), and the questions that met the node limit."""
-        from prudent.imprecise.decisions import decide_rows
+        from prudent.imprecise.kernels import decide_quickly, decide_rows
 
         half = self.half_distances(points)
-        return decide_rows(self, points, half, imprecision, low, up, max_nodes)
+        kept = np.empty(half.shape, dtype=np.bool_)
+        is_open = np.empty(len(half), dtype=np.bool_)
+        state = self.state(low, up)
+        decide_quickly(*state, points, half, imprecision, kept, is_open)
+        rows = np.flatnonzero(is_open)
+        if not len(rows):
+            return kept, 0
+        left = kept[rows]
+        unanswered = decide_rows(
+            *state, points[rows], half[rows], imprecision, max_nodes, left
+        )
+        kept[rows] = left
+        return kept, unanswered
 
     def bounds(
         self,
@@ -123,10 +135,14 @@ class Boxes(NamedTuple):
         max_nodes: int,
     ) -> tuple[FloatArray, FloatArray, int]:
         """Lower and upper log joints (n, K), and how many met the node limit."""
-        from prudent.imprecise.decisions import bound_rows
+        from prudent.imprecise.kernels import bound_rows
 
         half = self.half_distances(points)
-        return bound_rows(self, points, half, imprecision, low, up, max_nodes)
+        lower, upper = np.empty(half.shape), np.empty(half.shape)
+        unanswered = bound_rows(
+            *self.state(low, up), points, half, imprecision, max_nodes, lower, upper
+        )
+        return lower, upper, unanswered
 
     def critical(
         self,
@@ -141,11 +157,30 @@ class Boxes(NamedTuple):
         With a sorted `grid`, the value is only known to lie behind the right grid
         points, and is infinite beyond the last.
         """
-        from prudent.imprecise.path import critical_rows
+        from prudent.imprecise.kernels import critical_rows
 
         half = self.half_distances(points)
+        critical = np.empty(half.shape)
         steps = np.empty(0) if grid is None else grid
-        return critical_rows(self, points, half, low, up, max_nodes, steps)
+        unanswered = critical_rows(
+            *self.state(low, up), points, half, max_nodes, steps, critical
+        )
+        return critical, unanswered
+
+    def state(
+        self, low: FloatArray, up: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """`forms`, `wide` and `narrow` of the compiled code; see `kernels`."""
+        from prudent.imprecise import kernels
+
+        n_classes, n_features = self.mean.shape
+        wide = np.zeros((kernels.WIDE, n_classes, n_features))
+        wide[kernels.MEAN], wide[kernels.DUAL] = self.mean, self.dual[self.matrix]
+        narrow = np.zeros((kernels.NARROW, n_classes))
+        narrow[kernels.UNIT], narrow[kernels.REACH] = self.unit, self.reach[self.matrix]
+        narrow[kernels.MATRIX] = self.matrix
+        narrow[kernels.LOW], narrow[kernels.UP] = low, up
+        return self.forms, wide, narrow
 
 
 class DiagonalBoxes(NamedTuple):
@@ -216,6 +251,85 @@ class DiagonalBoxes(NamedTuple):
         grid: FloatArray | None = None,
     ) -> tuple[FloatArray, int]:
         """Smallest imprecision that keeps each class (n, K), to round-off."""
-        from prudent.imprecise.path import diagonal_critical
+        return _diagonal_critical(self, points, low, up), 0
 
-        return diagonal_critical(self, points, low, up), 0
+
+def _diagonal_critical(
+    boxes: DiagonalBoxes, points: FloatArray, low: FloatArray, up: FloatArray
+) -> FloatArray:
+    """Critical imprecision of every row and class when features are independent.
+
+    The upper bound of class b is quadratic between the imprecisions at which the
+    box reaches another coordinate of the row, the lower bounds are quadratic
+    throughout: find the interval of the crossing, solve one quadratic.
+    """
+    half = boxes.half_distances(points)
+    critical = np.full(half.shape, np.inf)
+    behind = up - half  # joint logs of the precise model
+    lower = [_lower_terms(boxes, points, a) for a in range(len(low))]
+    for b in np.flatnonzero(up > -np.inf).tolist():
+        reached, pieces = _upper_pieces(boxes, points, b)
+        critical[:, b] = 0.0
+        tie = _TIE * (1.0 + np.abs(behind[:, b]))
+        for a in np.flatnonzero(low > -np.inf).tolist():
+            lead = (low[a] - half[:, a]) - behind[:, b]
+            constant, slope, curvature = pieces
+            joins = _piecewise_crossing(
+                reached,
+                constant + (up[b] - low[a] + half[:, a, None]),
+                slope + lower[a][0][:, None],
+                curvature + lower[a][1],
+            )
+            joins[lead <= tie] = 0.0
+            critical[:, b] = np.maximum(critical[:, b], joins)
+    return critical
+
+
+def _lower_terms(
+    boxes: DiagonalBoxes, points: FloatArray, a: int
+) -> tuple[FloatArray, float]:
+    # lower_a(c) = low_a - half_a - c slope - c^2 curvature / 2
+    pull = boxes.precision[a] * boxes.extent[a]
+    return np.abs(points - boxes.mean[a]) @ pull, float(pull @ boxes.extent[a])
+
+
+def _upper_pieces(
+    boxes: DiagonalBoxes, points: FloatArray, b: int
+) -> tuple[FloatArray, tuple[FloatArray, FloatArray, FloatArray]]:
+    # upper_b(c) - up_b = constant + c slope + c^2 curvature / 2 on each of p + 1
+    # pieces; piece m ends where the box reaches the m-th coordinate.
+    gap = np.abs(points - boxes.mean[b])
+    reached = gap / boxes.extent[b]
+    order = np.argsort(reached, axis=1)
+    gap = np.take_along_axis(gap, order, axis=1)
+    precision, extent = boxes.precision[b][order], boxes.extent[b][order]
+
+    def remaining(terms: FloatArray) -> FloatArray:
+        sums = np.zeros((len(points), terms.shape[1] + 1))
+        sums[:, :-1] = np.cumsum(terms[:, ::-1], axis=1)[:, ::-1]
+        return sums
+
+    pieces = (
+        -0.5 * remaining(precision * gap**2),
+        remaining(precision * gap * extent),
+        -remaining(precision * extent**2),
+    )
+    return np.take_along_axis(reached, order, axis=1), pieces
+
+
+def _piecewise_crossing(
+    ends: FloatArray, constant: FloatArray, slope: FloatArray, curvature: FloatArray
+) -> FloatArray:
+    # First c >= 0 at which the increasing piecewise quadratic reaches 0.
+    at_ends = constant[:, :-1] + ends * (slope[:, :-1] + 0.5 * ends * curvature[:, :-1])
+    piece = (at_ends < 0.0).sum(axis=1)[:, None]
+    constant, slope, curvature = (
+        np.take_along_axis(terms, piece, axis=1)[:, 0]
+        for terms in (constant, slope, curvature)
+    )
+    discriminant = np.maximum(slope**2 - 2.0 * curvature * constant, 0.0)
+    divisor = slope + np.sqrt(discriminant)
+    crossing = np.divide(
+        -2.0 * constant, divisor, out=np.full(len(ends), np.inf), where=divisor > 0.0
+    )
+    return np.maximum(crossing, 0.0)

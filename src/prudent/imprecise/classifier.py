@@ -127,7 +127,7 @@ default="auto"
     {b : U_b >= max over a of L_a}. U is a convex quadratic program over a box; L is
     its NP-hard counterpart, solved by closed-form bounds that settle nearly all
     questions, then by branch and bound. A row costs O(K p^2), and a search for the
-    few that remain. The first call compiles for half a minute; the result is cached.
+    few that remain. The first call compiles for some seconds; the result is cached.
 
     References
     ----------
