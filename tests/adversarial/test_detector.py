@@ -78,6 +78,7 @@ def test_a_frozen_estimator_leaves_the_calibration_rows_to_average_over():
     (promise,) = quick(estimator=frozen).fit(normal_rows()).guarantees_
     assert promise.average_over == "calibration rows"
     assert "on average over calibration rows" in str(promise)
+    assert "exchangeable with the calibration rows" in str(promise)
 
 
 def test_held_out_groups_give_one_random_row_each():

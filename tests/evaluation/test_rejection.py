@@ -31,6 +31,8 @@ def test_each_class_has_its_promise(fitted):
     scopes = [promise.scope for promise in fitted.guarantees_]
     assert scopes == ["setosa", "versicolor", "virginica"]
     assert all(0 < promise.bound <= 0.05 for promise in fitted.guarantees_)
+    averaged = {promise.average_over for promise in fitted.guarantees_}
+    assert averaged == {"training samples"}
 
 
 def test_small_classes_calibrate_on_enough_rows_for_the_rate(fitted):

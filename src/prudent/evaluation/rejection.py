@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -67,16 +68,7 @@ class ClasswiseRejector(ClassifierMixin, BaseEstimator):
     def guarantees_(self) -> tuple[Guarantee, ...]:
         """False-alarm promises of the rejectors, each with its class as scope."""
         return tuple(
-            Guarantee(
-                quantity=promise.quantity,
-                bound=promise.bound,
-                sense=promise.sense,
-                confidence=promise.confidence,
-                assumptions=promise.assumptions,
-                scope=label,
-                evidence=promise.evidence,
-                source=promise.source,
-            )
+            replace(promise, scope=label)
             for label, rejector in zip(self.classes_, self.rejectors_, strict=True)
             for promise in rejector.guarantees_
         )

@@ -6,6 +6,7 @@ from prudent.adversarial.density.cut import GuaranteeKind, upper_rank
 from prudent.core.guarantee import AverageOver, Guarantee
 
 EXCHANGEABLE = ("future normal rows are exchangeable with the training rows",)
+GIVEN = ("future normal rows are exchangeable with the calibration rows",)
 GROUPED = (
     "groups are independent draws from one population",
     "the new row is a random row of a new group",
@@ -56,15 +57,17 @@ def held_out_promise(
         bound = rank / (n_scores + 1) if kind == "mean" else rate
     certain = kind == "high_probability"
     average_over: AverageOver = "training samples"
+    assumptions = GROUPED if grouped else EXCHANGEABLE
     if is_fit_given:
         average_over = "calibration rows"
+        assumptions = assumptions if grouped else GIVEN
     return Guarantee(
         quantity="false alarm rate",
         bound=bound,
         sense="<=",
         confidence=confidence if certain else None,
         average_over=None if certain else average_over,
-        assumptions=GROUPED if grouped else EXCHANGEABLE,
+        assumptions=assumptions,
         evidence=evidence,
         source="El-Yaniv and Nisenson, section 7, with held-out scores",
     )
