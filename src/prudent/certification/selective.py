@@ -105,9 +105,10 @@ class SelectiveClassifier(HeldOutClassifier):
     Notes
     -----
     With W_k wrong ones among the k held-out rows of highest score, rank k is
-    admitted if W_k lies under the boundary of :func:`error_boundary`, which a walk
-    of independent steps of error rate `error_rate` crosses with probability at most
-    1 - `confidence`; the largest admitted rank is taken. m answered rows without an
+    admitted if W_k lies under the boundary of
+    :func:`prudent.certification.error_boundary`, which a walk of independent steps of
+    error rate `error_rate` crosses with probability at most 1 - `confidence`; the
+    largest admitted rank is taken. m answered rows without an
     error certify 1 - (1 - `confidence`)^(1/m): 59 rows for 0.05 at 0.95.
     With `answered_share` the rows strictly above the (k + 1)-th score,
     k = floor(share n), are independent draws given that score, and the exact

@@ -1,0 +1,130 @@
+"""Share of rows answered at an error rate of 5 %, and promises broken, on 17 sets.
+
+The rows outside the training part are the population: held-out rows are drawn from
+them with replacement, so that every true rate is known exactly. Beside the boundary:
+SGR (bisection, Geifman and El-Yaniv 2017) and the plug-in threshold, without proof.
+
+python -m experiments.certification_sets [NAME ...]
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from math import ceil, inf, log2
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from experiments.benchmark_data import load
+from prudent.certification.boundary import error_boundary
+from prudent.certification.thresholds import RankedRows, certified_threshold
+from prudent.core.binomial import upper_limit
+
+SETS = (
+    "breast_cancer", "digits", "magic", "pulsar", "satellite", "letter_recognition",
+    "wall_following", "segment", "optdigits", "banknote_authentication",
+    "wine_quality_red", "yeast", "pima_diabetes", "german_numer", "adult",
+    "qsar_biodegradation", "vowel",
+)  # fmt: skip
+RATE, DELTA, HELD_OUT, DRAWS = 0.05, 0.05, 500, 200
+MOST_TRAINING_ROWS = 2000
+MODELS = {
+    "logistic": LogisticRegression(max_iter=2000),
+    "LDA": LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"),
+    "QDA": QuadraticDiscriminantAnalysis(reg_param=0.1),
+}
+Rule = Callable[[RankedRows], float]
+
+
+def by_boundary(rows: RankedRows) -> float:
+    """The boundary of `SelectiveClassifier`."""
+    boundary = error_boundary(rows.n_rows, RATE, confidence=1 - DELTA)
+    return certified_threshold(rows, boundary).value
+
+
+def by_sgr(rows: RankedRows) -> float:
+    """Bisection over ranks, each test at an equal part of the level."""
+    n, low, high, found = rows.n_rows, 1, rows.n_rows, inf
+    steps = ceil(log2(n))
+    for _ in range(steps):
+        middle = ceil((low + high) / 2)
+        limit = upper_limit(int(rows.wrong[middle]), middle, level=DELTA / steps)
+        if limit <= RATE:
+            found, low = float(rows.next_scores[middle]), middle
+        else:
+            high = middle
+    return found
+
+
+def by_plug_in(rows: RankedRows) -> float:
+    """Largest answered set whose measured error is small enough."""
+    ranks = np.arange(1, rows.n_rows + 1)
+    good = np.flatnonzero(rows.wrong[1:] <= RATE * ranks)
+    return float(rows.next_scores[good[-1] + 1]) if len(good) else inf
+
+
+RULES: dict[str, Rule] = {
+    "boundary": by_boundary,
+    "SGR": by_sgr,
+    "plug-in": by_plug_in,
+}
+
+
+def population(name: str, model: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Scores of the rows not trained on, and which of them are answered wrong."""
+    bundled = {"breast_cancer": load_breast_cancer, "digits": load_digits}
+    X, y = bundled[name](return_X_y=True) if name in bundled else load(name)
+    complete = np.isfinite(X).all(axis=1)
+    size = min(int(complete.sum()) // 2, MOST_TRAINING_ROWS)
+    X, X_rest, y, y_rest = train_test_split(
+        X[complete], y[complete], train_size=size, stratify=y[complete], random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = make_pipeline(StandardScaler(), MODELS[model]).fit(X, y)
+        scores = fitted.predict_proba(X_rest).max(axis=1)
+    return scores, fitted.predict(X_rest) != y_rest
+
+
+def measure(name: str, model: str) -> dict[str, tuple[float, int]]:
+    """Mean true share answered and number of broken promises of each rule."""
+    scores, wrong = population(name, model)
+    rng = np.random.default_rng(0)
+    shares = {rule: [] for rule in RULES}
+    broken = dict.fromkeys(RULES, 0)
+    for _ in range(DRAWS):
+        drawn = rng.integers(len(scores), size=HELD_OUT)
+        rows = RankedRows.from_rows(scores[drawn], wrong[drawn])
+        for rule, choose in RULES.items():
+            answered = scores > choose(rows)
+            shares[rule].append(answered.mean())
+            broken[rule] += bool(answered.any() and wrong[answered].mean() > RATE)
+    return {rule: (float(np.mean(shares[rule])), broken[rule]) for rule in RULES}
+
+
+def main(names: list[str]) -> None:
+    """Print a line for each model: mean shares over the sets, and broken promises."""
+    for model in MODELS:
+        found = [measure(name, model) for name in names or SETS]
+        cells = [
+            f"{rule} {np.mean([f[rule][0] for f in found]):.3f} "
+            f"(broken {sum(f[rule][1] for f in found)} of {DRAWS * len(found)}, "
+            f"most {max(f[rule][1] for f in found)} of {DRAWS})"
+            for rule in RULES
+        ]
+        print(f"{model}: {'; '.join(cells)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
