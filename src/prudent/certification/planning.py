@@ -74,7 +74,8 @@ def plan(
     claims : float, default=1
         Promises that are to hold at once: each is certified at level
         (1 - `confidence`) / `claims`. For a `SelectiveClassifier` about
-        (1 - confidence) / level of its :func:`prudent.certification.error_boundary` (4 for 500 rows).
+        (1 - confidence) / level of its
+        :func:`prudent.certification.error_boundary` (4 for 500 rows).
 
     Returns
     -------
