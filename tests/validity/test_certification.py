@@ -34,6 +34,12 @@ FEW = 150
 MANY = 3000
 
 
+def named(value):
+    if isinstance(value, int):
+        return f"{value}-draws"
+    return "-".join(getattr(part, "__name__", str(part)) for part in value)
+
+
 def both_sizes(cells):
     """A short run of each cell, and a long one among the slow tests."""
     return pytest.mark.parametrize(
@@ -42,16 +48,8 @@ def both_sizes(cells):
             *((cell, FEW) for cell in cells),
             *(pytest.param(cell, MANY, marks=pytest.mark.slow) for cell in cells),
         ],
-        ids=lambda value: (
-            value if isinstance(value, int) else "-".join(map(str, value))
-        ),
+        ids=named,
     )
-
-
-def named(value):
-    if isinstance(value, int):
-        return f"{value}-draws"
-    return "-".join(getattr(part, "__name__", str(part)) for part in value)
 
 
 def require(broken, draws, delta):
