@@ -186,6 +186,42 @@ def test_moments_of_two_classes_are_refused():
         )
 
 
+def test_p_values_rank_a_row_among_the_held_out_ones():
+    X = rows(200)
+    detector = MinimaxOutlierDetector(false_alarm_rate=0.1, random_state=0).fit(X)
+    p = detector.p_value(X)
+    assert p.min() >= 1 / 61
+    assert p.max() <= 1
+    np.testing.assert_array_equal(detector.predict(X) == -1, p < 6 / 61 + 1e-12)
+    assert not hasattr(
+        MinimaxOutlierDetector(threshold="distribution_free").fit(X), "p_value"
+    )
+
+
+def test_another_rate_needs_no_new_fit():
+    X = rows(200)
+    detector = MinimaxOutlierDetector(random_state=0).fit(X)
+    other = detector.with_false_alarm_rate(0.2)
+    fresh = MinimaxOutlierDetector(false_alarm_rate=0.2, random_state=0).fit(X)
+    assert other.offset_ == fresh.offset_ > detector.offset_
+    assert other.guarantees_ == fresh.guarantees_
+    assert detector.guarantees_[0].bound == 0.1
+    with pytest.raises(ValueError, match="false_alarm_rate"):
+        detector.with_false_alarm_rate(1.5)
+
+
+def test_groups_are_held_out_whole_and_only_where_rows_are():
+    X, groups = rows(120), np.repeat(np.arange(12), 10)
+    detector = MinimaxOutlierDetector(
+        false_alarm_rate=0.2, random_state=0, calibration_size=0.5
+    )
+    promise = detector.fit(X, groups=groups).guarantees_[0]
+    assert promise.evidence == {"calibration rows": 6, "rank": 1}
+    assert "groups are independent draws from one population" in promise.assumptions
+    with pytest.raises(ValueError, match="use threshold='calibrated'"):
+        MinimaxOutlierDetector(threshold="distribution_free").fit(X, groups=groups)
+
+
 def test_singular_covariance_names_the_feature():
     X = np.column_stack([rows(), rows()[:, 0] * 2])
     with pytest.raises(SingularCovarianceError, match="feature 2"):

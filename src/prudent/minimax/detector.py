@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Real
 from typing import Any, Self
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
 from prudent.core.moments import ClassMoments
@@ -344,10 +346,36 @@ default="empirical"
     def _calibrate(self, scores: FloatArray, *, grouped: bool = False) -> None:
         """Set the threshold by the scores of the held-out rows."""
         self.n_calibration_ = len(scores)
-        self._calibration_scores = np.sort(scores)
+        self._calibration_scores, self._is_grouped = np.sort(scores), grouped
+        self._set_rate()
+
+    def _set_rate(self) -> None:
+        """Cut the held-out scores at `false_alarm_rate`."""
         self.offset_, self.guarantees_ = calibrated_threshold(
-            self.false_alarm_rate, self._calibration_scores, grouped=grouped
+            self.false_alarm_rate, self._calibration_scores, grouped=self._is_grouped
         )
+
+    @available_if(_is_calibrated)
+    def with_false_alarm_rate(self, rate: float) -> Self:
+        """Fitted copy for another false-alarm rate, without a new fit.
+
+        Each rate has its promise; a rate chosen after a look at data has none. For
+        ``threshold="calibrated"`` only.
+
+        Parameters
+        ----------
+        rate : float
+            In (0, 1).
+
+        Returns
+        -------
+        MinimaxOutlierDetector
+        """
+        check_is_fitted(self)
+        other = copy.copy(self).set_params(false_alarm_rate=rate)
+        other._validate_params()
+        other._set_rate()
+        return other
 
     @available_if(_is_calibrated)
     def p_value(self, X: Any) -> FloatArray:
