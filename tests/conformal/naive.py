@@ -105,6 +105,15 @@ def neighbour_score(rows, codes, K, x, y, n, *, k):
     return nearest(codes == y) - nearest(codes != y)
 
 
+def combined_score(rows, codes, K, x, y, n, *, k, **settings):
+    if not (codes == y).any():
+        return np.inf
+    first = gaussian_score(rows, codes, K, x, y, n, score="posterior", **settings)
+    second = neighbour_score(rows, codes, K, x, y, n, k=k)
+    damped = [np.sign(a) * np.log1p(abs(a)) for a in (first, second)]
+    return damped[0] + 2 * damped[1]
+
+
 def counts(scores, kinds, wanted):
     """Rows of the wanted kind at least as strange as the last of the bag."""
     asked = scores[-1]

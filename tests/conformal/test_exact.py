@@ -170,6 +170,30 @@ def test_kernel_and_neighbours_equal_refitting(name, condition):
 
 @pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
 @pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+def test_combined_counts_equal_refitting(name, condition, covariance_type):
+    X, y, new = TABLES[name]
+    model = fitted(
+        X, y, model="combined", condition=condition, covariance_type=covariance_type
+    )
+    expected = naive.class_counts(
+        X,
+        y,
+        y.max() + 1,
+        new,
+        naive.combined_score,
+        condition=condition,
+        covariance_type=covariance_type,
+        nu=32.0,
+        rho=1.0,
+        k=3,
+    )
+    np.testing.assert_array_equal(counts_of(model, new), expected)
+
+
+@pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
+@pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("kind", ["combined", "distance", "ellipsoid", "kernel"])
 def test_detector_counts_equal_refitting(name, kind):
     X, _, new = TABLES[name]

@@ -97,6 +97,7 @@ FULL = {
     "density": {"nonconformity": "density"},
     "kernel": {"model": "kernel"},
     "neighbors": {"model": "neighbors", "n_neighbors": 1},
+    "combined": {"model": "combined"},
 }
 
 

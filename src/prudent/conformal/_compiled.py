@@ -47,6 +47,8 @@ def linear_counts(
     first_factor: float,
     score: int,
     by_class: bool,
+    own_second: Any,
+    other_second: Any,
     larger: Any,
     equal: Any,
 ) -> None:  # pragma: no cover
@@ -120,6 +122,15 @@ def linear_counts(
                             - half * pair_logs[n + i]
                         )
             _score(logs, starts, c, first, last, score, lowest, scores, work)
+            if len(own_second):
+                s, e = starts[c], starts[c + 1]
+                _add(
+                    scores[lo:hi],
+                    other_second[j, lo:hi],
+                    own_second[j, lo:hi],
+                    s - lo,
+                    e - lo,
+                )
             larger[j, c], equal[j, c] = _count(
                 scores, category, lo, hi, wanted[j, c], asked[j, c]
             )
@@ -195,6 +206,8 @@ def diagonal_counts(
     pooled: float,
     score: int,
     by_class: bool,
+    own_second: Any,
+    other_second: Any,
     larger: Any,
     equal: Any,
 ) -> None:  # pragma: no cover
@@ -249,6 +262,15 @@ def diagonal_counts(
                                 (half - 0.5) * work[0, i] - half * work[1, i]
                             ) + 0.5 * LOG_LIFT
             _score(logs, starts, c, first, last, score, lowest, scores, work)
+            if len(own_second):
+                s, e = starts[c], starts[c + 1]
+                _add(
+                    scores[lo:hi],
+                    other_second[j, lo:hi],
+                    own_second[j, lo:hi],
+                    s - lo,
+                    e - lo,
+                )
             larger[j, c], equal[j, c] = _count(
                 scores, category, lo, hi, wanted[j, c], asked[j, c]
             )
@@ -327,6 +349,17 @@ def _score(
         for i in range(s, e):
             if lowest[i] <= SINGULAR:
                 out[i] = np.inf
+
+
+@njit(cache=True, error_model="numpy")
+def _add(
+    scores: Any, other: Any, own: Any, start: int, end: int
+) -> None:  # pragma: no cover
+    """Blend scores with second ones: `own` for start..end-1, `other` elsewhere."""
+    for i in range(len(scores)):
+        second = own[i] if start <= i < end else other[i]
+        first = np.copysign(np.log1p(abs(scores[i])), scores[i])
+        scores[i] = first + 2.0 * np.copysign(np.log1p(abs(second)), second)
 
 
 @njit(cache=True, error_model="numpy", fastmath={"contract"})

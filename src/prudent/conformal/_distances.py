@@ -119,6 +119,24 @@ def _tally(
 
 
 @njit(cache=True, error_model="numpy")
+def nearest_pairs(
+    columns: Any, rows: Any, nearest: Any, logs: Any, own: Any, other: Any
+) -> None:  # pragma: no cover
+    """Score of each training row if a new row has its label, and if it has not."""
+    squares = np.empty(columns.shape[1])
+    for j in range(len(rows)):
+        squared_distances(columns, rows[j], squares)
+        for i in range(len(squares)):
+            distance = np.sqrt(squares[i])
+            mean = max(with_added(nearest[0, i], distance), TINY)
+            own[j, i] = np.log(mean) - logs[1, i]
+            other[j, i] = np.inf
+            if logs[0, i] < np.inf:
+                mean = max(with_added(nearest[1, i], distance), TINY)
+                other[j, i] = logs[0, i] - np.log(mean)
+
+
+@njit(cache=True, error_model="numpy")
 def nearest_counts(
     columns: Any,
     codes: Any,

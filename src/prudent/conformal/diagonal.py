@@ -15,7 +15,7 @@ from prudent.conformal.gaussian import (
     singular,
     strangeness,
 )
-from prudent.conformal.ranks import Counts
+from prudent.conformal.ranks import Counts, Second, damped
 from prudent.core.types import FloatArray, IntArray
 
 
@@ -88,17 +88,23 @@ class Diagonal:
         wanted: IntArray,
         *,
         by_class: bool = False,
+        second: Second | None = None,
     ) -> Counts:
         """Training rows stranger than each new row; as `Gaussian.counts`."""
         from prudent.conformal._compiled import diagonal_counts
 
+        asked = strangeness(self.log_joint(rows), score)
+        own = other = np.empty((0, 0))
+        if second is not None:
+            own, other = second.own, second.other
+            asked = damped(asked) + 2.0 * damped(second.asked)
         larger, equal = np.empty(
             (2, len(rows), len(self.classes.counts)), dtype=np.intp
         )
         diagonal_counts(
             self.columns,
             np.ascontiguousarray(rows),
-            strangeness(self.log_joint(rows), score),
+            asked,
             wanted,
             self.classes.starts,
             category,
@@ -111,6 +117,8 @@ class Diagonal:
             self.pooled,
             SCORES[score],
             by_class,
+            own,
+            other,
             larger,
             equal,
         )

@@ -11,6 +11,7 @@ import numpy as np
 from prudent.conformal.diagonal import Diagonal
 from prudent.conformal.gaussian import Gaussian, GaussianTables
 from prudent.conformal.neighbours import (
+    CombinedTables,
     Kernel,
     KernelTables,
     Neighbours,
@@ -28,7 +29,7 @@ class Settings:
 
     Attributes
     ----------
-    model : {"gaussian", "kernel", "neighbors"}
+    model : {"gaussian", "kernel", "neighbors", "combined"}
     covariance_type : {"full", "tied", "diag", "identity"}
     pooled_rows, ridge_rows : float
     n_neighbors : int
@@ -44,6 +45,11 @@ class Settings:
     n_neighbors: int
     width: float | None
     score: str
+
+
+ClassTables = (
+    GaussianTables | Diagonal | KernelTables | NeighbourTables | CombinedTables
+)
 
 
 class FullClassModel:
@@ -113,6 +119,8 @@ class FullClassModel:
                 found = tables.counts(
                     scaled, self.settings.score, self.category, asked, by_class=by_class
                 )
+            elif isinstance(tables, CombinedTables):
+                found = tables.counts(scaled, self.category, asked, by_class=by_class)
             else:
                 found = tables.counts(scaled, self.category, asked)
             larger[positions], equal[positions] = found.larger, found.equal
@@ -141,17 +149,22 @@ class FullClassModel:
             ridge_rows=of.ridge_rows,
         )
 
-    def _build(
-        self, rows: FloatArray
-    ) -> GaussianTables | Diagonal | KernelTables | NeighbourTables:
+    def _build(self, rows: FloatArray) -> ClassTables:
         model = self._learn(rows)
-        if isinstance(model, Gaussian):
-            return GaussianTables.of(model, rows, self.codes)
         if isinstance(model, Kernel):
             return KernelTables.of(model)
         if isinstance(model, Neighbours):
             return NeighbourTables.of(model)
-        return model
+        tables: GaussianTables | Diagonal
+        if isinstance(model, Gaussian):
+            tables = GaussianTables.of(model, rows, self.codes)
+        else:
+            tables = model
+        if self.settings.model != "combined":
+            return tables
+        k = self.settings.n_neighbors
+        near = Neighbours.learn(rows, self.codes, len(self.names), k)
+        return CombinedTables(tables, NeighbourTables.of(near))
 
     def __getstate__(self) -> dict[str, Any]:
         # The tables are as large as the rows, and follow from them.

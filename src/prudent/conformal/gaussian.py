@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln, logsumexp
 
-from prudent.conformal.ranks import Counts
+from prudent.conformal.ranks import Counts, Second, damped
 from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import SingularCovarianceError
 
@@ -281,6 +281,7 @@ class GaussianTables:
         wanted: IntArray,
         *,
         by_class: bool = False,
+        second: Second | None = None,
     ) -> Counts:
         """Training rows stranger than each new row under each label.
 
@@ -295,6 +296,8 @@ class GaussianTables:
             The kind that ranks each new row under each label.
         by_class : bool, default=False
             Whether kinds are classes: then the rows of other classes are left out.
+        second : Second, default=None
+            Scores to blend with.
         """
         from prudent.conformal._compiled import linear_counts
 
@@ -305,12 +308,16 @@ class GaussianTables:
         for start in range(0, len(rows), step):
             block = slice(start, start + step)
             v = model.whitened(rows[block])
-            joint = model.log_joint_of(v)
+            asked = strangeness(model.log_joint_of(v), score)
+            own = other = np.empty((0, 0))
+            if second is not None:
+                own, other = second.own[block], second.other[block]
+                asked = damped(asked) + 2.0 * damped(second.asked[block])
             linear_counts(
                 v @ self.products.rows.transpose(0, 2, 1),
                 v @ self.products.gaps.transpose(0, 2, 1),
                 self._gaps(v),
-                strangeness(joint, score),
+                asked,
                 wanted[block],
                 model.classes.starts,
                 category,
@@ -328,6 +335,8 @@ class GaussianTables:
                 -d / 2 if model.variance else 0.5,
                 SCORES[score],
                 by_class,
+                own,
+                other,
                 larger[block],
                 equal[block],
             )

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.conformal.gaussian import strangeness
-from prudent.conformal.ranks import Counts
+from prudent.conformal.diagonal import Diagonal
+from prudent.conformal.gaussian import BLOCK_ENTRIES, GaussianTables, strangeness
+from prudent.conformal.ranks import Counts, Second
 from prudent.core.types import FloatArray, IntArray
 
 
@@ -82,12 +83,7 @@ class NeighbourTables:
         from prudent.conformal._distances import nearest_counts
 
         model = self.model
-        nearest = model.nearest(rows)
-        asked: FloatArray = np.empty(nearest.shape[:2])
-        for c in range(model.n_classes):
-            others = np.delete(nearest, c, axis=1).reshape(len(rows), -1)
-            others = np.sort(others, axis=1)[:, : model.k]
-            asked[:, c] = log_means(nearest[:, c]) - log_means(others)
+        asked = self.asked(rows)
         larger, equal = np.empty((2, *wanted.shape), dtype=np.intp)
         nearest_counts(
             model.columns,
@@ -101,6 +97,58 @@ class NeighbourTables:
             larger,
             equal,
         )
+        return Counts(larger, equal)
+
+    def asked(self, rows: FloatArray) -> FloatArray:
+        """Score of each new row under each label, (m, n_classes)."""
+        nearest = self.model.nearest(rows)
+        asked: FloatArray = np.empty(nearest.shape[:2])
+        for c in range(asked.shape[1]):
+            others = np.delete(nearest, c, axis=1).reshape(len(rows), -1)
+            others = np.sort(others, axis=1)[:, : self.model.k]
+            asked[:, c] = log_means(nearest[:, c]) - log_means(others)
+        return asked
+
+    def second(self, rows: FloatArray) -> Second:
+        """Scores to blend with those of another model."""
+        from prudent.conformal._distances import nearest_pairs
+
+        rows = np.ascontiguousarray(rows)
+        own, other = np.empty((2, len(rows), self.model.columns.shape[1]))
+        logs = log_means(self.nearest)
+        nearest_pairs(self.model.columns, rows, self.nearest, logs, own, other)
+        return Second(own, other, self.asked(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedTables:
+    """A Gaussian model whose scores are blended with those of nearest neighbours."""
+
+    gaussian: GaussianTables | Diagonal
+    neighbours: NeighbourTables
+
+    def counts(
+        self,
+        rows: FloatArray,
+        category: IntArray,
+        wanted: IntArray,
+        *,
+        by_class: bool = False,
+    ) -> Counts:
+        """Training rows stranger than each new row under each label."""
+        larger, equal = np.empty((2, *wanted.shape), dtype=np.intp)
+        step = max(BLOCK_ENTRIES // (len(category) * wanted.shape[1]), 1)
+        for start in range(0, len(rows), step):
+            block = slice(start, start + step)
+            found = self.gaussian.counts(
+                rows[block],
+                "posterior",
+                category,
+                wanted[block],
+                by_class=by_class,
+                second=self.neighbours.second(rows[block]),
+            )
+            larger[block], equal[block] = found.larger, found.equal
         return Counts(larger, equal)
 
 

@@ -51,6 +51,28 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Second:
+    """Scores of another model, blended with those of the first.
+
+    Attributes
+    ----------
+    own, other : ndarray of shape (m, n)
+        Score of each training row if each new row has its label, or another.
+    asked : ndarray of shape (m, n_classes)
+        Scores of the new rows under each label.
+    """
+
+    own: FloatArray
+    other: FloatArray
+    asked: FloatArray
+
+
+def damped(scores: FloatArray) -> FloatArray:
+    """Sign times log(1 + size): scores of unlike spread on one scale."""
+    return np.copysign(np.log1p(np.abs(scores)), scores)
+
+
+@dataclass(frozen=True, slots=True)
 class Kinds:
     """Which rows rank which new rows: all of them, those of a class, or of a group.
 
