@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.moments import ClassMoments
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.core.validation import shown
+from prudent.core.validation import check_not_tiny, shown
 from prudent.exceptions import DegenerateDataError
 
 #: Largest difference of given class probabilities from a sum of 1.
@@ -61,7 +61,13 @@ def varying_features(moments: ClassMoments) -> IntArray:
     ------
     DegenerateDataError
         If there are none.
+    ValueError
+        If the squares of a column underflow, so that it would seem constant.
     """
+    variation = moments.scatter
+    if variation.ndim == 3:
+        variation = np.diagonal(variation, axis1=1, axis2=2)
+    check_not_tiny(moments.mean, variation)
     n_features = moments.mean.shape[1]
     varying = np.setdiff1d(np.arange(n_features), constant_features(moments))
     if not len(varying):
