@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 import skops.io
 from sklearn.datasets import load_iris
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -236,4 +238,25 @@ def test_estimator_with_a_foreign_function_is_not_saved(tmp_path):
         ModelFileError, match="the estimator holds types .* not trusted"
     ):
         prudent.save(pipeline, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+class Foreign(DummyClassifier):
+    """A classifier of another package."""
+
+
+def test_estimator_of_another_package_has_to_be_trusted(tmp_path):
+    model = Foreign().fit(X, Y)
+    name = f"{Foreign.__module__}.Foreign"
+    with pytest.warns(PrudentWarning, match=r"load\(path, trusted="):
+        prudent.save(model, tmp_path / "model")
+    with pytest.raises(ModelFileError, match="types that are not trusted"):
+        prudent.load(tmp_path / "model")
+    again = prudent.load(tmp_path / "model", trusted=[name])
+    assert (again.predict(X) == model.predict(X)).all()
+
+
+def test_model_that_is_not_fitted_is_not_saved(tmp_path):
+    with pytest.raises(NotFittedError, match="is not fitted: call `fit` before"):
+        prudent.save(prudent.MinimaxProbabilityClassifier(), tmp_path / "model")
     assert not (tmp_path / "model").exists()

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -19,12 +20,15 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import skops.io
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
+from sklearn.utils.validation import check_is_fitted
 
 from prudent._version import __version__
+from prudent.exceptions import PrudentWarning
 from prudent.io import Preparation
 
 __all__ = ["Header", "ModelFileError", "load", "read_header", "save"]
@@ -94,6 +98,8 @@ def save(
 
     Raises
     ------
+    NotFittedError
+        If the estimator is not fitted.
     ModelFileError
         If the estimator holds an object whose type `load` would refuse.
     OSError
@@ -109,8 +115,19 @@ def save(
     ...     prudent.load(f"{folder}/model.prudent").predict([[0.2], [6.0]])
     array([0, 1])
     """
+    check_is_fitted(
+        estimator, msg="%(name)s is not fitted: call `fit` before it is saved."
+    )
     buffer = io.BytesIO(skops.io.dumps(estimator))
-    _refuse_types(buffer.getvalue(), "the estimator")
+    foreign = _classes_of_others(buffer.getvalue())
+    _refuse_types(buffer.getvalue(), "the estimator", foreign)
+    if foreign:
+        warnings.warn(
+            f"the model holds types of other packages: read it with load(path, "
+            f"trusted={foreign}).",
+            PrudentWarning,
+            stacklevel=2,
+        )
     with ZipFile(buffer, "a") as archive:
         header = Header(
             format=FORMAT,
@@ -130,13 +147,17 @@ def save(
     Path(path).write_bytes(buffer.getvalue())
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
     """Read a fitted estimator that `save` wrote.
 
     Parameters
     ----------
     path : str or Path
         Model file.
+    trusted : sequence of str, default=()
+        Full names of further types that may be rebuilt, such as
+        "lightgbm.sklearn.LGBMClassifier": `save` and errors name them. Only from
+        sources that you trust.
 
     Returns
     -------
@@ -152,7 +173,7 @@ def load(path: str | Path) -> Any:
     """
     content = Path(path).read_bytes()
     header = _header(content, str(path))
-    _refuse_types(content, str(path))
+    _refuse_types(content, str(path), trusted)
     try:
         estimator = skops.io.loads(content, trusted=_untrusted(content))
     except Exception as error:  # whatever an altered schema makes skops raise
@@ -230,17 +251,35 @@ def _untrusted(content: bytes) -> list[str]:
     return list(skops.io.get_untrusted_types(data=content))
 
 
-def _refuse_types(content: bytes, path: str) -> None:
+def _refuse_types(content: bytes, path: str, trusted: Sequence[str] = ()) -> None:
     foreign = [
         name
         for name in _untrusted(content)
-        if name not in TRUSTED and not _is_our_class(name)
+        if name not in {*TRUSTED, *trusted} and not _is_our_class(name)
     ]
     if foreign:
         raise ModelFileError(
             f"{path} holds types that are not trusted: {', '.join(foreign[:5])}. "
             "Use estimators of prudent, NumPy, SciPy and scikit-learn only."
         )
+
+
+def _classes_of_others(content: bytes) -> list[str]:
+    """Types that `load` has to be told of; functions, which could do anything, not."""
+    return [
+        name
+        for name in _untrusted(content)
+        if name not in TRUSTED and not _is_our_class(name) and _is_estimator(name)
+    ]
+
+
+def _is_estimator(name: str) -> bool:
+    module, _, qualified = name.rpartition(".")
+    try:
+        found = getattr(import_module(module), qualified, None)
+    except ImportError:
+        return False
+    return isinstance(found, type) and issubclass(found, BaseEstimator)
 
 
 def _is_our_class(name: str) -> bool:

@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-from prudent.cli import main
-
 
 @pytest.fixture
 def failing(monkeypatch):
@@ -41,10 +39,12 @@ def test_surprise_is_one_line_that_names_debug(prudent, failing):
 @pytest.mark.parametrize(
     "arguments", [["--debug", "describe", "iris"], ["describe", "iris", "--debug"]]
 )
-def test_debug_shows_the_traceback(failing, arguments):
+def test_debug_shows_the_traceback(prudent, failing, arguments):
     failing(RuntimeError("surprise"))
-    with pytest.raises(RuntimeError, match="surprise"):
-        main(arguments)
+    outcome = prudent(*arguments)
+    assert outcome.code == 5
+    assert "Traceback" in outcome.err
+    assert "RuntimeError: surprise" in outcome.err
 
 
 def test_interruption_has_its_code(prudent, failing):
@@ -64,3 +64,30 @@ def test_reader_that_leaves_ends_the_command_quietly(arguments):
         process.stdout.close()
         assert process.wait() == 1
         assert process.stderr.read() == b""
+
+
+def test_debug_shows_the_traceback_and_keeps_the_code(prudent, tmp_path):
+    plain = prudent("describe", tmp_path / "absent.csv")
+    debug = prudent("describe", tmp_path / "absent.csv", "--debug")
+    assert plain.code == debug.code == 3
+    assert "Traceback" in debug.err
+    assert debug.err.endswith(plain.err)
+
+
+def test_very_long_path_is_cut(prudent):
+    outcome = prudent("describe", "a" * 5000)
+    assert outcome.code == 3
+    assert "a path of 5000 characters" in outcome.err
+    assert len(outcome.err) < 300
+
+
+def test_parquet_that_is_none_is_named(prudent, table_file):
+    outcome = prudent("describe", table_file(b"\x00\xff\x1b" * 40, "t.parquet"))
+    assert outcome.code == 3
+    assert "cannot be read as parquet: it does not begin as one" in outcome.err
+
+
+def test_misspelt_bundled_name_is_corrected(prudent):
+    outcome = prudent("describe", "breast_cancr")
+    assert outcome.code == 3
+    assert "Similar here: breast_cancer" in outcome.err

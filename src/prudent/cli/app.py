@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -131,7 +132,7 @@ def _run(arguments: list[str], *, debug: bool) -> int:
         code = ExitCode.LIMIT
     except Exception as error:
         if debug:
-            raise
+            traceback.print_exc()
         sentence, code = _explained(error)
     print(f"prudent: error: {' '.join(sentence.split())}", file=sys.stderr)
     return code

@@ -14,7 +14,7 @@ from pyarrow import parquet
 from prudent.io.delimited import open_delimited
 from prudent.io.errors import TableError, shown
 from prudent.io.table import Table, TableSource, check_unique, part_rows
-from prudent.io.text import find_file, open_text
+from prudent.io.text import LONGEST_PATH, find_file, open_text
 
 __all__ = ["open_table", "read_table"]
 
@@ -78,7 +78,7 @@ def read_table(path: str, **options: Any) -> Table:
 
 def _parquet_files(path: str) -> list[Path]:
     """Return the parquet files `path` stands for; none if it is a text file."""
-    if path == "-":
+    if path == "-" or len(path) > LONGEST_PATH:
         return []
     if Path(path).is_dir():
         files = sorted(Path(path).glob("*.parquet"))
@@ -97,7 +97,13 @@ def _parquet_files(path: str) -> list[Path]:
             )
         return files
     with find_file(path).open("rb") as stream:
-        return [Path(path)] if stream.read(4) == b"PAR1" else []
+        is_parquet = stream.read(4) == b"PAR1"
+    if path.endswith(".parquet") and not is_parquet:
+        raise TableError(
+            f"{path} cannot be read as parquet: it does not begin as one. Write it "
+            "again, or rename it if it is text."
+        )
+    return [Path(path)] if is_parquet else []
 
 
 @dataclass(frozen=True)

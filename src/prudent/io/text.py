@@ -17,9 +17,10 @@ from typing import BinaryIO, cast
 
 from prudent.io.errors import TableError, closest, shown
 
-__all__ = ["TextSource", "find_file", "open_text"]
-
 CHUNK = 1 << 20
+LONGEST_PATH = 1000
+# Tables that have names of their own, see `prudent.datasets`.
+BUNDLED_NAMES = ("breast_cancer", "digits", "iris", "wine")
 GZIP = b"\x1f\x8b"
 # First bytes of files that people mistake for tables.
 SIGNATURES = {
@@ -86,7 +87,7 @@ def find_file(path: str) -> Path:
     """
     file = Path(path)
     try:
-        if file.is_dir():
+        if len(path) <= LONGEST_PATH and file.is_dir():
             raise TableError(f"{path} is a directory, not a table. Name a file in it.")
         with file.open("rb") as stream:
             if not stream.read(1):
@@ -96,10 +97,15 @@ def find_file(path: str) -> Path:
             f"no permission to read {path}. Change its mode or copy it."
         ) from error
     except OSError as error:
+        if len(path) > LONGEST_PATH:
+            raise TableError(
+                f"file not found: {shown(path)}, a path of {len(path)} characters. "
+                "Check the path."
+            ) from error
         siblings = (
             [p.name for p in file.parent.iterdir()] if file.parent.is_dir() else []
         )
-        similar = closest(file.name, siblings)
+        similar = closest(file.name, [*siblings, *BUNDLED_NAMES])
         raise TableError(
             f"file not found: {path}."
             + (f" Similar here: {similar}" if similar else " Check the path.")
