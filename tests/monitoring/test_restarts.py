@@ -5,16 +5,21 @@ import pytest
 from scipy.stats import binom
 
 from monitoring.exact import constant, paths, urn
-from prudent.monitoring.restarts import ODDS_RATIOS, Null, Restarts
+from prudent.monitoring.restarts import ODDS_RATIOS, Null, Restarts, settings_of
 
-FAR = 10**9
+
+def bet(bets, losses, null, threshold=np.inf):
+    bets.rows(
+        np.asarray(losses, float),
+        settings_of(null, 1 / threshold if threshold < np.inf else 1e-300),
+    )
 
 
 def values(path, null):
     bets = Restarts()
     found = []
     for x in path:
-        bets.rows(np.array([x]), 0, null=null, spacing=FAR, threshold=np.inf)
+        bet(bets, [x], null)
         found.append(bets.counts[2])
     return found
 
@@ -81,9 +86,7 @@ def test_mean_over_batches(null, sizes):
         seen, violations = 0, 0
         for v, n in zip(counts.tolist(), sizes, strict=True):
             if n == 1:
-                bets.rows(
-                    np.array([float(v)]), 0, null=null, spacing=FAR, threshold=np.inf
-                )
+                bet(bets, [v], null)
             else:
                 bets.batch(v, n, null=null, threshold=np.inf)
             p_constant *= binom.pmf(v, n, null.bound)
@@ -106,7 +109,7 @@ def test_mean_over_batches(null, sizes):
 
 def test_huge_evidence_stays_finite():
     bets, null = Restarts(), Null(1e-6)
-    bets.rows(np.ones(5000), 0, null=null, spacing=FAR, threshold=20.0)
+    bet(bets, np.ones(5000), null, 20.0)
     assert 1e300 <= bets.counts[2] < np.inf
     bets.batch(10**6, 10**6, null=null, threshold=20.0)
     assert 1e300 <= bets.counts[2] < np.inf
@@ -116,5 +119,5 @@ def test_huge_evidence_stays_finite():
 
 def test_e_value_is_at_least_what_is_not_staked():
     bets = Restarts()
-    bets.rows(np.zeros(100_000), 0, null=Null(0.5), spacing=FAR, threshold=20.0)
+    bet(bets, np.zeros(100_000), Null(0.5), 20.0)
     assert bets.counts[2] >= 1 / (1 + np.log1p(50_000))

@@ -48,34 +48,40 @@ def reserve(elapsed: float) -> float:  # pragma: no cover
 
 
 @njit(cache=True)
-def restart_rows(
-    losses: Any,
-    start: int,
-    spacing: int,
-    stakes: Any,
-    counts: Any,
-    ratios: Any,
-    bound: float,
-    rank: int,
-    positions: int,
-    threshold: float,
+def add_to_trace(
+    trace: Any, n_traced: int, n: float, violations: float, value: float
 ) -> int:  # pragma: no cover
-    """Bet on losses[start:] in order, up to the next multiple of `spacing` rows.
+    """Add a point and return how many there are; a full trace loses every second."""
+    trace[n_traced, 0] = n
+    trace[n_traced, 1] = violations
+    trace[n_traced, 2] = value
+    n_traced += 1
+    if n_traced == len(trace):
+        n_traced //= 2
+        for i in range(n_traced):
+            trace[i] = trace[2 * i + 1]
+    return n_traced
 
-    `stakes` (J,) and `counts` (rows, violations, e-value, its peak, rows at the
-    alarm or 0) change in place; `rank` 0 stands for no urn. Returns the first row
-    not taken.
+
+@njit(cache=True)
+def restart_rows(
+    losses: Any, stakes: Any, counts: Any, trace: Any, ratios: Any, settings: Any
+) -> None:  # pragma: no cover
+    """Bet on the losses of rows, in order; all but the last two arrays change.
+
+    `stakes` (J,); `counts`: rows, violations, e-value, its peak, rows at the alarm or
+    0, spacing of the trace, its points; `trace` (256, 3): rows, violations, e-value;
+    `settings`: bound, rank (0: no urn), calibration rows + 1, alarm.
     """
     n_stakes = len(stakes)
+    bound, rank, positions, threshold = settings
     if_not = 1 / (1 + (ratios - 1) * bound)
     if_so = ratios * if_not
     factor = if_not.copy()
-    n, violations, peak, alarm = counts[0], counts[1], counts[3], counts[4]
-    value, left = counts[2], reserve(bound * n)
-    t = start
-    while t < len(losses):
+    n, violations, value, peak, alarm, spacing, n_traced = counts
+    left = reserve(bound * n)
+    for t in range(len(losses)):
         loss = losses[t]
-        t += 1
         if rank > 0:
             chance = max(bound, (rank + violations) / (positions + n))
             for i in range(n_stakes):
@@ -100,7 +106,10 @@ def restart_rows(
         if alarm == 0 and value >= threshold:
             alarm = n
         if n % spacing == 0:
-            break
+            points = add_to_trace(trace, int(n_traced), n, violations, value)
+            if points < n_traced:
+                spacing *= 2
+            n_traced = points
     counts[0], counts[1], counts[2], counts[3], counts[4] = (
         n,
         violations,
@@ -108,7 +117,7 @@ def restart_rows(
         peak,
         alarm,
     )
-    return t
+    counts[5], counts[6] = spacing, n_traced
 
 
 @njit(cache=True)

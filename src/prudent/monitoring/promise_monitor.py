@@ -20,7 +20,7 @@ from prudent.monitoring.evidence import (
     log_evidence_within,
     rate_limits,
 )
-from prudent.monitoring.restarts import Null, Restarts
+from prudent.monitoring.restarts import Null, Restarts, settings_of
 from prudent.monitoring.state import (
     FORMAT,
     check_format,
@@ -33,8 +33,6 @@ from prudent.monitoring.state import (
 
 if TYPE_CHECKING:
     import pyarrow
-
-MOST_TRACED = 256
 
 
 class PromiseMonitor:
@@ -145,9 +143,9 @@ class PromiseMonitor:
         self._null = _null_of(guarantee)
         # x is the event that is promised to be rare.
         self._flipped = (guarantee.quantity == "coverage") == (guarantee.sense == "<=")
+        self._settings = settings_of(self._null, self.level)
         self._bets = Restarts()
-        self._trace: list[list[float]] = []
-        self._spacing = 1
+        self._one = np.zeros(1)
 
     @property
     def n_(self) -> int:
@@ -221,7 +219,11 @@ class PromiseMonitor:
             no integer >= 0. Nothing is counted then.
         """
         if n is None:
-            self._count_rows(_as_losses(violations))
+            if type(violations) in (int, float, bool) and 0 <= violations <= 1:  # type: ignore[operator]
+                self._one[0] = violations  # the way of most calls
+                self._count_rows(self._one)
+            else:
+                self._count_rows(_as_losses(violations))
         elif np.ndim(violations) > 0:
             raise TypeError(
                 "`n` is for a count of violations; an array has one loss per row."
@@ -303,14 +305,14 @@ class PromiseMonitor:
         """
         import pyarrow
 
-        trace = list(self._trace)
+        trace = self._points()
         if self.n_ and (not trace or trace[-1][0] != self.n_):
-            trace.append([self.n_, self._rare, _log(self.e_value)])
+            trace.append([self.n_, self._rare, self.e_value])
         limits = [self._limits(rare, row) for row, rare, _ in trace]
         columns: dict[str, Any] = {
             "row": pyarrow.array([int(row) for row, _, _ in trace], pyarrow.int64()),
             "violations": [self._turned(rare, row) for row, rare, _ in trace],
-            "log_e_value": [log_e for _, _, log_e in trace],
+            "log_e_value": [self._log_e_value(*point) for point in trace],
             "lower": [lower for lower, _ in limits],
             "upper": [upper for _, upper in limits],
         }
@@ -325,7 +327,7 @@ class PromiseMonitor:
 
     def to_dict(self) -> dict[str, Any]:
         """State in JSON types, at most 20 kB: `from_dict` goes on bit for bit."""
-        rows, rare, _, peak, alarm = self._bets.counts.tolist()
+        rows, rare, _, peak, alarm, spacing, _ = self._bets.counts.tolist()
         return {
             "format": FORMAT,
             "guarantee": guarantee_to_dict(self.guarantee),
@@ -337,8 +339,8 @@ class PromiseMonitor:
             "peak_e_value": number(peak),
             "alarm_at": int(alarm) or None,
             "stakes": self._bets.stakes.tolist(),
-            "spacing": self._spacing,
-            "trace": [[int(n), k, number(log_e)] for n, k, log_e in self._trace],
+            "spacing": int(spacing),
+            "trace": [[int(n), k, number(e)] for n, k, e in self._points()],
         }
 
     @classmethod
@@ -365,12 +367,14 @@ class PromiseMonitor:
                     float(state["e_value"]),
                     float(state["peak_e_value"]),
                     state["alarm_at"] or 0,
+                    state["spacing"],
+                    len(state["trace"]),
                 ],
                 dtype=np.float64,
             ),
         )
-        monitor._spacing = int(state["spacing"])
-        monitor._trace = [[n, k, float(log_e)] for n, k, log_e in state["trace"]]
+        for i, (n, rare, e_value) in enumerate(state["trace"]):
+            monitor._bets.trace[i] = n, rare, float(e_value)
         return monitor
 
     def __eq__(self, other: object) -> bool:
@@ -421,23 +425,31 @@ class PromiseMonitor:
             (1 - upper, 1 - lower) if self.guarantee.sense == ">=" else (lower, upper)
         )
 
+    def _points(self) -> list[list[float]]:
+        """Points of the trace."""
+        points: list[list[float]] = self._bets.trace[
+            : int(self._bets.counts[6])
+        ].tolist()
+        return points
+
+    def _log_e_value(self, n: float, rare: float, e_value: float) -> float:
+        """Logarithm, also of what is too large for a float."""
+        if self._by_counts:
+            return self._log_e_value_of(rare, n)
+        return math.log(e_value)
+
     def _count_rows(self, losses: FloatArray) -> None:
         losses = 1 - losses if self._flipped else losses
+        if not self._by_counts:
+            self._bets.rows(losses, self._settings)
+            return
         start = 0
         while start < len(losses):
-            if self._by_counts:
-                stop = min(len(losses), start + self._spacing - self.n_ % self._spacing)
-                self._count_in_order(losses[start:stop])
-            else:
-                stop = self._bets.rows(
-                    losses,
-                    start,
-                    null=self._null,
-                    spacing=self._spacing,
-                    threshold=1 / self.level,
-                )
+            spacing = int(self._bets.counts[5])
+            stop = min(len(losses), start + spacing - self.n_ % spacing)
+            self._count_in_order(losses[start:stop])
             start = stop
-            if self.n_ % self._spacing == 0:
+            if self.n_ % spacing == 0:
                 self._record()
 
     def _count_in_order(self, losses: FloatArray) -> None:
@@ -457,12 +469,13 @@ class PromiseMonitor:
             self._count_rows(np.array([violations]))
         elif n > 1:
             rare, before = self._turned(violations, n), self.n_
+            spacing = int(self._bets.counts[5])
             if self._by_counts:
                 self._set_peak(before + n, self._rare + rare)
                 self._bets.counts[:2] = before + n, self._rare + rare
             else:
                 self._bets.batch(rare, n, null=self._null, threshold=1 / self.level)
-            if self.n_ // self._spacing > before // self._spacing:
+            if self.n_ // spacing > before // spacing:
                 self._record()
 
     def _set_peak(self, rows: float, rare: float) -> None:
@@ -473,25 +486,20 @@ class PromiseMonitor:
             counts[4] = rows
 
     def _e_value_of(self, rare: float, rows: float) -> float:
+        return exponential(self._log_e_value_of(rare, rows))
+
+    def _log_e_value_of(self, rare: float, rows: float) -> float:
         null = self._null
-        return exponential(
-            log_evidence_marginal(
+        if null.rank:
+            return log_evidence_marginal(
                 rare, rows, null.rank, null.calibration_rows, null.bound
             )
-            if null.rank
-            else log_evidence(rare, rows, null.bound)
-        )
+        return log_evidence(rare, rows, null.bound)
 
     def _record(self) -> None:
-        """Keep a point of the trace; a full one loses every second."""
-        self._trace.append([self.n_, self._rare, _log(self.e_value)])
-        if len(self._trace) == MOST_TRACED:
-            self._trace = self._trace[1::2]
-            self._spacing *= 2
-
-
-def _log(e_value: float) -> float:
-    return math.log(e_value) if e_value > 0 else -math.inf
+        """Keep a point of the trace."""
+        self._bets.counts[2] = self.e_value
+        self._bets.record()
 
 
 def _null_of(guarantee: Guarantee) -> Null:

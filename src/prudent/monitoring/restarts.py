@@ -21,9 +21,10 @@ import numpy as np
 
 from prudent.core.types import FloatArray
 from prudent.monitoring.evidence import log_beta_ratio
-from prudent.monitoring.kernels import LARGEST, reserve, restart_rows
+from prudent.monitoring.kernels import LARGEST, add_to_trace, reserve, restart_rows
 
 N_STAKES = 8
+MOST_TRACED = 256
 #: Odds of the rates staked on, relative to the null: the midpoints of 1/p uniform.
 ODDS_RATIOS: FloatArray = 1 / (1 - (np.arange(N_STAKES) + 0.5) / N_STAKES)
 
@@ -46,6 +47,11 @@ class Null:
     calibration_rows: int = 0
 
 
+def settings_of(null: Null, level: float) -> FloatArray:
+    """What the kernel needs: bound, rank, calibration rows + 1, alarm."""
+    return np.array([null.bound, null.rank, null.calibration_rows + 1, 1 / level])
+
+
 @dataclass
 class Restarts:
     """The running bet; changed in place.
@@ -54,41 +60,24 @@ class Restarts:
     ----------
     stakes : ndarray of shape (8,)
         S_i.
-    counts : ndarray of shape (5,)
-        Rows, violations, e-value, its peak, rows at the first alarm (0: none).
+    counts : ndarray of shape (7,)
+        Rows, violations, e-value, its peak, rows at the first alarm (0: none),
+        spacing of the trace in rows, its points.
+    trace : ndarray of shape (256, 3)
+        Rows, violations, e-value at multiples of the spacing; a full trace loses
+        every second point and the spacing doubles.
     """
 
     stakes: FloatArray = field(default_factory=lambda: np.zeros(N_STAKES))
     counts: FloatArray = field(
-        default_factory=lambda: np.array([0.0, 0.0, 1.0, 1.0, 0.0])
+        default_factory=lambda: np.array([0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
     )
+    trace: FloatArray = field(default_factory=lambda: np.zeros((MOST_TRACED, 3)))
 
-    def rows(
-        self,
-        losses: FloatArray,
-        start: int,
-        *,
-        null: Null,
-        spacing: int,
-        threshold: float,
-    ) -> int:
-        """Bet on losses[start:] up to the next multiple of `spacing` rows.
-
-        Returns the first row not taken.
-        """
-        return int(
-            restart_rows(
-                losses,
-                start,
-                spacing,
-                self.stakes,
-                self.counts,
-                ODDS_RATIOS,
-                null.bound,
-                null.rank,
-                null.calibration_rows + 1,
-                threshold,
-            )
+    def rows(self, losses: FloatArray, settings: FloatArray) -> None:
+        """Bet on the losses of rows, in order; `settings` as `settings_of` gives."""
+        restart_rows(
+            losses, self.stakes, self.counts, self.trace, ODDS_RATIOS, settings
         )
 
     def batch(self, violations: float, n: int, *, null: Null, threshold: float) -> None:
@@ -109,6 +98,15 @@ class Restarts:
         )
         if self.counts[4] == 0 and value >= threshold:
             self.counts[4] = after
+
+    def record(self) -> None:
+        """Add the counts as they are to the trace."""
+        n, violations, value = self.counts[:3].tolist()
+        before = int(self.counts[6])
+        points = add_to_trace(self.trace, before, n, violations, value)
+        if points < before:
+            self.counts[5] *= 2
+        self.counts[6] = points
 
     def _log_growth(self, violations: float, n: int, null: Null) -> FloatArray:
         others, bound = n - violations, null.bound
