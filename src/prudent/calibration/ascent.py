@@ -108,6 +108,7 @@ def ascend(
     *,
     max_evaluations: int,
     max_updates: float = float("inf"),
+    labels: Statistics | None = None,
     batches: Iterator[IntArray] | None = None,
     watch: Callable[[], bool] = lambda: False,
 ) -> CalibrationPath:
@@ -125,6 +126,8 @@ def ascend(
         Evaluations of the model, the start and the rejected steps included.
     max_updates : int, default=inf
         Stop after this many accepted updates.
+    labels : list of ndarray, default=None
+        s(X, Y), where the generative weight pulls; None is `start`.
     batches : iterator of int arrays, default=None
         Rows behind each step; None takes all rows.
     watch : callable, default=lambda: False
@@ -138,7 +141,7 @@ def ascend(
     values: list[Any] = []
     kept, best = None, 0
     n_evaluations = 0
-    path = iterates(objective, start, rule, max_evaluations, batches)
+    path = iterates(objective, start, rule, max_evaluations, labels, batches)
     for iterate in path:
         n_evaluations += 1
         if iterate.is_accepted:
@@ -171,12 +174,14 @@ def iterates(
     start: Statistics,
     rule: StepRule,
     max_evaluations: int,
+    labels: Statistics | None = None,
     batches: Iterator[IntArray] | None = None,
 ) -> Iterator[Iterate]:
     """Every evaluated model from the start on, one step after the other.
 
     Ends when the classes are separated, or after `max_evaluations` models.
     """
+    labels = start if labels is None else labels
     share = objective.generative_weight
     limit = 1.0 / (1.0 + share)
     # Beyond this limit the pull back to s(X, Y) alone would overshoot.
@@ -194,7 +199,7 @@ def iterates(
         if accepted.evaluation.direction is None:
             return
         direction = _pull(
-            accepted.evaluation.direction, share, start, accepted.statistics
+            accepted.evaluation.direction, share, labels, accepted.statistics
         )
         batch = None if batches is None else next(batches)
         last = accepted.evaluation.losses.objective

@@ -16,6 +16,9 @@ from prudent.calibration.families import (
 from prudent.calibration.gaussian import DiagonalFamily, GaussianParameters
 from prudent.core.types import BoolArray, FloatArray, IntArray
 
+#: Codes of a level that the fit does not know, and of no level at all.
+UNSEEN, MISSING = -1, -2
+
 
 @dataclass(frozen=True, slots=True)
 class CategoricalParameters:
@@ -61,19 +64,19 @@ class CategoricalFamily:
         return strengths / self.n_levels
 
     def prepare(self, codes: IntArray) -> csr_array:
-        """One-hot rows (m, D + J) of level codes (m, J); -1 is an unseen level."""
+        """One-hot rows (m, D + J) of level codes (m, J).
+
+        `UNSEEN` is a level that the fit does not know; a `MISSING` cell has no entry.
+        """
         m, n_features = codes.shape
         n_seen = int(self.n_levels.sum())
         columns = np.where(
             codes >= 0, codes + self._offsets, n_seen + np.arange(n_features)
         )
+        there = codes != MISSING
+        ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
         return csr_array(
-            (
-                np.ones(m * n_features),
-                columns.ravel(),
-                np.arange(0, m * n_features + 1, max(n_features, 1)),
-            ),
-            shape=(m, n_seen + n_features),
+            (np.ones(ends[-1]), columns[there], ends), shape=(m, n_seen + n_features)
         )
 
     def statistics(self, Z: csr_array, Q: FloatArray) -> Statistics:
@@ -94,6 +97,29 @@ class CategoricalFamily:
             shrunken_log_priors(statistics[0], self.strengths.classes),
             np.hstack([log_levels, log_unseen]),
         )
+
+    def log_density(
+        self, Z: csr_array, parameters: CategoricalParameters
+    ) -> FloatArray:
+        """Log of the joint probability of class and levels, (m, r)."""
+        return self.level_scores(Z, parameters) + parameters.log_priors
+
+    def sample(
+        self,
+        parameters: CategoricalParameters,
+        codes: IntArray,
+        random: np.random.RandomState,
+    ) -> IntArray:
+        """Level codes of a row of each of these classes."""
+        levels = self.learned(parameters)["level_probabilities_"]
+        drawn = random.random_sample((len(levels), len(codes)))
+        columns = [
+            (np.cumsum(of_feature, axis=1)[codes] < u[:, np.newaxis] * (1 - 1e-15)).sum(
+                axis=1
+            )
+            for of_feature, u in zip(levels, drawn, strict=True)
+        ]
+        return np.minimum(np.column_stack(columns), self.n_levels - 1)
 
     def log_joint(self, Z: csr_array, parameters: CategoricalParameters) -> FloatArray:
         """Log p_k + sum_j log q_{k, j, x_j}, shape (m, r).
@@ -163,7 +189,8 @@ class MixedParameters:
 class MixedFamily:
     """Naive Bayes with Gaussian and categorical features and one shared s0.
 
-    Statistics s0 (r,), s1 (r, d) and s2 (r, d) of the numbers, level counts (r, D).
+    Statistics s0 (r,), s1 (r, d) and s2 (r, d) of the numbers, with missing numbers the
+    counts of those that are there (r, d), and level counts (r, D) last.
     """
 
     gaussian: DiagonalFamily
@@ -202,8 +229,8 @@ class MixedFamily:
     def parameters(self, statistics: Statistics) -> MixedParameters:
         """Closed-form parameters of both parts."""
         return MixedParameters(
-            self.gaussian.parameters(statistics[:3]),
-            self.categorical.parameters([statistics[0], statistics[3]]),
+            self.gaussian.parameters(statistics[:-1]),
+            self.categorical.parameters([statistics[0], statistics[-1]]),
         )
 
     def log_joint(self, Z: MixedRows, parameters: MixedParameters) -> FloatArray:
@@ -212,18 +239,23 @@ class MixedFamily:
         scores += self.categorical.level_scores(Z.levels, parameters.categorical)
         return replace_impossible(scores, parameters.gaussian.log_priors)
 
+    def log_density(self, Z: MixedRows, parameters: MixedParameters) -> FloatArray:
+        """Log of the joint density of class, numbers and levels, (m, r)."""
+        scores = self.gaussian.log_density(Z.numbers, parameters.gaussian)
+        return scores + self.categorical.level_scores(Z.levels, parameters.categorical)
+
     def is_valid(self, statistics: Statistics) -> BoolArray:
         """Whether both parts are valid, shape (r,)."""
-        return self.gaussian.is_valid(statistics[:3]) & self.categorical.is_valid(
-            [statistics[0], statistics[3]]
+        return self.gaussian.is_valid(statistics[:-1]) & self.categorical.is_valid(
+            [statistics[0], statistics[-1]]
         )
 
     def freeze(self, old: Statistics, new: Statistics) -> Statistics:
         """Single level counts keep their old value, the Gaussian part moves whole."""
-        if not self.gaussian.is_valid(new[:3]).all():
+        if not self.gaussian.is_valid(new[:-1]).all():
             return old
-        s0, counts = self.categorical.freeze([old[0], old[3]], [new[0], new[3]])
-        return [s0, new[1], new[2], counts]
+        s0, counts = self.categorical.freeze([old[0], old[-1]], [new[0], new[-1]])
+        return [s0, *new[1:-1], counts]
 
     def learned(self, parameters: MixedParameters) -> dict[str, Any]:
         """Parameters by the name of the fitted attribute."""

@@ -66,6 +66,20 @@ def _learns_statistics(estimator: Any) -> bool:
     return True
 
 
+def _has_density(estimator: Any) -> bool:
+    if not isinstance(estimator.family, str) or estimator.method == "gd":
+        raise AttributeError(
+            "only the built-in families have a density, and method='gd' has none."
+        )
+    return True
+
+
+def _can_be_sampled(estimator: Any) -> bool:
+    if estimator.family == "mixed":
+        raise AttributeError("rows of family='mixed' need the types of a data frame.")
+    return _has_density(estimator)
+
+
 class RiskCalibratedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Closed-form classifier whose statistics are calibrated to explain the labels.
 
@@ -125,15 +139,28 @@ default="full"
     covariance_prior_strength : float or "auto", default="auto"
         Shrinkage m2 of covariances towards the overall variances, in rows; "auto" is
         1, and 1 + 0.1 n_features for "full".
+    mean_prior : array-like of shape (n_features,), default=None
+        Means towards which m1 shrinks, in the units of `X`; None is the overall mean.
+    covariance_prior : array-like of shape (n_features, n_features) or \
+(n_features,), default=None
+        Covariances, or variances alone, towards which m2 shrinks, in the units of
+        `X`; None is the overall variances.
     level_prior_strength : float or array-like, default=1.0
         Pseudo counts a of a categorical feature, spread over its levels; one number
         or one per categorical feature.
     batch_size : int, default=None
         Rows behind each step; the curves are always of all rows. None takes all.
-    method : {"rc", "gd", "tm"}, default="rc"
+    init : {"closed_form", "random"}, default="closed_form"
+        Where to start: from the labels, or from random soft labels.
+    n_init : int, default=1
+        Starts with `init="random"`, of which the best is kept: by the stopping rule
+        with "train" and "holdout", else by the training log loss. A promise pays for
+        all of them.
+    method : {"rc", "gd", "tm", "dfe"}, default="rc"
         Calibration, or one of the baselines: gradient descent on softmax regression
-        from the closed-form start ("tied", "tied_diag" only), or the TM algorithm,
-        RC with lr = 1, no shrinkage and no line search.
+        from the closed-form start ("tied", "tied_diag" only); the TM algorithm, RC
+        with lr = 1, no shrinkage and no line search; or the discriminative frequency
+        estimate, which raises the statistics of the true class only.
     random_state : int, RandomState instance or None, default=None
         Of folds, hold-out and batches; None draws them afresh in every `fit`.
 
@@ -160,9 +187,13 @@ default="full"
         Accepted updates of the kept iterate.
     n_iter_ : int
         Evaluations, those rejected by the line search included.
-    loss_curve_, error_curve_, learning_rate_curve_ : ndarray
-        Mean training log loss, training error and lr after 0, 1, ... accepted
-        updates; after `partial_fit`, of each batch before its step.
+    coef_, intercept_ : ndarray of shape (n_classes, n_features), (n_classes,)
+        Of "tied" and "tied_diag", in the units of `X`: the decision function is
+        `X @ coef_.T + intercept_`. With two classes of shape (1, n_features), (1,).
+    loss_curve_, error_curve_, objective_curve_, learning_rate_curve_ : ndarray
+        Mean training log loss, training error, mean of 1 - h(y | x) (with `costs` of
+        the expected cost) and lr after 0, 1, ... accepted updates; after
+        `partial_fit`, of each batch before its step.
     n_frozen_ : int
         Updates in which some block or count did not take its full step.
     constant_features_ : ndarray of int
@@ -185,6 +216,11 @@ default="full"
     degree two ("full"). Cost of an evaluation: O(n d^2 r) for "full", O(n d r)
     otherwise.
 
+    Missing cells (NaN, None) are left out: the statistics of "diag", "tied_diag",
+    "categorical" and "mixed" are sums over the cells that are there, which is exact
+    when cells are missing at random, and every family predicts a row from the marginal
+    density of its cells.
+
     Guarantee (`stopping="holdout"`): the error rate is at most the exact binomial
     upper limit of the held-out errors at level 0.05 / `max_iter`, with confidence
     0.95, if the rows are independent draws from one population (with `groups`: if the
@@ -198,6 +234,8 @@ default="full"
     Classifiers", eq. 6 and Algorithm 1, with the corrections of the user guide.
     Edwards and Lauritzen (2001), "The TM algorithm for maximising a conditional
     likelihood function", Biometrika 88(4).
+    Su, Zhang, Ling and Matwin (2008), "Discriminative parameter learning for Bayesian
+    networks", ICML ("dfe").
 
     Examples
     --------
@@ -232,9 +270,13 @@ default="full"
         "class_prior_strength": [_AT_LEAST_0],
         "mean_prior_strength": [_AT_LEAST_0],
         "covariance_prior_strength": [StrOptions({"auto"}), _AT_LEAST_0],
+        "mean_prior": ["array-like", None],
+        "covariance_prior": ["array-like", None],
         "level_prior_strength": [_AT_LEAST_0, "array-like"],
+        "init": [StrOptions({"closed_form", "random"})],
+        "n_init": [_AT_LEAST_1],
         "batch_size": [_AT_LEAST_1, None],
-        "method": [StrOptions({"rc", "gd", "tm"})],
+        "method": [StrOptions({"rc", "gd", "tm", "dfe"})],
         "random_state": ["random_state"],
     }
 
@@ -256,8 +298,12 @@ default="full"
         class_prior_strength: float = 0.0,
         mean_prior_strength: float = 0.0,
         covariance_prior_strength: float | str = "auto",
+        mean_prior: ArrayLike | None = None,
+        covariance_prior: ArrayLike | None = None,
         level_prior_strength: float | ArrayLike = 1.0,
         batch_size: int | None = None,
+        init: str = "closed_form",
+        n_init: int = 1,
         method: str = "rc",
         random_state: Any = None,
     ) -> None:
@@ -276,8 +322,12 @@ default="full"
         self.class_prior_strength = class_prior_strength
         self.mean_prior_strength = mean_prior_strength
         self.covariance_prior_strength = covariance_prior_strength
+        self.mean_prior = mean_prior
+        self.covariance_prior = covariance_prior
         self.level_prior_strength = level_prior_strength
         self.batch_size = batch_size
+        self.init = init
+        self.n_init = n_init
         self.method = method
         self.random_state = random_state
 
@@ -294,8 +344,9 @@ default="full"
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Finite numbers; for `family="categorical"` any values, missing ones
-            included; for `family="mixed"` a pandas or polars data frame.
+            Numbers; for `family="categorical"` any values; for `family="mixed"` a
+            pandas or polars data frame. Cells may be missing (NaN, None) unless the
+            family is "full" or "tied".
         y : array-like of shape (n_samples,)
             Class labels, at least two classes.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -390,9 +441,12 @@ default="full"
             block, self._step_rule(), costs, self.generative_weight
         )
         self._stream, self.guarantees_ = stream, ()
-        self.loss_curve_, self.error_curve_, _, self.learning_rate_curve_ = (
-            stream.curves
-        )
+        (
+            self.loss_curve_,
+            self.error_curve_,
+            self.objective_curve_,
+            self.learning_rate_curve_,
+        ) = stream.curves
         self.n_frozen_ = stream.n_frozen
         self.best_iteration_ = len(stream.steps)
         self.n_iter_ = self.best_iteration_ + 1
@@ -413,7 +467,9 @@ default="full"
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Two classes: log h(1 | x) - log h(0 | x), with `costs` the expected cost
             of predicting class 0 minus that of class 1. More classes: the log
-            posteriors, with `costs` minus the expected cost of each prediction.
+            posteriors, of a family with `coef_` the linear scores, which differ from
+            them by a constant of the row; with `costs` minus the expected cost of
+            each prediction.
         """
         rows = self._read_rows(X)
         scores = self._model.scores(rows)
@@ -421,6 +477,9 @@ default="full"
             return scores[:, 1] - scores[:, 0]
         if self.costs is not None:
             return scores
+        if hasattr(self._model.family, "coefficients"):
+            of_seen = scores[:, self._model.seen]
+            return scores - of_seen.mean(axis=1, keepdims=True)
         return scores - logsumexp(scores, axis=1, keepdims=True)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -452,9 +511,60 @@ default="full"
         rows = self._read_rows(X)
         return self._model.posteriors(rows)
 
+    @available_if(_has_density)
+    def score_samples(self, X: Any) -> FloatArray:
+        """Log density of each row under the model, over all classes.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log of sum_k p_k f_k(x), in the units of `X`, over the features that vary
+            and the cells that are there. Levels have probabilities for densities.
+        """
+        rows = self._read_rows(X)
+        return self._model.log_density(rows)
+
+    @available_if(_can_be_sampled)
+    def sample(
+        self, n_samples: int = 1, random_state: Any = None
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Draw rows from the model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState instance or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Numbers, or levels for `family="categorical"`.
+        y : ndarray of shape (n_samples,)
+            Their labels.
+        """
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise ValueError(f"`n_samples` must be at least 1, got {n_samples}.")
+        random = check_random_state(random_state)
+        model = self._model
+        priors = self.priors_[model.seen]
+        codes = random.choice(len(priors), size=n_samples, p=priors / priors.sum())
+        family: Any = model.family
+        rows = family.sample(model.parameters, codes, random)
+        y = self.classes_[np.flatnonzero(model.seen)[codes]]
+        return self._reader.values(rows), y
+
     # What the mathematics needs to know of the parameters.
 
     def _family_settings(self) -> FamilySettings:
+        mean, covariance = (
+            None if prior is None else np.asarray(prior, dtype=np.float64)
+            for prior in (self.mean_prior, self.covariance_prior)
+        )
         strengths = PriorStrengths()
         if self.method != "tm":  # TM: maximum likelihood
             covariances = self.covariance_prior_strength
@@ -464,6 +574,8 @@ default="full"
                 means=self.mean_prior_strength,
                 covariances=None if isinstance(covariances, str) else covariances,
                 levels=float(levels) if levels.ndim == 0 else tuple(levels.tolist()),
+                mean=mean,
+                covariance=covariance,
             )
         return FamilySettings(
             family=self.family,
@@ -528,7 +640,7 @@ default="full"
         else:
             if first:
                 self._reader = NumberReader()
-            rows = validate_data(self, X, reset=first)
+            rows = validate_data(self, X, reset=first, **self._finite())
         places = np.arange(len(rows))
         if y is None:
             raise ValueError(
@@ -558,7 +670,7 @@ default="full"
         check_is_fitted(self)
         refuse_dask(X)
         if self.family not in ("categorical", "mixed"):
-            return validate_data(self, X, reset=False)
+            return validate_data(self, X, reset=False, **self._finite())
         columns, _ = _columns(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return self._read_columns(columns)
@@ -566,8 +678,13 @@ default="full"
     def _read_columns(self, columns: Columns) -> Any:
         rows = self._reader.rows(columns)
         if isinstance(rows, MixedRows) and rows.numbers.shape[1]:
-            check_array(rows.numbers, input_name="X")
+            check_array(rows.numbers, input_name="X", ensure_all_finite="allow-nan")
         return rows
+
+    def _finite(self) -> dict[str, Any]:
+        """Missing numbers pass where the family knows what to do with them."""
+        passes = isinstance(self.family, str) and self.method != "gd"
+        return {"ensure_all_finite": "allow-nan" if passes else True}
 
     def _hold_out(
         self, block: Block, seed: int, groups: NDArray[Any] | None
@@ -647,6 +764,7 @@ default="full"
             decision_costs=decision_costs,
             generative_weight=self.generative_weight,
             batch_size=self.batch_size,
+            n_random_starts=self.n_init if self.init == "random" else 0,
             seed=seed,
             watch=watch,
         )
@@ -659,14 +777,18 @@ default="full"
         self.n_frozen_ = path.n_frozen
         self.loss_curve_ = path.log_loss
         self.error_curve_ = path.error
+        self.objective_curve_ = path.risk
         self.learning_rate_curve_ = path.learning_rate
         self.guarantees_ = ()
         self._stream, self._is_solved = None, True
         self._store(classes, learned.model, path.statistics)
 
     def _promise(self, wrong: int, n_held_out: int, *, by_group: bool = False) -> None:
+        n_starts = self.n_init if self.init == "random" else 1
         self.guarantees_ = (
-            error_promise(wrong, n_held_out, self.max_iter, by_group=by_group),
+            error_promise(
+                wrong, n_held_out, n_starts * self.max_iter, by_group=by_group
+            ),
         )
 
     def _store(
@@ -676,9 +798,21 @@ default="full"
         self.family_, self.statistics_ = model.family, statistics
         for name, value in model.learned().items():
             setattr(self, name, value)
+        for name in ("coef_", "intercept_"):  # of an earlier fit of another family
+            self.__dict__.pop(name, None)
+        if hasattr(model.family, "coefficients"):
+            self._store_coefficients(*model.family.coefficients(model.parameters))
         constant = getattr(model.family, "constant_features", np.zeros(0, np.intp))
         self.constant_features_ = np.sort(self._reader.positions(constant))
         warn_constant_features(self, self.constant_features_)
+
+    def _store_coefficients(self, slopes: FloatArray, intercepts: FloatArray) -> None:
+        """Coefficients of the decision function, of the classes with rows."""
+        if len(slopes) == 2:
+            self.coef_, self.intercept_ = np.diff(slopes, axis=0), np.diff(intercepts)
+        else:
+            self.coef_ = slopes - slopes.mean(axis=0)
+            self.intercept_ = intercepts - intercepts.mean()
 
     def __sklearn_is_fitted__(self) -> bool:
         return getattr(self, "_is_solved", False)
@@ -687,7 +821,11 @@ default="full"
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = self.family in ("categorical", "mixed")
         tags.input_tags.string = tags.input_tags.categorical
-        tags.input_tags.allow_nan = self.family == "categorical"
+        # "full" and "tied" predict rows with missing cells, but learn from whole ones.
+        learns_missing = ("categorical", "mixed", "diag", "tied_diag")
+        tags.input_tags.allow_nan = (
+            self.family in learns_missing and self.method != "gd"
+        )
         return tags
 
 

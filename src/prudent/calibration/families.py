@@ -95,12 +95,20 @@ class PriorStrengths:
     levels : float or tuple of float
         a, or one a_j per categorical feature:
         q_kjl = (s1_kjl + a_j / r_j) / (sum_l s1_kjl + a_j).
+    mean : ndarray of shape (d,) or None
+        What the means are shrunken towards, in the units of the features, in place
+        of the overall mean.
+    covariance : ndarray of shape (d, d) or (d,), or None
+        What the covariances are shrunken towards, or the variances alone, in place
+        of the overall variances.
     """
 
     classes: float = 0.0
     means: float = 0.0
     covariances: float | None = 0.0
     levels: float | tuple[float, ...] = 0.0
+    mean: FloatArray | None = None
+    covariance: FloatArray | None = None
 
 
 def shrunken_log_priors(s0: FloatArray, strength: float) -> FloatArray:

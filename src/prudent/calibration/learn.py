@@ -79,7 +79,7 @@ class FamilySettings:
     Attributes
     ----------
     family : str or Family
-    method : {"rc", "gd", "tm"}
+    method : {"rc", "gd", "tm", "dfe"}
     strengths : PriorStrengths
     n_levels : ndarray of int
         Levels of each categorical feature.
@@ -108,6 +108,11 @@ class FamilySettings:
             )
 
     @property
+    def learns_missing(self) -> bool:
+        """Whether missing numbers can be left out of the fit."""
+        return self.family in ("diag", "tied_diag", "mixed")
+
+    @property
     def structure(self) -> Structure | None:
         """Which moments of all rows together the family is made of."""
         if self.family == "mixed":
@@ -118,6 +123,8 @@ class FamilySettings:
 
     def make(self, spread: Spread | None) -> Family:
         """The family of rows with this spread."""
+        if spread is not None:
+            self._check_priors(len(spread.centre))
         if not isinstance(self.family, str):
             return self.family
         levels = CategoricalFamily(self.n_levels, self.strengths)
@@ -130,6 +137,30 @@ class FamilySettings:
         if self.method == "gd" and isinstance(family, TiedFamily):
             return SoftmaxFamily(family, spread.total)
         return family
+
+    def _check_priors(self, d: int) -> None:
+        """Raise unless the prior moments fit d features."""
+        mean, covariance = self.strengths.mean, self.strengths.covariance
+        if mean is not None and (mean.shape != (d,) or not np.isfinite(mean).all()):
+            raise ValueError(
+                f"`mean_prior` must hold {d} finite numbers, one for each feature, got "
+                f"{mean.tolist()}."
+            )
+        if covariance is None:
+            return
+        shaped = covariance.shape == (d, d) or covariance.shape == (d,)
+        definite = shaped and bool(np.isfinite(covariance).all())
+        if definite and covariance.ndim == 2:
+            definite = np.allclose(covariance, covariance.T) and bool(
+                (np.linalg.eigvalsh(covariance) > 0).all()
+            )
+        elif definite:
+            definite = bool((covariance > 0).all())
+        if not definite:
+            raise ValueError(
+                f"`covariance_prior` must be a positive definite matrix of shape "
+                f"({d}, {d}), or {d} variances > 0, got {covariance.tolist()}."
+            )
 
 
 def learn(
@@ -145,6 +176,7 @@ def learn(
     decision_costs: FloatArray | None = None,
     generative_weight: float = 0.0,
     batch_size: int | None = None,
+    n_random_starts: int = 0,
     seed: int = 0,
     watch: Callable[[], bool] = lambda: False,
 ) -> Learned:
@@ -172,8 +204,10 @@ def learn(
     generative_weight : float
     batch_size : int or None
         Rows behind each step; needs rows in one block.
+    n_random_starts : int
+        Of random soft labels in place of the closed form (0); the best one is kept.
     seed : int
-        Of the batches.
+        Of the batches and the starts.
     watch : callable
         Called after each evaluation of the path that is returned; True ends it.
 
@@ -190,17 +224,28 @@ def learn(
         criterion: Callable[[int, Iterate], Any],
         max_updates: float = float("inf"),
         watch: Callable[[], bool] = lambda: False,
+        draw: int = 0,
     ) -> tuple[Family, CalibrationPath]:
         summary = _summary(trial, settings, len(classes))
         _check_classes(summary.n_rows, classes)
         family = settings.make(summary.spread)
         prepared = trial.transform(_prepared, family, batch_size is None)
-        objective = Objective(prepared, family, len(classes), costs, generative_weight)
+        objective = Objective(
+            prepared,
+            family,
+            len(classes),
+            costs,
+            generative_weight,
+            strengthens_only=settings.method == "dfe",
+        )
         batches, n_rows = None, int(summary.n_rows.sum())
         if batch_size is not None and batch_size < n_rows:
             random = np.random.RandomState(seed)
             batches = batches_of_epochs(n_rows, batch_size, random)
-        start = closed_form_start(family, objective.closed_form(), classes)
+        labels = objective.closed_form()
+        start = closed_form_start(family, labels, classes)
+        if n_random_starts:
+            start = closed_form_start(family, objective.drawn(seed, draw), classes)
         path = ascend(
             objective,
             start,
@@ -208,6 +253,7 @@ def learn(
             criterion,
             max_evaluations=max_iter,
             max_updates=max_updates,
+            labels=labels if n_random_starts else start,
             batches=batches,
             watch=watch,
         )
@@ -234,6 +280,10 @@ def learn(
         curves = [climb(fold, _held_out_cost)[1].criterion for fold in folds]
         max_updates = earliest_least_error(curves, 1e-9 * sum(rows.map(_total)))
     family, path = climb(rows, criterion, max_updates, watch)
+    for draw in range(1, n_random_starts):
+        other = climb(rows, criterion, max_updates, watch, draw)
+        if _worth(other[1], stopping) < _worth(path, stopping):
+            family, path = other
     seen = np.ones(len(classes), dtype=bool)
     return Learned(
         model=Model(family, path.parameters, seen, decision_costs), path=path
@@ -253,6 +303,13 @@ def closed_form_start(
 
 
 # Which iterate is kept: the least of these, the first of equals.
+
+
+def _worth(path: CalibrationPath, stopping: str) -> Any:
+    """What random starts are compared by, the less the better."""
+    if stopping in _CRITERIA:
+        return path.criterion[path.best_iteration]
+    return path.log_loss[path.best_iteration]
 
 
 def _last(t: int, iterate: Iterate) -> Any:
@@ -288,7 +345,7 @@ class _Summary:
 
 def _summary(rows: Rows, settings: FamilySettings, n_classes: int) -> _Summary:
     structure = settings.structure
-    found = rows.map(_summarise, n_classes, structure)
+    found = rows.map(_summarise, n_classes, structure, settings.learns_missing)
     parts = [part for part in found if part is not None]
     n_rows = np.sum([part.n_rows for part in parts], axis=0)
     total = float(np.sum([part.total for part in parts]))
@@ -301,14 +358,19 @@ def _summary(rows: Rows, settings: FamilySettings, n_classes: int) -> _Summary:
 
 
 def _summarise(
-    trial: Trial, n_classes: int, structure: Structure | None
+    trial: Trial, n_classes: int, structure: Structure | None, learns_missing: bool
 ) -> _Summary | None:
     block = trial.fitted
     if block is None:
         return None
     moments = None
     if structure is not None:
-        moments = column_moments(_numbers_of(block), weights(block), structure)
+        moments = column_moments(
+            _numbers_of(block),
+            weights(block),
+            structure,
+            learns_missing=learns_missing,
+        )
     n_rows = np.bincount(block.codes, minlength=n_classes)
     return _Summary(n_rows, float(weights(block).sum()), moments)
 

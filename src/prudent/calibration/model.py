@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
 from prudent.calibration.families import Family
 from prudent.calibration.losses import class_scores
@@ -50,6 +50,12 @@ class Model:
     def decide(self, rows: Any) -> IntArray:
         """Class of each row, the first of those with the largest score."""
         return self.scores(rows).argmax(axis=1)
+
+    def log_density(self, rows: Any) -> FloatArray:
+        """Log density of each row over all classes, in the units of X, (m,)."""
+        prepared = prepare(self.family, rows)
+        densities = self.family.log_density(prepared, self.parameters)  # type: ignore[attr-defined]
+        return logsumexp(densities, axis=1)
 
     def posteriors(self, rows: Any) -> FloatArray:
         """h(k | x), shape (m, n_classes)."""

@@ -66,6 +66,9 @@ class Objective:
         None lowers the log loss.
     generative_weight : float
         Lambda of the ascent direction G + lambda (s(X, Y) - s).
+    strengthens_only : bool, default=False
+        Leave the classes that are not true out of G (discriminative frequency
+        estimate): the statistics grow.
     """
 
     rows: Rows
@@ -73,6 +76,7 @@ class Objective:
     n_classes: int
     costs: FloatArray | None = None
     generative_weight: float = 0.0
+    strengthens_only: bool = False
 
     @classmethod
     def of(cls, family: Family, block: Block, n_classes: int, **options: Any) -> Self:
@@ -84,6 +88,15 @@ class Objective:
         return _add_up(
             self.rows.map(_closed_form, self.family, self.n_classes),
         )
+
+    def drawn(self, seed: int, draw: int) -> Statistics:
+        """s(X, Q) of random labels Q, uniform on the simplex; number `draw` of them."""
+        numbers = range(self.rows.n_blocks)
+        random = (seed, draw)
+        found = self.rows.map(
+            _drawn, self.family, self.n_classes, random, each=list(numbers)
+        )
+        return _add_up(found)
 
     def evaluate(
         self,
@@ -125,6 +138,11 @@ class Objective:
             losses = log_residuals(scores, codes, weight)
         else:
             losses = cost_residuals(scores, codes, weight, self.costs)
+        if self.strengthens_only:
+            codes_of_rows = np.arange(len(codes))
+            gains = scores[codes, codes_of_rows]
+            scores[:] = 0.0
+            scores[codes, codes_of_rows] = gains
         objective = losses.total_objective + self.generative_weight * generative
         return (
             Losses(
@@ -177,6 +195,17 @@ def _closed_form(trial: Trial, family: Family, n_classes: int) -> Statistics | N
     labels = np.zeros((n_classes, len(block.codes)))
     labels[block.codes, np.arange(len(block.codes))] = weights(block)
     return family.statistics(block.X, labels.T)
+
+
+def _drawn(
+    trial: Trial, family: Family, n_classes: int, seed: tuple[int, int], number: int
+) -> Statistics | None:
+    block = trial.fitted
+    if block is None:
+        return None
+    random = np.random.default_rng([*seed, number])
+    Q = random.dirichlet(np.ones(n_classes), size=len(block.codes))
+    return family.statistics(block.X, Q * weights(block)[:, np.newaxis])
 
 
 def _evaluate(

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.calibration.categorical import MixedRows
+from prudent.calibration.categorical import MISSING, UNSEEN, MixedRows
 from prudent.core.types import BoolArray, IntArray
 
 #: One array per column; missing values as None or NaN.
@@ -27,6 +27,10 @@ class Reader(Protocol):
 
     def rows(self, columns: Columns) -> Any:
         """Numbers, level codes or both."""
+        ...
+
+    def values(self, rows: Any) -> NDArray[Any]:
+        """The array behind some rows."""
         ...
 
     def positions(self, features: IntArray) -> IntArray:
@@ -79,6 +83,9 @@ class NumberReader:
     def rows(self, columns: Columns) -> NDArray[Any]:
         return np.column_stack(columns)
 
+    def values(self, rows: Any) -> NDArray[Any]:
+        return rows
+
     def positions(self, features: IntArray) -> IntArray:
         return features
 
@@ -97,10 +104,18 @@ class LevelReader:
 
     @property
     def n_levels(self) -> IntArray:
-        return np.array([len(values) for values in self.levels])
+        # A column without any level counts as a constant one.
+        return np.array([max(len(values), 1) for values in self.levels])
 
     def rows(self, columns: Columns) -> IntArray:
         return _level_codes(columns, self.levels)
+
+    def values(self, rows: Any) -> NDArray[Any]:
+        columns = [
+            np.array([*levels, None], dtype=object)[codes]
+            for levels, codes in zip(self.levels, rows.T, strict=True)
+        ]
+        return np.column_stack(columns)
 
     def positions(self, features: IntArray) -> IntArray:
         return features
@@ -124,12 +139,15 @@ class MixedReader:
     def n_levels(self) -> IntArray:
         return np.array(
             [
-                len(v)
+                max(len(v), 1)
                 for v, chosen in zip(self.levels, self.is_level, strict=True)
                 if chosen
             ],
             dtype=np.intp,
         )
+
+    def values(self, rows: Any) -> NDArray[Any]:
+        raise TypeError("numbers beside levels are no array.")
 
     def rows(self, columns: Columns) -> MixedRows:
         pairs = list(zip(columns, self.is_level, strict=True))
@@ -155,17 +173,21 @@ class MixedReader:
 
 
 def row_keys(rows: Any) -> NDArray[Any]:
-    """Numbers that tell the rows apart, (m, n_keys)."""
+    """Numbers that tell the rows apart, (m, n_keys); a missing one is infinite."""
+    keys = np.asarray(rows)
     if isinstance(rows, MixedRows):
-        return np.hstack([rows.numbers, rows.levels])
-    return np.asarray(rows)
+        keys = np.hstack([rows.numbers, rows.levels])
+    if keys.dtype.kind == "f" and np.isnan(keys).any():
+        keys = np.where(np.isnan(keys), np.inf, keys)
+    return keys
 
 
 def seen_levels(rows: Any, n_levels: IntArray) -> list[BoolArray]:
     """Which levels of each categorical feature occur among the rows."""
     codes = getattr(rows, "levels", rows)
     return [
-        np.bincount(codes[:, j], minlength=n)[:n] > 0 for j, n in enumerate(n_levels)
+        np.bincount(codes[codes[:, j] >= 0, j], minlength=n)[:n] > 0
+        for j, n in enumerate(n_levels)
     ]
 
 
@@ -176,7 +198,11 @@ def recoded(rows: Any, seen: Sequence[BoolArray]) -> Any:
     if not len(seen):
         return rows
     columns = [
-        np.where(known, np.cumsum(known) - 1, -1)[codes]
+        np.where(
+            codes < 0,
+            codes,
+            np.where(known, np.cumsum(known) - 1, UNSEEN)[codes.clip(min=0)],
+        )
         for known, codes in zip(seen, rows.T, strict=True)
     ]
     return np.column_stack(columns)
@@ -199,8 +225,8 @@ def _factorise(values: NDArray[Any]) -> tuple[list[Any], IntArray]:
 
 
 def _distinct(values: NDArray[Any]) -> tuple[Any, ...]:
-    """Levels in sorted order, numbers before words, a missing value last."""
-    return _in_order(_factorise(values)[0])
+    """Levels in sorted order, numbers before words; a missing value is none."""
+    return _in_order(level for level in _factorise(values)[0] if level is not None)
 
 
 def _union(levels: Sequence[tuple[tuple[Any, ...], ...]]) -> tuple[Any, ...]:
@@ -213,7 +239,7 @@ def _only(
     levels: tuple[tuple[Any, ...], ...], seen: Sequence[BoolArray]
 ) -> tuple[tuple[Any, ...], ...]:
     return tuple(
-        tuple(level for level, is_seen in zip(column, known, strict=True) if is_seen)
+        tuple(level for level, is_seen in zip(column, known, strict=False) if is_seen)
         for column, known in zip(levels, seen, strict=True)
     )
 
@@ -222,16 +248,16 @@ def _in_order(levels: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(
         sorted(
             levels,
-            key=lambda v: (v is None, isinstance(v, str), "" if v is None else v),
+            key=lambda v: (isinstance(v, str), v),
         )
     )
 
 
 def _level_codes(columns: Columns, levels: Any) -> IntArray:
-    """Position of each value among the levels of its column (m, J); -1 if unseen."""
+    """Position of each value among the levels of its column, or `UNSEEN`, `MISSING`."""
     codes = np.empty((len(columns[0]) if columns else 0, len(columns)), dtype=np.intp)
     for j, (values, known) in enumerate(zip(columns, levels, strict=True)):
-        position = {level: k for k, level in enumerate(known)}
+        position = {level: k for k, level in enumerate(known)} | {None: MISSING}
         distinct, inverse = _factorise(values)
-        codes[:, j] = np.array([position.get(v, -1) for v in distinct])[inverse]
+        codes[:, j] = np.array([position.get(v, UNSEEN) for v in distinct])[inverse]
     return codes

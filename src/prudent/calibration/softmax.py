@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.calibration.families import Statistics
-from prudent.calibration.gaussian import TiedFamily
+from prudent.calibration.gaussian import SeenRows, TiedFamily, in_units
 from prudent.core.types import BoolArray, FloatArray, IntArray
 
 
@@ -39,7 +39,9 @@ class SoftmaxFamily:
 
     def prepare(self, X: FloatArray) -> FloatArray:
         """Rows [1, z]."""
-        return self.gaussian.prepare(X)
+        rows = self.gaussian.prepare(X)
+        assert not isinstance(rows, SeenRows)
+        return rows
 
     def start(self, labels: Statistics) -> Statistics:
         """M theta of the discriminant with the statistics of these sums of (1, z)."""
@@ -61,6 +63,10 @@ class SoftmaxFamily:
     def log_joint(self, Z: FloatArray, parameters: FloatArray) -> FloatArray:
         """theta_k' (1, z), shape (m, r)."""
         return (parameters @ Z.T).T
+
+    def coefficients(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Coefficients (r, d) and intercepts (r,) in the units of X."""
+        return in_units(self.gaussian, parameters)
 
     def is_valid(self, statistics: Statistics) -> BoolArray:
         """Every coefficient is allowed, shape (r,)."""

@@ -34,20 +34,28 @@ class Spread:
     centre : ndarray of shape (d,)
     covariance : ndarray of shape (d, d) or (d,)
         Over all rows, with denominator `total`, or the variances alone.
+    has_missing : bool
+        Whether cells are missing.
     """
 
     total: float
     centre: FloatArray
     covariance: FloatArray
+    has_missing: bool = False
 
     @classmethod
     def of(cls, moments: ColumnMoments, total: float) -> Self:
         """Spread of the rows behind some moments."""
         centre = np.concatenate([(m.mean + m.mean_lo)[0] for m in moments])
+        whole = all(m.weight[0] > (1 - ROUNDING) * total for m in moments)
         if len(moments) == 1:
-            return cls(total, centre, moments[0].scatter[0] / moments[0].weight[0])
-        variances = [m.scatter.ravel() / m.weight for m in moments]
-        return cls(total, centre, np.concatenate(variances))
+            covariance = moments[0].scatter[0] / moments[0].weight[0]
+        else:
+            # A column without any cell has variance 0, and takes no part.
+            covariance = np.concatenate(
+                [m.scatter.ravel() / max(m.weight[0], 1e-300) for m in moments]
+            )
+        return cls(total, centre, covariance, not whole and len(centre) > 0)
 
     @property
     def scale(self) -> FloatArray:
@@ -62,7 +70,11 @@ class Spread:
 
 
 def column_moments(
-    X: NDArray[Any], weight: FloatArray, structure: Structure
+    X: NDArray[Any],
+    weight: FloatArray,
+    structure: Structure,
+    *,
+    learns_missing: bool = True,
 ) -> ColumnMoments:
     """Moments of the columns of a block; missing cells (NaN) count for nothing."""
     if not X.shape[1]:
@@ -70,10 +82,11 @@ def column_moments(
     if X.dtype.kind != "f" or not np.isnan(X.sum(dtype=np.float64)):
         return [_moments(X, weight, structure)]
     missing = np.isnan(X)
-    if structure == "full":
+    if not learns_missing or structure == "full":
         raise ValueError(
-            "X contains NaN, which a covariance matrix shared by all classes cannot be "
-            "learned from: impute it, drop the row, or use family='tied_diag'."
+            "Input X contains NaN: covariance matrices are learned from whole rows. "
+            "Use `family='diag'` or 'tied_diag', which leave missing cells out, or "
+            "impute them."
         )
     _moments(np.where(missing, 0.0, X), weight, "diagonal")  # refuses huge numbers
     columns = []
@@ -118,7 +131,7 @@ def _range(X: NDArray[Any] | None, columns: IntArray) -> FloatArray | None:
     if X is None:
         return None
     chosen = X[:, columns].astype(np.float64)
-    return np.array([np.nanmin(chosen, axis=0), np.nanmax(chosen, axis=0)])
+    return np.array([np.fmin.reduce(chosen, axis=0), np.fmax.reduce(chosen, axis=0)])
 
 
 def _moments(X: NDArray[Any], weight: FloatArray, structure: Structure) -> ClassMoments:
