@@ -142,8 +142,8 @@ def test_comparison_states_its_sample_everywhere(
     outcome = prudent("compare", table, *arguments, *options)
     assert outcome.code == 0
     sample = "a stratified sample of 500 of 1 500 rows"
-    heading = outcome.out.splitlines()
-    assert "500 rows × 2 features" in heading[0]
+    # The long path of the table may fold its heading.
+    assert "500 rows × 2 features" in " ".join(outcome.out.split())
     assert (
         f"note: the table does not fit into memory: {sample} is tested" in outcome.err
     )

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from operator import attrgetter
 
 import dask
 import dask.array as da
@@ -27,7 +28,9 @@ N_CHUNKS = 12
 
 def learned(*names):
     """The bytes of these attributes, one by one."""
-    return lambda model: [np.asarray(getattr(model, name)).tobytes() for name in names]
+    return lambda model: [
+        np.asarray(attrgetter(name)(model)).tobytes() for name in names
+    ]
 
 
 FITS = {
@@ -43,7 +46,7 @@ FITS = {
             divergence_bound=2.0,
             random_state=0,
         ),
-        learned("_calibration_scores", "_fit_scores"),
+        learned("_calibration_scores", "_learned.fit_scores"),
     ),
     "minimax detector": (
         lambda: MinimaxOutlierDetector(random_state=0),

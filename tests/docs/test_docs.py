@@ -99,5 +99,5 @@ def test_start_page_quotes_the_measured_errors(name):
 
 def _compare_bundled(name, **options):
     table = BUNDLED[name]
-    data = training_data(read_table(table.path), target=table.target)
+    data = training_data(read_table(str(table.path)), target=table.target)
     return prudent.compare(data.X, data.y, **options)
