@@ -24,4 +24,5 @@ def two_workers(set_as_default):
         ) as cluster,
         Client(cluster, set_as_default=set_as_default) as client,
     ):
+        client.wait_for_workers(2, timeout=60)  # a cluster may begin with one
         yield client

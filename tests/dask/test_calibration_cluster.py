@@ -107,6 +107,7 @@ def test_killing_a_worker_during_an_evaluation_changes_nothing(
     monkeypatch.setattr(
         objective, "_evaluate", partial(die_once, armed, objective._evaluate)
     )
+    client.wait_for_workers(2, timeout=60)  # an earlier test may have killed one
     workers = set(client.run(os.getpid).values())
     assert bits(calibrated(client, stopping=stopping)) == expected
     assert not armed.exists()
