@@ -25,6 +25,13 @@ def client():
         yield client
 
 
+@pytest.fixture
+def mortal_client():
+    """A cluster of its own for a test that kills a worker."""
+    with two_workers(set_as_default=False) as client:
+        yield client
+
+
 def chunk(i):
     """Rows of chunk i, made on the worker; the first chunk lacks a class."""
     rng = np.random.default_rng(i)
@@ -99,7 +106,7 @@ def before_pass(monkeypatch, k, action):
     "stopping", ["train", pytest.param("holdout", marks=pytest.mark.slow)]
 )
 def test_killing_a_worker_during_an_evaluation_changes_nothing(
-    client, stopping, monkeypatch, tmp_path
+    mortal_client, stopping, monkeypatch, tmp_path
 ):
     expected = bits(calibrated(stopping=stopping))
     armed = tmp_path / "armed"
@@ -107,12 +114,11 @@ def test_killing_a_worker_during_an_evaluation_changes_nothing(
     monkeypatch.setattr(
         objective, "_evaluate", partial(die_once, armed, objective._evaluate)
     )
-    client.wait_for_workers(2, timeout=60)  # an earlier test may have killed one
-    workers = set(client.run(os.getpid).values())
-    assert bits(calibrated(client, stopping=stopping)) == expected
+    workers = set(mortal_client.run(os.getpid).values())
+    assert bits(calibrated(mortal_client, stopping=stopping)) == expected
     assert not armed.exists()
-    client.wait_for_workers(2, timeout=60)
-    assert len(workers & set(client.run(os.getpid).values())) == 1
+    mortal_client.wait_for_workers(2, timeout=60)
+    assert len(workers & set(mortal_client.run(os.getpid).values())) == 1
 
 
 @pytest.mark.parametrize("k", [7, pytest.param(2, marks=pytest.mark.slow)])

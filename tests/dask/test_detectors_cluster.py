@@ -73,6 +73,13 @@ def client():
         yield client
 
 
+@pytest.fixture
+def mortal_client():
+    """A cluster of its own for a test that kills a worker."""
+    with two_workers(set_as_default=False) as client:
+        yield client
+
+
 def chunk(i, delay=0.0):
     """Rows of chunk i, made on the worker."""
     time.sleep(delay)
@@ -105,13 +112,13 @@ def test_two_workers_equal_one_process_bit_for_bit(client, case):
 
 
 @pytest.mark.parametrize("case", ["soft rejector", "bootstrap", "imprecise"])
-def test_killing_a_worker_during_a_fit_changes_nothing(client, case):
+def test_killing_a_worker_during_a_fit_changes_nothing(mortal_client, case):
     make, bits = FITS[case]
     table = collection(delay=0.1)
-    victim = client.submit(os.getpid, pure=False).result()
+    victim = mortal_client.submit(os.getpid, pure=False).result()
     # each pass reads the rows anew: this falls into the second one
     thread = threading.Timer(1.0, os.kill, (victim, signal.SIGKILL))
     thread.start()
-    model = fit(make(), table[:, :3], table[:, 3], client=client)
+    model = fit(make(), table[:, :3], table[:, 3], mortal_client=mortal_client)
     thread.join()
     assert bits(model) == bits(in_one_process(make))
