@@ -119,6 +119,6 @@ def test_killing_a_worker_during_a_fit_changes_nothing(mortal_client, case):
     # each pass reads the rows anew: this falls into the second one
     thread = threading.Timer(1.0, os.kill, (victim, signal.SIGKILL))
     thread.start()
-    model = fit(make(), table[:, :3], table[:, 3], mortal_client=mortal_client)
+    model = fit(make(), table[:, :3], table[:, 3], client=mortal_client)
     thread.join()
     assert bits(model) == bits(in_one_process(make))
