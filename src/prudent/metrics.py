@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from prudent.core.types import BoolArray
 from prudent.estimator_tools import predict_set
 
 __all__ = [
@@ -28,8 +29,6 @@ __all__ = [
     "u80_score",
     "u80_scorer",
 ]
-
-BoolArray = NDArray[np.bool_]
 
 
 def set_size(Y: ArrayLike) -> NDArray[np.int64]:

@@ -13,8 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from prudent.core.kernels import exponentials, logarithms
-
-FloatArray = NDArray[np.float64]
+from prudent.core.types import FloatArray
 
 _BLOCK = 1024
 

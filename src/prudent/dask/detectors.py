@@ -15,6 +15,7 @@ from prudent.adversarial import LowDensityRejector
 from prudent.adversarial.density.detector import check_settings
 from prudent.core.holdout import held_out_count
 from prudent.core.moments import ClassMoments
+from prudent.core.types import FloatArray
 from prudent.dask.chunks import Block, Chunks
 from prudent.dask.split import Split
 from prudent.minimax import MinimaxOutlierDetector
@@ -23,7 +24,6 @@ from prudent.minimax.settings import moment_options, rows_needed_for_covariance
 
 __all__ = ["MAX_FIT_ROWS", "fit_minimax_detector", "fit_rejector"]
 
-FloatArray = NDArray[np.float64]
 
 #: Rows that the classifier of `LowDensityRejector` is trained on, at most: they must
 #: fit one machine. The false-alarm rate does not depend on it.

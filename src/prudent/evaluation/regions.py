@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.core.types import FloatArray
 from prudent.evaluation.decisions import decide
 from prudent.evaluation.measurements import RegionMap
 
 GRID = 48
-FloatArray = NDArray[np.float64]
 
 
 def region_map(

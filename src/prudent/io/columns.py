@@ -11,10 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
+from prudent.core.types import FloatArray
 from prudent.io.errors import TableError, counted, shown, thousands
 from prudent.io.table import MISSING_WORDS, Table, TableSource, is_number, is_text
 
-FloatArray = NDArray[np.float64]
 FEW_WORDS = 20
 # Fewer rows than this are often all distinct by chance.
 FEWEST_IDENTIFIERS = 20

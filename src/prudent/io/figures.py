@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from prudent.core.types import FloatArray
 from prudent.io.errors import TableError, counted, listed, shown
 from prudent.io.table import Table
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 # Rows on which collinear and identifier-like columns are looked for: notes only.
 INSPECTED_ROWS = 20_000
 

@@ -6,13 +6,14 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
 from prudent._compat import Interval, StrOptions, fit_context
 from prudent.core.moments import ClassMoments
+from prudent.core.types import FloatArray
 from prudent.estimator_tools import MomentFitMixin, check_training
 from prudent.minimax.fitting import (
     Outcome,
@@ -34,8 +35,6 @@ from prudent.minimax.settings import (
 from prudent.minimax.worst_case import WorstCaseMixin
 
 __all__ = ["MinimaxProbabilityClassifier"]
-
-FloatArray = NDArray[np.float64]
 
 
 class MinimaxProbabilityClassifier(

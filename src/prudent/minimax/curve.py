@@ -21,6 +21,8 @@ from scipy.linalg import eigh, solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.optimize import brentq, minimize_scalar
 
+from prudent.core.types import FloatArray
+
 __all__ = [
     "Balance",
     "CurvePoint",
@@ -29,7 +31,6 @@ __all__ = [
     "shares",
 ]
 
-FloatArray = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 MAX_LOGIT = 60.0
 MAX_STEPS = 60

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
 from prudent.core.moments import ClassMoments
+from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
     SelectionMixin,
     check_rows,
@@ -38,8 +39,6 @@ from prudent.minimax.settings import (
 )
 
 __all__ = ["MinimaxOutlierDetector"]
-
-FloatArray = NDArray[np.float64]
 
 
 def _rows_needed_for(estimator: Any) -> str | None:

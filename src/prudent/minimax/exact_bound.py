@@ -11,15 +11,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from prudent.core.types import FloatArray
 from prudent.minimax.certificate import MOMENT_ROUNDING
 from prudent.minimax.multiclass import Classes, DuelSet
 
 __all__ = ["exact_errors", "largest_exit_probability"]
 
-FloatArray = NDArray[np.float64]
 SMALLEST_EIGENVALUE = 1e-12
 #: Share of a limit that is set aside for rounding of the scores.
 SHARE = 1e-7

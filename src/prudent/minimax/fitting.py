@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
+from prudent.core.types import FloatArray
 from prudent.core.validation import check_not_tiny
 from prudent.estimator_tools import constant_features, warn_constant_features
 from prudent.minimax.exact_bound import exact_errors
@@ -36,7 +37,6 @@ __all__ = [
     "learn_span",
 ]
 
-FloatArray = NDArray[np.float64]
 #: Resamples of fewer rows say next to nothing about what the rows do not show.
 FEWEST_ROWS_TO_RESAMPLE = 10
 

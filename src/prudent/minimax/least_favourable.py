@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+
+from prudent.core.types import FloatArray
 
 __all__ = ["least_favourable_rows", "worst_moments"]
 
-FloatArray = NDArray[np.float64]
 #: Relative push beyond the plane, so that a tie does not count as right.
 PUSH = 1e-9
 EPS = float(np.finfo(np.float64).eps)

@@ -6,16 +6,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve
 
 from prudent.core.definiteness import check_positive_definite
 from prudent.core.distances import MahalanobisFactors, row_blocks
+from prudent.core.types import FloatArray
 from prudent.exceptions import InfeasibleError
 
 __all__ = ["Ellipsoid", "HalfSpace", "ellipsoid_radius", "halfspace"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from prudent.core.binomial import mean_rank
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
+from prudent.core.types import FloatArray
 from prudent.core.validation import check_not_tiny
 from prudent.estimator_tools import constant_features, warn_constant_features
 from prudent.exceptions import DegenerateDataError, PrudentWarning
@@ -44,7 +45,6 @@ __all__ = [
     "learn_rows",
 ]
 
-FloatArray = NDArray[np.float64]
 SOURCES = {
     "halfspace": "Lanckriet et al. 2002, Theorem 4",
     "ellipsoid": "multivariate Chebyshev inequality",

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.core.types import FloatArray
 from prudent.estimator_tools import check_rows
 from prudent.minimax.fitting import Outcome
 from prudent.minimax.settings import kernel_columns
 
 __all__ = ["DuelPredictionMixin"]
-
-FloatArray = NDArray[np.float64]
 
 
 class DuelPredictionMixin:

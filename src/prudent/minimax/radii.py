@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigvalsh_tridiagonal
 from scipy.stats import chi2
 
 from prudent.core.binomial import mean_rank
+from prudent.core.types import FloatArray
 
 __all__ = [
     "Radii",
@@ -20,7 +20,6 @@ __all__ = [
     "mean_radius",
 ]
 
-FloatArray = NDArray[np.float64]
 N_SIMULATIONS = 2000
 N_RESAMPLES = 400
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
+from prudent.core.types import FloatArray
 from prudent.minimax.curve import (
     EPS,
     Balance,
@@ -29,7 +29,6 @@ __all__ = [
     "spectral",
 ]
 
-FloatArray = NDArray[np.float64]
 #: Share of a'd by which a plane leaves the point where a constant class sits.
 TIE_SHIFT = 1e-9
 #: Relative residual of a Krylov plane. Ill-conditioned problems need all of it: the

@@ -14,8 +14,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from prudent._compat import Interval, StrOptions
 from prudent.core.moments import ClassMoments
-
-FloatArray = NDArray[np.float64]
+from prudent.core.types import FloatArray
 
 COVARIANCE_CONSTRAINTS: list[Any] = [
     StrOptions({"empirical", "ledoit_wolf", "oas"}),

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrf
 
+from prudent.core.types import FloatArray
 from prudent.exceptions import DegenerateDataError, SingularCovarianceError
 from prudent.minimax.curve import EPS, Balance, ParetoCurve, shares
 from prudent.minimax.routes import (
@@ -32,7 +33,6 @@ __all__ = [
     "solve_validated",
 ]
 
-FloatArray = NDArray[np.float64]
 #: Relative gap at which an answer is accepted.
 ACCEPTED_GAP = 1e-9
 #: Smallest kappa that is told apart from coinciding means.

@@ -10,12 +10,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from prudent.core.types import FloatArray
 from prudent.minimax.least_favourable import least_favourable_rows, worst_moments
 from prudent.minimax.solver import ParetoFrontier, pareto_frontier
 
 __all__ = ["WorstCaseMixin"]
-
-FloatArray = NDArray[np.float64]
 
 
 def _is_linear(estimator: Any) -> bool:

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from prudent.calibration import RiskCalibratedClassifier
+from prudent.core.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["CalibrationPathDisplay"]
-
-FloatArray = NDArray[np.float64]
 
 
 class CalibrationPathDisplay:

@@ -10,13 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from prudent.adversarial import LowDensityRejector
 from prudent.core.binomial import clopper_pearson
+from prudent.core.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["FalseAlarmDisplay"]
-
-FloatArray = NDArray[np.float64]
 
 
 class FalseAlarmDisplay:

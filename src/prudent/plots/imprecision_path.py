@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from prudent.core.types import FloatArray
 from prudent.imprecise import ImpreciseDiscriminantAnalysisCV
 from prudent.metrics import coverage_score, set_size, u65_score, u80_score
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["ImprecisionPathDisplay"]
-
-FloatArray = NDArray[np.float64]
 
 
 class ImprecisionPathDisplay:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from prudent.core.types import FloatArray
 from prudent.minimax import MinimaxProbabilityClassifier
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MinimaxGeometryDisplay"]
 
-FloatArray = NDArray[np.float64]
 COLOURS = ("#0072b2", "#d62728")
 N_OUTLINE = 181
 

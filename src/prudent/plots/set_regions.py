@@ -11,15 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.discriminant import discriminant_axes
 from prudent.core.moments import ClassMoments
+from prudent.core.types import BoolArray, FloatArray
 from prudent.estimator_tools import predict_set
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["SetRegionDisplay"]
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 
 class SetRegionDisplay:
