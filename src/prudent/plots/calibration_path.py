@@ -10,14 +10,13 @@ from numpy.typing import ArrayLike
 
 from prudent.calibration import RiskCalibratedClassifier
 from prudent.core.types import FloatArray
+from prudent.plots.display import BLUE, GREY, RED, Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CalibrationPathDisplay"]
 
-
-class CalibrationPathDisplay:
+class CalibrationPathDisplay(Display):
     """Log loss and error after each accepted update of a calibration.
 
     The training log loss falls by design; the vertical line marks the iterate that
@@ -100,47 +99,31 @@ class CalibrationPathDisplay:
             test_error=None if X is None else 1.0 - float(estimator.score(X, y)),
         )
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw error (left axis) and log loss (right axis) against the updates.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            A new figure when None.
-
-        Returns
-        -------
-        self : CalibrationPathDisplay
-        """
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            _, ax = plt.subplots()
+    def _draw(self, ax: Axes) -> None:
         updates = np.arange(len(self.loss_curve))
         (self.error_line_,) = ax.plot(
-            updates, self.error_curve, color="C0", label="training error"
+            updates, self.error_curve, color=BLUE, label="training error"
         )
         self.kept_line_ = ax.axvline(
-            self.best_iteration, color="0.5", linestyle="--", label="kept"
+            self.best_iteration, color=GREY, linestyle="--", label="kept"
         )
         if self.test_error is not None:
             ax.plot(
                 [self.best_iteration],
                 [self.test_error],
                 "o",
-                color="C0",
+                color=BLUE,
                 label="error on other rows",
             )
         ax.set(xlabel="updates", ylabel="error", ylim=(0, None))
         loss_ax = ax.twinx()
         (self.loss_line_,) = loss_ax.plot(
-            updates, self.loss_curve, color="C1", label="training log loss"
+            updates, self.loss_curve, color=RED, label="training log loss"
         )
         loss_ax.set(ylabel="log loss", ylim=(0, None))
         lines = [*ax.get_lines(), self.loss_line_]
         ax.legend(handles=lines, loc="upper right")
-        self.ax_, self.loss_ax_, self.figure_ = ax, loss_ax, ax.figure
-        return self
+        self.loss_ax_ = loss_ax
 
     def frame(self) -> pa.Table:
         """Figures behind the plot, one row per accepted update.

@@ -11,14 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from prudent.adversarial import LowDensityRejector
 from prudent.core.binomial import clopper_pearson
 from prudent.core.types import FloatArray
+from prudent.plots.display import BLUE, Display, draw_promise_diagonal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FalseAlarmDisplay"]
 
-
-class FalseAlarmDisplay:
+class FalseAlarmDisplay(Display):
     """Measured false-alarm rate, with exact interval, for each rate asked for.
 
     A detector that keeps its promise stays at or below the diagonal, up to the
@@ -99,38 +98,15 @@ class FalseAlarmDisplay:
         false_alarms = np.array([np.count_nonzero(answer < 0) for answer in answers])
         return cls(rates, false_alarms, len(answers[0]), level=level)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw on `ax`, or on new axes.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw.
-
-        Returns
-        -------
-        self
-        """
-        if ax is None:
-            from matplotlib import pyplot
-
-            _, ax = pyplot.subplots()
+    def _draw(self, ax: Axes) -> None:
         lower, upper = self._intervals()
         top = 1.05 * max(float(self.rates[-1]), float(upper.max()))
-        ax.plot([0, top], [0, top], linestyle="--", color="#777777", linewidth=1)
+        draw_promise_diagonal(ax, top, "false-alarm rate asked for")
         self.band_ = ax.fill_between(
-            self.rates, lower, upper, color="#0072b2", alpha=0.2, linewidth=0
+            self.rates, lower, upper, color=BLUE, alpha=0.2, linewidth=0
         )
         measured = self.false_alarms / self.n
-        (self.line_,) = ax.plot(self.rates, measured, color="#0072b2", marker=".")
-        ax.set(
-            xlabel="false-alarm rate asked for",
-            ylabel="measured, with exact interval",
-            xlim=(0, top),
-            ylim=(0, top),
-        )
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        (self.line_,) = ax.plot(self.rates, measured, color=BLUE, marker=".")
 
     def frame(self) -> pa.Table:
         """One row for each false-alarm rate."""

@@ -13,19 +13,19 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from prudent.core.guarantee import Guarantee, GuaranteeCheck
 from prudent.metrics import coverage_score
+from prudent.plots.display import BLUE, GREY, RED, Display, draw_promise_diagonal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from prudent.evaluation.records import Findings
 
-__all__ = ["GuaranteeDisplay", "KeptPromise"]
 
 # Verdict -> colour and marker: readable without colour, too.
 STYLE = {
-    "kept": ("#0072b2", "o"),
-    "consistent": ("#999999", "s"),
-    "broken": ("#d62728", "X"),
+    "kept": (BLUE, "o"),
+    "consistent": (GREY, "s"),
+    "broken": (RED, "X"),
 }
 
 
@@ -51,7 +51,7 @@ class KeptPromise:
     n: float
 
 
-class GuaranteeDisplay:
+class GuaranteeDisplay(Display):
     """Promised bound (x) against measured rate with its exact interval (y).
 
     Points on or below the diagonal keep their promise. Coverage is shown as the
@@ -149,25 +149,10 @@ class GuaranteeDisplay:
             ]
         )
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw on `ax`, or on new axes.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw.
-
-        Returns
-        -------
-        self
-        """
-        if ax is None:
-            from matplotlib import pyplot
-
-            _, ax = pyplot.subplots()
+    def _draw(self, ax: Axes) -> None:
         points = self._points()
         top = 1.05 * max([0.05, *points["bound"], *points["upper"]])
-        ax.plot([0, top], [0, top], linestyle="--", color="#777777", linewidth=1)
+        draw_promise_diagonal(ax, top, "promised: at most")
         self.errorbars_ = []
         for verdict, (colour, marker) in STYLE.items():
             chosen = points["verdict"] == verdict
@@ -179,16 +164,8 @@ class GuaranteeDisplay:
                 x, y, reach, fmt=marker, color=colour, markersize=5, label=verdict
             )
             self.errorbars_.append(drawn)
-        ax.set(
-            xlabel="promised: at most",
-            ylabel="measured, with exact interval",
-            xlim=(0, top),
-            ylim=(0, top),
-        )
         if self.errorbars_:
             ax.legend(frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def frame(self) -> pa.Table:
         """One row for each promise: who, what, the bound, the measurement."""

@@ -12,14 +12,13 @@ from numpy.typing import ArrayLike
 from prudent.core.types import FloatArray
 from prudent.imprecise import ImpreciseDiscriminantAnalysisCV
 from prudent.metrics import coverage_score, set_size, u65_score, u80_score
+from prudent.plots.display import GREY, Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ImprecisionPathDisplay"]
 
-
-class ImprecisionPathDisplay:
+class ImprecisionPathDisplay(Display):
     """Scores of set-valued predictions along the imprecision.
 
     Utilities first rise, when hard rows are answered with two classes, and fall when
@@ -147,22 +146,7 @@ class ImprecisionPathDisplay:
             chosen=estimator.imprecision_,
         )
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw every score against the imprecision.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            A new figure when None.
-
-        Returns
-        -------
-        self : ImprecisionPathDisplay
-        """
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            _, ax = plt.subplots()
+    def _draw(self, ax: Axes) -> None:
         self.lines_ = []
         for name, score in self.scores.items():
             (line,) = ax.plot(self.imprecisions, score, label=name)
@@ -178,11 +162,9 @@ class ImprecisionPathDisplay:
             self.lines_.append(line)
         self.chosen_line_ = None
         if self.chosen is not None:
-            self.chosen_line_ = ax.axvline(self.chosen, color="0.5", linestyle="--")
+            self.chosen_line_ = ax.axvline(self.chosen, color=GREY, linestyle="--")
         ax.set(xlabel="imprecision", ylabel="score")
         ax.legend()
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def frame(self) -> pa.Table:
         """Figures behind the plot, one row per imprecision.

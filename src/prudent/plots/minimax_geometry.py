@@ -11,17 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.types import FloatArray
 from prudent.minimax import MinimaxProbabilityClassifier
+from prudent.plots.display import BLUE, RED, Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["MinimaxGeometryDisplay"]
 
-COLOURS = ("#0072b2", "#d62728")
+COLOURS = (BLUE, RED)
 N_OUTLINE = 181
 
 
-class MinimaxGeometryDisplay:
+class MinimaxGeometryDisplay(Display):
     """The ellipsoids of two classes, grown until they touch, and their plane.
 
     The plane of a linear minimax classifier runs through the point where the
@@ -151,22 +151,7 @@ class MinimaxGeometryDisplay:
             mean_outlines=np.stack(inner),
         )
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw on `ax`, or on new axes.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw.
-
-        Returns
-        -------
-        self
-        """
-        if ax is None:
-            from matplotlib import pyplot
-
-            _, ax = pyplot.subplots()
+    def _draw(self, ax: Axes) -> None:
         for rows, colour in zip(self.points, COLOURS, strict=False):
             ax.scatter(rows[:, 0], rows[:, 1], 6, colour, alpha=0.4, linewidths=0)
         self.lines_ = [
@@ -182,8 +167,6 @@ class MinimaxGeometryDisplay:
         ax.plot(*self.touching, marker="o", color="black", markersize=4)
         ax.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
         ax.legend(frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def frame(self) -> pa.Table:
         """Outline of each class: columns class, and one for each axis."""

@@ -9,14 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from prudent.monitoring import PromiseMonitor
+from prudent.plots.display import BLUE, GREY, RED, Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BLUE, RED, GREY = "#0072b2", "#d55e00", "#777777"
 
-
-class MonitorDisplay:
+class MonitorDisplay(Display):
     """Log e-value against rows with the alarm level; limits of the rate below.
 
     Parameters
@@ -87,22 +86,7 @@ class MonitorDisplay:
             alarm_at=monitor.alarm_at_,
         )
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; it is divided into two.
-
-        Returns
-        -------
-        self
-        """
-        if ax is None:
-            from matplotlib import pyplot
-
-            _, ax = pyplot.subplots()
+    def _draw(self, ax: Axes) -> None:
         ax.set_axis_off()
         evidence, limits = (
             ax.inset_axes((0, 0.5, 1, 0.5)),
@@ -136,8 +120,7 @@ class MonitorDisplay:
             panel.set_xlim(0, max(1, int(rows[-1]) if len(rows) else 1))
             if self.alarm_at is not None:
                 panel.axvline(self.alarm_at, linestyle=":", color=RED, linewidth=1)
-        self.axes_, self.figure_ = (evidence, limits), ax.figure
-        return self
+        self.axes_ = evidence, limits
 
     def frame(self) -> pa.Table:
         """One row for each point of the trace."""

@@ -9,14 +9,13 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from prudent.adversarial import RejectionGame, SecurityCurve
+from prudent.plots.display import BLUE, GREEN, GREY, RED, Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["SecurityCurveDisplay"]
 
-
-class SecurityCurveDisplay:
+class SecurityCurveDisplay(Display):
     """Security curve of a rejection game: soft, hard and uniform rejection.
 
     The soft curve is convex. Where it touches the straight line "reject every event
@@ -76,40 +75,23 @@ class SecurityCurveDisplay:
             false_alarm_rates = np.linspace(0, 1, 101)
         return cls(estimator.security_curve(np.sort(false_alarm_rates)), known)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw on `ax`, or on new axes.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw.
-
-        Returns
-        -------
-        self
-        """
-        if ax is None:
-            from matplotlib import pyplot
-
-            _, ax = pyplot.subplots()
+    def _draw(self, ax: Axes) -> None:
         rates = self.curve.false_alarm_rates
         self.lines_ = [
-            *ax.plot(rates, self.curve.soft_miss_rates, color="#0072b2", label="soft"),
+            *ax.plot(rates, self.curve.soft_miss_rates, color=BLUE, label="soft"),
             *ax.plot(
                 rates,
                 self.curve.hard_miss_rates,
-                color="#d62728",
+                color=RED,
                 drawstyle="steps-post",
                 label="hard",
             ),
-            *ax.plot(
-                rates, 1 - rates, color="#777777", linestyle="--", label="uniform"
-            ),
+            *ax.plot(rates, 1 - rates, color=GREY, linestyle="--", label="uniform"),
         ]
         if self.known is not None:
             misses = self.curve.known_miss_rates(self.known)
             self.lines_ += ax.plot(
-                rates, misses, color="#009e73", linestyle=":", label="known intruder"
+                rates, misses, color=GREEN, linestyle=":", label="known intruder"
             )
         ax.set(
             xlabel="false-alarm rate",
@@ -118,8 +100,6 @@ class SecurityCurveDisplay:
             ylim=(0, 1.02),
         )
         ax.legend(frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def frame(self) -> pa.Table:
         """One row for each false-alarm rate."""

@@ -13,14 +13,13 @@ from prudent.core.discriminant import discriminant_axes
 from prudent.core.moments import ClassMoments
 from prudent.core.types import BoolArray, FloatArray
 from prudent.estimator_tools import predict_set
+from prudent.plots.display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["SetRegionDisplay"]
 
-
-class SetRegionDisplay:
+class SetRegionDisplay(Display):
     """Regions of one class in colour; regions of several classes hatched.
 
     With two features the plane is theirs. With more it is the plane through the
@@ -136,23 +135,10 @@ class SetRegionDisplay:
             plane.names,
         )
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the regions and the rows.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            A new figure when None.
-
-        Returns
-        -------
-        self : SetRegionDisplay
-        """
+    def _draw(self, ax: Axes) -> None:
         import matplotlib.pyplot as plt
         from matplotlib.colors import ListedColormap
 
-        if ax is None:
-            _, ax = plt.subplots()
         n_classes = len(self.classes)
         colours = plt.get_cmap("tab10" if n_classes <= 10 else "tab20")(
             np.arange(n_classes) % 20
@@ -189,8 +175,6 @@ class SetRegionDisplay:
         ax.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
         title = "hatched: undecided" if undecided.any() else None
         ax.legend(title=title, loc="upper right")  # "best" is slow with many rows
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def frame(self) -> pa.Table:
         """Sets behind the plot, one row per grid point.
