@@ -407,17 +407,15 @@ def one_class_counts(
     ranks = np.empty((2, n + 1))
     for j in range(len(rows)):
         margin = 1e-9
-        if use_nearest:
-            nearest_scores(columns, nearest, rows[j], first)
-        if use_ellipsoid:
-            ellipsoid_scores(whitened, new_whitened[j], second)
         if use_nearest and use_ellipsoid:
+            nearest_scores(columns, nearest, rows[j], first)
+            ellipsoid_scores(whitened, new_whitened[j], second)
             combined_scores(first, second, ranks, scores)
             margin = 0.0
         elif use_nearest:
-            scores[:] = first
+            nearest_scores(columns, nearest, rows[j], scores)
         elif use_ellipsoid:
-            scores[:] = second
+            ellipsoid_scores(whitened, new_whitened[j], scores)
         else:
             kernel_scores(columns, width, sums, rows[j], scores)
         asked = scores[n]

@@ -353,7 +353,11 @@ class GaussianTables:
 
 
 def strangeness(log_joint: FloatArray, score: str) -> FloatArray:
-    """Nonconformity of rows under each label, (m, K)."""
+    """Nonconformity of rows under each label, (m, K), in C order.
+
+    One order: a compiled loop is compiled again for each order that it is given.
+    """
+    log_joint = np.ascontiguousarray(log_joint)
     if score == "density":
         return -log_joint
     others = np.empty_like(log_joint)
