@@ -607,13 +607,18 @@ def peak_memory_beside_output(function, X):
     output = function(X)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return peak - output.nbytes
+    parts = output if isinstance(output, tuple) else (output,)
+    return peak - sum(part.nbytes for part in parts)
 
 
-def test_memory_of_scoring_does_not_grow_with_the_rows():
-    X, y = two_classes(5, n=1000)
+@pytest.mark.parametrize(
+    "method", ["optimistic", "decision", "probabilities", "sets", "posterior_bounds"]
+)
+def test_memory_of_scoring_does_not_grow_with_the_rows(method):
+    X, y = two_classes(5, n=999)
+    y[::3] = 2
     # below the estimator: scikit-learn's check of the rows has its own needs
-    function = OptimisticScoreClassifier().fit(X, y)._model.optimistic
+    function = getattr(OptimisticScoreClassifier().fit(X, y)._model, method)
     few, many = np.tile(X, (40, 1)), np.tile(X, (160, 1))
     function(many)  # load the kernel
     small, large = (peak_memory_beside_output(function, rows) for rows in (few, many))

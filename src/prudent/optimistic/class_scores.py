@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,6 @@ from prudent.core.distances import MahalanobisFactors
 from prudent.core.moments import ClassMoments
 from prudent.core.types import FloatArray
 from prudent.optimistic import formulas
-from prudent.optimistic.formulas import Equation
 from prudent.optimistic.scores import (
     COMPILED_FROM,
     LARGEST_DISTANCE,
@@ -20,14 +20,14 @@ from prudent.optimistic.scores import (
     ScoreFunction,
 )
 
-_UPPER = {
-    "gaussian": formulas.GAUSSIAN_UPPER,
-    "nonparametric": formulas.NONPARAMETRIC_UPPER,
+_EQUATION = {
+    ("gaussian", "upper"): formulas.GAUSSIAN_UPPER,
+    ("gaussian", "lower"): formulas.GAUSSIAN_LOWER,
+    ("nonparametric", "upper"): formulas.NONPARAMETRIC_UPPER,
+    ("nonparametric", "lower"): formulas.NONPARAMETRIC_LOWER,
 }
-_LOWER = {
-    "gaussian": formulas.GAUSSIAN_LOWER,
-    "nonparametric": formulas.NONPARAMETRIC_LOWER,
-}
+#: An end of the scores, and the radii (K,) of the ambiguity sets.
+Bound = tuple[Literal["lower", "upper"], FloatArray]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,63 +70,81 @@ class ClassScores:
 
         Gaussian: (L_up - log det S) / 2; nonparametric: -log(1 + q_up).
         """
-        return self._evaluate(X, (_UPPER[self.likelihood],))[0]
+        return self._all(X, ("upper", self.radii))
 
     def pessimistic(self, X: NDArray[Any]) -> FloatArray:
         """Worst log score of each row over each ambiguity set, shape (n, K)."""
-        return self._evaluate(X, (_LOWER[self.likelihood],))[0]
-
-    def bounds(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-        """Pessimistic and optimistic log scores, from one pass over the rows."""
-        lower, upper = self._evaluate(
-            X, (_LOWER[self.likelihood], _UPPER[self.likelihood])
-        )
-        return lower, upper
+        return self._all(X, ("lower", self.radii))
 
     def decision(self, X: NDArray[Any]) -> FloatArray:
+        """Optimistic log scores where the nearer of two reached classes leads."""
+        decision = np.empty((len(X), len(self.radii)))
+        for rows, (upper,), D in self.blocks(X, ("upper", self.radii)):
+            decision[rows] = self.with_ties_broken(upper, D)
+        return decision
+
+    def with_ties_broken(self, upper: FloatArray, distances: FloatArray) -> FloatArray:
         """Optimistic log scores where the nearer of two reached classes leads.
 
         A row within reach of several nonparametric balls has score 0 for each of
         them; the distance breaks the tie, by less than any other difference.
         """
         if self.likelihood == "gaussian":
-            return self.optimistic(X)
-        tie_breaks = np.empty((len(X), len(self.radii)))
-        scores = self._evaluate(
-            X, (formulas.NONPARAMETRIC_UPPER,), distances=tie_breaks
-        )[0]
-        tie_breaks *= 1e-200
-        scores -= tie_breaks
-        return scores
+            return upper
+        return upper - 1e-200 * distances
 
-    def _evaluate(
-        self,
-        X: NDArray[Any],
-        equations: tuple[Equation, ...],
-        distances: FloatArray | None = None,
-    ) -> list[FloatArray]:
-        """Log scores (n, K) by each equation; the memory beside them is bounded."""
-        n_rows, (n_classes, n_features) = len(X), self.factors.means.shape
-        compiled = n_rows * n_classes >= COMPILED_FROM
+    def blocks(
+        self, X: NDArray[Any], *asked: Bound
+    ) -> Iterator[tuple[slice, list[FloatArray], FloatArray]]:
+        """Bounds of the log scores block by block: the memory is bounded.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+        *asked : tuple
+            "lower" or "upper", and the radii (K,) of the ambiguity sets.
+
+        Yields
+        ------
+        rows : slice
+            Rows of the block.
+        scores : list of ndarray of shape (block, K)
+            Log scores, one array a bound.
+        distances : ndarray of shape (block, K)
+            Squared distances. The next block uses all these arrays again.
+        """
+        n_classes, n_features = self.factors.means.shape
+        compiled = len(X) * n_classes >= COMPILED_FROM
         functions = [
-            [ScoreFunction.of(equation, n_features, float(r)) for r in self.radii]
-            for equation in equations
+            [
+                ScoreFunction.of(_EQUATION[self.likelihood, end], n_features, float(r))
+                for r in radii
+            ]
+            for end, radii in asked
         ]
-        outputs = [np.empty((n_rows, n_classes)) for _ in equations]
+        buffers: list[FloatArray] = []
         for rows, D in self.factors.blocks(X):
             if not D.max() <= LARGEST_DISTANCE:
                 raise ValueError(
                     "a row lies more than 1e50 standard deviations away from a "
                     "class mean; check its units."
                 )
-            if distances is not None:
-                distances[rows] = D
-            scores = np.empty(len(D))
+            if not buffers:  # the first block is the largest
+                buffers = [np.empty(D.shape) for _ in asked]
+            scores = [buffer[: len(D)] for buffer in buffers]
+            column = np.empty(len(D))
             for k in range(n_classes):
-                for by_class, output in zip(functions, outputs, strict=True):
-                    by_class[k](D[:, k], scores, compiled=compiled)
-                    self._to_log_score(k, scores, output[rows, k])
-        return outputs
+                for by_class, output in zip(functions, scores, strict=True):
+                    by_class[k](D[:, k], column, compiled=compiled)
+                    self._to_log_score(k, column, output[:, k])
+            yield rows, scores, D
+
+    def _all(self, X: NDArray[Any], bound: Bound) -> FloatArray:
+        """One bound of the log scores of all rows."""
+        everything = np.empty((len(X), len(self.radii)))
+        for rows, (scores,), _ in self.blocks(X, bound):
+            everything[rows] = scores
+        return everything
 
     def _to_log_score(self, k: int, scores: FloatArray, out: FloatArray) -> None:
         if self.likelihood == "gaussian":
@@ -160,7 +178,9 @@ class ClassScores:
         z = self.factors.inverse_factors[k] @ centred
         M = float(z @ z)
         radius = float(self.radii[k])
-        function = ScoreFunction.of(_UPPER[self.likelihood], len(centred), radius)
+        function = ScoreFunction.of(
+            _EQUATION[self.likelihood, "upper"], len(centred), radius
+        )
         outer = np.outer(centred, centred)
         if self.likelihood == "gaussian":
             t = function.root(M)  # 1/gamma

@@ -30,6 +30,7 @@ from prudent.optimistic.promises import guarantees
 
 _AT_LEAST_0 = Interval(Real, 0, None, closed="left")
 _ABOVE_0 = Interval(Real, 0, None, closed="neither")
+COVARIANCES = ("empirical", "ledoit_wolf", "oas", "pooled")
 
 
 class OptimisticScoreClassifier(MomentFitMixin, ClassifierMixin, BaseEstimator):
@@ -55,16 +56,19 @@ class OptimisticScoreClassifier(MomentFitMixin, ClassifierMixin, BaseEstimator):
         the rows' own fourth moments, bootstrap, or given numbers >= 0.
     radius_level : float, default=0.5
         Nominal level of a radius taken from data, in (0, 1).
-    radius_scale : float, default=1.0
-        Factor >= 0 of a radius taken from data; about 0.1 gives useful sets.
-    covariance : {"ledoit_wolf", "empirical", "oas"}, float or covariance \
+    radius_scale : float or None, default=None
+        Factor >= 0 of a radius taken from data. None is 1, and 0.1 in
+        `predict_set`, where whole balls leave nearly every row undecided.
+    covariance : {"ledoit_wolf", "empirical", "oas", "pooled"}, float or covariance \
 estimator, default="ledoit_wolf"
-        Nominal covariance, shrunk on the correlation scale. A float a in [0, 1] is
+        Nominal covariance, shrunk on the correlation scale. "pooled" is one for all
+        classes, as in linear discriminant analysis. A float a in [0, 1] is
         (1 - a) S + a diag(S); an estimator is fitted to standardised rows, in which
         whole weights are repetitions.
-    threshold : {"tuned", "bayes"} or float, default="tuned"
-        Highest training accuracy, ratio of priors, or the score ratio > 0 itself
-        (two classes only).
+    threshold : {"tuned", "bayes"}, float or callable, default="tuned"
+        Highest training accuracy, ratio of priors, or, for two classes only, the
+        score ratio tau > 0 itself or a function tau(X) that gives it for each row:
+        ndarray (n, n_features) to array-like (n,), numbers > 0 or inf.
     priors : array-like of shape (n_classes,), default=None
         Class probabilities >= 0 of sum 1; None means class frequencies.
     random_state : int, RandomState or None, default=None
@@ -80,8 +84,11 @@ estimator, default="ledoit_wolf"
         Nominal covariances; zero for features in `constant_features_`.
     radii_ : ndarray of shape (n_classes,)
         Radius of each ball.
+    set_radii_ : ndarray of shape (n_classes,)
+        Radii that `predict_set` uses; other than `radii_` only for
+        `radius_scale=None` and a radius taken from data.
     log_threshold_ : float or None
-        Log of the threshold; None for more than two classes.
+        Log of the threshold; None for more than two classes or a function.
     offsets_ : ndarray of shape (n_classes,)
         Added to the class scores before they are compared; of sum 0, or -inf for
         a class of prior 0 where `threshold="bayes"`.
@@ -121,9 +128,9 @@ estimator, default="ledoit_wolf"
     >>> from sklearn.datasets import load_iris
     >>> from prudent import OptimisticScoreClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = OptimisticScoreClassifier(radius_scale=0.1).fit(X, y)
+    >>> model = OptimisticScoreClassifier().fit(X, y)
     >>> round(model.score(X, y), 3)
-    0.993
+    0.99
     >>> int(model.predict_set(X).sum(axis=1).max())
     2
     """
@@ -134,9 +141,9 @@ estimator, default="ledoit_wolf"
         "rule": [StrOptions({"ratio", "minimax"})],
         "radius": [StrOptions(set(ESTIMATED_RADII)), _AT_LEAST_0, "array-like"],
         "radius_level": [Interval(Real, 0, 1, closed="neither")],
-        "radius_scale": [_AT_LEAST_0],
+        "radius_scale": [_AT_LEAST_0, None],
         "covariance": "no_validation",  # see `covariance_rule`
-        "threshold": [StrOptions({"tuned", "bayes"}), _ABOVE_0],
+        "threshold": [StrOptions({"tuned", "bayes"}), _ABOVE_0, callable],
         "priors": ["array-like", None],
         "random_state": ["random_state"],
     }
@@ -148,7 +155,7 @@ estimator, default="ledoit_wolf"
         rule: Any = "ratio",
         radius: Any = "clt",
         radius_level: Any = 0.5,
-        radius_scale: Any = 1.0,
+        radius_scale: Any = None,
         covariance: Any = "ledoit_wolf",
         threshold: Any = "tuned",
         priors: Any = None,
@@ -214,7 +221,7 @@ estimator, default="ledoit_wolf"
             radius=self.radius,
             radius_level=self.radius_level,
             radius_scale=self.radius_scale,
-            covariance=covariance_rule(self.covariance),
+            covariance=covariance_rule(self.covariance, COVARIANCES),
             threshold=self.threshold,
             priors=self.priors,
             exact=given,
@@ -228,9 +235,11 @@ estimator, default="ledoit_wolf"
         self.classes_, self.moments_ = moments.classes, moments
         self.class_count_, self.means_ = moments.weight, moments.mean
         self.covariances_ = learned.covariances(moments.mean.shape[1])
-        self.radii_ = learned.radii
+        self.radii_, self.set_radii_ = learned.radii, learned.set_radii
         self.priors_, self.offsets_ = model.priors, model.offsets
-        self.log_threshold_ = model.log_threshold
+        moves = callable(self.threshold) and self.rule == "ratio"
+        self._threshold = self.threshold if moves else None
+        self.log_threshold_ = None if moves else model.log_threshold
         self.constant_features_ = constant
         self.floored_features_ = [
             (labels[k], learned.features[j]) for k, j in nominal.floored_features
@@ -238,11 +247,12 @@ estimator, default="ledoit_wolf"
         self.n_floored_eigenvalues_ = spread_over_classes(nominal.n_floored, seen, 0)
         self.guarantees_ = guarantees()
 
-    def _rows(self, X: ArrayLike) -> NDArray[Any]:
-        """Validated rows without the features that are ignored."""
+    def _rows(self, X: ArrayLike) -> tuple[NDArray[Any], FloatArray | None]:
+        """Validated rows without the features that are ignored; own thresholds."""
         X = check_rows(self, X)
+        logs = None if self._threshold is None else _log_ratios(self._threshold, X)
         ignored = self.constant_features_
-        return np.delete(X, ignored, axis=1) if len(ignored) else X
+        return (np.delete(X, ignored, axis=1) if len(ignored) else X), logs
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Compared values: log score ratio less the log threshold, or class scores.
@@ -256,8 +266,8 @@ estimator, default="ledoit_wolf"
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Two classes: >= 0 for `classes_[1]`. More: the largest wins.
         """
-        X = self._rows(X)
-        return self._model.decision(X)
+        rows, log_thresholds = self._rows(X)
+        return self._model.decision(rows, log_thresholds)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Most plausible class of each row.
@@ -274,9 +284,13 @@ estimator, default="ledoit_wolf"
         return self.classes_[winner(decision)]
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Softmax of the compared scores; agrees with `predict`, NOT calibrated.
+        """Softmax of the compared scores: agrees with `predict`, NOT calibrated.
 
-        For calibrated ones use `sklearn.calibration.CalibratedClassifierCV`.
+        The scores are those of the moments that flatter each class most, less a
+        threshold tuned for errors: numbers to rank by, not shares of rows. Where
+        probabilities are wanted, wrap the classifier in
+        `sklearn.calibration.CalibratedClassifierCV`; what the ball leaves open is
+        in `posterior_bounds`.
 
         Parameters
         ----------
@@ -286,8 +300,8 @@ estimator, default="ledoit_wolf"
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        X = self._rows(X)
-        return self._model.probabilities(X)
+        rows, log_thresholds = self._rows(X)
+        return self._model.probabilities(rows, log_thresholds)
 
     def optimistic_scores(self, X: ArrayLike) -> FloatArray:
         """Log score of each row by the best moments of each ball.
@@ -301,8 +315,8 @@ estimator, default="ledoit_wolf"
         ndarray of shape (n_samples, n_classes)
             Gaussian: log density + d/2 log(2 pi); nonparametric: log probability.
         """
-        X = self._rows(X)
-        return self._model.optimistic(X)
+        rows, _ = self._rows(X)
+        return self._model.optimistic(rows)
 
     def pessimistic_scores(self, X: ArrayLike) -> FloatArray:
         """Log score of each row by the worst moments of each ball.
@@ -316,11 +330,13 @@ estimator, default="ledoit_wolf"
         ndarray of shape (n_samples, n_classes)
             In the units of `optimistic_scores`.
         """
-        X = self._rows(X)
-        return self._model.pessimistic(X)
+        rows, _ = self._rows(X)
+        return self._model.pessimistic(rows)
 
     def posterior_bounds(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Range of each posterior probability over all moments in the balls.
+
+        The balls are those of `radii_`; `predict_set` has smaller ones by default.
 
         Parameters
         ----------
@@ -336,14 +352,14 @@ estimator, default="ledoit_wolf"
         ValueError
             For `likelihood="nonparametric"`, whose worst density is 0.
         """
-        X = self._rows(X)
-        return self._model.posterior_bounds(X)
+        rows, _ = self._rows(X)
+        return self._model.posterior_bounds(rows)
 
     def predict_set(self, X: ArrayLike) -> BoolArray:
         """Classes that no other class beats whatever the moments in the balls.
 
-        Interval dominance of the (Gaussian: prior weighted) scores, united with
-        `predict`. Never empty; grows with the radius.
+        Interval dominance of the (Gaussian: prior weighted) scores in balls of
+        `set_radii_`, united with `predict`. Never empty; grows with the radius.
 
         Parameters
         ----------
@@ -354,8 +370,8 @@ estimator, default="ledoit_wolf"
         ndarray of bool, shape (n_samples, n_classes)
             Columns in the order of `classes_`.
         """
-        X = self._rows(X)
-        return self._model.sets(X)
+        rows, log_thresholds = self._rows(X)
+        return self._model.sets(rows, log_thresholds)
 
     def most_plausible_moments(self, x: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Moments in each ball that explain one row best.
@@ -371,7 +387,8 @@ estimator, default="ledoit_wolf"
         covariances : ndarray of shape (n_classes, n_features, n_features)
             In the units of `X`; a class not yet seen keeps its attributes.
         """
-        row = self._rows(np.atleast_2d(x)).astype(np.float64)
+        rows, _ = self._rows(np.atleast_2d(x))
+        row = rows.astype(np.float64)
         if len(row) != 1:
             raise ValueError(f"`x` must be one row, got {len(row)}.")
         means, covariances = self.means_.copy(), self.covariances_.copy()
@@ -383,3 +400,21 @@ estimator, default="ledoit_wolf"
             )
             means[k, kept] += shift
         return means, covariances
+
+
+def _log_ratios(threshold: Any, X: NDArray[Any]) -> FloatArray:
+    """Logarithms of a user's thresholds, one for each row."""
+    ratios = np.asarray(threshold(X), dtype=np.float64)
+    if ratios.shape != (len(X),):
+        raise ValueError(
+            f"`threshold` must give one ratio for each of the {len(X)} rows, got shape "
+            f"{ratios.shape}."
+        )
+    bad = np.flatnonzero(~(ratios > 0))
+    if len(bad):
+        raise ValueError(
+            f"`threshold` must give ratios > 0, got {float(ratios[bad[0]])} at row "
+            f"{int(bad[0])}."
+        )
+    logarithms: FloatArray = np.log(ratios)
+    return logarithms

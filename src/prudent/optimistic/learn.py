@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,8 +33,10 @@ from prudent.optimistic.resampling import bootstrap_radii, bootstrap_radius
 from prudent.optimistic.scores import Likelihood
 from prudent.optimistic.threshold import best_offsets, best_threshold
 
-Threshold = Literal["tuned", "bayes"] | float
+Threshold = Literal["tuned", "bayes"] | float | Callable[..., Any]
 ESTIMATED_RADII = ("clt", "moments", "bootstrap")
+#: Share of an estimated radius that gives useful sets: whole balls rule out nothing.
+SET_SCALE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +53,8 @@ class Learned:
         Features in use.
     nominal : ClassCovariances
         Nominal covariances of these classes and features.
-    radii : ndarray of shape (n_classes,)
-        Radii of the balls.
+    radii, set_radii : ndarray of shape (n_classes,)
+        Radii of the balls: of the rule, and of sets.
     """
 
     model: Model
@@ -59,6 +62,7 @@ class Learned:
     features: IntArray
     nominal: ClassCovariances
     radii: FloatArray
+    set_radii: FloatArray
 
     def covariances(self, n_features: int) -> FloatArray:
         """Nominal covariances of all classes and features, 0 for what is left out."""
@@ -77,7 +81,7 @@ def learn(
     rule: Rule,
     radius: Literal["clt", "moments", "bootstrap"] | ArrayLike,
     radius_level: float,
-    radius_scale: float,
+    radius_scale: float | None,
     covariance: CovarianceRule,
     threshold: Threshold,
     priors: ArrayLike | None,
@@ -108,7 +112,7 @@ def learn(
     ValueError
         If settings do not fit one another or the classes.
     """
-    _check_settings(moments, likelihood, rule, threshold)
+    _check_settings(moments, likelihood, rule, radius, covariance, threshold)
     seen, features = classes_seen(moments), varying_features(moments)
     prior = class_priors(priors, moments.weight)
     part = restrict(moments, seen, features)
@@ -124,27 +128,35 @@ def learn(
         estimated = _estimated_radii(
             radius, radius_level, part, rows, covariance, random
         )
-        radii = spread_over_classes(radius_scale * estimated, seen, 0.0)
+        estimated = spread_over_classes(estimated, seen, 0.0)
+        scales = (1.0, SET_SCALE) if radius_scale is None else (radius_scale,) * 2
+        radii, set_radii = (scale * estimated for scale in scales)
     else:
-        radii = _given_radii(radius, len(seen))
+        radii = set_radii = _given_radii(radius, len(seen))
     scores = ClassScores.of(likelihood, part, nominal.matrices, radii[seen])
     offsets = np.zeros(len(seen))
     if rule == "ratio":
         log_priors = log_probabilities(prior[seen])
         offsets[seen] = _offsets(threshold, scores, log_priors, rows)
-        if threshold != "tuned":
+        if threshold != "tuned" and not callable(threshold):
             _warn_about_radii(radii[seen])
     return Learned(
-        model=Model(scores, rule, prior, offsets, seen),
+        model=Model(scores, set_radii[seen], rule, prior, offsets, seen),
         seen=seen,
         features=features,
         nominal=nominal,
         radii=radii,
+        set_radii=set_radii,
     )
 
 
 def _check_settings(
-    moments: ClassMoments, likelihood: Likelihood, rule: Rule, threshold: Threshold
+    moments: ClassMoments,
+    likelihood: Likelihood,
+    rule: Rule,
+    radius: str | ArrayLike,
+    covariance: CovarianceRule,
+    threshold: Threshold,
 ) -> None:
     if moments.structure != "full":
         raise ValueError(
@@ -158,8 +170,13 @@ def _check_settings(
     n_classes = len(moments.weight)
     if rule == "ratio" and not isinstance(threshold, str) and n_classes > 2:
         raise ValueError(
-            f"`threshold` can be a number for two classes only, got {threshold!r} "
-            f"for {n_classes} classes; use 'tuned' or 'bayes'."
+            "`threshold` can be a number or a function for two classes only, got "
+            f"{threshold!r} for {n_classes} classes; use 'tuned' or 'bayes'."
+        )
+    if isinstance(radius, str) and (radius, covariance) == ("bootstrap", "pooled"):
+        raise ValueError(
+            "radius='bootstrap' resamples the rows of one class, covariance='pooled' "
+            "is that of all classes: use radius='clt', 'moments' or a number."
         )
 
 
@@ -224,6 +241,8 @@ def _offsets(
     """Offsets of sum 0 that stand for the threshold, one per class seen."""
     if threshold == "bayes":
         return log_priors - log_priors[log_priors > -np.inf].mean()
+    if callable(threshold):  # it is asked for each row
+        return np.zeros(2)
     if not isinstance(threshold, str):
         return math.log(threshold) * np.array([0.5, -0.5])
     assert rows is not None

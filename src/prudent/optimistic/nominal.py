@@ -48,7 +48,8 @@ def nominal_covariances(
         Classes of positive weight; no feature constant over all rows.
     rule : str, float or callable
         "empirical" (divide by n), "ledoit_wolf", "oas", an amount a for
-        (1 - a) S + a diag(S), or a function of standardised rows.
+        (1 - a) S + a diag(S), a function of standardised rows, or "pooled": one
+        empirical covariance about the class means for all classes.
     fourth_of : callable, default=None
         From standard deviations (K, d) to the sums of w |z|^4 by class over the rows
         standardised by them; "ledoit_wolf" needs it.
@@ -71,6 +72,8 @@ def nominal_covariances(
         If a class has a weight total <= 1, or no more rows than features and the
         rule does not shrink.
     """
+    if rule == "pooled":
+        return _pooled(moments, variances, exact=exact)
     if not exact:
         _check_sizes(moments, rule)
     deviation, floored = _deviations(moments, variances)
@@ -92,6 +95,37 @@ def nominal_covariances(
     found = invertible(correlation, rule, floor, floored_features=floored)
     covariances = found.matrices * deviation[:, :, None] * deviation[:, None, :]
     return replace(found, matrices=covariances)
+
+
+def _pooled(
+    moments: ClassMoments, variances: FloatArray | None, *, exact: bool
+) -> ClassCovariances:
+    """The covariance about the class means, as that of each class."""
+    n_classes, n_features = moments.mean.shape
+    total = float(moments.weight.sum())
+    if not exact and total - n_classes < n_features:
+        raise DegenerateDataError(
+            f"{total:g} rows of {n_classes} classes have no pooled covariance of "
+            f"{n_features} features: it needs {n_classes + n_features} rows. Use "
+            "covariance='ledoit_wolf' or give more rows."
+        )
+    if variances is None:
+        variances = np.diagonal(moments.pooled().covariance()[0])
+    one = nominal_covariances(
+        moments.within(), "empirical", variances=variances, exact=True
+    )
+    classes = range(n_classes)
+    return ClassCovariances(
+        matrices=np.repeat(one.matrices, n_classes, axis=0),
+        kind="pooled",
+        pooled=one.pooled,
+        floored_features=tuple(
+            (k, features) for k in classes for _, features in one.floored_features
+        ),
+        condition=np.repeat(one.condition, n_classes),
+        n_floored=np.repeat(one.n_floored, n_classes),
+        floor=one.floor,
+    )
 
 
 def standardised_fourth(
