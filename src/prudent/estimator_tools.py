@@ -33,6 +33,7 @@ from prudent.core.selection import (
     rows_needed,
     select_rows,
 )
+from prudent.core.summary import feature_names
 from prudent.core.types import BoolArray, FloatArray
 from prudent.exceptions import DegenerateDataError, PrudentWarning
 
@@ -112,6 +113,13 @@ def refuse_dask(X: Any) -> None:
             "dask input: use prudent.dask.fit(estimator, X, y), "
             "or call .compute() first."
         )
+
+
+def set_feature_names(estimator: Any, means: Any) -> None:
+    """Take the feature names of a fit from moments from a data frame of means."""
+    names = feature_names(means)
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
 def frame_columns(X: Any) -> tuple[list[NDArray[Any]], BoolArray] | None:
@@ -487,9 +495,12 @@ class MomentFitMixin:
     def from_moments(
         cls,
         means: ArrayLike,
-        covariances: ArrayLike,
-        counts: ArrayLike,
+        covariances: ArrayLike | None = None,
+        counts: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        *,
+        standard_deviations: ArrayLike | None = None,
+        correlations: ArrayLike | None = None,
         **params: Any,
     ) -> Self:
         """Fit from published summary statistics, without rows.
@@ -497,13 +508,21 @@ class MomentFitMixin:
         Parameters
         ----------
         means : array-like of shape (n_classes, n_features)
-            Class means.
+            Class means. The columns of a data frame become `feature_names_in_`, and
+            those of all other frames must be the same, in the same order.
         covariances : array-like of shape (n_classes, n_features, n_features)
-            Class covariances, used as given.
+            Class covariances, used as given; data frames as in
+            `ClassMoments.from_covariances`.
         counts : array-like of shape (n_classes,)
             Rows (or total weight) behind each class, > 0.
         classes : array-like of shape (n_classes,), default=None
-            Labels; None means 0, 1, ...
+            Labels; None means the index of `means` if that is a pandas frame, else
+            0, 1, ...
+        standard_deviations : array-like of shape (n_classes, n_features), default=None
+            With `correlations`, in place of `covariances`.
+        correlations : array-like of shape (n_classes, n_features, n_features) or \
+(n_features, n_features), default=None
+            Of each class, or of all.
         **params
             Constructor parameters.
 
@@ -514,7 +533,7 @@ class MomentFitMixin:
         Raises
         ------
         ValueError
-            If shapes disagree, a covariance is not symmetric positive
+            If shapes or names disagree, a covariance is not symmetric positive
             semidefinite, or a parameter needs the rows.
         """
         estimator = cls(**params)
@@ -525,9 +544,17 @@ class MomentFitMixin:
                 "choose a setting that uses moments only, or use `fit`."
             )
         moments = ClassMoments.from_covariances(
-            means, covariances, counts, classes, ddof=cls._moments_ddof
+            means,
+            covariances,
+            counts,
+            classes,
+            ddof=cls._moments_ddof,
+            standard_deviations=standard_deviations,
+            correlations=correlations,
         )
-        return estimator._fit_from(moments, given=True)
+        estimator._fit_from(moments, given=True)
+        set_feature_names(estimator, means)
+        return estimator
 
     @available_if(_needs_no_rows)
     def partial_fit(

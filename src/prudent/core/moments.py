@@ -19,6 +19,7 @@ from prudent.core.raw_moments import RawSums
 from prudent.core.serialization import pack, unpack
 from prudent.core.shrinkage import Target
 from prudent.core.statistics import Statistics, merge, remove
+from prudent.core.summary import read_summary
 from prudent.core.types import FloatArray
 from prudent.core.validation import (
     Structure,
@@ -26,7 +27,6 @@ from prudent.core.validation import (
     check_contained,
     check_options,
     check_removal,
-    check_summary,
     check_table,
     check_values,
     check_weight,
@@ -215,45 +215,65 @@ class ClassMoments:
     def from_covariances(
         cls,
         means: ArrayLike,
-        covariances: ArrayLike,
-        counts: ArrayLike,
+        covariances: ArrayLike | None = None,
+        counts: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         ddof: Literal[0, 1] = 0,
+        *,
+        standard_deviations: ArrayLike | None = None,
+        correlations: ArrayLike | None = None,
     ) -> Self:
         """Moments that have the given means and covariances.
+
+        Arrays, or pandas or polars data frames, whose names have to agree: columns
+        are features, a pandas index that is not 0..K-1 holds the labels.
 
         Parameters
         ----------
         means : array-like of shape (K, d)
             Class means.
-        covariances : array-like of shape (K, d, d)
-            Class covariances. Symmetric to 1e-8 and positive semidefinite to
-            1e-8, both relative; smaller negative eigenvalues are clipped to 0.
+        covariances : array-like of shape (K, d, d), default=None
+            Class covariances; K data frames, or the frame of
+            ``X.groupby(y).cov()``, will do. Symmetric to 1e-8 and positive
+            semidefinite to 1e-8, both relative; smaller negative eigenvalues are
+            clipped to 0.
         counts : array-like of shape (K,)
             Total weight of each class, > `ddof`.
         classes : array-like of shape (K,), default=None
-            Distinct labels, in the order of `means`; 0..K-1 by default.
+            Distinct labels, in the order of `means`; by default the row labels of
+            `means`, else 0..K-1.
         ddof : {0, 1}, default=0
             The covariances are S / (W - ddof).
+        standard_deviations : array-like of shape (K, d), default=None
+            With `correlations`, in place of `covariances`; >= 0.
+        correlations : array-like of shape (K, d, d) or (d, d), default=None
+            In [-1, 1], with 1 on the diagonal; (d, d) serves all classes.
 
         Raises
         ------
         ValueError
-            If shapes disagree, a number is not finite, a covariance is not
-            symmetric positive semidefinite, or a count is not > `ddof`.
+            If shapes or names disagree, a number is not finite, a covariance is not
+            symmetric positive semidefinite, a count is not > `ddof`, or there is
+            not one of `covariances` and `standard_deviations`.
         """
-        labels, mean, matrices, weight = check_summary(
-            means, covariances, counts, classes, ddof
+        given = read_summary(
+            means,
+            covariances,
+            counts,
+            classes,
+            ddof,
+            standard_deviations,
+            correlations,
         )
-        order = np.argsort(labels)
-        labels, weight = labels[order], weight[order]
-        matrices = symmetric_nonnegative(matrices[order], labels)
+        order = np.argsort(given.classes)
+        labels, weight = given.classes[order], given.counts[order]
+        matrices = symmetric_nonnegative(given.covariances[order], labels)
         return cls(
             labels,
             np.rint(weight).astype(np.int64),
             weight,
-            mean[order],
-            np.zeros_like(mean),
+            given.means[order],
+            np.zeros_like(given.means),
             matrices * (weight - ddof)[:, None, None],
         )
 

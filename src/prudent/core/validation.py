@@ -185,12 +185,12 @@ def encode_labels(
     y: Any, n_rows: int, classes: ArrayLike | None = None
 ) -> tuple[NDArray[Any], NDArray[np.integer]]:
     """Sorted distinct labels, and the number of each row's label among them."""
-    labels = _label_array(y, "y")
+    labels = label_array(y, "y")
     if labels.shape != (n_rows,):
         raise ValueError(f"y must have shape ({n_rows},), got {labels.shape}.")
     if classes is None:
         return _distinct(labels)
-    given = np.unique(_label_array(classes, "classes"))
+    given = np.unique(label_array(classes, "classes"))
     present, codes = _distinct(labels)
     if is_text(present) != is_text(given):
         outside = present
@@ -244,52 +244,13 @@ def union_of_labels(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     return np.union1d(a, b)
 
 
-def check_summary(
-    means: ArrayLike,
-    covariances: ArrayLike,
-    counts: ArrayLike,
-    classes: ArrayLike | None,
-    ddof: int,
-) -> tuple[NDArray[Any], FloatArray, FloatArray, FloatArray]:
-    """Labels, means, covariances and counts whose shapes and ranges agree."""
-    mean = np.asarray(means, dtype=np.float64)
-    if mean.ndim != 2 or not mean.size:
-        raise ValueError(
-            f"`means` must have shape (n_classes, n_features), got {mean.shape}."
-        )
-    n_classes, n_features = mean.shape
-    labels = (
-        np.arange(n_classes) if classes is None else _label_array(classes, "classes")
-    )
-    matrices = np.asarray(covariances, dtype=np.float64)
-    weight = np.asarray(counts, dtype=np.float64)
-    for name, array, shape in (
-        ("covariances", matrices, (n_classes, n_features, n_features)),
-        ("counts", weight, (n_classes,)),
-        ("classes", labels, (n_classes,)),
-    ):
-        if array.shape != shape:
-            raise ValueError(
-                f"`{name}` must have shape {shape} to go with `means` of shape "
-                f"{mean.shape}, got {array.shape}."
-            )
-    if not np.isfinite(mean).all():
-        raise ValueError(f"`means` must be finite, got {mean.tolist()}.")
-    if not ((weight > ddof) & np.isfinite(weight)).all():
-        raise ValueError(
-            f"`counts` must be finite and > {ddof}, got {weight.tolist()}."
-        )
-    if len(np.unique(labels)) < n_classes:
-        raise ValueError(f"`classes` must be distinct, got {labels.tolist()}.")
-    return labels, mean, matrices, weight
-
-
 def shown(label: Any) -> str:
     """A label as a user would write it: 'benign', 3."""
     return repr(label.item() if isinstance(label, np.generic) else label)
 
 
-def _label_array(labels: Any, name: str) -> NDArray[Any]:
+def label_array(labels: Any, name: str) -> NDArray[Any]:
+    """Labels of one type, 1-D."""
     array = np.asarray(labels)
     if array.ndim != 1:
         raise ValueError(f"{name} should be a 1d array, got shape {array.shape}.")

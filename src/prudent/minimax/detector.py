@@ -21,6 +21,7 @@ from prudent.estimator_tools import (
     check_rows,
     hold_out_rows,
     refuse_dask,
+    set_feature_names,
 )
 from prudent.minimax.one_class_fitting import (
     OneClassFit,
@@ -260,9 +261,12 @@ default="empirical"
     def from_moments(
         cls,
         means: ArrayLike,
-        covariances: ArrayLike,
-        counts: ArrayLike,
+        covariances: ArrayLike | None = None,
+        counts: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        *,
+        standard_deviations: ArrayLike | None = None,
+        correlations: ArrayLike | None = None,
         **params: Any,
     ) -> Self:
         """Learn the region from a published mean and covariance, without rows.
@@ -270,13 +274,17 @@ default="empirical"
         Parameters
         ----------
         means : array-like of shape (1, n_features)
-            Class mean.
+            Class mean; the columns of a data frame become `feature_names_in_`.
         covariances : array-like of shape (1, n_features, n_features)
             Class covariance, used as given.
         counts : array-like of shape (1,)
             Rows behind it.
         classes : array-like of shape (1,), default=None
             Label of the class.
+        standard_deviations : array-like of shape (1, n_features), default=None
+            With `correlations`, in place of `covariances`.
+        correlations : array-like of shape (n_features, n_features), default=None
+            See `ClassMoments.from_covariances`.
         **params
             Constructor parameters, with ``threshold="distribution_free"``.
 
@@ -292,12 +300,20 @@ default="empirical"
                 "threshold='distribution_free' and kernel='linear', or use `fit`."
             )
         detector._validate_params()
-        moments = ClassMoments.from_covariances(means, covariances, counts, classes)
+        moments = ClassMoments.from_covariances(
+            means,
+            covariances,
+            counts,
+            classes,
+            standard_deviations=standard_deviations,
+            correlations=correlations,
+        )
         if len(moments.classes) != 1:
             raise ValueError(
                 f"one class is needed, got means of {len(moments.classes)} classes."
             )
         detector.n_features_in_ = moments.mean.shape[1]
+        set_feature_names(detector, means)
         detector._store(learn_moments(detector, moments), "given")
         return detector
 

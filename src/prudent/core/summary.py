@@ -1,0 +1,225 @@
+"""Published summary statistics: means, covariances or deviations, counts, names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from prudent.core.types import FloatArray
+from prudent.core.validation import label_array, shown
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Summary:
+    """What a paper prints about its classes, checked.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (K,)
+        Distinct labels, in the order given.
+    means : ndarray of shape (K, d)
+    covariances : ndarray of shape (K, d, d)
+    counts : ndarray of shape (K,)
+    """
+
+    classes: NDArray[Any]
+    means: FloatArray
+    covariances: FloatArray
+    counts: FloatArray
+
+
+def read_summary(
+    means: Any,
+    covariances: Any,
+    counts: Any,
+    classes: ArrayLike | None,
+    ddof: int,
+    standard_deviations: Any = None,
+    correlations: Any = None,
+) -> Summary:
+    """Summary statistics whose shapes, ranges and names agree.
+
+    Parameters
+    ----------
+    means, covariances, counts, classes, ddof, standard_deviations, correlations
+        See `ClassMoments.from_covariances`.
+
+    Raises
+    ------
+    ValueError
+        If they do not agree, or are out of range.
+    """
+    mean = _numbers("means", means)
+    if mean.ndim != 2 or not mean.size:
+        raise ValueError(
+            f"`means` must have shape (n_classes, n_features), got {mean.shape}."
+        )
+    if not np.isfinite(mean).all():
+        raise ValueError(f"`means` must be finite, got {mean.tolist()}.")
+    n_classes = len(mean)
+    if counts is None:
+        raise ValueError("`counts` is needed: the rows behind each class.")
+    weight = _numbers("counts", counts)
+    labels = _class_labels(means, classes, n_classes)
+    for name, array, shape in (
+        ("counts", weight, (n_classes,)),
+        ("classes", labels, (n_classes,)),
+    ):
+        _check_shape(name, array, shape, mean)
+    if not ((weight > ddof) & np.isfinite(weight)).all():
+        raise ValueError(
+            f"`counts` must be finite and > {ddof}, got {weight.tolist()}."
+        )
+    if len(np.unique(labels)) < n_classes:
+        raise ValueError(f"`classes` must be distinct, got {labels.tolist()}.")
+    _check_names("counts", _index(counts), labels.tolist())
+    if (covariances is None) == (standard_deviations is None):
+        raise ValueError(
+            "give either `covariances`, or `standard_deviations` with `correlations`."
+        )
+    names = feature_names(means)
+    if covariances is not None:
+        if correlations is not None:
+            raise ValueError("`correlations` go with `standard_deviations` only.")
+        matrices = _matrices("covariances", covariances, names, labels, mean)
+    else:
+        matrices = _from_deviations(
+            standard_deviations, correlations, names, labels, mean
+        )
+    return Summary(labels, mean, matrices, weight)
+
+
+def feature_names(table: Any) -> list[str] | None:
+    """Column names of a data frame of any kind; None unless all are text."""
+    columns = getattr(table, "columns", None)
+    names = [] if columns is None else list(columns)
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _numbers(name: str, values: Any) -> FloatArray:
+    """An array of floats, or an error that names the argument."""
+    if isinstance(values, Sequence) and not isinstance(values, str):
+        values = [np.asarray(value) for value in values]
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"`{name}` must be an array of numbers, the same shape for each class."
+        ) from None
+
+
+def _index(table: Any) -> list[Any] | None:
+    """Row labels of a data frame or series, unless they only count the rows."""
+    index = getattr(table, "index", None)
+    if index is None or callable(index):
+        return None
+    labels = list(index)
+    return None if labels == list(range(len(labels))) else labels
+
+
+def _class_labels(
+    means: Any, classes: ArrayLike | None, n_classes: int
+) -> NDArray[Any]:
+    """Labels as given, else the row labels of the means, else 0..K-1."""
+    index = _index(means)
+    if classes is None:
+        return np.arange(n_classes) if index is None else label_array(index, "classes")
+    labels = label_array(classes, "classes")
+    _check_names("means", index, labels.tolist())
+    return labels
+
+
+def _check_names(
+    what: str, found: list[Any] | None, expected: list[Any] | None, kind: str = "class"
+) -> None:
+    """Raise for names that differ or stand in another order; None says nothing."""
+    if found is None or expected is None or found == expected:
+        return
+    if len(found) == len(expected) and set(found) == set(expected):
+        raise ValueError(
+            f"`{what}` has the {kind} names in another order: {_listed(found)}, "
+            f"expected {_listed(expected)}."
+        )
+    raise ValueError(
+        f"`{what}` has other {kind} names: {_listed(found)}, expected "
+        f"{_listed(expected)}."
+    )
+
+
+def _listed(names: list[Any]) -> str:
+    more = ", ..." if len(names) > 6 else ""
+    return ", ".join(shown(name) for name in names[:6]) + more
+
+
+def _check_shape(
+    name: str, array: NDArray[Any], shape: tuple[int, ...], mean: FloatArray
+) -> None:
+    if array.shape != shape:
+        raise ValueError(
+            f"`{name}` must have shape {shape} to go with `means` of shape "
+            f"{mean.shape}, got {array.shape}."
+        )
+
+
+def _matrices(
+    what: str,
+    matrices: Any,
+    names: list[str] | None,
+    labels: NDArray[Any],
+    mean: FloatArray,
+) -> FloatArray:
+    """One matrix for each class, from an array, frames, or one frame of all."""
+    n_classes, n_features = mean.shape
+    index = _index(matrices)
+    index = [] if index is None or not isinstance(index[0], tuple) else index
+    if len(index) == n_classes * n_features:  # as groupby(...).cov() gives them
+        _check_names(what, [row[-1] for row in index[:n_features]], names, "feature")
+        _check_names(what, [row[0] for row in index[::n_features]], labels.tolist())
+        _check_names(what, feature_names(matrices), names, "feature")
+        array = _numbers(what, matrices).reshape(n_classes, n_features, -1)
+    else:
+        array = _numbers(what, matrices)
+        for matrix in matrices if isinstance(matrices, Sequence) else [matrices]:
+            _check_names(what, feature_names(matrix), names, "feature")
+            _check_names(what, _index(matrix), names, "feature")
+    _check_shape(what, array, (n_classes, n_features, n_features), mean)
+    return array
+
+
+def _from_deviations(
+    standard_deviations: Any,
+    correlations: Any,
+    names: list[str] | None,
+    labels: NDArray[Any],
+    mean: FloatArray,
+) -> FloatArray:
+    """Covariances of standard deviations (K, d) and correlations, one or K."""
+    if correlations is None:
+        raise ValueError(
+            "`standard_deviations` alone tell no covariance: give `correlations` too, "
+            "np.eye(n_features) where they are taken to be 0."
+        )
+    deviations = _numbers("standard_deviations", standard_deviations)
+    _check_names(
+        "standard_deviations", feature_names(standard_deviations), names, "feature"
+    )
+    _check_names("standard_deviations", _index(standard_deviations), labels.tolist())
+    _check_shape("standard_deviations", deviations, mean.shape, mean)
+    if not ((deviations >= 0) & np.isfinite(deviations)).all():
+        raise ValueError(
+            f"`standard_deviations` must be finite and >= 0, got {deviations.tolist()}."
+        )
+    if np.ndim(correlations) == 2 and len(correlations) == mean.shape[1]:
+        correlations = [correlations] * len(mean)
+    matrices = _matrices("correlations", correlations, names, labels, mean)
+    diagonal = np.diagonal(matrices, axis1=1, axis2=2)
+    if not ((np.abs(matrices) <= 1).all() and (diagonal == 1).all()):
+        raise ValueError(
+            "`correlations` must lie in [-1, 1], with 1 on the diagonal; give "
+            "covariances as `covariances`."
+        )
+    return deviations[:, :, None] * matrices * deviations[:, None, :]
