@@ -21,9 +21,14 @@ import numpy as np
 
 from prudent.core.types import FloatArray
 from prudent.monitoring.evidence import log_beta_ratio
-from prudent.monitoring.kernels import LARGEST, add_to_trace, reserve, restart_rows
+from prudent.monitoring.kernels import (
+    LARGEST,
+    N_STAKES,
+    add_to_trace,
+    reserve,
+    restart_rows,
+)
 
-N_STAKES = 8
 MOST_TRACED = 256
 #: Odds of the rates staked on, relative to the null: the midpoints of 1/p uniform.
 ODDS_RATIOS: FloatArray = 1 / (1 - (np.arange(N_STAKES) + 0.5) / N_STAKES)
