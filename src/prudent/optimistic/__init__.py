@@ -1,6 +1,7 @@
 """Optimistic score ratio: classify by the most plausible moments in a ball."""
 
 from prudent.optimistic.classifier import OptimisticScoreClassifier
+from prudent.optimistic.limit_law import radius_limit_law
 from prudent.optimistic.radii import (
     clt_radius,
     moment_divergence,
@@ -20,4 +21,5 @@ __all__ = [
     "moment_divergence",
     "moment_radius",
     "nonparametric_scores",
+    "radius_limit_law",
 ]

@@ -14,13 +14,15 @@ from prudent.core.covariance import CovarianceRule
 from prudent.core.moments import ClassMoments, RawMoments
 from prudent.core.rows import Block, Rows
 from prudent.core.types import BoolArray, FloatArray
+from prudent.optimistic.limit_law import (
+    check_level,
+    check_more_rows_than_features,
+    class_rows,
+)
 from prudent.optimistic.nominal import nominal_covariances, standardised_fourth
 from prudent.optimistic.radii import (
     add_up,
-    check_level,
-    check_more_rows_than_features,
     class_deviations,
-    class_rows,
     groups_of,
     moment_divergence,
     standardised,
