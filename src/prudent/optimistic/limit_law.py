@@ -214,15 +214,14 @@ def _eigenvalues(covariance: FloatArray) -> FloatArray:
     """Eigenvalues >= 0 of a covariance of zeta."""
     least = largest = np.nan
     if np.isfinite(covariance).all() and np.allclose(covariance, covariance.T):
-        values = np.linalg.eigvalsh(covariance)
+        values = np.asarray(np.linalg.eigvalsh(covariance), dtype=np.float64)
         least, largest = float(values[0]), float(values[-1])
     if not least >= -1e-8 * largest:
         raise ValueError(
             "no law has these third and fourth moments: the covariance that they make "
             "must be finite, symmetric and positive semidefinite."
         )
-    positive: FloatArray = values[values > 1e-15 * largest]
-    return positive
+    return values[values > 1e-15 * largest]
 
 
 def class_rows(
