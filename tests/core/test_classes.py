@@ -101,6 +101,17 @@ def test_costs_of_another_shape_or_not_finite(costs):
         class_costs(costs, 2)
 
 
+@pytest.mark.parametrize("costs", [{0: {1: 5}}, {("a", "b"): 1.0}])
+def test_costs_as_a_mapping_are_refused(costs):
+    with pytest.raises(ValueError, match=r"`costs` must be an array .* got a mapping"):
+        class_costs(costs, 2)
+
+
+def test_costs_that_are_no_numbers_are_refused():
+    with pytest.raises(ValueError, match="array of numbers .* got 'high'"):
+        class_costs("high", 2)
+
+
 def test_an_error_must_cost_more_than_the_right_answer():
     with pytest.raises(ValueError, match="each error in `costs` must cost more"):
         error_costs([[0, 1], [0, 0]], 2)

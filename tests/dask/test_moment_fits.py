@@ -103,6 +103,23 @@ def test_empty_block_is_neutral(rows):
     )
 
 
+@pytest.mark.parametrize("words", ["object", "string"])
+def test_an_empty_partition_of_words_is_neutral(rows, words):
+    """The labels of a partition without rows have no kind."""
+    X, y = rows
+    frame = pd.DataFrame(X, columns=list("pqrs")).assign(
+        label=pd.Series(y, dtype=words)
+    )
+    frame = frame.sort_values("p", ignore_index=True)
+    parts = dd.from_pandas(frame, npartitions=5)
+    some = parts[parts["p"] > frame["p"][100]]
+    assert next(len(part) for part in some.partitions) == 0
+    model = fit(prudent.MinimaxProbabilityClassifier(), some, target="label")
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    answers = predict(model, some.drop(columns="label")).compute()
+    np.testing.assert_array_equal(answers, model.predict(frame[101:][list("pqrs")]))
+
+
 def test_data_frame_with_target_column(rows):
     X, y = rows
     frame = pd.DataFrame(X, columns=list("pqrs")).assign(label=y)

@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 from prudent.certification.holdout import INDEPENDENT_ROWS, UNSEEN_ROWS
 from prudent.certification.losses import mean_upper_limit
 from prudent.core.binomial import check_fraction, upper_limit
+from prudent.core.classes import as_costs
 from prudent.core.guarantee import Guarantee, Quantity
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
@@ -200,7 +201,7 @@ class _ScaledCosts:
 
     @classmethod
     def of(cls, costs: ArrayLike, model: Any, answers: _Answers) -> _ScaledCosts:
-        matrix, k = np.asarray(costs, dtype=np.float64), len(model.classes_)
+        matrix, k = as_costs(costs), len(model.classes_)
         shapes = [(k, k)] if answers.answered is None else [(k, k), (k, k + 1)]
         if matrix.shape not in shapes or not np.isfinite(matrix).all():
             also = "" if len(shapes) == 1 else f" or, with no answer, {shapes[1]}"

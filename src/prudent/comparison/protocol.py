@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from prudent.comparison.result import Comparison
 from prudent.comparison.run import Protocol, run
+from prudent.core.classes import as_costs
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation.methods import choose
 from prudent.evaluation.names import BASELINES, DEFAULT_PROMISE
@@ -128,7 +127,7 @@ def compare(
         confidence=confidence,
         cv=cv,
         n_repeats=n_repeats,
-        costs=None if costs is None else _costs(costs),
+        costs=None if costs is None else as_costs(costs),
         random_state=random_state,
         n_jobs=n_jobs,
         time_limit=time_limit,
@@ -139,12 +138,3 @@ def compare(
     rows = labelled_rows(X, y, groups)
     command = f"prudent.compare(X, y, cv={cv}, random_state={random_state})"
     return run(rows, chosen, protocol, command=command)
-
-
-def _costs(costs: Any) -> Any:
-    if isinstance(costs, Mapping):
-        raise ValueError(
-            "`costs` must be an array of shape (n_classes, n_classes), rows true "
-            "classes and columns answers in sorted order, got a mapping."
-        )
-    return np.asarray(costs, dtype=np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -149,6 +149,27 @@ def log_probabilities(probabilities: FloatArray) -> FloatArray:
         return np.log(probabilities)
 
 
+def as_costs(costs: ArrayLike) -> FloatArray:
+    """Costs as an array of numbers, of any shape.
+
+    Raises
+    ------
+    ValueError
+        If they are a mapping, whose order nobody can check, or no numbers.
+    """
+    expected = "of shape (n_classes, n_classes), rows true classes and columns answers"
+    if isinstance(costs, Mapping):
+        raise ValueError(
+            f"`costs` must be an array {expected} in sorted order, got a mapping."
+        )
+    try:
+        return np.asarray(costs, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"`costs` must be an array of numbers {expected}, got {shown(costs)}."
+        ) from None
+
+
 def class_costs(costs: ArrayLike, n_classes: int) -> FloatArray:
     """Costs as an array of shape (n_classes, n_classes), rows = truth.
 
@@ -157,7 +178,7 @@ def class_costs(costs: ArrayLike, n_classes: int) -> FloatArray:
     ValueError
         If they are not finite or have another shape.
     """
-    matrix = np.asarray(costs, dtype=np.float64)
+    matrix = as_costs(costs)
     if matrix.shape != (n_classes, n_classes) or not np.isfinite(matrix).all():
         raise ValueError(
             "`costs` must be finite, of shape (n_classes, n_classes) = "

@@ -236,7 +236,9 @@ def warn_about_memory(n_classes: int, n_features: int) -> None:
 
 
 def union_of_labels(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    """Sorted distinct labels of both arrays."""
+    """Sorted distinct labels of both arrays; none have no kind."""
+    if not len(a) or not len(b):
+        return np.unique(a if len(a) else b)
     if is_text(a) != is_text(b):
         raise ValueError(
             f"labels {a.tolist()} and {b.tolist()} mix strings and numbers."

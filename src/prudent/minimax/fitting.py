@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from prudent.core.classes import as_costs
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.types import FloatArray
@@ -334,7 +335,7 @@ def _costs(estimator: Any, seen: NDArray[np.bool_]) -> FloatArray | None:
     """Weight of an error of the row's class against the column's."""
     if estimator.costs is None:
         return None
-    costs = np.asarray(estimator.costs, dtype=np.float64)
+    costs = as_costs(estimator.costs)
     if costs.shape != (len(seen), len(seen)):
         raise ValueError(
             f"`costs` must have shape {(len(seen), len(seen))}, got {costs.shape}."
