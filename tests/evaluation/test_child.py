@@ -1,6 +1,8 @@
 """Time limits: methods in child processes."""
 
+import os
 import time
+from pathlib import Path
 
 import pytest
 from tests.comparison.conftest import Majority
@@ -14,7 +16,10 @@ from prudent.evaluation.table import labelled_rows
 
 
 def sleep(X, y):
-    time.sleep(60)
+    for _ in range(300):
+        time.sleep(0.2)
+        if "SLEEPERS" in os.environ:
+            (Path(os.environ["SLEEPERS"]) / str(os.getpid())).touch()
 
 
 def complain(X, y):
@@ -22,8 +27,6 @@ def complain(X, y):
 
 
 def die(X, y):
-    import os
-
     os._exit(3)
 
 
@@ -39,37 +42,70 @@ def mortal(random_state):
     return Majority(trouble=die)
 
 
+def swift(random_state):
+    return Majority()
+
+
 @pytest.fixture
 def run(iris):
-    def run(build, limit):
+    """Compare odd methods; returns their rows and when each fold was begun."""
+
+    def run(*builds, limit=60.0, n_jobs=1):
         seen = []
-        started = time.monotonic()
+        methods = [Method(f"odd {i}", build) for i, build in enumerate(builds)]
         comparison = run_protocol(
             labelled_rows(*iris),
-            (Method("odd", build),),
-            Protocol(promise="none", time_limit=limit),
-            progress=lambda *state: seen.append(state),
+            methods,
+            Protocol(promise="none", time_limit=limit, n_jobs=n_jobs),
+            progress=lambda *state: seen.append((*state[:2], time.monotonic())),
         )
-        return comparison.rows[0], seen, time.monotonic() - started
+        rows = {row.method: row for row in comparison.rows}
+        return [rows[method.name] for method in methods], seen
 
     return run
 
 
-def test_a_method_that_takes_too_long_is_stopped_and_says_so(run):
-    row, seen, elapsed = run(sleeper, 0.5)
-    assert row.failure == Failure(kind="time limit", text="stopped after 0.5 s")
-    assert seen == [("odd", 1, 5)]
-    assert elapsed < 50
+def test_a_method_that_takes_too_long_is_stopped_within_a_second(run):
+    (row,), seen = run(sleeper, limit=2.0)
+    ended = time.monotonic()
+    assert row.failure == Failure(kind="time limit", text="stopped after 2 s")
+    ((name, fold, begun),) = seen
+    assert (name, fold) == ("odd 0", 1)
+    assert 1.5 <= ended - begun <= 3.0
+
+
+@pytest.mark.slow  # waits for the limit
+def test_the_next_method_runs_in_a_process_that_was_waiting(run):
+    asked = time.monotonic()
+    (slow, next_one), seen = run(sleeper, swift, limit=12.0)
+    assert slow.failure.kind == "time limit"
+    assert next_one.failure is None
+    first, second = (at for _, fold, at in seen if fold == 1)
+    assert second - first - 12.0 < (first - asked) / 2
+
+
+@pytest.mark.slow  # waits for the limit
+def test_processes_that_fit_folds_are_stopped_too(run, tmp_path, monkeypatch):
+    """Workers of a pool would finish their fold, and keep their rows till then."""
+    monkeypatch.setenv("SLEEPERS", str(tmp_path))
+    (row,), _ = run(sleeper, limit=20.0, n_jobs=2)
+    assert row.failure.kind == "time limit"
+    time.sleep(0.5)
+    last_seen = [path.stat().st_mtime for path in tmp_path.iterdir()]
+    assert last_seen
+    time.sleep(1.0)
+    assert [path.stat().st_mtime for path in tmp_path.iterdir()] == last_seen
 
 
 def test_an_error_in_the_child_is_the_reason_of_the_row(run):
-    row, *_ = run(complainer, 60)
+    (row,), _ = run(complainer)
     assert row.failure.text == "class 'x' has 1 row"
 
 
 def test_a_child_that_dies_is_a_row_with_that_reason(run):
-    row, *_ = run(mortal, 60)
+    (row, after), _ = run(mortal, swift)
     assert row.failure.text == "the process of this method died"
+    assert after.failure is None
 
 
 def test_a_method_within_its_limit_gives_the_same_figures(iris):

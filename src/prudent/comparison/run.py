@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import numbers
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.types import FloatArray, IntArray
 from prudent.evaluation import judge
-from prudent.evaluation.child import OutOfTime, evaluate_within
+from prudent.evaluation.child import LimitedEvaluation, OutOfTime
 from prudent.evaluation.environment import package_versions, peak_memory
 from prudent.evaluation.evaluate import Evaluation, Progress, Task, evaluate
 from prudent.evaluation.folds import make_folds, stratified_sample, training_moments
@@ -181,28 +183,31 @@ def _run(
             frontier=judge.frontier(done, task),
         )
 
-    for position, method in enumerate(methods):
-        try:
-            if settings.time_limit is None:
-                found = evaluate(method, task, progress)
+    with contextlib.ExitStack() as running:
+        evaluated: Any = partial(evaluate, task=task)
+        if settings.time_limit is not None:
+            limited = LimitedEvaluation(task, settings.time_limit)
+            evaluated = running.enter_context(limited)
+        for position, method in enumerate(methods):
+            try:
+                found = evaluated(method, progress=progress)
+            except KeyboardInterrupt:
+                stopped = Failure(kind="interrupted", text="interrupted")
+                rows += [_failed(left, stopped) for left in methods[position:]]
+                raise ComparisonInterrupted(finished()) from None
+            except OutOfTime as error:
+                failure = Failure(kind="time limit", text=str(error))
+                rows.append(_failed(method, failure))
+            except MemoryError:
+                text = "out of memory; give fewer rows by `sample`"
+                rows.append(_failed(method, Failure(kind="memory", text=text)))
+            except Exception as error:
+                # A method that fails is a row with its reason, never a missing row.
+                rows.append(_failed(method, Failure(kind="error", text=_reason(error))))
             else:
-                found = evaluate_within(settings.time_limit, method, task, progress)
-        except KeyboardInterrupt:
-            stopped = Failure(kind="interrupted", text="interrupted")
-            rows += [_failed(left, stopped) for left in methods[position:]]
-            raise ComparisonInterrupted(finished()) from None
-        except OutOfTime as error:
-            rows.append(_failed(method, Failure(kind="time limit", text=str(error))))
-        except MemoryError:
-            text = "out of memory; give fewer rows by `sample`"
-            rows.append(_failed(method, Failure(kind="memory", text=text)))
-        except Exception as error:
-            # A method that fails is a row with its reason, never a missing row.
-            rows.append(_failed(method, Failure(kind="error", text=_reason(error))))
-        else:
-            done[method.name] = found
-            rows.append(judge.method_row(method, found, task, costs))
-            scores += judge.fold_scores(method, found, task)
+                done[method.name] = found
+                rows.append(judge.method_row(method, found, task, costs))
+                scores += judge.fold_scores(method, found, task)
     return finished()
 
 
