@@ -49,7 +49,8 @@ def table_lines(
     """
     top = heading(findings.data, findings.settings, words.asked_for(findings))
     lines = [part for line in top for part in _wrapped(line, width)]
-    lines += ["", *method_lines(findings, width, paint), ""]
+    shown = method_lines(findings, width, paint) if findings.ran else []
+    lines += ["", *shown, *([""] if shown else [])]
     for text in words.failures(findings):
         lines += _wrapped(text, width)
     if findings.settings.promise != "none" or findings.ran:

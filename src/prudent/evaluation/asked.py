@@ -31,6 +31,8 @@ from prudent.exceptions import InfeasibleError
 MAY_BE_LACKING = 12
 # Times the least held-out rows of a promise with confidence, for it to be useful.
 ENOUGH = 2.0
+# Limits of a curve stay below 1.
+WIDEST = 0.99
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,8 @@ class AskedFold:
         Classes (positions) too rare to be promised anything; -1 for all rows
         together.
     frontier : ndarray of shape (n_levels,) or None
-        Rows decided at each level of the wish; None for promises about some classes.
+        Rows decided at each level of the wish; for promises about some classes, rows
+        of the others that are answered rightly; None where nothing was fitted.
     """
 
     tally: Tally
@@ -162,10 +165,18 @@ def ask(
     together = {}
     if groups is not None and takes_groups(wrapped):
         together["groups"] = groups
+    frontier = None
     try:
-        wrapped.fit(*train, **together)
+        if wish.kind == "missed":  # the limits come after the fit, all those of a curve
+            limits = wrapped.max_class_error
+            wrapped.set_params(max_class_error=None).fit(*train, **together)
+            frontier = _limits_frontier(wrapped, wish, X, classes[true])
+            wrapped = wrapped.with_class_error(limits)
+        else:
+            wrapped.fit(*train, **together)
     except InfeasibleError:
-        return _nothing(true, len(classes), _rarest(named, train[1], classes))
+        lacking = _rarest(named, train[1], classes)
+        return _nothing(true, len(classes), lacking, frontier)
     except ValueError:
         if not rare:
             raise
@@ -186,7 +197,7 @@ def ask(
         wrong=wrong,
         guarantees=tuple(wrapped.guarantees_),
         lacking=_lacking(wrapped, wish, classes, n_methods),
-        frontier=_frontier(wrapped, wish, X, found),
+        frontier=_frontier(wrapped, wish, X, found) if frontier is None else frontier,
     )
 
 
@@ -202,13 +213,18 @@ def _rarest(among: Any, labels: NDArray[Any], classes: NDArray[Any]) -> tuple[in
     return (min(among, key=lambda k: int(counts[k])),)
 
 
-def _nothing(true: IntArray, n_classes: int, lacking: tuple[int, ...]) -> AskedFold:
+def _nothing(
+    true: IntArray,
+    n_classes: int,
+    lacking: tuple[int, ...],
+    frontier: IntArray | None = None,
+) -> AskedFold:
     """A fold on which nothing can be promised: no class is ruled out."""
     everything = np.ones((len(true), n_classes), dtype=bool)
     none = np.zeros(len(true), dtype=bool)
     # The predictions are not looked at: there is no single answer.
     tally = Tally.count(true, true, everything, n_classes)
-    return AskedFold(tally, none, none, (), lacking, None)
+    return AskedFold(tally, none, none, (), lacking, frontier)
 
 
 def _lacking(
@@ -239,7 +255,7 @@ def _frontier(
     if wish.kind == "coverage":
         sets = [sets_at(1 - q, found.p_values, found.predicted) for q in wish.levels]
         decided = [int((members.sum(axis=1) == 1).sum()) for members in sets]
-    elif wish.kind == "error":
+    else:
         from prudent.certification.scores import answer_scores
 
         scores = answer_scores(wrapped.estimator_, X, wrapped.scoring)
@@ -249,6 +265,40 @@ def _frontier(
                 int(np.count_nonzero(scores > wrapped.with_error_rate(q).threshold_))
                 for q in wish.levels
             ]
-    else:
-        return None
     return np.array(decided, dtype=np.intp)
+
+
+def _limits_frontier(
+    fitted: Any, wish: Wish, X: FloatArray, truth: NDArray[Any]
+) -> IntArray:
+    """Rows of the other classes answered rightly, when all limits grow in step.
+
+    Where every class has a limit, rows with one answer.
+    """
+    from prudent.certification.class_thresholds import first_reached, reached
+    from prudent.certification.scores import class_scores
+
+    scores = class_scores(fitted.estimator_, X)
+    names = fitted.classes_
+    named = np.isin(truth, [g.scope for g in wish.guarantees])
+    found = []
+    for level in wish.levels:
+        grown = {
+            g.scope: min(g.bound * level / wish.allowed, WIDEST)
+            for g in wish.guarantees
+        }
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of classes that are never ruled out
+                cut = fitted.with_class_error(grown)
+        except InfeasibleError:
+            found.append(0)
+            continue
+        if fitted.abstain:
+            alone = reached(scores, cut.thresholds_).sum(axis=1) == 1
+            found.append(int(alone.sum()))
+        else:
+            first = np.array([names.tolist().index(c) for c in cut.priority_.tolist()])
+            said = names[first_reached(scores, cut.thresholds_, first)]
+            found.append(int(((said == truth) & ~named).sum()))
+    return np.array(found, dtype=np.intp)

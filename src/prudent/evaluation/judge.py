@@ -139,18 +139,21 @@ def in_order(
 def frontier(found: Mapping[str, Evaluation], task: Task) -> Frontier | None:
     """Rows decided at every level, by method; None where there is no such curve."""
     wish = task.wish
-    if wish is None or wish.kind == "missed":
+    if wish is None:
         return None
+    counted = np.ones(len(task.classes), dtype=bool)
+    if wish.kind == "missed" and _others(task).any():
+        counted = _others(task)
     decided = {}
     for name, evaluation in found.items():
         counts = [_of(result).frontier for result in evaluation.folds]
         if all(count is None for count in counts):
             continue
-        n = sum(int(result.tally.rows.sum()) for result in evaluation.folds)
+        n = sum(int(result.tally.rows[counted].sum()) for result in evaluation.folds)
         total = sum(count for count in counts if count is not None)
         decided[name] = tuple((np.asarray(total) / n).tolist())
     asked = 1 - wish.allowed if wish.kind == "coverage" else wish.allowed
-    kind: Any = "coverage" if wish.kind == "coverage" else "error"
+    kind: Any = wish.kind
     return Frontier(
         kind=kind, levels=wish.levels, asked=round(asked, 12), decided=decided
     )

@@ -325,17 +325,19 @@ class Frontier:
 
     Attributes
     ----------
-    kind : {"coverage", "error"}
-        Whether the levels are promised coverages or promised errors.
+    kind : {"coverage", "error", "missed"}
+        Whether the levels are promised coverages, errors of the answered rows, or
+        errors of the classes named (the least of them, if there are several).
     levels : tuple of float
         Levels, in rising order.
     asked : float
         The one that was asked for.
     decided : mapping of str to tuple of float
-        Share of rows with one answer, by method.
+        Share of rows with one answer, by method; where some classes are named, share
+        of the rows of the others that are answered rightly.
     """
 
-    kind: Literal["coverage", "error"]
+    kind: Literal["coverage", "error", "missed"]
     levels: tuple[float, ...]
     asked: float
     decided: Mapping[str, tuple[float, ...]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from prudent.core.guarantee import Guarantee
-from prudent.evaluation.records import Findings, MethodRow, PromiseCheck
+from prudent.evaluation.records import Findings, MethodRow, Needs, PromiseCheck
 
 TIME_UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
 QUANTITY = {
@@ -144,7 +144,7 @@ def seconds(value: float | None, per: str = "") -> str:
 def verdict(findings: Findings) -> tuple[str, ...]:
     """Sentences made of figures: what to use, who errs least, what is promised."""
     if not findings.ran:
-        return ("No method finished; the lines under the table say why.",)
+        return ("No method finished; the lines above say why.",)
     sentences = [_most_useful(findings), _least_errors(findings)]
     if findings.settings.promise == "none":
         sentences.append(_undecided(findings))
@@ -261,30 +261,65 @@ def _own_promises(findings: Findings) -> list[str]:
 
 
 def _advice(findings: Findings) -> list[str]:
+    """What to do where rows are too few, and before a choice is relied on."""
     asked = [row.asked for row in findings.ran if row.asked is not None]
-    if not asked:
-        return []
+    needs = [one.needs for one in asked if one.needs is not None]
+    items = [item for one in asked for item in one.items]
+    averaged = any(item.guarantee.average_over is not None for item in items)
+    least = min(needs, key=lambda need: need.rows, default=None)
+    rare = "" if least is None else _without_rare(findings, least)
     advice = []
-    if all(one.needs is not None for one in asked):
-        needs = [one.needs for one in asked if one.needs is not None]
-        least = min(needs, key=lambda need: need.rows)
+    if least is not None and len(needs) == len(asked):
         of = "" if least.label is None else f" of {_quoted(least.label)}"
-        averaged = any(
-            item.guarantee.average_over is not None
-            for one in asked
-            for item in one.items
-        )
-        fewer = "" if averaged or len(findings.rows) == 1 else "fewer methods, "
-        advice.append(
+        help_ = [
+            *([] if averaged or len(findings.rows) == 1 else ["fewer methods"]),
+            f"a weaker promise{_possible(findings)}",
+            *([f"the table without rarer classes ({rare})"] if rare else []),
+            "or more rows (prudent plan)",
+        ]
+        return [
             f"Too few rows for this promise: {least.rows} rows{of} are needed. What "
-            f"could help: {fewer}a weaker promise, or more rows (prudent plan)."
+            f"could help: {', '.join(help_)}."
+        ]
+    if least is not None and rare:
+        advice.append(
+            f"{len(needs)} of {len(asked)} methods cannot rule out "
+            f"{_quoted(least.label)}, of which there are too few rows: {rare} leaves "
+            "such classes out."
         )
-    elif any(item.guarantee.average_over for one in asked for item in one.items):
+    if averaged:
         advice.append(
             "A method chosen by looking at this table is certified by fresh rows "
             "(prudent certify)."
         )
     return advice
+
+
+def _without_rare(findings: Findings, least: Needs) -> str:
+    """The option that leaves rarer classes out; "" where two would not be left."""
+    in_sets = findings.frontier is not None and findings.frontier.kind == "coverage"
+    enough = sum(count >= least.rows for count in findings.data.class_counts)
+    if least.label is None or not in_sets or enough < 2:
+        return ""
+    return f"--min-class-rows {least.rows}"
+
+
+def _possible(findings: Findings) -> str:
+    """The weaker promise nearest to the one asked for that a method could make here."""
+    found = findings.frontier
+    if found is None:
+        return ""
+    weaker = [
+        level
+        for i, level in enumerate(found.levels)
+        if (level < found.asked) == (found.kind == "coverage")
+        and level != found.asked
+        and any(decided[i] > 0 for decided in found.decided.values())
+    ]
+    if not weaker:
+        return ""
+    nearest = max(weaker) if found.kind == "coverage" else min(weaker)
+    return f" ({100 * nearest:g} % can be made)"
 
 
 def _notes(row: MethodRow) -> list[str]:

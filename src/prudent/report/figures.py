@@ -28,6 +28,11 @@ MOST_BARS = 30
 MOST_CELLS = 7
 LONGEST_LABEL = 24
 WIDTH = 6.4
+FRONTIER_AXES = {
+    "coverage": ("promised coverage", "share of rows decided"),
+    "error": ("promised error of the answered rows", "share of rows answered"),
+    "missed": ("promised error of the classes named", "share of the others right"),
+}
 
 
 def style_of(findings: Findings, name: str) -> dict[str, Any]:
@@ -89,11 +94,10 @@ def frontier(findings: Findings) -> Figure:
             style = style_of(findings, row.method) | {"markersize": 4, "linewidth": 1.4}
             ax.plot(found.levels, decided, **style, label=row.method)
     ax.axvline(found.asked, linestyle="--", linewidth=1, color=INK)
-    ax.set(ylabel="share of rows decided", ylim=(-0.02, 1.02))
-    if found.kind == "coverage":
-        ax.set(xlabel="promised coverage")
-    else:
-        ax.set(xlabel="promised error of the answered rows", xscale="log")
+    what, share = FRONTIER_AXES[found.kind]
+    ax.set(xlabel=what, ylabel=share, ylim=(-0.02, 1.02))
+    if found.kind != "coverage":
+        ax.set(xscale="log")
         ax.xaxis.set_major_locator(FixedLocator([0.005, 0.01, 0.02, 0.05, 0.1, 0.2]))
         ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(PercentFormatter(1.0))

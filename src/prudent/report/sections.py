@@ -82,12 +82,16 @@ def _frontier(findings: Findings) -> Section:
         (name, *(f"{100 * share:.0f} %" for share in decided))
         for name, decided in found.decided.items()
     ]
-    what = "coverage" if found.kind == "coverage" else "error"
+    what, share = {
+        "coverage": ("coverage", "still get one answer"),
+        "error": ("error", "still get an answer"),
+        "missed": ("error", "of the other classes are still answered rightly"),
+    }[found.kind]
     return Section(
         "frontier",
         "What each promise costs",
         [
-            "Share of the rows that still get one answer, at every promise one may ask "
+            f"Share of the rows that {share}, at every promise one may ask "
             "for; the dashed line is the one that was asked for. The same fits answer "
             "every level. A level chosen after a look at these curves is not "
             "certified: check it on fresh rows (prudent certify)."

@@ -1,0 +1,195 @@
+"""The promise asked for: made by a wrapper on each fold, and measured, as by hand."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+import prudent
+from prudent.evaluation.folds import make_folds
+
+DATA = load_breast_cancer()
+X, Y = DATA.data, DATA.target_names[DATA.target]
+CODES = np.searchsorted(["benign", "malignant"], Y)
+PROMISES = (
+    "coverage >= 90% in every class",
+    "coverage >= 95%",
+    "error <= 10%",
+    "missed malignant <= 10%",
+    "missed malignant <= 10% and benign <= 10%",
+)
+IMPOSSIBLE = "missed malignant <= 1%"
+CONFIDENCE = 1 - 0.05 / 2  # of each of two methods
+
+
+def lda():
+    return LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+
+
+@pytest.fixture(scope="module")
+def compared():
+    found = {}
+
+    def of(promise):
+        if promise not in found:
+            found[promise] = prudent.compare(
+                X, Y, promise=promise, methods=(), baselines=("majority", "lda")
+            )
+        return found[promise]
+
+    return of
+
+
+def row(comparison, name="lda"):
+    (found,) = [row for row in comparison.rows if row.method == name]
+    return found
+
+
+def by_hand(wrapper, look):
+    """What `look` finds on each fold, for a wrapper fitted to its training part."""
+    found = []
+    for fold in make_folds(CODES, 5, 1, random_state=0):
+        fitted = wrapper().fit(X[fold.train], Y[fold.train])
+        found.append(look(fitted, X[fold.test], Y[fold.test]))
+    return found
+
+
+def test_sets_are_those_of_the_conformal_wrapper(compared):
+    def wrapper():
+        return prudent.ConformalClassifier(
+            lda(),
+            method="split",
+            condition="class",
+            level=0.1,
+            calibration_size=0.3,
+            random_state=0,
+        )
+
+    def look(fitted, X, y):
+        sets = fitted.predict_set(X)
+        missed = ~sets[np.arange(len(y)), np.searchsorted(fitted.classes_, y)]
+        ill = y == "malignant"
+        return (sets.sum(axis=1) == 1).sum(), missed[ill].sum(), missed[~ill].sum()
+
+    decided, ill, well = np.sum(by_hand(wrapper, look), axis=0)
+    asked = row(compared(PROMISES[0])).asked
+    assert asked.decided == pytest.approx(decided / len(Y))
+    counts = {item.guarantee.scope: item.violations for item in asked.items}
+    assert counts == {"malignant": ill, "benign": well}
+
+
+def test_refusals_are_those_of_the_selective_wrapper(compared):
+    def wrapper():
+        return prudent.SelectiveClassifier(
+            lda(), error_rate=0.1, confidence=CONFIDENCE, random_state=0
+        )
+
+    def look(fitted, X, y):
+        answered = fitted.answers(X)
+        return answered.sum(), (answered & (fitted.predict(X) != y)).sum()
+
+    answered, wrong = np.sum(by_hand(wrapper, look), axis=0)
+    asked = row(compared(PROMISES[2])).asked
+    (item,) = asked.items
+    assert asked.decided == pytest.approx(answered / len(Y))
+    assert (item.violations, item.n) == (wrong, answered)
+    assert asked.wrong_when_decided == pytest.approx(wrong / answered)
+
+
+def test_errors_of_classes_are_those_of_the_neyman_pearson_wrapper(compared):
+    def wrapper():
+        return prudent.NeymanPearsonClassifier(
+            lda(),
+            max_class_error={"malignant": 0.1},
+            confidence=CONFIDENCE,
+            random_state=0,
+        )
+
+    def look(fitted, X, y):
+        wrong = fitted.predict(X) != y
+        return wrong[y == "malignant"].sum(), wrong[y == "benign"].sum()
+
+    missed, others = np.sum(by_hand(wrapper, look), axis=0)
+    asked = row(compared(PROMISES[3])).asked
+    (item,) = asked.items
+    assert (item.guarantee.scope, item.violations) == ("malignant", missed)
+    assert item.guarantee.confidence == pytest.approx(CONFIDENCE)
+    assert asked.others_error == pytest.approx(others / (Y == "benign").sum())
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+def test_the_frontier_passes_through_the_promise_asked_for(compared, promise):
+    comparison = compared(promise)
+    found = comparison.frontier
+    at = found.levels.index(found.asked)
+    for one in comparison.rows:
+        useful = one.asked.decided
+        if one.asked.others_error is not None:
+            useful = 1 - one.asked.others_error
+        assert found.decided[one.method][at] == pytest.approx(useful)
+
+
+@pytest.mark.parametrize("promise", [PROMISES[0], PROMISES[3]])
+def test_less_is_decided_the_more_is_promised(compared, promise):
+    found = compared(promise).frontier
+    decided = np.array(found.decided["lda"])
+    steps = np.diff(decided if found.kind == "missed" else -decided)
+    assert (steps >= 0).all()
+
+
+def test_what_no_row_can_carry_says_how_many_and_what_is_possible(compared):
+    comparison = compared(IMPOSSIBLE)
+    assert all(one.asked.kept == "vacuous" for one in comparison.rows)
+    needs = row(comparison).asked.needs
+    assert needs.label == "malignant"
+    assert needs.rows > (Y == "malignant").sum()
+    found = comparison.frontier
+    assert found.decided["lda"][found.levels.index(found.asked)] == 0
+    possible = min(
+        level
+        for level, decided in zip(found.levels, found.decided["lda"], strict=True)
+        if decided > 0
+    )
+    advice = comparison.verdict()[-1]
+    assert (
+        f"fewer methods, a weaker promise ({100 * possible:g} % can be made)" in advice
+    )
+
+
+def test_rare_classes_are_named_with_the_option_that_leaves_them_out():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], [100, 100, 8])
+    rows = rng.normal(size=(208, 2)) + 4 * np.eye(3, 2)[np.searchsorted(list("abc"), y)]
+    comparison = prudent.compare(
+        rows, y, methods=["conformal"], baselines=["lda", "qda"]
+    )
+    needs = min(one.asked.needs.rows for one in comparison.rows if one.asked.needs)
+    assert any(
+        f"--min-class-rows {needs}" in sentence for sentence in comparison.verdict()
+    )
+
+
+def test_json_has_the_fixed_keys(compared):
+    found = compared(PROMISES[0]).to_dict()
+    assert {"promise", "confidence"} <= set(found["settings"])
+    assert {"levels", "decided"} <= set(found["frontier"])
+    one = next(one for one in found["rows"] if one["method"] == "lda")
+    assert {"method", "error", "decided", "wrong_when_decided", "own"} <= set(one)
+    assert set(one["worst_class"]) == {"label", "error"}
+    assert one["failure"] is None
+    assert {"text", "kept", "needs_rows", "items"} <= set(one["asked"])
+    assert one["asked"]["text"] == PROMISES[0]
+    assert {
+        *("scope", "quantity", "bound", "sense", "confidence", "average_over"),
+        *("measured", "n", "kept"),
+    } <= set(one["asked"]["items"][0])
+
+
+def test_frame_holds_numbers(compared):
+    frame = compared(PROMISES[0]).to_frame()
+    texts = {"method", "worst_class", "kept"}
+    for field in frame.schema:
+        assert pa.types.is_string(field.type) == (field.name in texts)
+    at = frame.column("method").to_pylist().index("lda")
+    assert frame.column("decided").to_pylist()[at] == row(compared(PROMISES[0])).decided
