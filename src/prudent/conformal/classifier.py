@@ -25,6 +25,7 @@ from prudent._compat import Interval, StrOptions, fit_context
 from prudent.conformal.inputs import coins, new_rows, one_blas_thread, training_rows
 from prudent.conformal.promises import FULL, SPLIT, Way, coverages
 from prudent.conformal.ranking import (
+    Ranking,
     choose_method,
     cross_ranking,
     full_ranking,
@@ -275,15 +276,10 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         if self.method_ == FULL:
             self._ranking = full_ranking(self, X, codes)
         elif self.method_ == SPLIT:
-            self._ranking = split_ranking(self, X, y, random, groups)
-            self.classes_ = self._ranking.ranks.scores.classes
-            self.estimator_ = self._ranking.ranks.scores.estimator
-            self.n_calibration_ = len(self._ranking.kinds.of_rows)
+            self._take_split(split_ranking(self, X, y, random, groups))
         else:
             self._ranking = cross_ranking(self, X, y, random)
             self.estimators_ = [one.estimator for one in self._ranking.ranks.scores]
-        self.class_count_ = self._ranking.class_count
-        self.unseen_label_p_value_ = self._ranking.unseen_label_p_value
         self._key = random.bytes(32)
         return self._promise()
 
@@ -407,6 +403,13 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         other._validate_params()
         return other._promise()
 
+    def _take_split(self, ranking: Ranking) -> None:
+        """Rank by held-out rows."""
+        self._ranking = ranking
+        self.classes_ = ranking.ranks.scores.classes
+        self.estimator_ = ranking.ranks.scores.estimator
+        self.n_calibration_ = len(ranking.kinds.of_rows)
+
     def _joint(self, X: Any) -> FloatArray:
         rows = new_rows(self, X)
         with one_blas_thread():
@@ -433,7 +436,9 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         return np.array(ranks, dtype=np.intp)
 
     def _promise(self) -> Self:
-        """Write down what is promised at `level`."""
+        """Write down what is promised at `level`, and of which rows."""
+        self.class_count_ = self._ranking.class_count
+        self.unseen_label_p_value_ = self._ranking.unseen_label_p_value
         way = Way(
             method=self.method_,
             rate=float(self.level),

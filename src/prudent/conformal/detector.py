@@ -324,6 +324,12 @@ class ConformalDetector(SelectionMixin, OutlierMixin, BaseEstimator):
     def _fit_split(
         self, X: Any, random: np.random.RandomState, groups: ArrayLike | None
     ) -> None:
+        split = hold_out_or_all(self, X, random, groups)
+        scores = self._split_scores(_safe_indexing(X, split.fit))
+        self._take_split(scores, scores.of(_safe_indexing(X, split.held_out)))
+
+    def _split_scores(self, X: Any) -> OrdinaryScores:
+        """Scores by a detector fitted to these rows, or by the frozen one."""
         estimator = self.estimator
         if estimator is None:
             estimator = EllipsoidDetector(ridge_rows=self.ridge_rows)
@@ -334,12 +340,14 @@ class ConformalDetector(SelectionMixin, OutlierMixin, BaseEstimator):
                 "`estimator` must have `score_samples` or `decision_function`, got "
                 f"{estimator!r}."
             )
-        split = hold_out_or_all(self, X, random, groups)
         if not isinstance(estimator, FrozenEstimator):
-            estimator = clone(estimator).fit(_safe_indexing(X, split.fit))
-        self.estimator_ = estimator
-        scores = OrdinaryScores(estimator)
-        ranked = np.sort(scores.of(_safe_indexing(X, split.held_out)))
+            estimator = clone(estimator).fit(X)
+        return OrdinaryScores(estimator)
+
+    def _take_split(self, scores: OrdinaryScores, held_out: FloatArray) -> None:
+        """Rank by held-out rows of these scores."""
+        self.estimator_ = scores.estimator
+        ranked = np.sort(held_out)
         self._ranks, self._calibration_scores = SplitOneClass(scores, ranked), ranked
         self._n_ranking = self.n_calibration_ = len(ranked)
 

@@ -68,6 +68,11 @@ class LabelScores:
             return -self._spread(self.estimator.predict_proba(X), -np.inf)
         return strangeness(self._decision(X), self.kind)
 
+    def own(self, X: Any, codes: IntArray) -> FloatArray:
+        """Nonconformity of rows under their own labels, (m,)."""
+        own: FloatArray = self.of(X)[np.arange(len(codes)), codes]
+        return own
+
     def unknown(self) -> NDArray[np.bool_]:
         """Labels that the classifier does not know."""
         return ~np.isin(self.classes, self.estimator.classes_)
@@ -98,13 +103,6 @@ class SplitRanks:
 
     scores: LabelScores
     ranked: Ranked
-
-    @classmethod
-    def of(
-        cls, scores: LabelScores, X: Any, codes: IntArray, kinds: Kinds
-    ) -> SplitRanks:
-        """Ranks among rows of the classes `codes`."""
-        return cls(scores, Ranked.of(_own(scores, X, codes), kinds.of_rows, kinds))
 
     def joint(self, X: Any) -> FloatArray:
         """One value a label, of which the largest is predicted."""
@@ -141,7 +139,7 @@ class CrossRanks:
         """Ranks among rows of the classes `codes`, fold by fold."""
         ranked = []
         for one, fold in zip(scores, folds, strict=True):
-            own = _own(one, _safe_indexing(X, fold), codes[fold])
+            own = one.own(_safe_indexing(X, fold), codes[fold])
             ranked.append(Ranked.of(own, kinds.of_rows[fold], kinds))
         return cls(tuple(scores), tuple(ranked))
 
@@ -161,11 +159,6 @@ class CrossRanks:
             found = ranked.counts(one.of(X), wanted)
             larger, equal = larger + found.larger, equal + found.equal
         return Counts(larger, equal)
-
-
-def _own(scores: LabelScores, X: Any, codes: IntArray) -> FloatArray:
-    """Scores of rows under their own labels."""
-    return scores.of(X)[np.arange(len(codes)), codes]
 
 
 def fit_part(estimator: Any, X: Any, y: NDArray[Any], rows: IntArray) -> Any:

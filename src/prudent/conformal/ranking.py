@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from prudent.conformal.held_out import (
 )
 from prudent.conformal.inputs import hold_out_or_all, warn_of_learned_scaling
 from prudent.conformal.promises import CROSS, FULL, SPLIT
-from prudent.conformal.ranks import Kinds
+from prudent.conformal.ranks import Kinds, Ranked
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
 
@@ -154,6 +155,44 @@ def full_ranking(classifier: Any, X: FloatArray, codes: IntArray) -> Ranking:
     return _ranking(ranks, kinds, count, count[codes] == 1, of)
 
 
+@dataclass(frozen=True)
+class HeldOutRows:
+    """What a split needs to know of rows that rank.
+
+    Attributes
+    ----------
+    own : ndarray of shape (n,)
+        Their scores under their own labels.
+    codes : ndarray of int, shape (n,)
+        Their classes.
+    groups : ndarray of int, shape (n,) or None
+        What a `condition` function says of them.
+    """
+
+    own: FloatArray
+    codes: IntArray
+    groups: NDArray[Any] | None
+
+    @classmethod
+    def of(
+        cls, X: Any, y: NDArray[Any], scores: LabelScores, condition: Any
+    ) -> HeldOutRows:
+        """Rows in memory, with labels among those of `scores`."""
+        codes = np.searchsorted(scores.classes, y).astype(np.intp)
+        groups = groups_of(X, condition) if callable(condition) else None
+        return cls(scores.own(X, codes), codes, groups)
+
+    @classmethod
+    def joined(cls, parts: Sequence[HeldOutRows]) -> HeldOutRows:
+        """Rows of several blocks."""
+        groups = [part.groups for part in parts if part.groups is not None]
+        return cls(
+            np.concatenate([part.own for part in parts]),
+            np.concatenate([part.codes for part in parts]),
+            np.concatenate(groups) if groups else None,
+        )
+
+
 def split_ranking(
     classifier: Any,
     X: Any,
@@ -163,23 +202,41 @@ def split_ranking(
 ) -> Ranking:
     """Held-out rows rank by a classifier fitted to the others."""
     split = hold_out_or_all(classifier, X, random, groups)
+    scores = split_scores(classifier, _safe_indexing(X, split.fit), y[split.fit])
+    rows = _safe_indexing(X, split.held_out)
+    found = HeldOutRows.of(rows, y[split.held_out], scores, classifier.condition)
+    return ranking_of(classifier, scores, found, by_groups=groups is not None)
+
+
+def split_scores(classifier: Any, X: Any, y: NDArray[Any]) -> LabelScores:
+    """Scores by a classifier fitted to these rows, or by the frozen one."""
     estimator, classes = classifier.estimator, classifier.classes_
     if isinstance(estimator, FrozenEstimator):
         classes = np.union1d(classes, estimator.classes_)
     else:
-        estimator = fit_part(_ranking_estimator(classifier), X, y, split.fit)
-    rows = _safe_indexing(X, split.held_out)
-    codes = np.searchsorted(classes, y[split.held_out]).astype(np.intp)
-    kinds = kinds_of(rows, codes, len(classes), classifier.condition)
-    scores = LabelScores(estimator, classes, _score_kind(classifier))
-    count = np.bincount(codes, minlength=len(classes))
+        rows = np.arange(len(y), dtype=np.intp)
+        estimator = fit_part(_ranking_estimator(classifier), X, y, rows)
+    return LabelScores(estimator, classes, _score_kind(classifier))
+
+
+def ranking_of(
+    classifier: Any, scores: LabelScores, rows: HeldOutRows, *, by_groups: bool = False
+) -> Ranking:
+    """New rows are ranked among these."""
+    n_classes = len(scores.classes)
+    if rows.groups is not None:
+        kinds = Kinds.of(rows.groups, np.unique(rows.groups))
+    elif classifier.condition is None:
+        kinds = Kinds.single(len(rows.codes))
+    else:
+        kinds = Kinds.of(rows.codes, np.arange(n_classes))
     return _ranking(
-        SplitRanks.of(scores, rows, codes, kinds),
+        SplitRanks(scores, Ranked.of(rows.own, kinds.of_rows, kinds)),
         kinds,
-        count,
-        scores.unknown()[codes],
+        np.bincount(rows.codes, minlength=n_classes),
+        scores.unknown()[rows.codes],
         classifier,
-        by_groups=groups is not None,
+        by_groups=by_groups,
     )
 
 

@@ -6,8 +6,10 @@ from typing import Any
 
 from prudent.adversarial import LowDensityRejector
 from prudent.calibration import RiskCalibratedClassifier
+from prudent.conformal import ConformalClassifier, ConformalDetector
 from prudent.dask.calibration import fit_calibration, needs_frames
 from prudent.dask.chunks import Chunks
+from prudent.dask.conformal import fit_conformal_classifier, fit_conformal_detector
 from prudent.dask.detectors import fit_minimax_detector, fit_rejector
 from prudent.estimator_tools import MomentFitMixin, is_covariance_estimator
 from prudent.minimax import MinimaxOutlierDetector
@@ -60,8 +62,9 @@ def fit(
     hash of each row, so that neither order nor blocks matter; its other stopping
     rules agree with `fit` to rounding. Detectors hold out the rows of the
     smallest numbers of a keyed stream, one number a row: as many rows as `fit`, not
-    the same ones; and the classifier of `LowDensityRejector` is trained on 100 000
-    of the other rows at most, which its false-alarm rate does not depend on.
+    the same ones; and the classifier of `LowDensityRejector`, like that of conformal
+    prediction by "split" (the only method on blocks), is trained on 100 000 of the
+    other rows at most, which the promise does not depend on.
     Bootstrap radii draw each row a Poisson number of times, so that a resample has
     n rows up to sqrt(n).
 
@@ -76,14 +79,21 @@ def fit(
     >>> round(model.score(X, y), 3) > 0.95
     True
     """
-    chunks = Chunks.of(X, y, target, client, as_frames=needs_frames(estimator))
+    is_conformal = isinstance(estimator, ConformalClassifier | ConformalDetector)
+    # Only a wrapped estimator may know what to do with columns that are no numbers.
+    as_frames = needs_frames(estimator) or (is_conformal and estimator.estimator)
+    chunks = Chunks.of(X, y, target, client, as_frames=bool(as_frames))
     vars(estimator).pop("feature_names_in_", None)
     if isinstance(estimator, LowDensityRejector):
         fit_rejector(estimator, chunks)
     elif isinstance(estimator, MinimaxOutlierDetector):
         fit_minimax_detector(estimator, chunks)
+    elif isinstance(estimator, ConformalDetector):
+        fit_conformal_detector(estimator, chunks)
     elif y is None and target is None:
         raise ValueError(f"{estimator} needs labels: give `y` or `target`.")
+    elif isinstance(estimator, ConformalClassifier):
+        fit_conformal_classifier(estimator, chunks)
     elif hasattr(estimator, "fit_moments"):
         estimator.fit_moments(chunks.moments(**estimator._moment_options()))
     elif isinstance(estimator, MomentFitMixin) and estimator._learns_from_blocks:
