@@ -19,6 +19,7 @@ _PUBLIC = {
     "MinimaxProbabilityClassifier": "prudent.minimax",
     "MinimaxOutlierDetector": "prudent.minimax",
     "OptimisticScoreClassifier": "prudent.optimistic",
+    "OptimisticScoreClassifierCV": "prudent.optimistic",
     "ImpreciseDiscriminantAnalysis": "prudent.imprecise",
     "ImpreciseDiscriminantAnalysisCV": "prudent.imprecise",
     "RiskCalibratedClassifier": "prudent.calibration",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, Self
@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
+from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -36,6 +37,9 @@ from prudent.core.selection import (
 from prudent.core.summary import feature_names
 from prudent.core.types import BoolArray, FloatArray
 from prudent.exceptions import DegenerateDataError, PrudentWarning
+
+#: Positions of training and of test rows.
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 def check_training(
@@ -301,6 +305,42 @@ def hold_out_rows(
                 stacklevel=3,
             )
     return split
+
+
+def fold_positions(
+    cv: Any, X: NDArray[Any], y: NDArray[Any], sample_weight: ArrayLike | None
+) -> list[Split]:
+    """Positions of training and test rows of each fold of a setting `cv=`.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable of (train, test) positions
+        Given positions count rows of weight 0.
+    X, y : ndarray
+        Rows and labels without the rows of weight 0.
+    sample_weight : array-like or None
+        Weights as the user gave them.
+
+    Warns
+    -----
+    PrudentWarning
+        If a class has fewer rows than there are folds.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        splits = list(check_cv(cv, y, classifier=True).split(X, y))
+    for warning in caught:
+        warnings.warn(str(warning.message), PrudentWarning, stacklevel=3)
+    if sample_weight is None or not isinstance(cv, Iterable):
+        return splits
+    kept = np.asarray(sample_weight) > 0
+    place = np.where(kept, np.cumsum(kept) - 1, -1)
+
+    def remaining(part: NDArray[np.intp]) -> NDArray[np.intp]:
+        moved: NDArray[np.intp] = place[part]
+        return moved[moved >= 0]
+
+    return [(remaining(train), remaining(test)) for train, test in splits]
 
 
 def check_groups(groups: ArrayLike, n_rows: int) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Self
 
@@ -12,11 +12,16 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
 
 from prudent._compat import StrOptions, fit_context
 from prudent.core.types import FloatArray
-from prudent.estimator_tools import check_rows, check_training, covariance_rule
+from prudent.estimator_tools import (
+    Split,
+    check_rows,
+    check_training,
+    covariance_rule,
+    fold_positions,
+)
 from prudent.exceptions import PrudentWarning
 from prudent.imprecise.classifier import (
     COVARIANCES,
@@ -25,8 +30,6 @@ from prudent.imprecise.classifier import (
     warn_unanswered,
 )
 from prudent.imprecise.utilities import REWARDS, mean_utilities
-
-Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 _MODEL_SETTINGS = (
     "covariance_type",
@@ -180,7 +183,7 @@ constant_features_, n_unresolved_, moments_, guarantees_
         choices = [self.covariance] if self.shrinkages is None else self.shrinkages
         choices = _check_shrinkages(list(choices))
         rows, labels, weight = check_training(self, X, y, sample_weight)
-        splits = self._splits(rows, labels, sample_weight)
+        splits = fold_positions(self.cv, rows, labels, sample_weight)
         outcomes = Parallel(n_jobs=self.n_jobs)(
             delayed(_fold_scores)(
                 self._model(covariance), rows, labels, weight, split, grid, self.scoring
@@ -208,28 +211,6 @@ constant_features_, n_unresolved_, moments_, guarantees_
         settings = {name: getattr(self, name) for name in _MODEL_SETTINGS}
         settings["covariance"] = covariance
         return ImpreciseDiscriminantAnalysis(**settings)
-
-    def _splits(
-        self, rows: NDArray[Any], labels: NDArray[Any], sample_weight: Any
-    ) -> list[Split]:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UserWarning)
-            splits = list(
-                check_cv(self.cv, labels, classifier=True).split(rows, labels)
-            )
-        for warning in caught:
-            warnings.warn(str(warning.message), PrudentWarning, stacklevel=3)
-        if sample_weight is None or not isinstance(self.cv, Iterable):
-            return splits
-        # Given positions count rows of weight 0, which are gone by now.
-        kept = np.asarray(sample_weight) > 0
-        place = np.where(kept, np.cumsum(kept) - 1, -1)
-
-        def remaining(part: NDArray[np.intp]) -> NDArray[np.intp]:
-            moved: NDArray[np.intp] = place[part]
-            return moved[moved >= 0]
-
-        return [(remaining(train), remaining(test)) for train, test in splits]
 
     def _choose(self, scores: FloatArray, choices: list[Any], grid: FloatArray) -> None:
         flat = scores.transpose(0, 2, 1).reshape(-1, scores.shape[1])

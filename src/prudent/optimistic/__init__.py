@@ -1,6 +1,7 @@
 """Optimistic score ratio: classify by the most plausible moments in a ball."""
 
 from prudent.optimistic.classifier import OptimisticScoreClassifier
+from prudent.optimistic.cross_validation import OptimisticScoreClassifierCV
 from prudent.optimistic.limit_law import radius_limit_law
 from prudent.optimistic.radii import (
     clt_radius,
@@ -14,6 +15,7 @@ from prudent.optimistic.threshold import BestThreshold, best_threshold
 __all__ = [
     "BestThreshold",
     "OptimisticScoreClassifier",
+    "OptimisticScoreClassifierCV",
     "best_threshold",
     "bootstrap_radius",
     "clt_radius",

@@ -31,7 +31,7 @@ from prudent.optimistic.nominal import nominal_covariances, standardised_fourth
 from prudent.optimistic.radii import clt_radius, limit_radii, moment_radius
 from prudent.optimistic.resampling import bootstrap_radii, bootstrap_radius
 from prudent.optimistic.scores import Likelihood
-from prudent.optimistic.threshold import best_offsets, best_threshold
+from prudent.optimistic.threshold import tuned_offsets
 
 Threshold = Literal["tuned", "bayes"] | float | Callable[..., Any]
 ESTIMATED_RADII = ("clt", "moments", "bootstrap")
@@ -252,10 +252,7 @@ def _offsets(
     )
     weights = [weight for _, _, weight in parts if weight is not None]
     weight = np.concatenate(weights) if weights else None
-    if len(log_priors) > 2:
-        return best_offsets(compared, codes, weight)
-    best = best_threshold(compared[:, 1] - compared[:, 0], codes, weight)
-    return best.log_threshold * np.array([0.5, -0.5])
+    return tuned_offsets(compared, codes, weight)
 
 
 def _compared(

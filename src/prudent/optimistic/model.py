@@ -62,8 +62,8 @@ class Model:
         """
         n_classes = len(self.priors)
         decision = np.empty((len(X), n_classes) if n_classes > 2 else len(X))
-        for rows, scores, D in self.scores.blocks(X, *self._bounds):
-            decision[rows] = self._compared(scores, D)
+        for rows, scores, D in self.scores.blocks(X, *self.bounds):
+            decision[rows] = self.compared(scores, D)
         if log_thresholds is not None:
             decision -= log_thresholds
         return decision
@@ -73,8 +73,8 @@ class Model:
     ) -> FloatArray:
         """Softmax of the compared scores, (n, K)."""
         probabilities = np.empty((len(X), len(self.priors)))
-        for rows, scores, D in self.scores.blocks(X, *self._bounds):
-            decision = self._compared(scores, D)
+        for rows, scores, D in self.scores.blocks(X, *self.bounds):
+            decision = self.compared(scores, D)
             if decision.ndim == 2:
                 probabilities[rows] = softmax(decision, axis=1)
                 continue
@@ -91,10 +91,10 @@ class Model:
         log_priors = self._log_priors()
         ends: tuple[Bound, ...] = ("lower", self.set_radii), ("upper", self.set_radii)
         same = np.array_equal(self.set_radii, self.scores.radii)
-        asked = ends if same else ends + self._bounds
+        asked = ends if same else ends + self.bounds
         sets = np.zeros((len(X), len(self.priors)), dtype=bool)
         for rows, scores, D in self.scores.blocks(X, *asked):
-            decision = self._compared(scores[-len(self._bounds) :], D)
+            decision = self.compared(scores[-len(self.bounds) :], D)
             if log_thresholds is not None:
                 decision = decision - log_thresholds[rows]
             lower, upper = scores[0] + log_priors, scores[1] + log_priors
@@ -136,7 +136,7 @@ class Model:
         return spread_over_classes(self.scores.pessimistic(X), self.seen, -np.inf)
 
     @property
-    def _bounds(self) -> tuple[Bound, ...]:
+    def bounds(self) -> tuple[Bound, ...]:
         """What the rule compares."""
         radii = self.scores.radii
         upper: Bound = ("upper", radii)
@@ -148,8 +148,8 @@ class Model:
             return log_probabilities(self.priors[self.seen])
         return np.zeros(np.count_nonzero(self.seen))
 
-    def _compared(self, scores: list[FloatArray], distances: FloatArray) -> FloatArray:
-        """Values that decide a block of rows, from the scores of `_bounds`."""
+    def compared(self, scores: list[FloatArray], distances: FloatArray) -> FloatArray:
+        """Values that decide a block of rows, from the scores of `bounds`."""
         if self.rule == "minimax":
             log_priors = self._log_priors()
             compared = minimax_scores(*(each + log_priors for each in scores))

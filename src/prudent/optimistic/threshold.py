@@ -91,6 +91,16 @@ def best_threshold(
     return BestThreshold(cut.threshold, negative + cut.gain, cut.interval)
 
 
+def tuned_offsets(
+    scores: FloatArray, codes: NDArray[np.intp], weight: FloatArray | None = None
+) -> FloatArray:
+    """Offsets (K,) of sum 0 with which most training rows are right."""
+    if scores.shape[1] > 2:
+        return best_offsets(scores, codes, weight)
+    best = best_threshold(scores[:, 1] - scores[:, 0], codes, weight)
+    return best.log_threshold * np.array([0.5, -0.5])
+
+
 def best_offsets(
     scores: FloatArray, codes: NDArray[np.intp], weight: FloatArray | None = None
 ) -> FloatArray:

@@ -1,0 +1,274 @@
+"""`OptimisticScoreClassifierCV`: radii of the balls chosen by cross-validation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import get_scorer, get_scorer_names
+
+from prudent._compat import StrOptions, fit_context
+from prudent.core.classes import (
+    check_two_classes,
+    class_priors,
+    varying_features,
+)
+from prudent.core.moments import ClassMoments
+from prudent.core.rows import Block, LocalRows
+from prudent.core.types import FloatArray
+from prudent.estimator_tools import (
+    Split,
+    check_training,
+    covariance_rule,
+    fold_positions,
+)
+from prudent.exceptions import PrudentWarning
+from prudent.optimistic.answers import OptimisticAnswers, log_ratios
+from prudent.optimistic.classifier import COVARIANCES, SHARED_CONSTRAINTS
+from prudent.optimistic.learn import Learned, learn
+from prudent.optimistic.model import winner
+from prudent.optimistic.selection import decisions, radius_choices
+
+
+class OptimisticScoreClassifierCV(OptimisticAnswers, ClassifierMixin, BaseEstimator):
+    """Optimistic score classifier with the radii chosen by cross-validation.
+
+    Each fold takes its class moments and the distances of its rows once, and one
+    score a radius: a grid of R values costs 2 R scores for two classes, whose R^2
+    pairs it compares, each with the threshold tuned on the training part.
+
+    Parameters
+    ----------
+    radii : array-like of shape (n_radii,) or (n_choices, n_classes), default=None
+        Values >= 0 to choose from: all pairs of them for two classes, one value for
+        all classes where there are more. Or the choices themselves, one radius a
+        class. None is 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.16, 0.2 and 0.5,
+        times the root of the number of features (the authors' published code).
+    cv : int, splitter or iterable of (train, test) positions, default=5
+        A number means stratified folds in the order of the rows.
+    scoring : str or callable, default="accuracy"
+        What is maximised: a scorer of scikit-learn, or its name.
+    n_jobs : int, default=None
+        Folds done at the same time, as in joblib.
+    likelihood, rule, covariance, threshold, priors
+        As in :class:`OptimisticScoreClassifier`.
+
+    Attributes
+    ----------
+    radii_ : ndarray of shape (n_classes,)
+        The choice; the first among equals, the smallest for a grid.
+    best_score_ : float
+        Mean score of the choice over the folds.
+    cv_results_ : dict of ndarray
+        `radii` (n_choices, n_classes), `split{i}_test_score`, `mean_test_score` and
+        `std_test_score`, one entry a choice.
+    classes_, means_, covariances_, set_radii_, log_threshold_, offsets_, priors_, \
+class_count_, moments_, constant_features_, floored_features_, \
+n_floored_eigenvalues_, guarantees_
+        Of the fit to all rows with these radii; see
+        :class:`OptimisticScoreClassifier`.
+
+    Notes
+    -----
+    Sets use the chosen radii too: these make good decisions and are mostly too large
+    for sets. The chosen score is optimistic, like every tuned score: judge the result
+    on other data.
+
+    References
+    ----------
+    Nguyen, Si and Blanchet (2020), "Robust Bayesian classification using an
+    optimistic score ratio", ICML, section 5.2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from prudent import OptimisticScoreClassifierCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = OptimisticScoreClassifierCV(radii=[0.1, 0.5, 2.0]).fit(X[:, :10], y)
+    >>> model.radii_, len(model.cv_results_["mean_test_score"])
+    (array([0.1, 0.5]), 9)
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        **SHARED_CONSTRAINTS,
+        "radii": ["array-like", None],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        *,
+        radii: Any = None,
+        cv: Any = 5,
+        scoring: Any = "accuracy",
+        n_jobs: int | None = None,
+        likelihood: Any = "gaussian",
+        rule: Any = "ratio",
+        covariance: Any = "ledoit_wolf",
+        threshold: Any = "tuned",
+        priors: ArrayLike | None = None,
+    ) -> None:
+        self.radii = radii
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.likelihood = likelihood
+        self.rule = rule
+        self.covariance = covariance
+        self.threshold = threshold
+        self.priors = priors
+
+    @fit_context
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Choose the radii, then fit to all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+        y : array-like of shape (n_samples,)
+            Class labels, at least two different ones.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0, read as repetitions; fold scores are weighted too.
+
+        Raises
+        ------
+        DegenerateDataError
+            As the plain classifier, also for the training part of a fold.
+        ValueError
+            If there is one class only, or a parameter does not fit the data.
+
+        Warns
+        -----
+        PrudentWarning
+            If a class has fewer rows than there are folds.
+        """
+        X, y, weight = check_training(self, X, y, sample_weight)
+        moments = ClassMoments.from_arrays(X, y, weight)
+        check_two_classes(moments.classes)
+        class_priors(self.priors, moments.weight)
+        n_features = len(varying_features(moments))
+        choices = radius_choices(self.radii, len(moments.classes), n_features)
+        block = Block(X, np.searchsorted(moments.classes, y), weight)
+        splits = fold_positions(self.cv, X, y, sample_weight)
+        scores = np.array(
+            Parallel(n_jobs=self.n_jobs)(
+                delayed(_fold_scores)(self, choices, moments.classes, block, split)
+                for split in splits
+            )
+        )
+        mean = scores.mean(axis=0)
+        best = int(mean.argmax())
+        self.cv_results_ = {
+            "radii": choices,
+            **{f"split{i}_test_score": each for i, each in enumerate(scores)},
+            "mean_test_score": mean,
+            "std_test_score": scores.std(axis=0),
+        }
+        self.best_score_ = float(mean[best])
+        self._store(self._learn(moments, block, choices[best]), moments)
+        return self
+
+    def _learn(
+        self,
+        moments: ClassMoments,
+        rows: Block,
+        radius: ArrayLike,
+        **settings: Any,
+    ) -> Learned:
+        """The fit with given radii."""
+        settings = {"threshold": self.threshold, "priors": self.priors, **settings}
+        return learn(
+            moments,
+            LocalRows([rows]),
+            likelihood=self.likelihood,
+            rule=self.rule,
+            radius=radius,
+            radius_level=0.5,
+            radius_scale=None,
+            covariance=covariance_rule(self.covariance, COVARIANCES),
+            exact=False,
+            random=np.random.RandomState(0),  # given radii draw nothing
+            **settings,
+        )
+
+
+class _Decided(ClassifierMixin, BaseEstimator):
+    """A classifier whose answers are known, for a scorer."""
+
+    def __init__(self, classes: NDArray[Any], decision: FloatArray) -> None:
+        self.classes_, self._decision = classes, decision
+
+    def decision_function(self, X: Any) -> FloatArray:
+        return self._decision
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        return self.classes_[winner(self._decision)]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        if self._decision.ndim == 1:
+            return np.column_stack([expit(-self._decision), expit(self._decision)])
+        return softmax(self._decision, axis=1)
+
+
+def _fold_scores(
+    settings: OptimisticScoreClassifierCV,
+    choices: FloatArray,
+    classes: NDArray[Any],
+    everything: Block,
+    split: Split,
+) -> list[float]:
+    """Score of one fold for every choice of radii."""
+    train, test = split
+    part, tested = everything.taken(train), everything.taken(test)
+    present, codes = np.unique(part.codes, return_inverse=True)
+    part = Block(part.X, codes, part.weight)
+    moments = ClassMoments.from_arrays(part.X, classes[present][codes], part.weight)
+    priors = None if settings.priors is None else np.asarray(settings.priors)[present]
+    tunes = settings.rule == "ratio" and settings.threshold == "tuned"
+    with warnings.catch_warnings():
+        # the fit to all rows says what is worth saying
+        warnings.simplefilter("ignore", PrudentWarning)
+        learned = settings._learn(
+            moments,
+            part,
+            np.zeros(len(present)),
+            threshold="bayes" if tunes else settings.threshold,
+            priors=None if priors is None else priors / priors.sum(),
+        )
+    thresholds: FloatArray | None = None
+    if settings.rule == "ratio" and callable(settings.threshold):
+        thresholds = log_ratios(settings.threshold, tested.X)
+    score = _scoring(settings.scoring, classes[present], classes[tested.codes], tested)
+    kept = learned.features
+    found = decisions(
+        learned.model,
+        choices[:, present],
+        part.restrict(kept) if tunes else None,
+        tested.restrict(kept).X,
+    )
+    return [score(d if thresholds is None else d - thresholds) for d in found]
+
+
+def _scoring(
+    scoring: Any, classes: NDArray[Any], truth: NDArray[Any], rows: Block
+) -> Callable[[FloatArray], float]:
+    """Score of the decision values of some rows."""
+    if scoring == "accuracy":  # a scorer takes longer than all else here
+        return lambda decision: float(
+            np.average(classes[winner(decision)] == truth, weights=rows.weight)
+        )
+    scorer = get_scorer(scoring)
+    weighted = {} if rows.weight is None else {"sample_weight": rows.weight}
+    return lambda decision: float(
+        scorer(_Decided(classes, decision), rows.X, truth, **weighted)
+    )
