@@ -179,6 +179,9 @@ class FittedCovariance:
 
     estimator: Any
 
+    def __repr__(self) -> str:
+        return repr(self.estimator)
+
     @property
     def __name__(self) -> str:
         return type(self.estimator).__name__
@@ -687,13 +690,16 @@ class MomentFitMixin:
         self._solved = True
 
     def _fit_rows(
-        self, X: NDArray[Any], y: NDArray[Any], weight: FloatArray | None
+        self,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        weight: FloatArray | None,
+        **options: Any,
     ) -> None:
-        """Learn from validated rows: the second half of a moment-only `fit`."""
+        """Learn from the moments of validated rows, with options of `_learn`."""
         self._has_plain_weights = _are_plain(weight)
-        self._learn_afresh(
-            ClassMoments.from_arrays(X, y, weight, **self._moment_options())
-        )
+        moments = ClassMoments.from_arrays(X, y, weight, **self._moment_options())
+        self._learn_afresh(moments, **options)
 
     def __sklearn_is_fitted__(self) -> bool:
         return getattr(self, "_solved", False)

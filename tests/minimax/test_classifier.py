@@ -335,7 +335,7 @@ def test_covariance_estimator_is_fitted_per_class():
 
 def test_covariance_estimator_refuses_fractional_weights():
     X, y = blobs()
-    with pytest.raises(ValueError, match="takes no sample weights"):
+    with pytest.raises(ValueError, match="LedoitWolf takes no weights"):
         MinimaxProbabilityClassifier(covariance=LedoitWolf()).fit(
             X, y, np.full(60, 0.5)
         )
@@ -422,12 +422,14 @@ def test_uncertainty_refuses_other_sources_of_radii(params, name):
     [
         ({"objective": "cost"}, "`costs`"),
         ({"costs": [[0, 1], [1, 0]]}, "`costs`"),
-        ({"objective": "cost", "costs": [[0, 1]]}, r"`costs` must have shape \(2, 2\)"),
-        ({"objective": "cost", "costs": [[0, 0], [1, 0]]}, "each error must cost more"),
+        ({"objective": "cost", "costs": [[0, 1]]}, r"of shape .* = \(2, 2\)"),
+        ({"objective": "cost", "costs": [[0, 0], [1, 0]]}, "must cost more"),
         ({"objective": "cost", "costs": [[0, np.inf], [1, 0]]}, "must be finite"),
-        ({"priors": [0.5, 0.6]}, "`priors` must sum to 1"),
-        ({"priors": [0.0, 1.0]}, "must be > 0"),
-        ({"priors": [0.2, 0.3, 0.5]}, "one per class"),
+        ({"priors": [0.5, 0.6]}, "`priors` must hold 2 numbers >= 0 that sum to 1"),
+        ({"priors": [-0.5, 1.5]}, "`priors` must hold 2 numbers >= 0"),
+        ({"priors": [0.2, 0.3, 0.5]}, "one for each class"),
+        ({"covariance": "lasso"}, "`covariance` must be one of"),
+        ({"covariance": 1.5}, "`covariance` must be one of"),
         ({"mean_radius": -0.1}, "`mean_radius` must be finite and >= 0"),
         ({"mean_radius": [0.1, 0.2, 0.3]}, "`mean_radius` must be one number or one"),
         ({"covariance_radius": np.inf}, "`covariance_radius` must be finite"),
@@ -444,8 +446,29 @@ def test_contradicting_settings_are_refused(params, message):
         MinimaxProbabilityClassifier(**params).fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore:.*always predicting one class")
+def test_classes_of_prior_zero_do_not_matter_to_the_mean():
+    X, y = blobs(90, n_classes=3)
+    model = MinimaxProbabilityClassifier(objective="mean", priors=[0, 0, 1])
+    model.fit(X, y)
+    # Only class 2 counts: its planes run through the means of the others.
+    gaps = model.means_[2] - model.means_[:2]
+    squared = [gap @ np.linalg.solve(model.covariances_[2], gap) for gap in gaps]
+    wanted = sum(1 / (1 + np.array(squared)))
+    assert model.worst_case_error_ == pytest.approx(wanted, rel=1e-6)
+    assert np.isfinite(model.coef_).all()
+    assert model.guarantees_[0].evidence["trivial_bound"] == 1
+
+
+def test_moments_of_variances_alone_are_refused():
+    X, y = blobs()
+    moments = ClassMoments.from_arrays(X, y, structure="diagonal")
+    with pytest.raises(ValueError, match="structure='full'"):
+        MinimaxProbabilityClassifier().fit_moments(moments)
+
+
 def test_one_class_is_refused():
-    with pytest.raises(ValueError, match="at least 2 classes, got 1 class"):
+    with pytest.raises(ValueError, match="at least 2 classes are needed"):
         MinimaxProbabilityClassifier().fit([[0.0], [1.0]], ["a", "a"])
 
 

@@ -202,5 +202,5 @@ def test_kernel_ellipsoid_measures_what_leaves_the_span():
     # phi(z) is orthogonal to the span: |phi(z)|^2 / rho, and the mean's own distance
     # zeta to the origin, w'm = zeta^2.
     far = detector.score_samples([[50.0, 50.0]])[0]
-    zeta_squared = away.score_samples(away._rows).mean()
+    zeta_squared = away.score_samples(away._kernel.rows).mean()
     assert far**2 == pytest.approx(1 / 1e-3 + zeta_squared, rel=1e-6)

@@ -18,12 +18,8 @@ from prudent.core.moments import ClassMoments
 from prudent.core.types import FloatArray
 from prudent.dask.chunks import Block, Chunks
 from prudent.dask.split import Split
+from prudent.estimator_tools import is_covariance_estimator
 from prudent.minimax import MinimaxOutlierDetector
-from prudent.minimax.one_class_fitting import learn_moments
-from prudent.minimax.settings import moment_options, rows_needed_for_covariance
-
-__all__ = ["MAX_FIT_ROWS", "fit_minimax_detector", "fit_rejector"]
-
 
 #: Rows that the classifier of `LowDensityRejector` is trained on, at most: they must
 #: fit one machine. The false-alarm rate does not depend on it.
@@ -58,7 +54,9 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
         For a kernel or a covariance estimator, which need all rows at once.
     """
     detector._validate_params()
-    needed = rows_needed_for_covariance(detector.covariance)
+    needed = None
+    if is_covariance_estimator(detector.covariance):
+        needed = f"covariance={detector.covariance!r}"
     if detector.kernel != "linear":
         needed = f"kernel={detector.kernel!r}"
     if needed is not None:
@@ -66,7 +64,7 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
             f"MinimaxOutlierDetector with {needed} needs all rows at once; use "
             "kernel='linear' and a named covariance, or fit it on a sample."
         )
-    options = moment_options(detector.covariance)
+    options = detector._moment_options()
     if detector.threshold == "distribution_free":
         moments = chunks.reduce(_all_moments, ClassMoments.reduce, options)
         detector.fit_moments(moments)
@@ -76,12 +74,8 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
     detector._check_learnable(rows.n_rows - n_held_out, rows.n_rows)
     rng = check_random_state(detector.random_state)
     split = Split.draw(rng, rows.n_rows, n_held_out, 0)
-    moments = rows.learn(split, **options)
     detector.n_features_in_ = chunks.n_features
-    detector._store(learn_moments(detector, moments), "plug-in")
-    detector._calibrate(
-        rows.ask(split.held_out, partial(detector._fit.scores, detector))
-    )
+    detector._learn(rows.learn(split, **options), partial(rows.ask, split.held_out))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,8 +16,6 @@ from numba import njit
 from prudent.minimax.curve import MAX_LOGIT, MAX_STEPS
 from prudent.minimax.routes import END_LOGIT, ROUNDING, TIE_SHIFT, TINY_PIVOT
 
-__all__ = ["solve_small"]
-
 GAP = 1e-9
 SMALLEST_KAPPA = 1e-12
 

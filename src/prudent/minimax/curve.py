@@ -23,14 +23,6 @@ from scipy.optimize import brentq, minimize_scalar
 
 from prudent.core.types import FloatArray
 
-__all__ = [
-    "Balance",
-    "CurvePoint",
-    "ParetoCurve",
-    "balanced_logit",
-    "shares",
-]
-
 EPS = float(np.finfo(np.float64).eps)
 MAX_LOGIT = 60.0
 MAX_STEPS = 60

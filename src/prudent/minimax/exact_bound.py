@@ -15,50 +15,45 @@ from scipy import sparse
 
 from prudent.core.types import FloatArray
 from prudent.minimax.certificate import MOMENT_ROUNDING
-from prudent.minimax.multiclass import Classes, DuelSet
-
-__all__ = ["exact_errors", "largest_exit_probability"]
 
 SMALLEST_EIGENVALUE = 1e-12
 #: Share of a limit that is set aside for rounding of the scores.
 SHARE = 1e-7
 
 
-def exact_errors(classes: Classes, duels: DuelSet) -> FloatArray:
-    """Worst-case probability that each class loses some duel, (K,).
+def certified_exit_probability(
+    normals: FloatArray,
+    covariance: FloatArray,
+    limits: FloatArray,
+    *,
+    reach: FloatArray,
+    blur: FloatArray,
+) -> float:
+    """Largest probability that some score, as computed, reaches its limit.
 
-    Never above the union bound. The covariance factor and the additive radius enter
-    through the largest covariance they allow.
+    Parameters
+    ----------
+    normals : ndarray of shape (m, n)
+        Normals of unit deviation; the scores are those of rows less their mean.
+    covariance : ndarray of shape (n, n)
+        Of the rows, with every radius.
+    limits : ndarray of shape (m,)
+        In standard deviations; 1 unless all are > 0.
+    reach, blur : ndarray of shape (m,)
+        As in `ClassMargin`, in standard deviations.
 
     Raises
     ------
     ImportError
         If clarabel is not installed.
     """
-    errors = duels.union_errors()
-    for k in range(duels.n_classes):
-        own = [
-            (duel, duel.margins[pair.index(k)], -1.0 if pair[0] == k else 1.0)
-            for pair, duel in zip(duels.pairs, duels.duels, strict=True)
-            if k in pair
-        ]
-        # A constant score never crosses its plane.
-        own = [entry for entry in own if entry[1].deviation > 0]
-        limits = np.array([seen.kappa(duel.offset, side) for duel, seen, side in own])
-        if not len(own) or limits.min() <= 0:
-            continue
-        normals = np.stack(
-            [side * duel.normal / seen.deviation for duel, seen, side in own]
-        )
-        reach = np.array([seen.reach / seen.deviation for _, seen, _ in own])
-        R = classes.factor[k] * normals @ classes.covariance[k] @ normals.T
-        R += np.diag(len(own) * MOMENT_ROUNDING * reach**2)
-        blur = np.array([seen.blur for _, seen, _ in own])
-        # Rounding beyond SHARE of a limit is a matter of its own.
-        rounded = float(np.sum((blur / (SHARE * limits)) ** 2))
-        exit = largest_exit_probability(R, (1 - SHARE) * limits)
-        errors[k] = min(errors[k], exit + rounded)
-    return errors
+    if limits.min() <= 0:
+        return 1.0
+    R = normals @ covariance @ normals.T
+    R += np.diag(len(limits) * MOMENT_ROUNDING * reach**2)
+    # Rounding beyond SHARE of a limit is a matter of its own.
+    rounded = float(np.sum((blur / (SHARE * limits)) ** 2))
+    return largest_exit_probability(R, (1 - SHARE) * limits) + rounded
 
 
 def largest_exit_probability(R: FloatArray, limits: FloatArray) -> float:

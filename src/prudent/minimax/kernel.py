@@ -11,8 +11,6 @@ from scipy.linalg.lapack import dpstrf
 
 from prudent.core.types import FloatArray
 
-__all__ = ["DEFAULT_KERNEL_RADIUS", "Span", "landmark_span", "span_of"]
-
 SMALLEST_PIVOT = 1e-13
 LANDMARK_RIDGE = 1e-10
 #: Additive radius of kernel fits, as a share of the mean of the kernel's diagonal.

@@ -8,8 +8,6 @@ import numpy as np
 
 from prudent.core.types import FloatArray
 
-__all__ = ["least_favourable_rows", "worst_moments"]
-
 #: Relative push beyond the plane, so that a tie does not count as right.
 PUSH = 1e-9
 EPS = float(np.finfo(np.float64).eps)

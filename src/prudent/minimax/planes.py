@@ -1,22 +1,17 @@
-"""Worst-case errors of any plane, and promises for linear classifiers at hand."""
+"""Worst-case errors of any plane and of linear scores."""
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
 from prudent.minimax.certificate import ClassMargin
-
-ASSUMPTION = (
-    "the class means and covariances are exactly those given (plug-in estimates where "
-    "they come from rows)"
-)
+from prudent.minimax.radii import given_radii
 
 
 def worst_case_error(
@@ -74,108 +69,46 @@ def worst_case_error(
     if len(moments.classes) != 2:
         raise ValueError(f"`moments` must hold 2 classes, got {len(moments.classes)}.")
     w, b = _plane(coef, intercept, moments, 1)
-    radii = [
-        _per_class(name, value, least)
-        for name, value, least in (
-            ("mean_radius", mean_radius, 0.0),
-            ("covariance_radius", covariance_radius, 0.0),
-            ("covariance_factor", covariance_factor, 1.0),
-        )
-    ]
+    radii = given_radii(mean_radius, covariance_radius, covariance_factor, 2)
     errors = [
-        _margin(moments, k, w[0], nu, rho, gamma).error(-float(b[0]), side)
-        for k, side, nu, rho, gamma in zip((0, 1), (-1.0, 1.0), *radii, strict=True)
+        _margin(
+            moments,
+            k,
+            w[0],
+            float(radii.mean[k]),
+            float(radii.covariance[k]),
+            float(radii.factor[k]),
+        ).error(-float(b[0]), side)
+        for k, side in ((0, -1.0), (1, 1.0))
     ]
     return np.array(errors)
 
 
-def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ...]:
-    """Promises for a linear classifier that somebody else has fitted.
+def linear_errors(
+    coef: ArrayLike, intercept: ArrayLike, moments: ClassMoments
+) -> FloatArray:
+    """Largest error of each class that linear scores make under any law, (K,).
+
+    The class of the largest score wins; the errors against the others are added.
 
     Parameters
     ----------
-    classifier : fitted classifier
-        With `coef_`, `intercept_` and `classes_` as scikit-learn has them, such as
-        logistic regression, a linear support vector machine or linear discriminant
-        analysis; the class of the largest score wins. A `Pipeline` is none: give its
-        last step, and moments of the rows that this step sees.
+    coef : array-like of shape (K, n_features), or (1, n_features) for two classes
+    intercept : array-like of shape (K,) or (1,)
     moments : ClassMoments
-        Moments of the same classes, with full scatter. They need not come from the
-        rows that the classifier was fitted to.
-
-    Returns
-    -------
-    tuple of Guarantee
-        One bound on the error rate of each class, under every law with these moments:
-        the sum over the classes it may lose to.
-
-    Raises
-    ------
-    TypeError
-        If the classifier has no `coef_`, `intercept_` or `classes_`.
-    ValueError
-        If it has other classes or features than the moments.
-
-    References
-    ----------
-    Lanckriet, El Ghaoui, Bhattacharyya, Jordan (2002), JMLR 3, Lemma 1.
-
-    Examples
-    --------
-    >>> from prudent import ClassMoments
-    >>> from prudent.minimax import guarantees_of
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> fitted = LinearDiscriminantAnalysis().fit(X, y)
-    >>> promises = guarantees_of(fitted, ClassMoments.from_arrays(X, y))
-    >>> [round(promise.bound, 2) for promise in promises]
-    [0.33, 0.14]
+        With full scatter.
     """
-    missing = [
-        name
-        for name in ("coef_", "intercept_", "classes_")
-        if not hasattr(classifier, name)
-    ]
-    if missing:
-        raise TypeError(
-            f"{type(classifier).__name__} has no `{missing[0]}`: a fitted linear "
-            "classifier is needed."
-        )
-    classes = np.asarray(classifier.classes_)
-    if not np.array_equal(classes, moments.classes):
-        raise ValueError(
-            f"the classifier knows the classes {classes.tolist()}, the moments "
-            f"{moments.classes.tolist()}."
-        )
-    n_classes = len(classes)
-    w, b = _plane(
-        classifier.coef_,
-        classifier.intercept_,
-        moments,
-        1 if n_classes == 2 else n_classes,
-    )
+    n_classes = len(moments.classes)
+    w, b = _plane(coef, intercept, moments, 1 if n_classes == 2 else n_classes)
     if n_classes == 2:
         w, b = np.stack([0.0 * w[0], w[0]]), np.array([0.0, b[0]])
     errors = np.zeros(n_classes)
-    for k in range(n_classes):
-        for l in range(n_classes):
-            if l != k:
-                size = np.abs(w[k]) + np.abs(w[l])
-                margin = _margin(moments, k, w[k] - w[l], size=size)
-                shift = abs(b[k]) + abs(b[l])
-                errors[k] += margin.error(float(b[l] - b[k]), 1.0, shift=float(shift))
-    return tuple(
-        Guarantee(
-            quantity="class error rate",
-            bound=min(float(error), 1.0),
-            sense="<=",
-            scope=label,
-            assumptions=(ASSUMPTION,),
-            source="Lanckriet et al. 2002, Lemma 1",
-        )
-        for label, error in zip(classes.tolist(), errors, strict=True)
-    )
+    for k, l in itertools.permutations(range(n_classes), 2):
+        size = np.abs(w[k]) + np.abs(w[l])
+        margin = _margin(moments, k, w[k] - w[l], size=size)
+        shift = float(abs(b[k]) + abs(b[l]))
+        errors[k] += margin.error(float(b[l] - b[k]), 1.0, shift=shift)
+    return np.minimum(errors, 1.0)
 
 
 def _plane(
@@ -220,17 +153,3 @@ def _margin(
     return ClassMargin.along(
         normal, moments.mean[k], moments.mean_lo[k], S, nu, gamma, size=size
     )
-
-
-def _per_class(name: str, value: ArrayLike, least: float) -> FloatArray:
-    values = np.asarray(value, dtype=np.float64)
-    if (
-        values.shape not in ((), (2,))
-        or not np.isfinite(values).all()
-        or (values < least).any()
-    ):
-        raise ValueError(
-            f"`{name}` must be one finite number >= {least:g} or one per class, got "
-            f"{value!r}."
-        )
-    return np.broadcast_to(values, 2)

@@ -7,21 +7,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import eigvalsh_tridiagonal
 from scipy.stats import chi2
 
 from prudent.core.binomial import mean_rank
-from prudent.core.types import FloatArray
-
-__all__ = [
-    "Radii",
-    "bootstrap_covariance_radius",
-    "covariance_factor",
-    "mean_radius",
-]
+from prudent.core.classes import spread_over_classes
+from prudent.core.moments import ClassMoments
+from prudent.core.rows import Rows
+from prudent.core.types import BoolArray, FloatArray
 
 N_SIMULATIONS = 2000
 N_RESAMPLES = 400
+#: Resamples of fewer rows say next to nothing about what the rows do not show.
+FEWEST_ROWS_TO_RESAMPLE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +30,115 @@ class Radii:
     mean: FloatArray
     covariance: FloatArray
     factor: FloatArray
+
+    @property
+    def are_positive(self) -> bool:
+        """Whether anything may differ from the estimates."""
+        return bool(self.mean.any() or self.covariance.any() or (self.factor > 1).any())
+
+    def of(self, seen: BoolArray) -> Radii:
+        """Radii of the classes with rows alone."""
+        return Radii(self.mean[seen], self.covariance[seen], self.factor[seen])
+
+    def among(self, seen: BoolArray) -> Radii:
+        """Radii of all classes, those of the classes with rows given."""
+        return Radii(
+            spread_over_classes(self.mean, seen, 0.0),
+            spread_over_classes(self.covariance, seen, 0.0),
+            spread_over_classes(self.factor, seen, 1.0),
+        )
+
+
+def given_radii(
+    mean_radius: ArrayLike,
+    covariance_radius: ArrayLike,
+    covariance_factor: ArrayLike,
+    n_classes: int,
+) -> Radii:
+    """Radii as set by a user: one number each, or one per class.
+
+    Raises
+    ------
+    ValueError
+        If a value has another shape, is not finite or is out of range.
+    """
+    return Radii(
+        _per_class("mean_radius", mean_radius, n_classes, 0),
+        _per_class("covariance_radius", covariance_radius, n_classes, 0),
+        _per_class("covariance_factor", covariance_factor, n_classes, 1),
+    )
+
+
+def _per_class(name: str, value: ArrayLike, n_classes: int, least: float) -> FloatArray:
+    values = np.asarray(value, dtype=np.float64)
+    if values.shape not in ((), (n_classes,)):
+        raise ValueError(
+            f"`{name}` must be one number or one per class, {n_classes}, got an "
+            f"array of shape {values.shape}."
+        )
+    if not (np.isfinite(values).all() and (values >= least).all()):
+        raise ValueError(f"`{name}` must be finite and >= {least:g}, got {value!r}.")
+    return np.array(np.broadcast_to(values, n_classes))
+
+
+def gaussian_radii(moments: ClassMoments, confidence: float) -> Radii:
+    """Radii that hold for all normal classes together with probability `confidence`.
+
+    Raises
+    ------
+    ValueError
+        If a class has too few rows for its covariance to be bounded.
+    """
+    n_classes, n_features = moments.mean.shape
+    level = (1 - confidence) / (2 * n_classes)
+    n_rows = np.floor(moments.weight).astype(int).tolist()
+    for label, n in zip(moments.classes.tolist(), n_rows, strict=True):
+        if n <= n_features + 1:
+            raise ValueError(
+                f"uncertainty='gaussian' needs more than {n_features + 1} rows per "
+                f"class for {n_features} features, class {label!r} has {n}: use "
+                "uncertainty='bootstrap', fewer features or more rows."
+            )
+    return Radii(
+        mean=np.array([mean_radius(n_features, n, level) for n in n_rows]),
+        covariance=np.zeros(n_classes),
+        factor=np.array([covariance_factor(n_features, n, level) for n in n_rows]),
+    )
+
+
+def bootstrap_radii(
+    moments: ClassMoments,
+    rows: Rows,
+    confidence: float,
+    random: np.random.RandomState,
+) -> Radii:
+    """Radii that hold for all classes together with about `confidence`.
+
+    Raises
+    ------
+    ValueError
+        If a class is too small to learn its own uncertainty from.
+    """
+    n_classes, n_features = moments.mean.shape
+    level = (1 - confidence) / (2 * n_classes)
+    for label, count in zip(moments.classes.tolist(), moments.count, strict=True):
+        if count < FEWEST_ROWS_TO_RESAMPLE:
+            raise ValueError(
+                f"uncertainty='bootstrap' needs {FEWEST_ROWS_TO_RESAMPLE} rows per "
+                f"class at least, class {label!r} has {count}: give more rows, or set "
+                "`covariance_radius` and `mean_radius`."
+            )
+    distances = []
+    for k in range(n_classes):
+        X, weight = rows.of_class(k)
+        weight = np.ones(len(X)) if weight is None else weight
+        distances.append(bootstrap_covariance_radius(X, weight, level, random))
+    totals = moments.weight.tolist()
+    return Radii(
+        mean=np.array([mean_radius(n_features, w, level) for w in totals]),
+        covariance=np.array(distances),
+        factor=np.ones(n_classes),
+    )
 
 
 def mean_radius(n_features: int, n_rows: float, level: float) -> float:

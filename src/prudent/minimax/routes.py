@@ -19,16 +19,6 @@ from prudent.minimax.curve import (
     shares,
 )
 
-__all__ = [
-    "Answer",
-    "ScaledDuel",
-    "at_logit",
-    "lanczos",
-    "newton",
-    "separable",
-    "spectral",
-]
-
 #: Share of a'd by which a plane leaves the point where a constant class sits.
 TIE_SHIFT = 1e-9
 #: Relative residual of a Krylov plane. Ill-conditioned problems need all of it: the

@@ -24,15 +24,6 @@ from prudent.minimax.routes import (
     spectral,
 )
 
-__all__ = [
-    "MinimaxSolution",
-    "ParetoFrontier",
-    "pareto_frontier",
-    "solve",
-    "solve_on_curve",
-    "solve_validated",
-]
-
 #: Relative gap at which an answer is accepted.
 ACCEPTED_GAP = 1e-9
 #: Smallest kappa that is told apart from coinciding means.

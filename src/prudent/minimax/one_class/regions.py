@@ -14,8 +14,6 @@ from prudent.core.distances import MahalanobisFactors, row_blocks
 from prudent.core.types import FloatArray
 from prudent.exceptions import InfeasibleError
 
-__all__ = ["Ellipsoid", "HalfSpace", "ellipsoid_radius", "halfspace"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HalfSpace:

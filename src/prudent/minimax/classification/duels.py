@@ -1,10 +1,9 @@
-"""Planes between every two classes, and what they promise together."""
+"""Planes between every two classes, and what they lose together."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -16,9 +15,8 @@ from prudent.core.validation import shown
 from prudent.exceptions import DegenerateDataError, SingularCovarianceError
 from prudent.minimax.certificate import ClassMargin, chebyshev
 from prudent.minimax.curve import Balance
+from prudent.minimax.exact_bound import certified_exit_probability
 from prudent.minimax.solver import solve_on_curve, solve_validated
-
-__all__ = ["Classes", "Duel", "DuelSet", "Objective", "solve_duels"]
 
 Objective = Literal["minimax", "cost", "mean"]
 #: Shares of each feature's variance that may be added to both covariances of a duel.
@@ -27,7 +25,7 @@ FLOORS = (0.0, 1e-8, 1e-6, 1e-4, 1e-2)
 LARGEST_EXCESS = 1e-3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Classes:
     """Class moments with their uncertainty; rows are classes.
 
@@ -44,19 +42,19 @@ class Classes:
     factor: FloatArray
     prior: FloatArray
 
-    def gap(self, k: int, l: int) -> FloatArray:
-        """Mean of class l minus mean of class k."""
-        return (self.mean[l] - self.mean[k]) + (self.mean_lo[l] - self.mean_lo[k])
-
-    def balance(self, k: int, l: int) -> Balance:
-        """Balance condition with class l positive."""
-        return Balance(
-            (math.sqrt(self.factor[l]), math.sqrt(self.factor[k])),
-            (float(self.radius[l]), float(self.radius[k])),
+    def margin(self, k: int, normal: FloatArray, covariance: FloatArray) -> ClassMargin:
+        """Class k along a normal."""
+        return ClassMargin.along(
+            normal,
+            self.mean[k],
+            self.mean_lo[k],
+            covariance,
+            float(self.radius[k]),
+            float(self.factor[k]),
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Duel:
     """The plane between a negative class k and a positive class l.
 
@@ -66,6 +64,7 @@ class Duel:
     `is_separable` says that the covariances as given share a null direction.
     """
 
+    pair: tuple[int, int]
     normal: FloatArray
     offset: float
     kappa: float
@@ -78,96 +77,70 @@ class Duel:
     is_separable: bool = False
 
     @property
+    def exact_errors(self) -> tuple[float, float]:
+        """Worst-case errors of the plane in exact arithmetic."""
+        return chebyshev(self.class_kappa[0]), chebyshev(self.class_kappa[1])
+
+    @property
     def excess(self) -> float:
         """What rounding adds to the worst-case errors of an exact plane, at most."""
-        return max(
-            error - chebyshev(kappa)
-            for error, kappa in zip(self.errors, self.class_kappa, strict=True)
+        pairs = zip(self.errors, self.exact_errors, strict=True)
+        return max(error - exact for error, exact in pairs)
+
+
+def union_errors(
+    duels: tuple[Duel, ...], n_classes: int, *, certified: bool = True
+) -> FloatArray:
+    """Worst-case probability, at most, that each class loses some duel, (K,).
+
+    Not `certified`: of planes in exact arithmetic.
+    """
+    errors = np.zeros(n_classes)
+    for duel in duels:
+        errors[list(duel.pair)] += duel.errors if certified else duel.exact_errors
+    return np.minimum(errors, 1.0)
+
+
+def exact_errors(classes: Classes, duels: tuple[Duel, ...]) -> FloatArray:
+    """Worst-case probability that each class loses some duel, (K,).
+
+    Never above the union bound. The covariance factor and the additive radius enter
+    through the largest covariance they allow.
+
+    Raises
+    ------
+    ImportError
+        If clarabel is not installed.
+    """
+    errors = union_errors(duels, len(classes.mean))
+    for k, S in enumerate(classes.covariance):
+        own = [
+            (duel, duel.margins[duel.pair.index(k)], -1.0 if duel.pair[0] == k else 1.0)
+            for duel in duels
+            if k in duel.pair
+        ]
+        # A constant score never crosses its plane.
+        own = [entry for entry in own if entry[1].deviation > 0]
+        if not own:
+            continue
+        bound = certified_exit_probability(
+            np.stack([side * duel.normal / seen.deviation for duel, seen, side in own]),
+            classes.factor[k] * S,
+            np.array([seen.kappa(duel.offset, side) for duel, seen, side in own]),
+            reach=np.array([seen.reach / seen.deviation for _, seen, _ in own]),
+            blur=np.array([seen.blur for _, seen, _ in own]),
         )
-
-    def distances(self, scores: FloatArray) -> Iterator[FloatArray]:
-        """Robust distance of scores a'z towards the plane, for classes k and l."""
-        for side, margin in zip((-1.0, 1.0), self.margins, strict=True):
-            yield margin.distances(scores, side)
+        errors[k] = min(errors[k], bound)
+    return errors
 
 
-@dataclass(frozen=True, slots=True)
-class DuelSet:
-    """One plane for each pair k < l of classes, in lexicographic order."""
-
-    n_classes: int
-    duels: tuple[Duel, ...]
-
-    @property
-    def pairs(self) -> list[tuple[int, int]]:
-        """Classes (k, l) of each duel; l is the positive one."""
-        return list(itertools.combinations(range(self.n_classes), 2))
-
-    @property
-    def normals(self) -> FloatArray:
-        """Normals, (pairs, n)."""
-        return np.stack([duel.normal for duel in self.duels])
-
-    @property
-    def offsets(self) -> FloatArray:
-        """Offsets b of a'z = b, (pairs,)."""
-        return np.array([duel.offset for duel in self.duels])
-
-    @property
-    def is_separable(self) -> bool:
-        """Whether two covariances share a null direction that separates the means."""
-        return any(duel.is_separable for duel in self.duels)
-
-    @property
-    def constant_classes(self) -> BoolArray:
-        """Classes that do not vary along the normal of one of their planes, (K,)."""
-        constant = np.zeros(self.n_classes, dtype=bool)
-        for pair, duel in zip(self.pairs, self.duels, strict=True):
-            if duel.normal.any():
-                constant[list(pair)] |= np.isinf(duel.class_kappa)
-        return constant
-
-    def union_errors(self, *, certified: bool = True) -> FloatArray:
-        """Worst-case probability, at most, that each class loses some duel, (K,).
-
-        Not `certified`: of planes in exact arithmetic.
-        """
-        errors = np.zeros(self.n_classes)
-        for pair, duel in zip(self.pairs, self.duels, strict=True):
-            exact = tuple(chebyshev(kappa) for kappa in duel.class_kappa)
-            own = duel.errors if certified else exact
-            for k, error in zip(pair, own, strict=True):
-                errors[k] += error
-        return np.minimum(errors, 1.0)
-
-    def votes(self, margins: FloatArray) -> FloatArray:
-        """Duels won plus a tie-break in (-1/2, 1/2), from a'z - b (n, pairs).
-
-        The tie-break is the smallest Mahalanobis margin over the duels of a class.
-        """
-        won = np.zeros((len(margins), self.n_classes))
-        least = np.full_like(won, np.inf)
-        for j, ((k, l), duel) in enumerate(zip(self.pairs, self.duels, strict=True)):
-            margin = margins[:, j]
-            won[:, l] += margin >= 0
-            won[:, k] += margin < 0
-            for c, sign, seen in zip((k, l), (-1.0, 1.0), duel.margins, strict=True):
-                own = sign * margin / (seen.deviation or 1.0)
-                least[:, c] = np.minimum(least[:, c], own)
-        # Strictly inside (-1/2, 1/2) even when 1 + |m| rounds to |m|.
-        return won + (0.5 - 1e-12) * least / (1 + np.abs(least))
-
-    def p_values(self, scores: FloatArray) -> FloatArray:
-        """Worst-case p-values (n, K) from scores a'z (n, pairs).
-
-        p = 1 / (1 + distance^2) is valid under every law with the class moments
-        (Cantelli); the smallest of the K - 1 duels is corrected after Bonferroni.
-        """
-        p = np.ones((len(scores), self.n_classes))
-        for j, (pair, duel) in enumerate(zip(self.pairs, self.duels, strict=True)):
-            for k, distance in zip(pair, duel.distances(scores[:, j]), strict=True):
-                p[:, k] = np.minimum(p[:, k], 1 / (1 + distance * distance))
-        return np.minimum((self.n_classes - 1) * p, 1.0)
+def constant_classes(duels: tuple[Duel, ...], n_classes: int) -> BoolArray:
+    """Classes that do not vary along the normal of one of their planes, (K,)."""
+    constant = np.zeros(n_classes, dtype=bool)
+    for duel in duels:
+        if duel.normal.any():
+            constant[list(duel.pair)] |= np.isinf(duel.class_kappa)
+    return constant
 
 
 def solve_duels(
@@ -176,8 +149,8 @@ def solve_duels(
     costs: FloatArray | None = None,
     *,
     constant_if_coinciding: bool = False,
-) -> DuelSet:
-    """Solve the duel of every pair of classes.
+) -> tuple[Duel, ...]:
+    """Solve the duel of every pair k < l of classes, in lexicographic order.
 
     Parameters
     ----------
@@ -197,8 +170,7 @@ def solve_duels(
         If two class means coincide.
     """
     duels = []
-    n_classes = len(classes.mean)
-    for k, l in itertools.combinations(range(n_classes), 2):
+    for k, l in itertools.combinations(range(len(classes.mean)), 2):
         weights = None
         if objective == "cost" and costs is not None:
             weights = float(costs[l, k]), float(costs[k, l])
@@ -215,7 +187,7 @@ def solve_duels(
                     "on_degenerate='warn'."
                 ) from None
             duels.append(_constant_duel(classes, k, l))
-    return DuelSet(n_classes, tuple(duels))
+    return tuple(duels)
 
 
 def _solve_duel(
@@ -256,7 +228,12 @@ def _duel_at(
     floor: float,
 ) -> Duel:
     """Duel of covariances with a share of each feature's variance added."""
-    d, balance = classes.gap(k, l), classes.balance(k, l)
+    mean, mean_lo = classes.mean, classes.mean_lo
+    d = (mean[l] - mean[k]) + (mean_lo[l] - mean_lo[k])
+    balance = Balance(
+        (math.sqrt(classes.factor[l]), math.sqrt(classes.factor[k])),
+        (float(classes.radius[l]), float(classes.radius[k])),
+    )
     Sy, Sx = classes.covariance[k], classes.covariance[l]
     if floor:
         added = np.diag(floor * (np.diagonal(Sx) + np.diagonal(Sy)) / 2)
@@ -268,20 +245,16 @@ def _duel_at(
             d, Sx, Sy, balance, lambda curve, own: curve.cheapest(own, costs)
         )
     else:
-        share = float(classes.prior[l] / (classes.prior[l] + classes.prior[k]))
+        weight, other = float(classes.prior[l]), float(classes.prior[k])
+        share = weight / (weight + other) if weight + other > 0 else 0.5
         solution = solve_on_curve(
             d, Sx, Sy, balance, lambda curve, own: curve.best_mean(own, share)
         )
     normal = solution.normal
-    offset = solution.offset_from(classes.mean[l]) + float(normal @ classes.mean_lo[l])
-
-    def seen(c: int, S: FloatArray) -> ClassMargin:
-        mean, mean_lo = classes.mean[c], classes.mean_lo[c]
-        radius, factor = float(classes.radius[c]), float(classes.factor[c])
-        return ClassMargin.along(normal, mean, mean_lo, S, radius, factor)
-
-    margins = seen(k, Sy), seen(l, Sx)
+    offset = solution.offset_from(mean[l]) + float(normal @ mean_lo[l])
+    margins = classes.margin(k, normal, Sy), classes.margin(l, normal, Sx)
     return Duel(
+        pair=(k, l),
         normal=normal,
         offset=offset,
         kappa=solution.kappa,
@@ -299,6 +272,7 @@ def _constant_duel(classes: Classes, k: int, l: int) -> Duel:
     heavier_wins = classes.prior[l] >= classes.prior[k]
     nothing = ClassMargin(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     return Duel(
+        pair=(k, l),
         normal=np.zeros(classes.mean.shape[1]),
         offset=-1.0 if heavier_wins else 1.0,
         kappa=0.0,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,43 +16,26 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
 from prudent.core.moments import ClassMoments
-from prudent.core.types import FloatArray
+from prudent.core.rows import LocalRows
+from prudent.core.types import FloatArray, IntArray
 from prudent.estimator_tools import (
     SelectionMixin,
     check_rows,
+    covariance_rule,
     hold_out_rows,
+    is_covariance_estimator,
     refuse_dask,
     set_feature_names,
+    warn_constant_features,
 )
-from prudent.minimax.one_class_fitting import (
-    OneClassFit,
-    calibrated_threshold,
-    check_kernel,
-    free_threshold,
-    learn_kernel,
-    learn_moments,
-    learn_rows,
-)
-from prudent.minimax.promises import Ground
-from prudent.minimax.settings import (
-    COVARIANCE_CONSTRAINTS,
-    KERNEL_CONSTRAINTS,
-    rows_needed_for_covariance,
-)
-
-__all__ = ["MinimaxOutlierDetector"]
-
-
-def _rows_needed_for(estimator: Any) -> str | None:
-    if estimator.threshold != "distribution_free":
-        return f"threshold={estimator.threshold!r}"
-    if estimator.kernel != "linear":
-        return f"kernel={estimator.kernel!r}"
-    return rows_needed_for_covariance(estimator.covariance)
+from prudent.exceptions import PrudentWarning
+from prudent.minimax.kernel import Span, span_of
+from prudent.minimax.one_class.learn import AskHeldOut, cut, learn
+from prudent.minimax.pairwise import KERNEL_CONSTRAINTS, TrainingKernel
 
 
 def _needs_no_rows(estimator: Any) -> bool:
-    parameter = _rows_needed_for(estimator)
+    parameter = estimator._rows_needed_for()
     if parameter is not None:
         raise AttributeError(
             f"MinimaxOutlierDetector with {parameter} needs the rows: use `fit`."
@@ -162,7 +146,7 @@ default="empirical"
         "region": [StrOptions({"ellipsoid", "halfspace"})],
         "threshold": [StrOptions({"calibrated", "distribution_free"})],
         "calibration_size": [Interval(Real, 0, 1, closed="neither")],
-        "covariance": COVARIANCE_CONSTRAINTS,
+        "covariance": "no_validation",  # see `covariance_rule`
         "mean_radius": [Interval(Real, 0, None, closed="left")],
         "covariance_radius": [Interval(Real, 0, None, closed="left")],
         "covariance_factor": [Interval(Real, 1, None, closed="left")],
@@ -173,13 +157,13 @@ default="empirical"
         self,
         *,
         false_alarm_rate: float = 0.1,
-        region: str = "ellipsoid",
+        region: Literal["ellipsoid", "halfspace"] = "ellipsoid",
         kernel: Any = "linear",
         gamma: float | None = None,
         degree: float = 3,
         coef0: float = 1.0,
         kernel_params: dict[str, Any] | None = None,
-        threshold: str = "calibrated",
+        threshold: Literal["calibrated", "distribution_free"] = "calibrated",
         calibration_size: float = 0.3,
         covariance: Any = "empirical",
         mean_radius: float = 0.0,
@@ -221,18 +205,20 @@ default="empirical"
         self : MinimaxOutlierDetector
         """
         refuse_dask(X)
+        self._check_settings()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        check_kernel(self)
-        fitted, held = self._split(X, groups)
-        if self.kernel == "linear":
-            self._store(learn_rows(self, X[fitted]), "plug-in")
-        else:
-            self._columns, self._rows = fitted, X[fitted]
-            self._store(learn_kernel(self, X, fitted), "plug-in")
-        if self.threshold == "calibrated":
-            scores = self._fit.scores(self, X[held])
-            self._calibrate(scores, grouped=groups is not None)
-        return self
+        fitted, ask = self._split(X, groups)
+        rows, span = X[fitted], None
+        if self.kernel != "linear":
+            self._kernel = TrainingKernel.of(self, X, fitted)
+            span = span_of(self._kernel.values(rows))
+            rows = span.rows
+        block = LocalRows.of(rows, np.zeros(len(rows), dtype=np.intp))
+        moments = ClassMoments.from_arrays(
+            rows, block.blocks[0].codes, **self._moment_options()
+        )
+        grouped = groups is not None
+        return self._learn(moments, ask, rows=block, span=span, grouped=grouped)
 
     @available_if(_needs_no_rows)
     def fit_moments(self, moments: ClassMoments) -> Self:
@@ -254,8 +240,7 @@ default="empirical"
                 "`moments.pooled()` or `moments.select([label])`."
             )
         self.n_features_in_ = moments.mean.shape[1]
-        self._store(learn_moments(self, moments), "plug-in")
-        return self
+        return self._learn(moments, None)
 
     @classmethod
     def from_moments(
@@ -293,7 +278,7 @@ default="empirical"
         detector : MinimaxOutlierDetector
         """
         detector = cls(**params)
-        parameter = _rows_needed_for(detector)
+        parameter = detector._rows_needed_for()
         if parameter is not None:
             raise ValueError(
                 f"MinimaxOutlierDetector.from_moments: {parameter} needs the rows; set "
@@ -314,24 +299,48 @@ default="empirical"
             )
         detector.n_features_in_ = moments.mean.shape[1]
         set_feature_names(detector, means)
-        detector._store(learn_moments(detector, moments), "given")
-        return detector
+        return detector._learn(moments, None, exact=True)
+
+    def _rows_needed_for(self) -> str | None:
+        if self.threshold != "distribution_free":
+            return f"threshold={self.threshold!r}"
+        if self.kernel != "linear":
+            return f"kernel={self.kernel!r}"
+        if is_covariance_estimator(self.covariance):
+            return f"covariance={self.covariance!r}"
+        return None
+
+    def _moment_options(self) -> dict[str, Any]:
+        return {"fourth": True} if self.covariance == "ledoit_wolf" else {}
+
+    def _check_settings(self) -> None:
+        """Raise ValueError for an ellipsoid that a kernel does not define."""
+        covariance_rule(self.covariance)
+        if self.kernel == "linear" or self.region == "halfspace":
+            return
+        if self.threshold == "distribution_free" or self.kernel == "precomputed":
+            raise ValueError(
+                f"region='ellipsoid' with kernel={self.kernel!r} and threshold="
+                f"{self.threshold!r} is undefined: use region='halfspace', or a named "
+                "kernel with threshold='calibrated'."
+            )
 
     def _split(
         self, X: FloatArray, groups: ArrayLike | None
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows to learn from and rows held out for the threshold."""
+    ) -> tuple[IntArray, AskHeldOut | None]:
+        """Rows to learn from, and a way to ask those held out for the threshold."""
         if self.threshold == "distribution_free":
             if groups is not None:
                 raise ValueError(
                     "`groups` are held out, which threshold='distribution_free' does "
                     "not do: use threshold='calibrated'."
                 )
-            return np.arange(len(X)), np.empty(0, dtype=np.intp)
+            return np.arange(len(X)), None
         random = check_random_state(self.random_state)
         split = hold_out_rows(self, X, self.calibration_size, random, groups)
         self._check_learnable(len(split.fit), len(X))
-        return np.sort(split.fit), np.sort(split.held_out)
+        held_out = X[np.sort(split.held_out)]
+        return np.sort(split.fit), lambda score: score(*self._coordinates(held_out))
 
     def _check_learnable(self, n_fitted: int, n_rows: int) -> None:
         """Raise ValueError unless there are two rows to learn from."""
@@ -342,33 +351,57 @@ default="empirical"
                 "2 are needed: give more rows or a smaller share."
             )
 
-    def _store(self, fit: OneClassFit, ground: Ground) -> None:
-        self._fit = fit
-        self.constant_features_ = fit.constant
-        if fit.moments is not None:
-            self.moments_, self.means_ = fit.moments, fit.moments.mean
-            self.covariances_ = fit.covariances
-        weights = fit.weights()
-        if weights is not None and self.kernel == "linear":
-            self.coef_ = weights
-        elif weights is not None:
-            self.dual_coef_ = weights
-        if self.threshold == "distribution_free":
-            self.n_calibration_ = 0
-            self.__dict__.pop("_calibration_scores", None)  # of an earlier fit
-            self.offset_, self.guarantees_ = free_threshold(self, fit, ground)
-
-    def _calibrate(self, scores: FloatArray, *, grouped: bool = False) -> None:
-        """Set the threshold by the scores of the held-out rows."""
-        self.n_calibration_ = len(scores)
-        self._calibration_scores, self._is_grouped = np.sort(scores), grouped
-        self._set_rate()
-
-    def _set_rate(self) -> None:
-        """Cut the held-out scores at `false_alarm_rate`."""
-        self.offset_, self.guarantees_ = calibrated_threshold(
-            self.false_alarm_rate, self._calibration_scores, grouped=self._is_grouped
+    def _learn(
+        self,
+        moments: ClassMoments,
+        ask_held_out: AskHeldOut | None,
+        *,
+        rows: LocalRows | None = None,
+        span: Span | None = None,
+        grouped: bool = False,
+        exact: bool = False,
+    ) -> Self:
+        self._grouped = grouped
+        learned = learn(
+            moments,
+            rows,
+            region=self.region,
+            covariance=covariance_rule(self.covariance),
+            mean_radius=self.mean_radius,
+            covariance_radius=self.covariance_radius,
+            covariance_factor=self.covariance_factor,
+            false_alarm_rate=self.false_alarm_rate,
+            ask_held_out=ask_held_out,
+            grouped=grouped,
+            exact=exact,
+            span=span,
         )
+        warn_constant_features(self, learned.constant)
+        self._model, self.guarantees_ = learned.model, learned.guarantees
+        self.constant_features_ = learned.constant
+        weights = learned.model.weights(moments.mean.shape[1])
+        if span is None:
+            self.moments_, self.means_ = moments, moments.mean
+            self.covariances_ = learned.covariances
+        if weights is not None:
+            setattr(self, "coef_" if span is None else "dual_coef_", weights)
+        self.__dict__.pop("_calibration_scores", None)  # of an earlier fit
+        if ask_held_out is not None:
+            self._calibration_scores = learned.model.calibration_scores
+        self.n_calibration_ = len(learned.model.calibration_scores)
+        return self._set_offset()
+
+    def _set_offset(self) -> Self:
+        self.offset_ = self._model.offset
+        if self.threshold == "calibrated" and np.isinf(self.offset_):
+            warnings.warn(
+                f"MinimaxOutlierDetector: {self.n_calibration_} held-out rows are too "
+                f"few for false_alarm_rate={self.false_alarm_rate:g}, so no row is an "
+                "outlier: give more rows or a larger calibration_size.",
+                PrudentWarning,
+                stacklevel=3,
+            )
+        return self
 
     @available_if(_is_calibrated)
     def with_false_alarm_rate(self, rate: float) -> Self:
@@ -389,8 +422,9 @@ default="empirical"
         check_is_fitted(self)
         other = copy.copy(self).set_params(false_alarm_rate=rate)
         other._validate_params()
-        other._set_rate()
-        return other
+        other._model, promise = cut(other._model, rate, grouped=other._grouped)
+        other.guarantees_ = (promise,)
+        return other._set_offset()
 
     @available_if(_is_calibrated)
     def p_value(self, X: Any) -> FloatArray:
@@ -409,9 +443,7 @@ default="empirical"
         ndarray of shape (n_samples,)
             In [1 / (m + 1), 1], with m = `n_calibration_`.
         """
-        scores = self.score_samples(X)
-        not_above = np.searchsorted(self._calibration_scores, scores, side="right")
-        return (1 + not_above) / (self.n_calibration_ + 1)
+        return self._model.p_values(self.score_samples(X))
 
     def _holds_out_rows(self) -> bool:
         return bool(self.threshold == "calibrated")
@@ -429,8 +461,15 @@ default="empirical"
         ndarray of shape (n_samples,)
             Minus the Mahalanobis distance, or w'z.
         """
-        X = check_rows(self, X)
-        return self._fit.scores(self, X)
+        rows = check_rows(self, X)
+        return self._model.scores(*self._coordinates(rows))
+
+    def _coordinates(self, X: NDArray[Any]) -> tuple[NDArray[Any], FloatArray | None]:
+        """What the model takes: rows, or their kernel values and own norms."""
+        if self.kernel == "linear":
+            return X, None
+        needs_norms = self.region == "ellipsoid"
+        return self._kernel.values(X), self._kernel.diagonal(X) if needs_norms else None
 
     def decision_function(self, X: Any) -> FloatArray:
         """Score minus `offset_`, >= 0 for inliers, of shape (n_samples,)."""

@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from prudent._compat import Interval, StrOptions, fit_context
 from prudent.core.moments import ClassMoments
+from prudent.core.rows import LocalRows, Rows
 from prudent.core.types import FloatArray
-from prudent.estimator_tools import MomentFitMixin, check_training
-from prudent.minimax.fitting import (
-    Outcome,
-    check_settings,
-    learn_moments,
-    learn_rows,
-    learn_span,
+from prudent.estimator_tools import (
+    MomentFitMixin,
+    check_rows,
+    check_training,
+    covariance_rule,
+    is_covariance_estimator,
+    warn_constant_features,
 )
+from prudent.exceptions import PrudentWarning
+from prudent.minimax.classification.learn import Learned, learn
+from prudent.minimax.classification.model import winner
+from prudent.minimax.classification.worst_case import WorstCaseMixin
 from prudent.minimax.kernel import Span, landmark_span, span_of
-from prudent.minimax.prediction import DuelPredictionMixin
-from prudent.minimax.settings import (
-    COVARIANCE_CONSTRAINTS,
-    KERNEL_CONSTRAINTS,
-    kept_columns,
-    kernel_columns,
-    moment_options,
-    rows_needed_for_covariance,
-)
-from prudent.minimax.worst_case import WorstCaseMixin
-
-__all__ = ["MinimaxProbabilityClassifier"]
+from prudent.minimax.pairwise import KERNEL_CONSTRAINTS, TrainingKernel
 
 
 class MinimaxProbabilityClassifier(
-    DuelPredictionMixin,
-    WorstCaseMixin,
-    MomentFitMixin,
-    ClassifierMixin,
-    BaseEstimator,
+    WorstCaseMixin, MomentFitMixin, ClassifierMixin, BaseEstimator
 ):
     """Linear or kernel classifier with the best worst-case accuracy.
 
@@ -178,7 +170,7 @@ default="empirical"
         "objective": [StrOptions({"minimax", "cost", "mean"})],
         "costs": ["array-like", None],
         "priors": ["array-like", None],
-        "covariance": COVARIANCE_CONSTRAINTS,
+        "covariance": "no_validation",  # see `covariance_rule`
         "mean_radius": [Real, "array-like"],
         "covariance_radius": [Real, "array-like"],
         "covariance_factor": [Real, "array-like"],
@@ -198,17 +190,17 @@ default="empirical"
         coef0: float = 1.0,
         kernel_params: dict[str, Any] | None = None,
         n_components: int | None = None,
-        objective: str = "minimax",
+        objective: Literal["minimax", "cost", "mean"] = "minimax",
         costs: ArrayLike | None = None,
         priors: ArrayLike | None = None,
         covariance: Any = "empirical",
         mean_radius: ArrayLike = 0.0,
         covariance_radius: ArrayLike = 0.0,
         covariance_factor: ArrayLike = 1.0,
-        uncertainty: str | None = None,
+        uncertainty: Literal["gaussian", "bootstrap"] | None = None,
         confidence: float = 0.95,
-        bound: str = "union",
-        on_degenerate: str = "raise",
+        bound: Literal["union", "exact"] = "union",
+        on_degenerate: Literal["raise", "warn"] = "raise",
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -247,23 +239,18 @@ default="empirical"
         -------
         self : MinimaxProbabilityClassifier
         """
-        check_settings(self)
+        self._check_settings()
         X, y, weight = check_training(self, X, y, sample_weight)
         if self._rows_needed_for() is None:
             self._fit_rows(X, y, weight)
             return self
         X = X.astype(np.float64, copy=False)
-        self.classes_ = np.unique(y)
-        if self.kernel == "linear":
-            outcome = learn_rows(self, X, y, weight)
-            self._store(outcome)
-            self.moments_ = outcome.evidence.moments
-        else:
+        codes = np.unique(y, return_inverse=True)[1]
+        span = None
+        if self.kernel != "linear":
             span = self._span(X, sample_weight)
-            outcome = learn_span(self, span, y, weight)
-            self._store(outcome)
-            self.dual_coef_ = span.dual(outcome.normals)
-        self._declared_classes, self._solved = None, True
+            X = span.rows
+        self._fit_rows(X, y, weight, rows=LocalRows.of(X, codes, weight), span=span)
         return self
 
     def _rows_needed_for(self) -> str | None:
@@ -271,54 +258,154 @@ default="empirical"
             return f"kernel={self.kernel!r}"
         if self.uncertainty == "bootstrap":
             return "uncertainty='bootstrap'"
-        return rows_needed_for_covariance(self.covariance)
+        if is_covariance_estimator(self.covariance):
+            return f"covariance={self.covariance!r}"
+        return None
 
     def _moment_options(self) -> dict[str, Any]:
-        return moment_options(self.covariance)
-
-    def _learn(self, moments: ClassMoments, *, given: bool = False) -> None:
-        check_settings(self)
-        repeats = not self._has_plain_weights
-        outcome = learn_moments(self, moments, given=given, repeats=repeats)
-        self.classes_, self.moments_ = moments.classes, moments
-        self._store(outcome)
+        return {"fourth": True} if self.covariance == "ledoit_wolf" else {}
 
     def _span(self, X: FloatArray, sample_weight: ArrayLike | None) -> Span:
         """Span coordinates of the training rows; keep what prediction needs."""
-        chosen = np.arange(len(X))
+        kept = np.arange(len(X))
         if self.n_components is not None and self.n_components < len(X):
             random = check_random_state(self.random_state)
-            chosen = np.sort(random.choice(len(X), self.n_components, replace=False))
-        if self.kernel == "precomputed":
-            self._columns = kept_columns(X, sample_weight)[chosen]
-        else:
-            self._rows = X[chosen]
-        K = kernel_columns(self, X)
-        return span_of(K) if len(chosen) == len(X) else landmark_span(K, K[chosen])
+            kept = np.sort(random.choice(len(X), self.n_components, replace=False))
+        self._kernel = TrainingKernel.of(self, X, kept, sample_weight)
+        K = self._kernel.values(X)
+        return span_of(K) if len(kept) == len(X) else landmark_span(K, K[kept])
 
-    def _store(self, outcome: Outcome) -> None:
-        evidence, duels = outcome.evidence, outcome.duels.duels
-        kappa = np.array([duel.kappa for duel in duels])
-        binary = len(evidence.seen) == 2
-        self._outcome = outcome
-        self.intercept_ = -outcome.duels.offsets
+    def _learn(
+        self,
+        moments: ClassMoments,
+        rows: Rows | None = None,
+        *,
+        given: bool = False,
+        span: Span | None = None,
+    ) -> None:
+        self._check_settings()
+        learned = learn(
+            moments,
+            rows,
+            objective=self.objective,
+            costs=self.costs,
+            priors=self.priors,
+            covariance=covariance_rule(self.covariance),
+            mean_radius=self.mean_radius,
+            covariance_radius=self.covariance_radius,
+            covariance_factor=self.covariance_factor,
+            uncertainty=self.uncertainty,
+            confidence=self.confidence,
+            bound=self.bound,
+            on_degenerate=self.on_degenerate,
+            exact=given,
+            repeated=not self._has_plain_weights,
+            span=span,
+            random=check_random_state(self.random_state),
+        )
+        self._warn(learned)
+        self._model, self.classes_ = learned.model, moments.classes
+        kappa = np.array([duel.kappa for duel in learned.duels])
+        floor = np.array([duel.floor for duel in learned.duels])
+        binary = len(kappa) == 1
+        self.intercept_ = -learned.model.offsets
         self.kappa_ = float(kappa[0]) if binary else kappa
         self.gaussian_accuracy_ = float(ndtr(kappa[0])) if binary else ndtr(kappa)
-        self.duality_gap_ = max(duel.gap for duel in duels)
-        self.n_iter_ = max(duel.n_iter for duel in duels)
-        self.class_worst_case_error_ = outcome.for_all(outcome.errors, 1.0)
-        self.worst_case_accuracy_ = outcome.accuracy
-        self.worst_case_error_ = 1 - outcome.accuracy
-        self.mean_radius_ = outcome.for_all(evidence.radii.mean)
-        self.covariance_radius_ = outcome.for_all(evidence.radii.covariance)
-        self.covariance_factor_ = outcome.for_all(evidence.radii.factor, 1.0)
-        self.covariance_floor_ = float(outcome.floors[0]) if binary else outcome.floors
-        self.constant_features_ = evidence.constant
-        self.guarantees_ = outcome.guarantees
-        if self.kernel == "linear":
-            self.coef_ = outcome.normals
-            self.means_ = outcome.for_all(evidence.moments.mean)
-            self.covariances_ = outcome.for_all(evidence.covariances)
+        self.covariance_floor_ = float(floor[0]) if binary else floor
+        self.duality_gap_ = max(duel.gap for duel in learned.duels)
+        self.n_iter_ = max(duel.n_iter for duel in learned.duels)
+        self.class_worst_case_error_ = learned.errors
+        self.worst_case_accuracy_ = learned.accuracy
+        self.worst_case_error_ = 1 - learned.accuracy
+        self.mean_radius_ = learned.radii.mean
+        self.covariance_radius_ = learned.radii.covariance
+        self.covariance_factor_ = learned.radii.factor
+        self.constant_features_ = learned.constant
+        self.guarantees_ = learned.guarantees
+        if span is None:
+            self.moments_, self.coef_ = moments, learned.model.normals
+            self.means_, self.covariances_ = learned.means, learned.covariances
+        else:
+            self.dual_coef_ = learned.model.normals
+
+    def _warn(self, learned: Learned) -> None:
+        warn_constant_features(self, learned.constant)
+        name = type(self).__name__
+        for remark in learned.remarks:
+            warnings.warn(f"{name}: {remark}", PrudentWarning, stacklevel=3)
+        if learned.open_gap is not None:
+            text = f"{name}: {learned.open_gap}"
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+
+    def _check_settings(self) -> None:
+        """Raise ValueError for settings that contradict each other."""
+        covariance_rule(self.covariance)
+        if self.uncertainty is not None:
+            taken = {
+                "kernel": "linear",
+                "covariance": "empirical",
+                "mean_radius": 0,
+                "covariance_radius": 0,
+                "covariance_factor": 1,
+            }
+            for name, neutral in taken.items():
+                value = getattr(self, name)
+                if not np.all(np.asarray(value, dtype=object) == neutral):
+                    raise ValueError(
+                        f"uncertainty={self.uncertainty!r} takes all radii from the "
+                        f"empirical moments: leave `{name}` at {neutral!r}, got "
+                        f"{value!r}."
+                    )
+        if self.bound == "exact" and (
+            self.uncertainty is not None or np.any(np.asarray(self.mean_radius))
+        ):
+            raise ValueError(
+                "bound='exact' holds for known means: use bound='union' together with "
+                f"mean_radius={self.mean_radius!r} and "
+                f"uncertainty={self.uncertainty!r}."
+            )
+        if (self.objective == "cost") != (self.costs is not None):
+            raise ValueError(
+                "objective='cost' and `costs` go together, got "
+                f"objective={self.objective!r} and costs={self.costs!r}."
+            )
+
+    def _rows(self, X: Any) -> NDArray[Any]:
+        """Validated rows, or their kernel values with the training rows."""
+        X = check_rows(self, X)
+        return X if self.kernel == "linear" else self._kernel.values(X)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores on which `predict` rests.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: a'z - b, >= 0 for `classes_[1]`. More: duels won plus a
+            tie-break in (-1/2, 1/2), -inf for a class without rows.
+        """
+        rows = self._rows(X)
+        return self._model.decision(rows)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class of each row: the winner of its duels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        decision = self.decision_function(X)
+        return self.classes_[winner(decision)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""What the worst laws do to a plane between two classes."""
+"""What the worst laws do to a fitted classifier."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.core.types import FloatArray
+from prudent.core.types import BoolArray, FloatArray
+from prudent.minimax.classification.model import Model
 from prudent.minimax.least_favourable import least_favourable_rows, worst_moments
 from prudent.minimax.solver import ParetoFrontier, pareto_frontier
-
-__all__ = ["WorstCaseMixin"]
 
 
 def _is_linear(estimator: Any) -> bool:
@@ -22,7 +21,7 @@ def _is_linear(estimator: Any) -> bool:
 
 
 class WorstCaseMixin:
-    """Trade-offs and least favourable laws of a linear fit of two classes."""
+    """Worst-case p-values and sets; trade-offs and worst laws of a linear fit."""
 
     classes_: NDArray[Any]
     coef_: FloatArray
@@ -33,6 +32,59 @@ class WorstCaseMixin:
     covariance_radius_: FloatArray
     covariance_factor_: FloatArray
     n_features_in_: int
+    confidence: float
+    _model: Model
+
+    def _rows(self, X: Any) -> NDArray[Any]:
+        raise NotImplementedError
+
+    def worst_case_p_values(self, X: Any) -> FloatArray:
+        """Largest probability that any law with the moments of a class allows.
+
+        For each class, a bound on the probability of a row at least as far towards
+        the other classes. Not a posterior: the values of a row need not sum to 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            p = 1 / (1 + distance^2), with distance in standard deviations towards
+            the other class, 0 on the near side of the mean; Bonferroni-corrected
+            for more than two classes. 0 for a class without rows.
+        """
+        rows = self._rows(X)
+        return self._model.p_values(rows)
+
+    def predict_set(self, X: Any, level: float | None = None) -> BoolArray:
+        """Classes whose worst-case p-value exceeds `level`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        level : float, default=None
+            In (0, 1); None is 1 - `confidence`. The set of a row misses its class
+            with at most this probability, under every law with the class moments.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_samples, n_classes)
+            The predicted class alone where no p-value exceeds `level`.
+
+        Raises
+        ------
+        ValueError
+            If `level` lies outside (0, 1).
+        """
+        level = 1 - self.confidence if level is None else level
+        if not 0 < level < 1:
+            raise ValueError(f"`level` must lie in (0, 1), got {level!r}.")
+        rows = self._rows(X)
+        return self._model.sets(rows, level)
 
     @available_if(_is_linear)
     def pareto_frontier(self, n_points: int = 101) -> ParetoFrontier:
@@ -55,11 +107,11 @@ class WorstCaseMixin:
             For more than two classes, or fewer than two points.
         """
         check_is_fitted(self)
-        k, l = self._two_classes("pareto_frontier")
+        self._check_two_classes("pareto_frontier")
         rho = self.covariance_radius_[:, None, None] * np.eye(self.n_features_in_)
         covariances = self.covariances_ + rho
         return pareto_frontier(
-            self.means_[l] - self.means_[k], covariances[l], covariances[k], n_points
+            self.means_[1] - self.means_[0], covariances[1], covariances[0], n_points
         )
 
     @available_if(_is_linear)
@@ -91,7 +143,7 @@ class WorstCaseMixin:
             err.
         """
         check_is_fitted(self)
-        self._two_classes("least_favourable")
+        self._check_two_classes("least_favourable")
         where = np.flatnonzero(self.classes_ == class_label)
         if not len(where):
             raise ValueError(
@@ -118,9 +170,8 @@ class WorstCaseMixin:
             positive=k == 1,
         )
 
-    def _two_classes(self, method: str) -> tuple[int, int]:
+    def _check_two_classes(self, method: str) -> None:
         if len(self.classes_) != 2:
             raise ValueError(
                 f"`{method}` is defined for 2 classes, got {len(self.classes_)}."
             )
-        return 0, 1

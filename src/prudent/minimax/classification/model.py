@@ -1,0 +1,97 @@
+"""The learned rule: from rows to duels won, worst-case p-values and sets."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.core.classes import spread_over_classes
+from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.minimax.certificate import ClassMargin
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """Planes a'z = b between every two classes that have rows.
+
+    Rows of the positive class, the second of a pair, have a'z >= b.
+
+    Attributes
+    ----------
+    normals : ndarray of shape (n_pairs, p)
+        Weights of the p features, or kernel values, of a row.
+    offsets : ndarray of shape (n_pairs,)
+    margins : tuple of (ClassMargin, ClassMargin)
+        How the two classes of each pair are seen along its normal.
+    seen : ndarray of bool, shape (n_classes,)
+        Classes with rows. The others win no duel and are in no set.
+    """
+
+    normals: FloatArray
+    offsets: FloatArray
+    margins: tuple[tuple[ClassMargin, ClassMargin], ...]
+    seen: BoolArray
+
+    def decision(self, X: NDArray[Any]) -> FloatArray:
+        """Two classes: a'z - b (n,); more: duels won and a tie-break (n, K)."""
+        return self._decision(X @ self.normals.T)
+
+    def p_values(self, X: NDArray[Any]) -> FloatArray:
+        """Worst-case p-value of each class, (n, K); 0 for a class not seen."""
+        return self._p_values(X @ self.normals.T)
+
+    def sets(self, X: NDArray[Any], level: float) -> BoolArray:
+        """Classes whose p-value exceeds a level, or the winner alone, (n, K)."""
+        scores = X @ self.normals.T
+        sets = self._p_values(scores) > level
+        empty = np.flatnonzero(~sets.any(axis=1))
+        sets[empty, winner(self._decision(scores[empty]))] = True
+        return sets
+
+    def _decision(self, scores: FloatArray) -> FloatArray:
+        margins = scores - self.offsets
+        if len(self.seen) == 2:
+            return margins[:, 0]
+        won = np.zeros((len(margins), np.count_nonzero(self.seen)))
+        least = np.full_like(won, np.inf)
+        for margin, (k, l), seen in self._duels(margins):
+            won[:, l] += margin >= 0
+            won[:, k] += margin < 0
+            for c, sign, own in zip((k, l), (-1.0, 1.0), seen, strict=True):
+                deviations = sign * margin / (own.deviation or 1.0)
+                least[:, c] = np.minimum(least[:, c], deviations)
+        # Strictly inside (-1/2, 1/2) even when 1 + |m| rounds to |m|.
+        votes = won + (0.5 - 1e-12) * least / (1 + np.abs(least))
+        return spread_over_classes(votes, self.seen, -np.inf)
+
+    def _p_values(self, scores: FloatArray) -> FloatArray:
+        """1 / (1 + distance^2) is valid under every law with the moments (Cantelli).
+
+        The smallest of the K - 1 duels is corrected after Bonferroni.
+        """
+        n_classes = np.count_nonzero(self.seen)
+        p = np.ones((len(scores), n_classes))
+        for score, pair, seen in self._duels(scores):
+            for c, side, own in zip(pair, (-1.0, 1.0), seen, strict=True):
+                distance = own.distances(score, side)
+                p[:, c] = np.minimum(p[:, c], 1 / (1 + distance * distance))
+        return spread_over_classes(np.minimum((n_classes - 1) * p, 1.0), self.seen, 0.0)
+
+    def _duels(
+        self, values: FloatArray
+    ) -> Iterator[tuple[FloatArray, tuple[int, int], tuple[ClassMargin, ClassMargin]]]:
+        """Column, classes (k, l) and their margins of every pair, k < l."""
+        pairs = itertools.combinations(range(np.count_nonzero(self.seen)), 2)
+        return zip(values.T, pairs, self.margins, strict=True)
+
+
+def winner(decision: FloatArray) -> IntArray:
+    """Index of the class that a decision value stands for."""
+    if decision.ndim == 1:
+        return (decision >= 0).astype(np.intp)
+    return decision.argmax(axis=1)

@@ -1,0 +1,94 @@
+"""Kernel values that an estimator keeps asking scikit-learn for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+
+from prudent._compat import Interval, StrOptions
+from prudent.core.types import FloatArray, IntArray
+
+KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
+    "kernel": [StrOptions({*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}), callable],
+    "gamma": [Interval(Real, 0, None, closed="left"), None],
+    "degree": [Interval(Real, 0, None, closed="left")],
+    "coef0": [Interval(Real, None, None, closed="neither")],
+    "kernel_params": [dict, None],
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingKernel:
+    """Kernel between any rows and the training rows that a fit keeps.
+
+    Attributes
+    ----------
+    metric : str or callable
+    params : dict
+        Keyword arguments of the metric.
+    rows : ndarray of shape (m, n_features) or None
+        Rows kept; None for a precomputed kernel.
+    columns : ndarray of shape (m,)
+        Columns of a precomputed kernel that stand for the rows kept.
+    """
+
+    metric: Any
+    params: dict[str, Any]
+    rows: FloatArray | None
+    columns: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        X: FloatArray,
+        kept: IntArray,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Keep some of the training rows, which have a positive weight.
+
+        Raises
+        ------
+        ValueError
+            If a precomputed kernel matrix is not square.
+        """
+        if estimator.kernel == "precomputed":
+            return cls("precomputed", {}, None, _columns(X, sample_weight)[kept])
+        if callable(estimator.kernel):
+            params = estimator.kernel_params or {}
+        else:
+            names = ("gamma", "degree", "coef0")
+            params = {name: getattr(estimator, name) for name in names}
+        return cls(estimator.kernel, params, X[kept], kept)
+
+    def values(self, X: FloatArray) -> FloatArray:
+        """Kernel values of rows with those kept, (n, m)."""
+        return X[:, self.columns] if self.rows is None else self._between(X, self.rows)
+
+    def diagonal(self, X: FloatArray) -> FloatArray:
+        """Kernel value of each row with itself, (n,)."""
+        small = [X[i : i + 64] for i in range(0, len(X), 64)]
+        return np.concatenate([np.diag(self._between(b, b)) for b in small])
+
+    def _between(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        return pairwise_kernels(
+            X, Y, metric=self.metric, filter_params=True, **self.params
+        ).astype(np.float64, copy=False)
+
+
+def _columns(K: FloatArray, sample_weight: ArrayLike | None) -> IntArray:
+    """Columns of a square kernel matrix whose rows have a positive weight."""
+    n_rows = len(K) if sample_weight is None else len(np.asarray(sample_weight))
+    if K.shape[1] != n_rows:
+        raise ValueError(
+            "a precomputed kernel must be square in `fit`, got shape "
+            f"{(n_rows, K.shape[1])}."
+        )
+    if sample_weight is None:
+        return np.arange(n_rows)
+    return np.flatnonzero(np.asarray(sample_weight) > 0)
