@@ -26,8 +26,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import prudent
 from experiments.benchmark_data import load
 from prudent.certification.boundary import error_boundary
+from prudent.certification.scores import answer_scores
 from prudent.certification.thresholds import RankedRows, certified_threshold
 from prudent.core.binomial import upper_limit
 
@@ -43,6 +45,10 @@ MODELS = {
     "logistic": LogisticRegression(max_iter=2000),
     "LDA": LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"),
     "QDA": QuadraticDiscriminantAnalysis(reg_param=0.1),
+    "minimax": prudent.MinimaxProbabilityClassifier(),
+    "optimistic": prudent.OptimisticScoreClassifier(random_state=0),
+    "imprecise": prudent.ImpreciseDiscriminantAnalysis(),
+    "calibrated": prudent.RiskCalibratedClassifier(random_state=0),
 }
 Rule = Callable[[RankedRows], float]
 
@@ -93,7 +99,7 @@ def population(name: str, model: str) -> tuple[NDArray[np.float64], NDArray[np.b
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted = make_pipeline(StandardScaler(), MODELS[model]).fit(X, y)
-        scores = fitted.predict_proba(X_rest).max(axis=1)
+        scores = answer_scores(fitted, X_rest, "max_probability")
     return scores, fitted.predict(X_rest) != y_rest
 
 
@@ -120,7 +126,7 @@ def main(names: list[str]) -> None:
         for name in names or SETS:
             try:
                 found.append(measure(name, model))
-            except np.linalg.LinAlgError as error:  # QDA and a class of few rows
+            except (ValueError, np.linalg.LinAlgError) as error:  # a class of few rows
                 print(f"{model}, {name}: left out, {str(error).split('.')[0]}")
         cells = [
             f"{rule} {np.mean([f[rule][0] for f in found]):.3f} "

@@ -58,9 +58,10 @@ def test_a_tie_is_won_by_the_first_class(residual_sums):
 @pytest.mark.parametrize("residual_sums", LOOPS)
 def test_residuals_are_weighted_labels_minus_posteriors(residual_sums):
     scores = np.log(np.array([[0.2, 0.5], [0.8, 0.5]])) + 7.0
-    log_loss, _ = residual_sums(scores, np.array([0, 1]), np.array([1.0, 3.0]))
+    log_loss, _, risk = residual_sums(scores, np.array([0, 1]), np.array([1.0, 3.0]))
     np.testing.assert_allclose(scores, [[0.8, -1.5], [-0.8, 1.5]], rtol=1e-14)
     assert log_loss == pytest.approx(-np.log(0.2) - 3 * np.log(0.5), rel=1e-14)
+    assert risk == pytest.approx(0.8 + 1.5, rel=1e-14)
 
 
 def test_compiled_squares_equal_the_interpreted_ones():

@@ -33,14 +33,14 @@ def add_squares(white: FloatArray, sums: FloatArray) -> None:
 @njit(cache=True, error_model="numpy", fastmath={"contract"})
 def log_residual_sums(
     scores: FloatArray, codes: NDArray[Any], weight: FloatArray
-) -> tuple[float, float]:
+) -> tuple[float, float, float]:
     """As `losses.interpreted_residual_sums`."""
     r, m = scores.shape
     if r == 2:
         return _two_class_residual_sums(scores, codes, weight)
     peak, total, picked = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK)
     best = np.empty(_BLOCK, dtype=np.int64)
-    log_loss, error = 0.0, 0.0
+    log_loss, error, risk = 0.0, 0.0, 0.0
     for start in range(0, m, _BLOCK):
         n = min(_BLOCK, m - start)
         y, w = codes[start : start + n], weight[start : start + n]
@@ -70,18 +70,20 @@ def log_residual_sums(
             row = scores[k, start : start + n]
             for i in range(n):
                 row[i] = row[i] * total[i] + (w[i] if y[i] == k else 0.0)
-    return log_loss, error
+        for i in range(n):
+            risk += scores[y[i], start + i]
+    return log_loss, error, risk
 
 
 @njit(cache=True, error_model="numpy")
 def _two_class_residual_sums(
     scores: FloatArray, codes: NDArray[Any], weight: FloatArray
-) -> tuple[float, float]:
+) -> tuple[float, float, float]:
     """Two classes need one exponential a row, that of the difference of the scores."""
     m = scores.shape[1]
     margin, lesser = np.empty(_BLOCK), np.empty(_BLOCK)
     total, logarithm = np.empty(_BLOCK), np.empty(_BLOCK)
-    log_loss, error = 0.0, 0.0
+    log_loss, error, risk = 0.0, 0.0, 0.0
     for start in range(0, m, _BLOCK):
         n = min(_BLOCK, m - start)
         first, second = scores[0, start : start + n], scores[1, start : start + n]
@@ -99,8 +101,9 @@ def _two_class_residual_sums(
             other = (lesser[i] if margin[i] >= 0.0 else 1.0) / total[i]
             second[i] = (2 * y[i] - 1) * w[i] * other
             first[i] = -second[i]
+            risk += w[i] * other
         log_loss += _add_up(w, logarithm[:n])
-    return log_loss, error
+    return log_loss, error, risk
 
 
 @njit(cache=True, fastmath=True)

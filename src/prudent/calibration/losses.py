@@ -96,12 +96,11 @@ def log_residuals(scores: FloatArray, codes: IntArray, weight: FloatArray) -> Lo
     weight : ndarray of shape (m,)
     """
     if scores.size < COMPILED_FROM:
-        log_loss, wrong = interpreted_residual_sums(scores, codes, weight)
+        log_loss, wrong, risk = interpreted_residual_sums(scores, codes, weight)
     else:
         from prudent.calibration.compiled import log_residual_sums
 
-        log_loss, wrong = log_residual_sums(scores, codes, weight)
-    risk = float(scores[codes, np.arange(len(codes))].sum())
+        log_loss, wrong, risk = log_residual_sums(scores, codes, weight)
     return Losses(log_loss, log_loss, risk, wrong, wrong, float(weight.sum()))
 
 
@@ -160,9 +159,9 @@ def class_scores(log_joint: FloatArray, costs: FloatArray | None) -> FloatArray:
 
 def interpreted_residual_sums(
     scores: FloatArray, codes: IntArray, weight: FloatArray
-) -> tuple[float, float]:
-    """Turn scores (r, m) into W = w (Y - H) in place; log loss and error, summed."""
-    log_loss, error = 0.0, 0.0
+) -> tuple[float, float, float]:
+    """Turn scores (r, m) into W = w (Y - H) in place; log loss, error, 1 - H summed."""
+    log_loss, error, risk = 0.0, 0.0, 0.0
     step = max(1, _CACHED_NUMBERS // len(scores))
     for start in range(0, scores.shape[1], step):
         block = slice(start, start + step)
@@ -176,7 +175,8 @@ def interpreted_residual_sums(
         error += float(w @ _is_wrong(picked, total, H, y))
         H *= -w / total
         H[y, columns] += w
-    return log_loss, error
+        risk += float(H[y, columns].sum())
+    return log_loss, error, risk
 
 
 def _is_wrong(
