@@ -13,6 +13,7 @@ from prudent.evaluation.records import (
     MethodRow,
     Needs,
     PromiseCheck,
+    Sets,
     Settings,
 )
 from prudent.evaluation.words import (
@@ -226,3 +227,24 @@ def test_table_fits_the_terminal(width):
     lines = table_lines(findings(*rows), width)
     assert max(map(len, lines)) <= width
     assert any(line.startswith("RandomForestClassifier") for line in lines)
+
+
+def test_a_method_whose_sets_decide_nothing_says_why():
+    def row(method, undecided):
+        sets = Sets(
+            mean_size=1.0 + undecided,
+            undecided=undecided,
+            coverage=0.99,
+            size_counts=(0, 0, 0),
+            class_mean_size=(1.0, 1.0),
+            class_coverage=(0.99, 0.99),
+        )
+        worst = ClassRate(label="a", rate=0.1)
+        return MethodRow(method=method, error=0.1, worst_class=worst, sets=sets)
+
+    found = findings(row("optimistic", 1.0), row("imprecise", 0.4), promise="none")
+    text = " ".join(verdict(found))
+    assert "optimistic leaves 100 % of the rows undecided" in text
+    assert "optimistic decides nothing: its balls of moments overlap" in text
+    assert "--param optimistic.radius_scale=0.03" in text
+    assert "imprecise decides nothing" not in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from prudent.core.guarantee import Guarantee
+from prudent.evaluation.names import WHY_UNDECIDED
 from prudent.evaluation.records import Findings, MethodRow, Needs, PromiseCheck
 
 TIME_UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
@@ -210,17 +211,22 @@ def _least_errors(findings: Findings) -> str:
 
 
 def _undecided(findings: Findings) -> str:
+    caught = [row for row in findings.ran if row.sets and row.sets.undecided > 0]
     parts = [
         f"{row.method} leaves {100 * row.sets.undecided:.0f} % of the rows undecided "
         f"(its sets hold the true class in {100 * row.sets.coverage:.1f} %)"
-        for row in findings.ran
-        if row.sets is not None and row.sets.undecided > 0
+        for row in caught
+        if row.sets is not None
     ]
-    return (
-        "Of the methods that may say they do not know, " + "; ".join(parts) + "."
-        if (parts)
-        else ""
-    )
+    if not parts:
+        return ""
+    reasons = [
+        f" {row.method} decides nothing: {WHY_UNDECIDED[row.method]}."
+        for row in caught
+        if row.sets and row.sets.undecided == 1 and row.method in WHY_UNDECIDED
+    ]
+    listed = "; ".join(parts)
+    return f"Of the methods that may say they do not know, {listed}." + "".join(reasons)
 
 
 def _own_promises(findings: Findings) -> list[str]:

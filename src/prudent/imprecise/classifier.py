@@ -289,7 +289,11 @@ default="auto"
         return self.classes_[self._seen][chosen]
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Posterior of the precise model, shape (n_samples, n_classes)."""
+        """Posterior of the precise model, shape (n_samples, n_classes).
+
+        That of discriminant analysis, overconfident where the classes are not normal;
+        for shares of rows wrap it in `sklearn.calibration.CalibratedClassifierCV`.
+        """
         rows, _ = self._ask(X)
         return self._spread(softmax(self._model.log_joint(rows), axis=1), 0.0)
 
