@@ -49,7 +49,9 @@ def imprecise():
         ImpreciseDiscriminantAnalysis(covariance_type="diag", prior_imprecision=1.0),
         ImpreciseDiscriminantAnalysis(covariance_type="identity", scale="range"),
         ImpreciseDiscriminantAnalysis(covariance="ledoit_wolf"),
+        ImpreciseDiscriminantAnalysis(criterion="interval", prior_imprecision=1.0),
         ImpreciseDiscriminantAnalysisCV(imprecisions=[0.1, 1.0], cv=3),
+        ImpreciseDiscriminantAnalysisCV(imprecisions=[0.1, 1.0], cv=3, scoring=2.0),
     ]
 
 

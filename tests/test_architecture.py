@@ -18,7 +18,7 @@ FAMILIES = ("minimax", "optimistic", "imprecise", "calibration", "adversarial")
 DOORS = {"learn", "model", "promises"}
 #: The scikit-learn half of a family: estimators, and what only makes one.
 ESTIMATORS = {
-    "answers",
+    "answers",  # what the plain and the CV estimator share
     "classifier",
     "detector",
     "cross_validation",

@@ -95,3 +95,22 @@ def test_columns_may_come_in_any_order():
 def test_bad_input_is_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         metrics.coverage_score(*arguments)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.6, 2.2, 2.9])
+def test_a_utility_is_one_for_one_class_and_falls_with_the_size(alpha):
+    # (41), with its second sign put right; a row a size, all of them hits.
+    Y = np.tri(3, dtype=bool)
+    values = [
+        metrics.utility_score(["a"], Y[[size - 1]], LABELS, alpha) for size in (1, 2, 3)
+    ]
+    assert values[0] == 1.0
+    assert values[1] == pytest.approx(alpha / 4 + 1 / 4)
+    assert values[0] > values[1] > values[2]
+    assert metrics.utility_score(["c"], Y[[0]], LABELS, alpha) == 0.0
+
+
+@pytest.mark.parametrize("alpha", [0.9, np.nan, np.inf, "u80", True, None])
+def test_an_alpha_that_is_no_number_from_one_is_refused(alpha):
+    with pytest.raises(ValueError, match="`alpha` must be a finite number >= 1, got"):
+        metrics.utility_score(["a"], [[True, False, False]], LABELS, alpha)

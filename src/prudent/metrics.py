@@ -7,6 +7,7 @@ true label; a label outside `classes` is a miss.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from prudent.core.types import BoolArray
+from prudent.core.validation import shown
 from prudent.estimator_tools import predict_set
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "u65_scorer",
     "u80_score",
     "u80_scorer",
+    "utility_score",
 ]
 
 
@@ -97,7 +100,57 @@ def discounted_accuracy_score(y: ArrayLike, Y: ArrayLike, classes: ArrayLike) ->
     >>> discounted_accuracy_score([0, 1], [[True, True], [False, True]], [0, 1])
     0.75
     """
-    return _utility(y, Y, classes, 1.0)
+    return utility_score(y, Y, classes, 1.0)
+
+
+def utility_score(
+    y: ArrayLike, Y: ArrayLike, classes: ArrayLike, alpha: float
+) -> float:
+    """Utility-discounted accuracy: what a correct but vague answer is worth.
+
+    Parameters
+    ----------
+    y, Y, classes
+        As in :func:`coverage_score`.
+    alpha : float
+        >= 1: how far cautiousness is rewarded. 1 gives no reward
+        (:func:`discounted_accuracy_score`), 1.6 is :func:`u65_score`, 2.2 is
+        :func:`u80_score`; from 3 on two classes are worth as much as one.
+
+    Returns
+    -------
+    score : float
+        Mean of alpha / size - (alpha - 1) / size^2 over the rows, 0 for a miss.
+
+    Raises
+    ------
+    ValueError
+        As :func:`coverage_score`, and if `alpha` is not a finite number >= 1.
+
+    Notes
+    -----
+    (41) of Carranza-Alarcon and Destercke (2019), after Zaffalon, Corani and Mauá
+    (2012), with its second sign put right: as printed, a correct single class would
+    be worth 2 alpha - 1.
+
+    Examples
+    --------
+    >>> from prudent.metrics import utility_score
+    >>> utility_score([0, 1], [[True, True], [False, True]], [0, 1], alpha=2.0)
+    0.875
+    """
+    alpha = check_alpha(alpha, "alpha")
+    hit, size = _hits_and_sizes(y, Y, classes)
+    size = np.maximum(size, 1)  # an empty set is never a hit
+    return float((hit * (alpha / size - (alpha - 1) / size**2)).mean())
+
+
+def check_alpha(alpha: Any, name: str) -> float:
+    """The `alpha` of a utility, or a ValueError that names the parameter."""
+    number = isinstance(alpha, Real) and not isinstance(alpha, bool)
+    if not (number and 1 <= float(alpha) < float("inf")):
+        raise ValueError(f"`{name}` must be a finite number >= 1, got {shown(alpha)}.")
+    return float(alpha)
 
 
 def u65_score(y: ArrayLike, Y: ArrayLike, classes: ArrayLike) -> float:
@@ -113,7 +166,7 @@ def u65_score(y: ArrayLike, Y: ArrayLike, classes: ArrayLike) -> float:
     >>> round(u65_score([0, 1], [[True, True], [False, True]], [0, 1]), 3)
     0.825
     """
-    return _utility(y, Y, classes, 1.6)
+    return utility_score(y, Y, classes, 1.6)
 
 
 def u80_score(y: ArrayLike, Y: ArrayLike, classes: ArrayLike) -> float:
@@ -127,7 +180,7 @@ def u80_score(y: ArrayLike, Y: ArrayLike, classes: ArrayLike) -> float:
     >>> round(u80_score([0, 1], [[True, True], [False, True]], [0, 1]), 3)
     0.9
     """
-    return _utility(y, Y, classes, 2.2)
+    return utility_score(y, Y, classes, 2.2)
 
 
 def determinacy_score(y: ArrayLike, Y: ArrayLike, classes: ArrayLike) -> float:
@@ -188,12 +241,6 @@ def u80_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
 def coverage_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
     """Scorer of `coverage_score`, for `cross_validate` and search objects."""
     return coverage_score(y, predict_set(estimator, X), estimator.classes_)
-
-
-def _utility(y: ArrayLike, Y: ArrayLike, classes: ArrayLike, a: float) -> float:
-    hit, size = _hits_and_sizes(y, Y, classes)
-    size = np.maximum(size, 1)  # an empty set is never a hit
-    return float((hit * (a / size - (a - 1) / size**2)).mean())
 
 
 def _conditional_mean(hit: BoolArray, condition: BoolArray) -> float:

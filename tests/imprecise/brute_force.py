@@ -20,7 +20,7 @@ def log_joint_bounds(x, means, covariances, weights, constants, c, box):
         move = np.eye(len(x)) if box == "mean" else covariance
         move = c / weights[k] * move
         precision = np.linalg.inv(covariance)
-        gaps = (x - mean) - corners @ move
+        gaps = (x - mean) - corners @ move.T
         worst = 0.5 * np.einsum("ij,jk,ik->i", gaps, precision, gaps).max()
         root = np.linalg.cholesky(precision).T
         best = lsq_linear(

@@ -205,15 +205,6 @@ def test_an_imprecise_prior_only_adds_classes(iris):
     assert sure.any(axis=1).all()
 
 
-def test_an_imprecise_prior_needs_maximality(iris):
-    X, y = iris
-    model = ImpreciseDiscriminantAnalysis(prior_imprecision=1.0).fit(X, y)
-    with pytest.raises(ValueError, match="needs a precise prior"):
-        model.predict(X, "maximin")
-    with pytest.raises(ValueError, match="criterion='interval' needs a precise prior"):
-        model.set_params(criterion="interval").predict_set(X)
-
-
 def test_hurwicz_runs_from_maximin_to_maximax(iris):
     X, y = iris
     model = ImpreciseDiscriminantAnalysis(imprecision=8.0).fit(X, y)
@@ -410,7 +401,10 @@ def test_as_many_classes_as_rows_are_refused():
         ({"priors": [0.5, 0.6, 0.1]}, "sum to 1"),
         ({"costs": np.zeros((2, 3))}, r"`costs` must .* got \[\[0"),
         ({"costs": 1 - np.eye(3), "criterion": "interval"}, "knows no `costs`"),
-        ({"criterion": "e_admissible", "prior_imprecision": 1.0}, "precise prior"),
+        ({"imprecision": [1.0, -1.0]}, r"must hold 2 numbers .* got \[1.0, -1.0\]"),
+        ({"imprecision": [1.0, np.nan]}, "`imprecision` must hold 2 numbers from 0"),
+        ({"imprecision": [1.0, 1.0, 1.0]}, "one for each feature, got"),
+        ({"imprecision": ["a", "b"]}, "`imprecision` must hold 2 numbers"),
         ({"max_nodes": -1}, "max_nodes"),
         ({"criterion": "minimax"}, "criterion"),
     ],

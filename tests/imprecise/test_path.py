@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from imprecise.brute_force import random_classes
-from prudent.imprecise.box import Boxes, DiagonalBoxes
+from prudent.imprecise.box import Boxes
+from prudent.imprecise.diagonal import DiagonalBoxes
 
 
 def models(seed):

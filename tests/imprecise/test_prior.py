@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from prudent.imprecise.prior import lower_expectation, prior_bounds
+from prudent.imprecise import lower_expectation, prior_bounds
 
 PRIOR = np.array([5, 3, 2, 10]) / 20
 VALUES = np.array([1.0, -2.0, 0.5, -0.25])
@@ -48,3 +48,26 @@ def test_prior_bounds_stay_probabilities():
     lower, upper = prior_bounds(PRIOR, 0.6)
     np.testing.assert_allclose(lower, [0, 0, 0, 0])
     np.testing.assert_allclose(upper, [0.85, 0.75, 0.7, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("prior", "radius", "message"),
+    [
+        ([0.5, 0.6], 0.1, r"`prior` must hold numbers >= 0 that sum to 1, got \[0.5"),
+        ([1.5, -0.5], 0.1, "`prior` must hold numbers >= 0"),
+        ([[1.0]], 0.1, "`prior` must hold numbers >= 0"),
+        ([0.5, 0.5], -0.1, "`radius` must be a number >= 0, got -0.1"),
+        ([0.5, 0.5], np.nan, "`radius` must be a number >= 0, got nan"),
+    ],
+)
+def test_bad_balls_are_named(prior, radius, message):
+    with pytest.raises(ValueError, match=message):
+        prior_bounds(prior, radius)
+    with pytest.raises(ValueError, match=message):
+        lower_expectation([0.0, 1.0], prior, radius)
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0], [1.0, np.nan, 0.0, 0.0], 3.0])
+def test_bad_values_are_named(values):
+    with pytest.raises(ValueError, match="`values` must be finite, of shape"):
+        lower_expectation(values, PRIOR, 0.1)

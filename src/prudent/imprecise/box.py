@@ -24,8 +24,6 @@ from prudent.core.distances import MahalanobisFactors
 from prudent.core.types import BoolArray, FloatArray
 from prudent.imprecise.max_cut import max_cut_dual
 
-_TIE = 1e-9  # log joints closer than this, relatively, are tied
-
 
 class Boxes(NamedTuple):
     """Classes with matrices, one each or one in common, in scaled units.
@@ -40,6 +38,7 @@ class Boxes(NamedTuple):
     forms: FloatArray  # (1 or 2, M, p, p) B, and U again where the field is Az
     dual: FloatArray  # (M, p) Diag(dual) - B is positive semidefinite
     reach: FloatArray  # (M,) at least the maximum of t'Bt
+    shares: FloatArray  # (p,) of the imprecision, feature by feature
     log_determinant: FloatArray  # (M,) log det S
 
     @classmethod
@@ -75,7 +74,8 @@ class Boxes(NamedTuple):
                 coupling[None] if natural else [coupling, factor]
             ),
             dual=dual,
-            reach=np.minimum(dual.sum(axis=1), np.abs(coupling).sum(axis=(1, 2))),
+            reach=_reach(dual, coupling),
+            shares=np.ones(mean.shape[1]),
             log_determinant=2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(1),
         )
 
@@ -83,6 +83,40 @@ class Boxes(NamedTuple):
     def log_determinants(self) -> FloatArray:
         """Log determinant of the covariance of each class."""
         return self.log_determinant[self.matrix]
+
+    def with_shares(self, shares: FloatArray) -> Self:
+        """Boxes in which feature j moves by its share (p,) of the imprecision.
+
+        With C = Diag(shares), field and coupling become Cg and CBC; a dual of B times
+        the squared shares is one of CBC.
+        """
+        forms = self.forms.copy()
+        forms[0] *= np.outer(shares, shares)
+        dual = self.dual * shares**2
+        return self._replace(
+            forms=forms, dual=dual, reach=_reach(dual, forms[0]), shares=shares
+        )
+
+    def move(self, corners: FloatArray, imprecision: float) -> FloatArray:
+        """How far the means move at t (n, K, p): M_k t."""
+        moved = imprecision * self.unit[:, None] * self.shares * corners
+        if len(self.forms) == 1:  # natural: by S, whose factor is the inverse's
+            for k, m in enumerate(self.matrix):
+                white = np.linalg.solve(self.factor[m].T, moved[:, k].T)
+                moved[:, k] = np.linalg.solve(self.factor[m], white).T
+        return moved
+
+    def half_widths(self, imprecision: float) -> FloatArray:
+        """How far each mean can move in each feature (K, p)."""
+        width = imprecision * self.unit[:, None] * self.shares
+        if len(self.forms) == 2:
+            return width
+        return np.array(
+            [
+                np.abs(np.linalg.inv(self.factor[m].T @ self.factor[m])) @ width[k]
+                for k, m in enumerate(self.matrix)
+            ]
+        )
 
     def half_distances(self, points: FloatArray) -> FloatArray:
         """Half squared distances z'Az / 2 of every row to every centre (n, K)."""
@@ -135,14 +169,48 @@ class Boxes(NamedTuple):
         max_nodes: int,
     ) -> tuple[FloatArray, FloatArray, int]:
         """Lower and upper log joints (n, K), and how many met the node limit."""
+        lower, upper, _, unanswered = self._search(
+            points, imprecision, low, up, max_nodes, 0
+        )
+        return lower, upper, unanswered
+
+    def extremes(
+        self, points: FloatArray, imprecision: float, max_nodes: int
+    ) -> tuple[FloatArray, FloatArray, int]:
+        """Moves of the means (n, K, p) with least and largest density."""
+        none = np.zeros(len(self.mean))
+        _, _, corners, unanswered = self._search(
+            points, imprecision, none, none, max_nodes, len(points)
+        )
+        farthest, nearest = (self.move(at, imprecision) for at in corners)
+        return farthest, nearest, unanswered
+
+    def _search(
+        self,
+        points: FloatArray,
+        imprecision: float,
+        low: FloatArray,
+        up: FloatArray,
+        max_nodes: int,
+        n_corners: int,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, int]:
+        """Bounds (n, K), the t of both for the first rows, and unanswered questions."""
         from prudent.imprecise.kernels import bound_rows
 
         half = self.half_distances(points)
         lower, upper = np.empty(half.shape), np.empty(half.shape)
+        corners = np.zeros((2, n_corners, *self.mean.shape))
         unanswered = bound_rows(
-            *self.state(low, up), points, half, imprecision, max_nodes, lower, upper
+            *self.state(low, up),
+            points,
+            half,
+            imprecision,
+            max_nodes,
+            lower,
+            upper,
+            corners,
         )
-        return lower, upper, unanswered
+        return lower, upper, corners, unanswered
 
     def critical(
         self,
@@ -176,6 +244,7 @@ class Boxes(NamedTuple):
         n_classes, n_features = self.mean.shape
         wide = np.zeros((kernels.WIDE, n_classes, n_features))
         wide[kernels.MEAN], wide[kernels.DUAL] = self.mean, self.dual[self.matrix]
+        wide[kernels.SHARE] = self.shares
         narrow = np.zeros((kernels.NARROW, n_classes))
         narrow[kernels.UNIT], narrow[kernels.REACH] = self.unit, self.reach[self.matrix]
         narrow[kernels.MATRIX] = self.matrix
@@ -183,153 +252,6 @@ class Boxes(NamedTuple):
         return self.forms, wide, narrow
 
 
-class DiagonalBoxes(NamedTuple):
-    """Classes with independent features, in scaled units: all in closed form."""
-
-    mean: FloatArray  # (K, p)
-    precision: FloatArray  # (K, p) w
-    extent: FloatArray  # (K, p) half widths of the box at imprecision 1
-
-    @classmethod
-    def build(
-        cls, mean: FloatArray, variance: FloatArray, weight: FloatArray, box: str
-    ) -> Self:
-        """Boxes of classes with the given variances (K, p), all > 0."""
-        width = variance if box == "natural" else np.ones_like(variance)
-        return cls(mean, 1.0 / variance, width / weight[:, None])
-
-    @property
-    def log_determinants(self) -> FloatArray:
-        """Log determinant of the covariance of each class."""
-        return -np.log(self.precision).sum(axis=1)
-
-    def half_distances(self, points: FloatArray) -> FloatArray:
-        """Exponent of every row and class at the centre of the boxes."""
-        half = np.empty((len(points), len(self.mean)))
-        for k in range(len(self.mean)):
-            half[:, k] = 0.5 * (points - self.mean[k]) ** 2 @ self.precision[k]
-        return half
-
-    def bounds(
-        self,
-        points: FloatArray,
-        imprecision: float,
-        low: FloatArray,
-        up: FloatArray,
-        max_nodes: int,
-    ) -> tuple[FloatArray, FloatArray, int]:
-        """Lower and upper log joints: sums of w (|z| +- r)^2 / 2, feature-wise."""
-        lower = np.empty((len(points), len(self.mean)))
-        upper = np.empty_like(lower)
-        for k, weight in enumerate(self.precision):
-            gap = np.abs(points - self.mean[k])
-            radius = imprecision * self.extent[k]
-            lower[:, k] = low[k] - 0.5 * (gap + radius) ** 2 @ weight
-            upper[:, k] = up[k] - 0.5 * np.maximum(gap - radius, 0.0) ** 2 @ weight
-        return lower, upper, 0
-
-    def keep(
-        self,
-        points: FloatArray,
-        imprecision: float,
-        low: FloatArray,
-        up: FloatArray,
-        max_nodes: int,
-    ) -> tuple[BoolArray, int]:
-        """Undominated classes (n, K); no question stays open."""
-        lower, upper, _ = self.bounds(points, imprecision, low, up, max_nodes)
-        tie = np.where(np.isfinite(upper), _TIE * (1.0 + np.abs(upper)), 0.0)
-        kept = upper + tie >= lower.max(axis=1, keepdims=True)
-        return kept & (upper > -np.inf), 0
-
-    def critical(
-        self,
-        points: FloatArray,
-        low: FloatArray,
-        up: FloatArray,
-        max_nodes: int,
-        grid: FloatArray | None = None,
-    ) -> tuple[FloatArray, int]:
-        """Smallest imprecision that keeps each class (n, K), to round-off."""
-        return _diagonal_critical(self, points, low, up), 0
-
-
-def _diagonal_critical(
-    boxes: DiagonalBoxes, points: FloatArray, low: FloatArray, up: FloatArray
-) -> FloatArray:
-    """Critical imprecision of every row and class when features are independent.
-
-    The upper bound of class b is quadratic between the imprecisions at which the
-    box reaches another coordinate of the row, the lower bounds are quadratic
-    throughout: find the interval of the crossing, solve one quadratic.
-    """
-    half = boxes.half_distances(points)
-    critical = np.full(half.shape, np.inf)
-    behind = up - half  # joint logs of the precise model
-    lower = [_lower_terms(boxes, points, a) for a in range(len(low))]
-    for b in np.flatnonzero(up > -np.inf).tolist():
-        reached, pieces = _upper_pieces(boxes, points, b)
-        critical[:, b] = 0.0
-        tie = _TIE * (1.0 + np.abs(behind[:, b]))
-        for a in np.flatnonzero(low > -np.inf).tolist():
-            lead = (low[a] - half[:, a]) - behind[:, b]
-            constant, slope, curvature = pieces
-            joins = _piecewise_crossing(
-                reached,
-                constant + (up[b] - low[a] + half[:, a, None]),
-                slope + lower[a][0][:, None],
-                curvature + lower[a][1],
-            )
-            joins[lead <= tie] = 0.0
-            critical[:, b] = np.maximum(critical[:, b], joins)
-    return critical
-
-
-def _lower_terms(
-    boxes: DiagonalBoxes, points: FloatArray, a: int
-) -> tuple[FloatArray, float]:
-    # lower_a(c) = low_a - half_a - c slope - c^2 curvature / 2
-    pull = boxes.precision[a] * boxes.extent[a]
-    return np.abs(points - boxes.mean[a]) @ pull, float(pull @ boxes.extent[a])
-
-
-def _upper_pieces(
-    boxes: DiagonalBoxes, points: FloatArray, b: int
-) -> tuple[FloatArray, tuple[FloatArray, FloatArray, FloatArray]]:
-    # upper_b(c) - up_b = constant + c slope + c^2 curvature / 2 on each of p + 1
-    # pieces; piece m ends where the box reaches the m-th coordinate.
-    gap = np.abs(points - boxes.mean[b])
-    reached = gap / boxes.extent[b]
-    order = np.argsort(reached, axis=1)
-    gap = np.take_along_axis(gap, order, axis=1)
-    precision, extent = boxes.precision[b][order], boxes.extent[b][order]
-
-    def remaining(terms: FloatArray) -> FloatArray:
-        sums = np.zeros((len(points), terms.shape[1] + 1))
-        sums[:, :-1] = np.cumsum(terms[:, ::-1], axis=1)[:, ::-1]
-        return sums
-
-    pieces = (
-        -0.5 * remaining(precision * gap**2),
-        remaining(precision * gap * extent),
-        -remaining(precision * extent**2),
-    )
-    return np.take_along_axis(reached, order, axis=1), pieces
-
-
-def _piecewise_crossing(
-    ends: FloatArray, constant: FloatArray, slope: FloatArray, curvature: FloatArray
-) -> FloatArray:
-    # First c >= 0 at which the increasing piecewise quadratic reaches 0.
-    at_ends = constant[:, :-1] + ends * (slope[:, :-1] + 0.5 * ends * curvature[:, :-1])
-    piece = (at_ends < 0.0).sum(axis=1)[:, None]
-    constant, slope, curvature = (
-        np.take_along_axis(terms, piece, axis=1)[:, 0]
-        for terms in (constant, slope, curvature)
-    )
-    discriminant = np.maximum(slope**2 - 2.0 * curvature * constant, 0.0)
-    divisor = slope + np.sqrt(discriminant)
-    crossing = np.divide(
-        -2.0 * constant, divisor, out=np.full(len(ends), np.inf), where=divisor > 0.0
-    )
-    return np.maximum(crossing, 0.0)
+def _reach(dual: FloatArray, coupling: FloatArray) -> FloatArray:
+    """Upper bounds of the largest t'Bt (M,)."""
+    return np.minimum(dual.sum(axis=1), np.abs(coupling).sum(axis=(1, 2)))

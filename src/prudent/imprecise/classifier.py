@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 
 from prudent._compat import Interval, StrOptions, fit_context
-from prudent.core.classes import constant_features, spread_over_classes
+from prudent.core.classes import constant_features
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import LocalRows, Rows
-from prudent.core.types import BoolArray, FloatArray
+from prudent.core.types import BoolArray
 from prudent.estimator_tools import (
     MomentFitMixin,
-    check_rows,
     check_training,
     covariance_rule,
     is_covariance_estimator,
     warn_constant_features,
     warn_repairs,
 )
+from prudent.imprecise.answers import Answers
 from prudent.imprecise.learn import learn
 from prudent.imprecise.promises import guarantees
-from prudent.imprecise.questions import (
-    CRITERIA,
-    Question,
-    ask,
-    check_path,
-    optimism_share,
-)
+from prudent.imprecise.questions import CRITERIA, Question, ask
 
 COVARIANCES = ("auto", "empirical", "oas", "ledoit_wolf")
 
@@ -50,7 +41,9 @@ MODEL_CONSTRAINTS: dict[str, Any] = {
 }
 
 
-class ImpreciseDiscriminantAnalysis(MomentFitMixin, ClassifierMixin, BaseEstimator):
+class ImpreciseDiscriminantAnalysis(
+    Answers, MomentFitMixin, ClassifierMixin, BaseEstimator
+):
     """Gaussian discriminant analysis that answers with a set of classes.
 
     The mean of class k may lie anywhere in a box of half width
@@ -64,10 +57,10 @@ class ImpreciseDiscriminantAnalysis(MomentFitMixin, ClassifierMixin, BaseEstimat
     covariance_type : {"full", "tied", "diag", "identity"}, default="full"
         One matrix a class (quadratic), one for all (linear), class variances only
         (naive Bayes), or the identity in units of `scale` (nearest centre).
-    imprecision : float, default=1.0
-        c >= 0, in rows: how far c pseudo-observations may pull a mean. 0 is the
-        precise classifier. Read at prediction time, like the next parameters marked
-        with (p): changing it needs no new fit.
+    imprecision : float or array of shape (n_features,), default=1.0
+        c >= 0, in rows: how far c pseudo-observations may pull a mean, one number
+        or one a feature ((16)). 0 is the precise classifier. Read at prediction
+        time, like the parameters marked with (p): changing it needs no new fit.
     box : {"mean", "natural"}, default="mean"
         What moves: each mean by c s_j / n_k in feature j, or the natural parameter,
         by c / (n_k s_j), which keeps the box bounded when a covariance is near
@@ -86,12 +79,12 @@ default="auto"
         Class probabilities >= 0 of sum 1; None takes the class frequencies.
     prior_imprecision : float, default=0.0
         (p) c_Y >= 0, in rows: priors may move by c_Y / n_samples in total
-        variation. Criterion "maximality" only when > 0.
+        variation, under every criterion.
     costs : array-like of shape (n_classes, n_classes), default=None
         (p) costs[k, d] of deciding d when the truth is k; None is 0-1.
     criterion : {"maximality", "e_admissible", "interval"}, default="maximality"
-        (p) Which classes `predict_set` keeps. With 0-1 costs the first two agree;
-        "interval" keeps more.
+        (p) Which classes `predict_set` keeps. With 0-1 costs and a precise prior the
+        first two agree; "interval" keeps more.
     max_nodes : int, default=20000
         (p) Branchings of the search per question. A question that meets it keeps
         its class: the set then contains the exact one.
@@ -111,6 +104,8 @@ default="auto"
         "shrinkage a", or the name of the covariance estimator.
     constant_features_ : ndarray of int
         Features with one value in all rows, which are ignored.
+    mean_bounds_ : tuple of two ndarrays of shape (n_classes, n_features)
+        Least and largest class means at the present `imprecision`, in units of `X`.
     n_unresolved_ : int
         Questions (row and class) that met `max_nodes` in the last set-valued call.
     moments_ : ClassMoments
@@ -132,7 +127,7 @@ default="auto"
     References
     ----------
     Carranza-Alarcon and Destercke (2019), "Imprecise Gaussian discriminant
-    classification", ISIPTA, PMLR 103, equations 10-11 and 22.
+    classification", ISIPTA, PMLR 103, equations 8-11, 16, 19-31 and 41-50.
 
     Examples
     --------
@@ -149,7 +144,7 @@ default="auto"
     _learns_from_blocks = True
     _parameter_constraints: dict[str, Any] = {
         **MODEL_CONSTRAINTS,
-        "imprecision": [Interval(Real, 0, None, closed="left")],
+        "imprecision": [Interval(Real, 0, None, closed="left"), "array-like"],
         "costs": ["array-like", None],
         "criterion": [StrOptions(set(CRITERIA))],
     }
@@ -158,7 +153,7 @@ default="auto"
         self,
         *,
         covariance_type: Any = "full",
-        imprecision: float = 1.0,
+        imprecision: float | ArrayLike = 1.0,
         box: Any = "mean",
         scale: str | ArrayLike | None = "std",
         covariance: Any = "auto",
@@ -227,7 +222,7 @@ default="auto"
         self, moments: ClassMoments, rows: Rows | None = None, *, given: bool = False
     ) -> None:
         rule = covariance_rule(self.covariance, COVARIANCES)
-        self._question(moments.weight > 0)
+        self._question(moments.weight > 0)  # refuses bad settings before any work
         constant = constant_features(moments)
         learned = learn(
             moments,
@@ -250,152 +245,14 @@ default="auto"
         self.n_unresolved_ = 0
         self.guarantees_ = guarantees()
 
-    def predict(
-        self, X: ArrayLike, criterion: str | None = None, *, optimism: float = 0.5
-    ) -> NDArray[Any]:
-        """One class for each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        criterion : {"maximin", "maximax", "hurwicz"}, default=None
-            None is the precise model: the most probable class, or the least
-            expected cost. The others weigh the bounds of the expected cost.
-        optimism : float, default=0.5
-            In [0, 1]: share of the lower bound, for "hurwicz"; "maximin" is 0 and
-            "maximax" 1.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-
-        Raises
-        ------
-        ValueError
-            If `criterion` or `optimism` is out of range, or the prior imprecise
-            with a criterion.
-        """
-        rows, question = self._ask(X)
-        if criterion is not None:
-            share = optimism_share(criterion, optimism, self.prior_imprecision)
-            least, most, unanswered = self._model.cost_bounds(rows, question)
-            self._count(unanswered)
-            chosen = (share * least + (1.0 - share) * most).argmin(axis=1)
-        else:
-            joint = self._model.log_joint(rows)
-            chosen = joint.argmax(axis=1)
-            if question.costs is not None:
-                chosen = (softmax(joint, axis=1) @ question.costs).argmin(axis=1)
-        return self.classes_[self._seen][chosen]
-
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Posterior of the precise model, shape (n_samples, n_classes).
-
-        That of discriminant analysis, overconfident where the classes are not normal;
-        for shares of rows wrap it in `sklearn.calibration.CalibratedClassifierCV`.
-        """
-        rows, _ = self._ask(X)
-        return self._spread(softmax(self._model.log_joint(rows), axis=1), 0.0)
-
-    def predict_set(self, X: ArrayLike) -> BoolArray:
-        """Classes that cannot be ruled out, under `criterion` and `costs`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of bool, shape (n_samples, n_classes)
-            Columns in the order of `classes_`; no row is empty.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If `n_unresolved_` questions met `max_nodes` and kept their class.
-        """
-        rows, question = self._ask(X)
-        kept, unanswered = self._model.keep(rows, question)
-        self._count(unanswered)
-        return self._spread(kept, False)
-
-    def log_joint_bounds(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Exact bounds of log prior + log density over the box and the prior ball.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        lower, upper : ndarray of shape (n_samples, n_classes)
-            Densities in units of `X` without its constant features; outer bounds
-            where the search met `max_nodes`.
-        """
-        rows, question = self._ask(X)
-        lower, upper, unanswered = self._model.bounds(rows, question)
-        self._count(unanswered)
-        return self._spread(lower, -np.inf), self._spread(upper, -np.inf)
-
-    def critical_imprecision(self, X: ArrayLike) -> FloatArray:
-        """Smallest imprecision at which each class enters the set of each row.
-
-        ``critical_imprecision(X) <= c`` are the sets of imprecision c, for all c at
-        once; the parameter `imprecision` plays no role.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            >= 0, accurate to 1e-6 relative plus 1e-7; 0 for the most probable
-            class, infinite for a class that never enters.
-
-        Raises
-        ------
-        ValueError
-            If `costs` are given or `criterion` is not "maximality".
-        """
-        return self._critical(X, None)
-
-    def _critical(self, X: Any, grid: FloatArray | None) -> FloatArray:
-        rows, question = self._ask(X)
-        check_path(question)
-        critical, unanswered = self._model.critical(rows, question, grid)
-        self._count(unanswered)
-        return self._spread(critical, np.inf)
-
-    def _ask(self, X: Any) -> tuple[NDArray[Any], Question]:
-        rows = check_rows(self, X)
-        return rows, self._question(self._seen)
-
-    def _question(self, seen: BoolArray) -> Question:
+    def _question(self, seen: BoolArray | None = None) -> Question:
+        """The settings of predictions, checked, for the classes that have rows."""
         return ask(
-            seen,
+            self._seen if seen is None else seen,
+            self.n_features_in_,
             imprecision=self.imprecision,
             prior_imprecision=self.prior_imprecision,
             costs=self.costs,
             criterion=self.criterion,
             max_nodes=self.max_nodes,
-        )
-
-    def _count(self, unanswered: int) -> None:
-        self.n_unresolved_ = int(unanswered)
-        warn_unanswered(type(self).__name__, unanswered, self.max_nodes)
-
-    def _spread(self, values: NDArray[Any], missing: float | bool) -> NDArray[Any]:
-        return spread_over_classes(values, self._seen, missing)
-
-
-def warn_unanswered(name: str, unanswered: int, max_nodes: int) -> None:
-    """Say how many questions met the node limit, if any."""
-    if unanswered:
-        warnings.warn(
-            f"{name}: {unanswered} question(s) met max_nodes={max_nodes} and were "
-            "answered with caution: sets contain the exact ones, bounds are outer. "
-            "Raise `max_nodes` for exact answers.",
-            ConvergenceWarning,
-            stacklevel=4,
         )

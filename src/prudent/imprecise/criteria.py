@@ -1,8 +1,9 @@
-"""Decisions from bounds of the log joint, other than plain maximality.
+"""Decisions from bounds of log likelihoods and a ball of priors, by every criterion.
 
-The posterior credal set is {w / sum w : l_k <= w_k <= u_k} with l = exp(lower) and
-u = exp(upper): classes have separate means, so all combinations are attained.
-Everything works on logs; weights are exponentiated relative to their largest.
+A posterior is w / sum w with w_k = pi_k f_k: classes have separate means, so the
+likelihoods f_k move freely between exp(lower_k) and exp(upper_k); the prior pi lies
+within a total variation of `radius` of its centre, which is `radius` 0 when it is
+precise. Everything works on logs; weights are exponentiated relative to their largest.
 """
 
 from __future__ import annotations
@@ -11,76 +12,47 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.special import softmax
 
-from prudent.core.posterior import log_odds_bounds
+from prudent.core.classes import log_probabilities
 from prudent.core.types import BoolArray, FloatArray
-from prudent.imprecise.prior import lower_expectation
+from prudent.imprecise.prior import ball_log_odds_bounds, least_favourable_prior
 
 _TIE = 1e-9  # log odds, or relative differences of expected cost, this close are tied
+_STEPS = 100  # of a search that ends in a handful
 
 
-def interval_undominated(lower: FloatArray, upper: FloatArray) -> BoolArray:
-    """Classes whose largest posterior reaches every smallest one (n, K).
-
-    Interval dominance on posteriors: a superset of the maximal classes.
-    """
-    low, high = log_odds_bounds(lower, upper)
-    return (high > -np.inf) & (high + _TIE >= low.max(axis=1, keepdims=True))
-
-
-def expected_cost_bounds(
-    lower: FloatArray, upper: FloatArray, costs: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Smallest and largest posterior expected cost of each decision.
+def dominance(lower: FloatArray, upper: FloatArray) -> BoolArray:
+    """Which class is more probable than which in every model, under 0-1 costs.
 
     Parameters
     ----------
     lower, upper : ndarray of shape (n, K)
-        Bounds of the log joints.
-    costs : ndarray of shape (K, n_decisions)
-        Rows are the truth.
+        Bounds of the log joints, those of the prior included.
 
     Returns
     -------
-    lower, upper : ndarray of shape (n, n_decisions)
-        The largest is attained with weights l on the classes of lowest cost and u
-        on the others: the best of K + 1 cuts. The smallest with l and u exchanged.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> l, u = np.log([[0.2, 0.1, 0.05]]), np.log([[0.5, 0.3, 0.12]])
-    >>> costs = np.array([[0, 1, 4], [2, 0, 1], [5, 1, 0]])
-    >>> expected_cost_bounds(l, u, costs)[1].round(6).tolist()
-    [[1.935484, 0.861111, 3.230769]]
+    ndarray of bool, shape (n, K, K)
+        Entry (a, b): the lower bound of a exceeds the upper bound of b; ties do not
+        count.
     """
-    n_classes, n_decisions = costs.shape
-    least = np.full((len(lower), n_decisions), np.inf)
-    most = np.full((len(lower), n_decisions), -np.inf)
-    for a in range(n_decisions):
-        rank = np.argsort(np.argsort(costs[:, a], kind="stable"))
-        for cut in range(n_classes + 1):
-            cheap = rank < cut
-            dear_heavy = softmax(np.where(cheap, lower, upper), axis=1) @ costs[:, a]
-            dear_light = softmax(np.where(cheap, upper, lower), axis=1) @ costs[:, a]
-            most[:, a] = np.maximum(most[:, a], dear_heavy)
-            least[:, a] = np.minimum(least[:, a], dear_light)
-    return least, most
+    tie = np.where(np.isfinite(upper), _TIE * (1.0 + np.abs(upper)), 0.0)
+    beaten = lower[:, :, None] > (upper + tie)[:, None, :]
+    return beaten & ~np.eye(lower.shape[1], dtype=np.bool_)
 
 
-def undominated_by_cost(
+def dominance_by_cost(
     lower: FloatArray,
     upper: FloatArray,
     costs: FloatArray,
     prior: FloatArray,
     radius: float,
 ) -> BoolArray:
-    """Maximal decisions under general costs and a total-variation prior ball.
+    """Which decision costs less than which in every model, under general costs.
 
     Parameters
     ----------
     lower, upper : ndarray of shape (n, K)
         Bounds of the log likelihoods, prior not included.
-    costs : ndarray of shape (K, K)
+    costs : ndarray of shape (K, n_decisions)
         Rows are the truth.
     prior : ndarray of shape (K,)
         Centre of the ball.
@@ -89,14 +61,14 @@ def undominated_by_cost(
 
     Returns
     -------
-    ndarray of bool, shape (n, K)
-        Decision a dominates b when the smallest expectation of v is > 0, with
-        v_k = d_k l_k where d_k = costs[k, b] - costs[k, a] > 0, else d_k u_k.
+    ndarray of bool, shape (n, n_decisions, n_decisions)
+        Entry (a, b): the smallest expectation of v is > 0, with v_k = d_k l_k where
+        d_k = costs[k, b] - costs[k, a] > 0, else d_k u_k.
     """
-    n_classes = len(prior)
-    kept = np.ones(lower.shape, dtype=bool)
-    for b in range(n_classes):
-        for a in range(n_classes):
+    n_decisions = costs.shape[1]
+    found = np.zeros((len(lower), n_decisions, n_decisions), dtype=np.bool_)
+    for b in range(n_decisions):
+        for a in range(n_decisions):
             gain = costs[:, b] - costs[:, a]
             if not (gain > 0).any():
                 continue
@@ -104,43 +76,178 @@ def undominated_by_cost(
             relevant = np.where(gain != 0, exponent, -np.inf)
             exponent = exponent - relevant.max(axis=1, keepdims=True)
             values = np.where(gain != 0, gain * np.exp(exponent), 0.0)
-            expected = lower_expectation(values, prior, radius)
-            kept[:, b] &= ~(expected > _TIE * (np.abs(values) @ prior))
-    return kept
+            expected = (least_favourable_prior(values, prior, radius) * values).sum(1)
+            found[:, a, b] = expected > _TIE * (np.abs(values) @ prior)
+    return found
+
+
+def interval_undominated(
+    lower: FloatArray, upper: FloatArray, prior: FloatArray, radius: float
+) -> BoolArray:
+    """Classes whose largest posterior reaches every smallest one (n, K).
+
+    Interval dominance on posteriors: a superset of the maximal classes.
+    """
+    low, high = ball_log_odds_bounds(lower, upper, prior, radius)
+    return (high > -np.inf) & (high + _TIE >= low.max(axis=1, keepdims=True))
+
+
+def expected_cost_bounds(
+    lower: FloatArray,
+    upper: FloatArray,
+    costs: FloatArray,
+    prior: FloatArray,
+    radius: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Smallest and largest posterior expected cost of each decision, both attained.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (n, K)
+        Bounds of the log likelihoods, prior not included.
+    costs : ndarray of shape (K, n_decisions)
+        Rows are the truth.
+    prior : ndarray of shape (K,)
+        Centre of the ball.
+    radius : float
+        Total variation allowed.
+
+    Returns
+    -------
+    lower, upper : ndarray of shape (n, n_decisions)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> l, u = np.log([[0.2, 0.1, 0.05]]), np.log([[0.5, 0.3, 0.12]])
+    >>> costs = np.array([[0, 1, 4], [2, 0, 1], [5, 1, 0]])
+    >>> expected_cost_bounds(l, u, costs, np.ones(3) / 3, 0.0)[1].round(6).tolist()
+    [[1.935484, 0.861111, 3.230769]]
+    """
+    most = _largest_cost(lower, upper, costs, prior, radius)
+    return -_largest_cost(lower, upper, -costs, prior, radius), most
+
+
+def _largest_cost(
+    lower: FloatArray,
+    upper: FloatArray,
+    costs: FloatArray,
+    prior: FloatArray,
+    radius: float,
+) -> FloatArray:
+    """Largest posterior expected cost of each decision (n, n_decisions)."""
+    largest = np.empty((len(lower), costs.shape[1]))
+    precise = log_probabilities(prior)
+    shift = upper.max(axis=1, keepdims=True)
+    light, heavy = np.exp(lower - shift), np.exp(upper - shift)
+    for d, cost in enumerate(costs.T):
+        if radius == 0.0:  # heavy where dear, light where cheap: the best of all cuts
+            rank = np.argsort(np.argsort(cost, kind="stable"))
+            cuts = [
+                softmax(np.where(rank < cut, lower, upper) + precise, axis=1) @ cost
+                for cut in range(len(cost) + 1)
+            ]
+            largest[:, d] = np.max(cuts, axis=0)
+            continue
+        # Dinkelbach: the best model for the excess over a level raises the level.
+        level = np.full(len(lower), cost.min())
+        for _ in range(_STEPS):
+            excess = cost - level[:, None]
+            likelihood = np.where(excess > 0, heavy, light)
+            weight = likelihood * least_favourable_prior(
+                -likelihood * excess, prior, radius
+            )
+            total = weight.sum(axis=1)
+            raised = np.divide(weight @ cost, total, out=level.copy(), where=total > 0)
+            if (raised <= level).all():
+                break
+            level = np.maximum(level, raised)
+        largest[:, d] = level
+    return largest
 
 
 def e_admissible(
-    lower: FloatArray, upper: FloatArray, costs: FloatArray, candidates: BoolArray
+    lower: FloatArray,
+    upper: FloatArray,
+    costs: FloatArray | None,
+    prior: FloatArray,
+    radius: float,
+    candidates: BoolArray,
 ) -> BoolArray:
     """Candidates that are optimal for at least one posterior of the credal set.
 
     Parameters
     ----------
     lower, upper : ndarray of shape (n, K)
-        Bounds of the log joints.
-    costs : ndarray of shape (K, K)
-        Rows are the truth.
+        Bounds of the log likelihoods, prior not included.
+    costs : ndarray of shape (K, K) or None
+        Rows are the truth; None is 0-1.
+    prior : ndarray of shape (K,)
+        Centre of the ball.
+    radius : float
+        Total variation allowed.
     candidates : ndarray of bool, shape (n, K)
         Maximal decisions; no other can be E-admissible.
 
     Returns
     -------
     ndarray of bool, shape (n, K)
-        b is kept when a w in [l, u] has sum_k (costs[k, b] - costs[k, a]) w_k <= 0
-        for all a: one linear program a row and candidate.
+        Under 0-1 costs, b is kept when the mass that the others must lose, so that
+        none is more probable than b at its best, is within the radius. Under other
+        costs, by one linear program a row and candidate.
     """
     kept = candidates.copy()
+    if costs is None:
+        best = log_probabilities(np.minimum(prior + radius, 1.0)) + upper
+        for b in range(len(prior)):
+            room = np.exp(np.minimum(best[:, [b]] - lower, 0.0))
+            surplus = np.maximum(prior - room, 0.0)
+            surplus[:, b] = 0.0
+            kept[:, b] &= surplus.sum(axis=1) <= radius + _TIE
+        return kept
     for i in np.flatnonzero(candidates.sum(axis=1) > 1):
-        shift = upper[i].max()
-        bounds = np.exp(np.stack([lower[i], upper[i]], axis=1) - shift)
-        for b in np.flatnonzero(candidates[i]):
-            excess = (costs[:, [b]] - costs).T
-            answer = linprog(
-                np.zeros(len(costs)),
-                A_ub=excess,
-                b_ub=np.zeros(len(costs)),
-                bounds=bounds,
-                method="highs",
-            )
-            kept[i, b] = answer.status != 2  # 2: infeasible
+        light, heavy = np.exp(np.stack([lower[i], upper[i]]) - upper[i].max())
+        for d in np.flatnonzero(candidates[i]):
+            excess = (costs[:, [d]] - costs).T
+            kept[i, d] = _is_feasible(excess, light, heavy, prior, radius)
     return kept
+
+
+def _is_feasible(
+    excess: FloatArray,
+    light: FloatArray,
+    heavy: FloatArray,
+    prior: FloatArray,
+    radius: float,
+) -> bool:
+    """Is there a prior pi in the ball and w in pi [light, heavy] with excess w <= 0?
+
+    Unknowns are w and, unless the prior is precise, what each probability gains and
+    loses.
+    """
+    size, n_rivals = len(prior), len(excess)
+    if radius == 0.0:
+        box = np.stack([light * prior, heavy * prior], axis=1)
+        answer = linprog(np.zeros(size), excess, np.zeros(n_rivals), bounds=box)
+        return bool(answer.status != 2)  # 2: infeasible
+    one, none = np.eye(size), np.zeros((n_rivals, size))
+    low, high = np.diag(light), np.diag(heavy)
+    gained, lost = np.ones((1, size)), np.zeros((1, size))
+    at_most = np.block(
+        [
+            [excess, none, none],
+            [-one, low, -low],
+            [one, -high, high],
+            [lost, gained, lost],
+        ]
+    )
+    limits = np.concatenate([np.zeros(n_rivals), -light * prior, heavy * prior])
+    answer = linprog(
+        np.zeros(3 * size),
+        at_most,
+        np.append(limits, radius),
+        np.block([[lost, gained, -gained]]),
+        np.zeros(1),
+        bounds=[(0.0, None)] * (2 * size) + [(0.0, mass) for mass in prior],
+    )
+    return bool(answer.status != 2)

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 
 from prudent._compat import StrOptions, fit_context
+from prudent.core.classes import class_costs
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
     Split,
-    check_rows,
     check_training,
     covariance_rule,
     fold_positions,
 )
 from prudent.exceptions import PrudentWarning
+from prudent.imprecise.answers import Answers, warn_unanswered
 from prudent.imprecise.classifier import (
     COVARIANCES,
     MODEL_CONSTRAINTS,
     ImpreciseDiscriminantAnalysis,
-    warn_unanswered,
 )
 from prudent.imprecise.utilities import REWARDS, mean_utilities
+from prudent.metrics import check_alpha
 
 _MODEL_SETTINGS = (
     "covariance_type",
@@ -38,12 +38,13 @@ _MODEL_SETTINGS = (
     "covariance",
     "priors",
     "prior_imprecision",
+    "costs",
     "criterion",
     "max_nodes",
 )
 
 
-class ImpreciseDiscriminantAnalysisCV(ClassifierMixin, BaseEstimator):
+class ImpreciseDiscriminantAnalysisCV(Answers, ClassifierMixin, BaseEstimator):
     """Imprecise discriminant analysis with the imprecision chosen from data.
 
     Each fold is fitted once and gives the sets of every imprecision at once, so a
@@ -57,16 +58,18 @@ class ImpreciseDiscriminantAnalysisCV(ClassifierMixin, BaseEstimator):
     shrinkages : sequence, default=None
         Values for `covariance` to choose from jointly; None is `covariance` alone.
         Worth it where covariances are near singular.
-    scoring : {"u80", "u65", "discounted_accuracy"}, default="u80"
-        What is maximised; see `prudent.metrics`.
+    scoring : {"u80", "u65", "discounted_accuracy"} or float, default="u80"
+        What is maximised; see `prudent.metrics`. A number is the `alpha` of
+        :func:`prudent.metrics.utility_score`.
     cv : int, splitter or iterable of (train, test) positions, default=5
         A number means stratified folds in the order of the rows.
     n_jobs : int, default=None
         Folds done at the same time, as in joblib.
-    covariance_type, box, scale, covariance, priors, prior_imprecision, max_nodes
-        As in :class:`ImpreciseDiscriminantAnalysis`.
+    covariance_type, box, scale, covariance, priors, prior_imprecision, costs, max_nodes
+        As in :class:`ImpreciseDiscriminantAnalysis`. With `costs` each fold evaluates
+        about ten imprecisions instead of one path.
     criterion : {"maximality", "e_admissible"}, default="maximality"
-        The same sets either way, with 0-1 costs.
+        The same sets either way, with 0-1 costs and a precise prior.
 
     Attributes
     ----------
@@ -110,7 +113,8 @@ constant_features_, n_unresolved_, moments_, guarantees_
         **MODEL_CONSTRAINTS,
         "imprecisions": ["array-like", None],
         "shrinkages": [list, tuple, np.ndarray, None],
-        "scoring": [StrOptions(set(REWARDS))],
+        "scoring": [StrOptions(set(REWARDS)), Real],
+        "costs": ["array-like", None],
         "cv": ["cv_object"],
         "n_jobs": [Integral, None],
         "criterion": [StrOptions({"maximality", "e_admissible"})],
@@ -121,7 +125,7 @@ constant_features_, n_unresolved_, moments_, guarantees_
         *,
         imprecisions: ArrayLike | None = None,
         shrinkages: Sequence[Any] | None = None,
-        scoring: str = "u80",
+        scoring: str | float = "u80",
         cv: Any = 5,
         n_jobs: int | None = None,
         covariance_type: str = "full",
@@ -130,6 +134,7 @@ constant_features_, n_unresolved_, moments_, guarantees_
         covariance: Any = "auto",
         priors: ArrayLike | None = None,
         prior_imprecision: float = 0.0,
+        costs: ArrayLike | None = None,
         criterion: str = "maximality",
         max_nodes: int = 20000,
     ) -> None:
@@ -144,6 +149,7 @@ constant_features_, n_unresolved_, moments_, guarantees_
         self.covariance = covariance
         self.priors = priors
         self.prior_imprecision = prior_imprecision
+        self.costs = costs
         self.criterion = criterion
         self.max_nodes = max_nodes
 
@@ -179,14 +185,16 @@ constant_features_, n_unresolved_, moments_, guarantees_
         ConvergenceWarning
             If questions met `max_nodes` in the folds.
         """
-        grid = _check_imprecisions(self.imprecisions)
+        grid, reward = _check_imprecisions(self.imprecisions), _reward(self.scoring)
         choices = [self.covariance] if self.shrinkages is None else self.shrinkages
         choices = _check_shrinkages(list(choices))
         rows, labels, weight = check_training(self, X, y, sample_weight)
+        if self.costs is not None:
+            class_costs(self.costs, len(np.unique(labels)))
         splits = fold_positions(self.cv, rows, labels, sample_weight)
         outcomes = Parallel(n_jobs=self.n_jobs)(
             delayed(_fold_scores)(
-                self._model(covariance), rows, labels, weight, split, grid, self.scoring
+                self._plain(covariance), rows, labels, weight, split, grid, reward
             )
             for covariance in choices
             for split in splits
@@ -196,9 +204,12 @@ constant_features_, n_unresolved_, moments_, guarantees_
         scores = np.array([score for score, _ in outcomes])
         scores = scores.reshape(len(choices), len(splits), len(grid))
         self._choose(scores, choices, grid)
-        model = self._model(self.shrinkage_).set_params(imprecision=self.imprecision_)
+        model = self._plain(self.shrinkage_).set_params(imprecision=self.imprecision_)
         self.estimator_ = model.fit(rows, labels, sample_weight=weight)
         return self
+
+    def _answering(self) -> ImpreciseDiscriminantAnalysis:
+        return self.estimator_
 
     def __getattr__(self, name: str) -> Any:
         """What the chosen model has learned is learned here too."""
@@ -207,7 +218,7 @@ constant_features_, n_unresolved_, moments_, guarantees_
             return getattr(self.estimator_, name)
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
-    def _model(self, covariance: Any) -> ImpreciseDiscriminantAnalysis:
+    def _plain(self, covariance: Any) -> ImpreciseDiscriminantAnalysis:
         settings = {name: getattr(self, name) for name in _MODEL_SETTINGS}
         settings["covariance"] = covariance
         return ImpreciseDiscriminantAnalysis(**settings)
@@ -229,60 +240,45 @@ constant_features_, n_unresolved_, moments_, guarantees_
         self.shrinkage_ = choices[best // len(grid)]
         self.best_score_ = float(mean[best])
 
-    def predict(
-        self, X: ArrayLike, criterion: str | None = None, *, optimism: float = 0.5
-    ) -> NDArray[Any]:
-        """One class for each row; see the plain estimator."""
-        rows = check_rows(self, X)
-        return self.estimator_.predict(rows, criterion, optimism=optimism)
-
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Posterior of the precise model, shape (n_samples, n_classes)."""
-        rows = check_rows(self, X)
-        return self.estimator_.predict_proba(rows)
-
-    def predict_set(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Classes that cannot be ruled out, shape (n_samples, n_classes)."""
-        rows = check_rows(self, X)
-        return self.estimator_.predict_set(rows)
-
-    def log_joint_bounds(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Bounds of the log joint over the box; see the plain estimator."""
-        rows = check_rows(self, X)
-        return self.estimator_.log_joint_bounds(rows)
-
-    def critical_imprecision(self, X: ArrayLike) -> FloatArray:
-        """Imprecision at which each class enters; see the plain estimator."""
-        rows = check_rows(self, X)
-        return self.estimator_.critical_imprecision(rows)
-
 
 def _fold_scores(
-    model: ImpreciseDiscriminantAnalysis,
+    plain: ImpreciseDiscriminantAnalysis,
     rows: NDArray[Any],
     labels: NDArray[Any],
     weight: FloatArray | None,
     split: Split,
     grid: FloatArray,
-    scoring: str,
+    reward: float,
 ) -> tuple[FloatArray, int]:
     """Score of one fold at every imprecision, and its unanswered questions."""
     train, test = split
-    model.set_params(criterion="maximality")
+    if plain.costs is not None:  # a fold may lack a class
+        here = np.isin(np.unique(labels), labels[train])
+        plain.set_params(costs=np.asarray(plain.costs)[np.ix_(here, here)])
     with warnings.catch_warnings():
         # The fit on all rows says what is worth saying; the caller counts the rest.
         warnings.simplefilter("ignore", PrudentWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(
+        plain.fit(
             rows[train],
             labels[train],
             sample_weight=None if weight is None else weight[train],
         )
-        critical = model._critical(rows[test], grid)
+    model, question = plain._model, plain._question()
+    admissible = question.criterion == "e_admissible"
+    if question.costs is None and not (admissible and question.prior_imprecision > 0):
+        critical, unanswered = model.critical(rows[test], question, grid)
+    else:
+        critical, unanswered = model.critical_sets(rows[test], question, grid)
     share = np.ones(len(test)) if weight is None else weight[test]
-    truth = labels[test][:, None] == model.classes_
-    utilities = mean_utilities(critical, truth, share, grid, REWARDS[scoring])
-    return utilities, model.n_unresolved_
+    truth = labels[test][:, None] == plain.classes_[plain._seen]
+    return mean_utilities(critical, truth, share, grid, reward), unanswered
+
+
+def _reward(scoring: str | float) -> float:
+    """The `alpha` of the utility that a value of `scoring` stands for."""
+    if isinstance(scoring, str):
+        return REWARDS[scoring]
+    return check_alpha(scoring, "scoring")
 
 
 def _check_imprecisions(imprecisions: ArrayLike | None) -> FloatArray:

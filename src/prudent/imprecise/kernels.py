@@ -50,9 +50,10 @@ UNIT, REACH, MATRIX, LOW, UP = 9, 10, 11, 12, 13
 NARROW = 14
 # Rows of `wide`: the field; the best sign vector found, minus t of the largest q; its
 # product with the coupling; the best t of the smallest q found. Then the centre, the
-# dual (Diag(dual) - coupling is positive semidefinite), and the row itself, as class 0.
-FIELD, VERTEX, IMAGE, POINT, MEAN, DUAL, ROW = 0, 1, 2, 3, 4, 5, 6
-WIDE = 7
+# dual (Diag(dual) - coupling is positive semidefinite), the row itself, as class 0, and
+# the share of the imprecision that each feature has.
+FIELD, VERTEX, IMAGE, POINT, MEAN, DUAL, ROW, SHARE = 0, 1, 2, 3, 4, 5, 6, 7
+WIDE = 8
 COUPLING, FACTOR = 0, 1  # in `forms`
 SIGN, PULL, REACHES, NODE_POINT, GRADIENT = 0, 1, 2, 3, 4  # in the stack of a search
 
@@ -611,6 +612,7 @@ def know_field(forms: FloatArray, wide: FloatArray, narrow: FloatArray, k: int) 
                 field[j] += forms[FACTOR, matrix, i, j] * white
     slope = 0.0
     for j in range(n):
+        field[j] *= wide[SHARE, k, j]
         slope += abs(field[j])
         wide[POINT, k, j] = 0.0
     narrow[SLOPE, k] = slope
@@ -995,10 +997,12 @@ def bound_rows(
     max_nodes: int,
     lower: FloatArray,
     upper: FloatArray,
+    corners: FloatArray,
 ) -> int:
     """Write the bounds of the log joint of every row and class, searched to the end.
 
     With the node limit they are outer bounds; returns how many such cases there are.
+    Of the first rows, the t of both bounds goes to `corners` (2, rows, K, p).
     """
     unanswered = 0
     for i in range(len(base)):
@@ -1011,6 +1015,10 @@ def bound_rows(
                 improve_vertex(forms, wide, narrow, k, imprecision)
                 search_vertex(forms, wide, narrow, k, imprecision, math.nan, max_nodes)
                 improve_point(forms, wide, narrow, k, imprecision, -math.inf, math.inf)
+                if i < corners.shape[1]:
+                    for j in range(points.shape[1]):
+                        corners[0, i, k, j] = -wide[VERTEX, k, j]
+                        corners[1, i, k, j] = wide[POINT, k, j]
             lower[i, k] = narrow[LOWER_LO, k]
             upper[i, k] = narrow[UPPER_HI, k]
             distance = narrow[LOWER_HI, k] - narrow[LOWER_LO, k]

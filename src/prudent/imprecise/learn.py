@@ -19,8 +19,9 @@ from prudent.core.covariance import ClassCovariances, CovarianceRule
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows, restricted
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.imprecise.box import Boxes, DiagonalBoxes
+from prudent.imprecise.box import Boxes
 from prudent.imprecise.covariance import class_covariances
+from prudent.imprecise.diagonal import DiagonalBoxes
 from prudent.imprecise.model import Model
 from prudent.imprecise.scaling import ScaledClasses, feature_scale, given_scale
 

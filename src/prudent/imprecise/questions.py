@@ -23,6 +23,9 @@ class Question:
     Attributes
     ----------
     imprecision : float
+        The largest, where every feature has its own.
+    shares : ndarray of shape (p,) or None
+        Imprecision of every feature, as a share of the largest; None is 1.
     prior_imprecision : float
         Total variation times the weight total.
     costs : ndarray of shape (K, K) or None
@@ -31,6 +34,7 @@ class Question:
     """
 
     imprecision: float
+    shares: FloatArray | None
     prior_imprecision: float
     costs: FloatArray | None
     criterion: str
@@ -39,6 +43,7 @@ class Question:
 
 def ask(
     seen: BoolArray,
+    n_features: int,
     *,
     imprecision: Any,
     prior_imprecision: Any,
@@ -52,6 +57,7 @@ def ask(
     ----------
     seen : ndarray of bool, shape (n_classes,)
         Classes that have rows; the question concerns only them.
+    n_features : int
     imprecision, prior_imprecision, costs, criterion, max_nodes
         See `ImpreciseDiscriminantAnalysis`.
 
@@ -60,22 +66,18 @@ def ask(
     ValueError
         Naming the parameter, what it is and what it may be.
     """
-    for name, value in (
-        ("imprecision", imprecision),
-        ("prior_imprecision", prior_imprecision),
-    ):
-        if not (isinstance(value, Real) and 0 <= float(value) <= LARGEST):
-            raise ValueError(
-                f"`{name}` must be a number from 0 to {LARGEST:g}, got {value!r}."
-            )
+    largest, shares = _imprecisions(imprecision, n_features)
+    if not _is_amount(prior_imprecision):
+        raise ValueError(
+            f"`prior_imprecision` must be a number from 0 to {LARGEST:g}, got "
+            f"{prior_imprecision!r}."
+        )
     if not (isinstance(max_nodes, Integral) and int(max_nodes) >= 0):
         raise ValueError(f"`max_nodes` must be an integer >= 0, got {max_nodes!r}.")
     if criterion not in CRITERIA:
         raise ValueError(
             f"`criterion` must be one of {list(CRITERIA)}, got {criterion!r}."
         )
-    if criterion != "maximality":
-        check_precise_prior(prior_imprecision, f"criterion={criterion!r}")
     matrix = None
     if costs is not None:
         matrix = class_costs(costs, len(seen))[np.ix_(seen, seen)]
@@ -85,7 +87,8 @@ def ask(
                 "use criterion='maximality' or 'e_admissible', or costs=None."
             )
     return Question(
-        imprecision=float(imprecision),
+        imprecision=largest,
+        shares=shares,
         prior_imprecision=float(prior_imprecision),
         costs=matrix,
         criterion=criterion,
@@ -93,16 +96,30 @@ def ask(
     )
 
 
-def check_precise_prior(prior_imprecision: float, what: str) -> None:
-    """Refuse an imprecise prior where only a precise one has a meaning."""
-    if prior_imprecision > 0:
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, Real) and 0 <= float(value) <= LARGEST
+
+
+def _imprecisions(given: Any, n_features: int) -> tuple[float, FloatArray | None]:
+    """The largest imprecision, and the shares of the features where they differ."""
+    if _is_amount(given):
+        return float(given), None
+    if np.ndim(given) == 0:
         raise ValueError(
-            f"{what} needs a precise prior: set prior_imprecision=0, got "
-            f"{prior_imprecision!r}, or use criterion='maximality'."
+            f"`imprecision` must be a number from 0 to {LARGEST:g}, got {given!r}."
         )
+    values = np.asarray(given)
+    fits = values.shape == (n_features,) and values.dtype.kind in "iuf"
+    if not (fits and ((values >= 0) & (values <= LARGEST)).all()):
+        raise ValueError(
+            f"`imprecision` must hold {n_features} numbers from 0 to {LARGEST:g}, one "
+            f"for each feature, got {values.tolist()}."
+        )
+    largest = float(values.max())
+    return largest, values / largest if largest > 0 else None
 
 
-def optimism_share(criterion: str, optimism: float, prior_imprecision: float) -> float:
+def optimism_share(criterion: str, optimism: float) -> float:
     """Share of the lower expected cost that a criterion of `predict` stands for."""
     shares = {"maximin": 0.0, "maximax": 1.0, "hurwicz": optimism}
     if criterion not in shares:
@@ -111,7 +128,6 @@ def optimism_share(criterion: str, optimism: float, prior_imprecision: float) ->
         )
     if not 0 <= optimism <= 1:
         raise ValueError(f"`optimism` must lie in [0, 1], got {optimism!r}.")
-    check_precise_prior(prior_imprecision, f"criterion={criterion!r}")
     return shares[criterion]
 
 

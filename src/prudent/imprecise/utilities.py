@@ -1,11 +1,12 @@
-"""Utility of sets along the whole path in the imprecision."""
+"""Sets and their utility along the whole path in the imprecision."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable
 
-from prudent.core.types import FloatArray
+import numpy as np
+
+from prudent.core.types import BoolArray, FloatArray, IntArray
 
 #: a in the utility a / size - (a - 1) / size^2 of a set that holds the truth.
 REWARDS = {"discounted_accuracy": 1.0, "u65": 1.6, "u80": 2.2}
@@ -13,7 +14,7 @@ REWARDS = {"discounted_accuracy": 1.0, "u65": 1.6, "u80": 2.2}
 
 def mean_utilities(
     critical: FloatArray,
-    truth: NDArray[np.bool_],
+    truth: BoolArray,
     weight: FloatArray,
     grid: FloatArray,
     reward: float,
@@ -54,3 +55,43 @@ def mean_utilities(
     hits = np.where(truth, entry, n_grid).min(axis=1)[:, None] <= np.arange(n_grid)
     utility = np.where(hits, reward / size - (reward - 1.0) / size**2, 0.0)
     return weight @ utility / weight.sum()
+
+
+def critical_on_grid(
+    keep: Callable[[IntArray, float], BoolArray],
+    n_rows: int,
+    n_classes: int,
+    grid: FloatArray,
+) -> FloatArray:
+    """First grid point with each class in the set of each row; infinite if none.
+
+    Sets grow with the imprecision, so only intervals whose ends differ are halved.
+
+    Parameters
+    ----------
+    keep : callable
+        Positions of rows and an imprecision to their sets (n_positions, n_classes).
+    n_rows, n_classes : int
+    grid : ndarray of shape (G,)
+        Imprecisions, increasing.
+    """
+    everything = np.arange(n_rows)
+    critical = np.full((n_rows, n_classes), np.inf)
+    first = keep(everything, float(grid[0]))
+    critical[first] = grid[0]
+    last = keep(everything, float(grid[-1])) | first
+    open_parts = [(0, len(grid) - 1, everything, first, last)]
+    while open_parts:
+        start, end, rows, first, last = open_parts.pop()
+        differ = (first != last).any(axis=1)
+        rows, first, last = rows[differ], first[differ], last[differ]
+        if not len(rows):
+            continue
+        if end - start == 1:
+            critical[rows] = np.where(last & ~first, grid[end], critical[rows])
+            continue
+        middle = (start + end) // 2
+        sets = (keep(rows, float(grid[middle])) | first) & last
+        open_parts.append((start, middle, rows, first, sets))
+        open_parts.append((middle, end, rows, sets, last))
+    return critical

@@ -117,9 +117,9 @@ class ImprecisionPathDisplay(Display):
         names = ("u80", "u65", "coverage", "share of classes")
         scores = dict(zip(names, np.array(points).T, strict=True))
         chosen = getattr(estimator, "imprecision_", None)
-        if chosen is None:
-            chosen = estimator.imprecision
-        return cls(grid, scores, chosen=float(chosen))
+        if chosen is None and np.ndim(estimator.imprecision) == 0:
+            chosen = float(estimator.imprecision)  # else one a feature: no place on it
+        return cls(grid, scores, chosen=chosen)
 
     @classmethod
     def from_cross_validation(cls, estimator: ImpreciseDiscriminantAnalysisCV) -> Self:
@@ -138,7 +138,7 @@ class ImprecisionPathDisplay(Display):
         n_values = len(np.unique(results["imprecision"]))
         best = int(results["mean_test_score"].argmax()) // n_values
         part = slice(best * n_values, (best + 1) * n_values)
-        name = estimator.scoring
+        name = str(estimator.scoring)
         return cls(
             results["imprecision"][part],
             {name: results["mean_test_score"][part]},
