@@ -33,6 +33,7 @@ _PUBLIC = {
     "plan": "prudent.certification",
     "PromiseMonitor": "prudent.monitoring",
     "DriftMonitor": "prudent.monitoring",
+    "audit": "prudent.auditing.run",
 }
 __all__ = ["__version__", *_PUBLIC]
 

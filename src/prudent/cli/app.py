@@ -26,6 +26,7 @@ COMMANDS = {
     "detect": "Learn one class and flag the rows unlike it.",
     "monitor": "Hold a deployed model to its promises, run after run.",
     "certify": "Certify a model on rows that it has never seen.",
+    "audit": "Hold a method's promise to account on laws of known truth.",
     "plan": "Say how many rows a promise needs.",
     "game": "Solve a finite rejection game.",
     "describe": "Check a table as compare would.",

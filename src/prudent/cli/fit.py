@@ -112,7 +112,7 @@ def fit(
     asked = checked_promise(promise, confidence, detector=False)
     if select is not None and method not in GRIDS:
         raise UsageError(f"--select cv: {method} has no parameter to choose.")
-    estimator = _built(method, param or [], seed)
+    estimator = built(method, param or [], seed)
     source, target = open_data(
         *(data, target, reading),
         text_columns=() if groups is None else (groups,),
@@ -146,7 +146,7 @@ def fit(
     print(f"model: {output} ({output.stat().st_size / 1000:.0f} kB)")
 
 
-def _built(method: str, assignments: list[str], seed: int) -> Any:
+def built(method: str, assignments: list[str], seed: int) -> Any:
     """Return the estimator with the parameters that were given."""
     from prudent.evaluation.methods import choose, read_value
 

@@ -1,0 +1,227 @@
+"""What an audit found: one row for each promise, law and size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+from prudent.core.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    import pyarrow
+
+AuditVerdict = Literal["no violation found", "broken", "nothing to test"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditRow:
+    """A promise under one law at one size.
+
+    Attributes
+    ----------
+    law : str
+        Name of the law.
+    size : int
+        Training rows.
+    claim : str
+        The promise in short.
+    claims : int
+        Draws in which it was made.
+    broken : int
+        Draws in which the true rate lay beyond the bound.
+    allowed : float or None
+        Draws in which it may: (1 - confidence) of all draws, 0 without a confidence;
+        None for a promise on average, which single models may exceed.
+    p_value : float
+        Exact p-value of "the promise holds"; 1/e where the draws were stopped early by
+        an e-value.
+    mean_bound, mean_truth : float
+        Mean bound and mean true rate of violations: of misses for a coverage.
+    sharpness : float
+        `mean_bound` / `mean_truth`: 1 means that the promise gives nothing away.
+    refused : int
+        Draws that ended in an error, which counts as no promise.
+    is_refuted : bool
+        Whether the row counts as broken, corrected for all rows (Holm 1979).
+    is_stopped : bool
+        Whether draws were stopped early.
+    """
+
+    law: str
+    size: int
+    claim: str
+    claims: int
+    broken: int
+    allowed: float | None
+    p_value: float
+    mean_bound: float
+    mean_truth: float
+    sharpness: float
+    refused: int
+    is_refuted: bool
+    is_stopped: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorstCase:
+    """A draw whose true rate lies beyond the bound: of the smallest size, the furthest.
+
+    Attributes
+    ----------
+    law, size, seed : str, int, int
+        Where it was drawn; `line` draws it again.
+    claim : Guarantee
+        The promise of this model.
+    truth : float
+        Its true rate of violations: of misses for a coverage.
+    """
+
+    law: str
+    size: int
+    seed: int
+    claim: Guarantee
+    truth: float
+
+    @property
+    def line(self) -> str:
+        """A line that makes this draw again, and no other."""
+        return (
+            f"prudent.audit(factory, laws=[{self.law!r}], sizes=({self.size},), "
+            f"budget=1, random_state={self.seed})"
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.claim} True rate of violations: {self.truth:.4g}, under "
+            f"{self.law!r}, {self.size} rows, seed {self.seed}: {self.line}"
+        )
+
+
+HEADS = (
+    *("law", "rows", "claim", "claims", "broken", "allowed", "p"),
+    *("mean bound", "mean truth", "sharpness"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """What `prudent.audit` found.
+
+    Attributes
+    ----------
+    verdict : {"no violation found", "broken", "nothing to test"}
+        "broken": some promise is refuted at `level`, all rows taken together.
+    rows : tuple of AuditRow
+        One for each promise, law and size.
+    outside : tuple of AuditRow
+        Rows of laws outside the assumptions of the promise, which were asked for. They
+        say nothing against it.
+    worst_case : WorstCase or None
+        The smallest failing draw. If nothing is refuted: the smallest draw beyond its
+        bound, if any; a promise with confidence, or on average, may have some.
+    refusals : mapping of str to int
+        Errors in which draws ended, and how many did.
+    level, budget, random_state : float, int, int
+        As given.
+    """
+
+    verdict: AuditVerdict
+    rows: tuple[AuditRow, ...]
+    outside: tuple[AuditRow, ...]
+    worst_case: WorstCase | None
+    refusals: Mapping[str, int]
+    level: float
+    budget: int
+    random_state: int
+
+    def frame(self) -> pyarrow.Table:
+        """Rows as a table, those outside the assumptions last and marked."""
+        import pyarrow
+
+        rows = [asdict(row) | {"is_outside": False} for row in self.rows]
+        rows += [asdict(row) | {"is_outside": True} for row in self.outside]
+        names = [*(one.name for one in fields(AuditRow)), "is_outside"]
+        return pyarrow.table({name: [row[name] for row in rows] for name in names})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in plain types, as JSON takes them."""
+        worst = self.worst_case
+        return {
+            "verdict": self.verdict,
+            "level": self.level,
+            "budget": self.budget,
+            "random_state": self.random_state,
+            "rows": [_plain(row) for row in self.rows],
+            "outside": [_plain(row) for row in self.outside],
+            "worst_case": None
+            if worst is None
+            else {
+                "law": worst.law,
+                "size": worst.size,
+                "seed": worst.seed,
+                "claim": str(worst.claim),
+                "bound": worst.claim.bound,
+                "truth": worst.truth,
+                "line": worst.line,
+            },
+            "refusals": dict(self.refusals),
+        }
+
+    def lines(self) -> list[tuple[str, ...]]:
+        """Cells of the table, a line for each row."""
+        return [_cells(row) for row in self.rows]
+
+    @property
+    def head(self) -> str:
+        """The verdict, and on what it rests."""
+        refuted = sum(row.is_refuted for row in self.rows)
+        return (
+            f"{self.verdict}: {len(self.rows)} rows of at most {self.budget} draws, "
+            f"{refuted} refuted (level {self.level:g})"
+        )
+
+    def remarks(self) -> list[str]:
+        """What stands below the table."""
+        found = []
+        if self.verdict == "broken":
+            found.append(f"worst case: {self.worst_case}")
+        if self.verdict == "nothing to test":
+            found += [f"{n} draws: {text}" for text, n in self.refusals.items()]
+        if self.outside:
+            lines = [_cells(row) for row in self.outside]
+            found += ["outside its assumptions", _table([HEADS, *lines])]
+        return found
+
+    def __str__(self) -> str:
+        table = [_table([HEADS, *self.lines()])] if self.rows else []
+        return "\n".join([self.head, *table, *self.remarks()])
+
+
+def _plain(row: AuditRow) -> dict[str, Any]:
+    values = asdict(row)
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in values.items()
+    }
+
+
+def _cells(row: AuditRow) -> tuple[str, ...]:
+    stopped = " (stopped)" if row.is_stopped else ""
+    return (
+        *(row.law, str(row.size), row.claim, str(row.claims), str(row.broken)),
+        "\N{EN DASH}" if row.allowed is None else f"{row.allowed:.4g}",
+        f"{row.p_value:.2g}{stopped}{' *' if row.is_refuted else ''}",
+        *(f"{row.mean_bound:.4f}", f"{row.mean_truth:.4f}", f"{row.sharpness:.3g}"),
+    )
+
+
+def _table(lines: list[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
+        ).rstrip()
+        for line in lines
+    )

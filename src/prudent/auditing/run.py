@@ -1,0 +1,491 @@
+"""`audit`: draw, fit, ask, and test what was promised against the truth."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone, is_outlier_detector
+
+from prudent.auditing.evidence import holm
+from prudent.auditing.laws import ON_REQUEST, STANDARD, Law
+from prudent.auditing.result import Audit, AuditRow, AuditVerdict, WorstCase
+from prudent.auditing.tally import Draw, Tally, counting_error
+from prudent.auditing.truth import (
+    Answer,
+    Answers,
+    Measured,
+    counted_rate,
+    demands,
+    exact_rate,
+    is_about_training_rows,
+)
+from prudent.core.binomial import check_fraction
+from prudent.core.guarantee import NOT_A_RATE, Guarantee
+from prudent.core.validation import shown
+
+Claim = Guarantee | Callable[[Any], Guarantee | Iterable[Guarantee]] | None
+
+DEFAULT_SIZES = (20, 60, 200)
+# Fresh rows on which a rate is counted, at once and where a doubt is left.
+FRESH_ROWS = (2_000, 18_000)
+# Share of the level that is spent on stopping early.
+STOPPING_SHARE = 0.1
+# How often one looks, and after how many refusals in a row nothing more is tried.
+LOOK_EVERY = 10
+MOST_REFUSED = 50
+
+
+def audit(
+    factory: Any,
+    claim: Claim = None,
+    *,
+    answer: Answer = None,
+    laws: Any = "standard",
+    budget: int = 400,
+    level: float = 0.01,
+    sizes: Iterable[int] = DEFAULT_SIZES,
+    random_state: int = 0,
+    n_jobs: int | None = 1,
+) -> Audit:
+    """Hold the promise of a method to account on laws whose truth is known.
+
+    Each draw fits the method to fresh rows, takes its promise and compares it with the
+    true rate; exact tests say whether the promise can be true.
+
+    Parameters
+    ----------
+    factory : estimator or callable
+        Unfitted estimator, cloned for each draw, or a function without arguments that
+        returns one. A `random_state` of None becomes the seed of the draw.
+    claim : Guarantee or callable, default=None
+        What is promised by a method that has no `guarantees_`, or a function of the
+        fitted model that says it. None: `guarantees_`.
+    answer : {"predict", "predict_set", "detect"} or callable, default=None
+        How the model answers: a callable (model, X) -> labels, or a bool matrix of
+        rows and classes, or bools that are alarms. "detect": `predict` is -1 for
+        alarms, and `fit` gets no labels. None: by what the promise is about.
+    laws : "standard", Law, list or (X, y), default="standard"
+        Laws, names of standard laws, or tables: the rows of a table are a population,
+        from which training rows are drawn with replacement. Laws that are named or
+        given are run even where they break an assumption of the promise, and are then
+        reported apart.
+    budget : int, default=400
+        Most draws for each law and size.
+    level : float, default=0.01
+        Largest probability that true promises are called broken, over all laws, sizes
+        and promises.
+    sizes : iterable of int, default=(20, 60, 200)
+        Training rows.
+    random_state : int, default=0
+        Seed of the first draw; all others follow from it.
+    n_jobs : int or None, default=1
+        Processes, as in joblib.
+
+    Returns
+    -------
+    Audit
+        Verdict, rows, and the smallest failing draw.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or a claim is no rate.
+
+    Notes
+    -----
+    What is tested depends on what is promised:
+
+    - with a confidence c: the number of draws whose true rate lies beyond the bound is
+      binomial with a rate of at most 1 - c: exact upper tail;
+    - on average: the mean of the true rates against the bounds, by the exact law of the
+      sum where calibration rows and rank are known, else by bets (Waudby-Smith and
+      Ramdas 2024);
+    - given assumptions only: the true rate is never beyond. A promise about all laws
+      with the moments of the training rows is held to those rows.
+
+    Rates are sums where the law is finite. Elsewhere they are counted on 2000 fresh
+    rows for each model, and on 20 000 where that leaves a doubt; a rate counts as
+    beyond the bound where its exact lower limit is. Rows are corrected for their number
+    (Holm 1979). Draws stop early where an e-value exceeds ten times rows / `level`; the
+    rest of the level, nine tenths, is left for Holm's procedure.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> detector = prudent.MinimaxOutlierDetector(false_alarm_rate=0.1)
+    >>> audit = prudent.audit(detector, laws=["line"], sizes=(60,), budget=100)
+    >>> audit.verdict
+    'no violation found'
+
+    A promise that forgets that a quantile is estimated:
+
+    >>> import numpy as np
+    >>> class Largest:
+    ...     def fit(self, X):
+    ...         self.largest_ = X.max()
+    ...         return self
+    >>> claim = prudent.Guarantee(quantity="false alarm rate", bound=0.001, sense="<=")
+    >>> audit = prudent.audit(
+    ...     Largest,
+    ...     claim,
+    ...     answer=lambda model, X: X[:, 0] > model.largest_,
+    ...     laws=["line"],
+    ...     sizes=(60,),
+    ... )
+    >>> audit.verdict
+    'broken'
+    """
+    if not isinstance(budget, Integral) or budget < 1:
+        raise ValueError(f"`budget` must be an integer >= 1, got {shown(budget)}.")
+    check_fraction("level", level)
+    sizes = tuple(sizes)
+    if not sizes or not all(isinstance(n, Integral) and n > 0 for n in sizes):
+        raise ValueError(f"`sizes` must be integers >= 1, got {sizes}.")
+    if answer not in (None, "predict", "predict_set", "detect") and not callable(
+        answer
+    ):
+        raise ValueError(
+            "`answer` must be 'predict', 'predict_set', 'detect' or a function of a "
+            f"model and rows, got {shown(answer)}."
+        )
+    if isinstance(claim, Guarantee) and claim.quantity in NOT_A_RATE:
+        raise ValueError(NOT_A_RATE[claim.quantity])
+    chosen = _chosen(laws)
+    cells = [
+        (law, int(size))
+        for law in chosen
+        for size in ((law.sizes or sizes) if sizes == DEFAULT_SIZES else sizes)
+    ]
+    trial = Trial(
+        factory=factory,
+        claim=claim,
+        answer=answer,
+        on_request=not isinstance(laws, str),
+        budget=int(budget),
+        target=math.log(len(cells) / (STOPPING_SHARE * level)),
+        random_state=int(random_state),
+    )
+    found = Parallel(n_jobs=n_jobs)(delayed(_cell)(trial, *cell) for cell in cells)
+    return _summary(trial, [one for one in found if one.tallies], found, level)
+
+
+def _chosen(laws: Any) -> list[Law]:
+    """Laws from names, laws and tables."""
+    if isinstance(laws, str) and laws == "standard":
+        return list(STANDARD.values())
+    is_table = isinstance(laws, tuple) and len(laws) == 2 and hasattr(laws[0], "shape")
+    if isinstance(laws, (Law, str)) or is_table:
+        laws = [laws]
+    known = {**STANDARD, **ON_REQUEST}
+    chosen = []
+    for law in laws:
+        if isinstance(law, str):
+            if law not in known:
+                raise ValueError(f"no law {law!r}; there are {', '.join(known)}.")
+            chosen.append(known[law])
+        elif isinstance(law, Law):
+            chosen.append(law)
+        else:
+            chosen.append(Law.finite("table", *law))
+    if not chosen:
+        raise ValueError("`laws` is empty: give at least one.")
+    return chosen
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What is audited, and how."""
+
+    factory: Any
+    claim: Claim
+    answer: Answer
+    on_request: bool
+    budget: int
+    target: float
+    random_state: int
+
+    def seed(self, i: int) -> int:
+        """Seed of a draw; that of the first is the seed of the audit."""
+        if i == 0:
+            return self.random_state
+        state = np.random.SeedSequence((self.random_state, i)).generate_state(1)
+        return int(state[0])
+
+    def built(self, seed: int) -> Any:
+        """An unfitted model whose own randomness is that of the draw."""
+        if hasattr(self.factory, "fit") and not isinstance(self.factory, type):
+            model = clone(self.factory, safe=False)
+        else:
+            model = self.factory()
+        if hasattr(model, "get_params") and hasattr(model, "set_params"):
+            free = {
+                name: seed
+                for name, value in model.get_params().items()
+                if value is None and name.rpartition("__")[2] == "random_state"
+            }
+            model.set_params(**free)
+        return model
+
+    def claims(self, model: Any) -> tuple[Guarantee, ...]:
+        """What a fitted model promises."""
+        if self.claim is None:
+            return tuple(getattr(model, "guarantees_", ()))
+        if isinstance(self.claim, Guarantee):
+            return (self.claim,)
+        said = self.claim(model)
+        return (said,) if isinstance(said, Guarantee) else tuple(said)
+
+    def detects(self, model: Any) -> bool:
+        """Whether the model learns from rows without labels."""
+        if self.answer == "detect":
+            return True
+        if isinstance(self.claim, Guarantee):
+            return self.claim.quantity in ("false alarm rate", "miss rate")
+        try:
+            return bool(is_outlier_detector(model))
+        except AttributeError:  # not one of scikit-learn's kind
+            return False
+
+
+@dataclass
+class CellResult:
+    """The draws of one law at one size."""
+
+    law: Law
+    size: int
+    n_draws: int
+    tallies: list[Tally]
+    refusals: Counter[str]
+    # Draws of rows and of moments that ended in an error.
+    refused: dict[bool, int]
+    is_stopped: bool
+
+
+def _cell(trial: Trial, law: Law, size: int) -> CellResult:
+    """Make the draws of one law at one size, until one promise is refuted."""
+    tallies: dict[Any, Tally] = {}
+    result = CellResult(law, size, 0, [], Counter(), {False: 0, True: 0}, False)
+    for i in range(trial.budget):
+        seed = trial.seed(i)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            for draw, from_moments in _draws(trial, law, size, seed, result):
+                _add(trial, law, tallies, draw, from_moments)
+        result.n_draws = i + 1
+        if (i + 1) % LOOK_EVERY == 0 and i + 1 < trial.budget:
+            looks = (t.log_e_value(i + 1) >= t.target for t in tallies.values())
+            if any(looks):
+                result.is_stopped = True
+                break
+        if not tallies and result.refused[False] >= MOST_REFUSED:
+            break
+        if not tallies and i + 1 == LOOK_EVERY and not result.refusals:
+            break  # it promises nothing
+    result.tallies = list(tallies.values())
+    return result
+
+
+def _add(
+    trial: Trial, law: Law, tallies: dict[Any, Tally], draw: Draw, from_moments: bool
+) -> None:
+    """Count a draw where it belongs."""
+    claim = draw.claim
+    key = (
+        *(claim.quantity, claim.scope, claim.sense, claim.confidence),
+        *(claim.average_over, from_moments),
+    )
+    if key not in tallies:
+        # The shares 1/(j (j + 1)) of all promises of a cell sum to at most 1.
+        j = len(tallies) + 1
+        tallies[key] = Tally(
+            claim,
+            is_outside=not demands(claim) <= set(law.satisfies),
+            from_moments=from_moments,
+            horizon=trial.budget,
+            target=trial.target + math.log(j * (j + 1)),
+        )
+    tallies[key].draws.append(draw)
+
+
+def _draws(
+    trial: Trial, law: Law, size: int, seed: int, result: CellResult
+) -> Iterator[tuple[Draw, bool]]:
+    """Fit to rows, and to their moments where that can be done; hold to the truth."""
+    X, y = law.draw(size, np.random.default_rng(seed))
+    for fit, from_moments in ((_fitted, False), (_fitted_to_moments, True)):
+        if from_moments and (
+            trial.claim is not None or result.refused[True] >= LOOK_EVERY
+        ):
+            continue
+        try:
+            model, rows, labels = fit(trial, X, y, seed)
+            if model is not None:
+                found = list(_held(trial, law, model, rows, labels, seed))
+                yield from ((draw, from_moments) for draw in found)
+        except Exception as error:  # no promise was made, whatever went wrong
+            result.refused[from_moments] += 1
+            if not from_moments:
+                text = " ".join(str(error).split())[:120]
+                result.refusals[f"{type(error).__name__}: {text}"] += 1
+
+
+def _fitted(
+    trial: Trial, X: Any, y: NDArray[Any], seed: int
+) -> tuple[Any, Any, NDArray[Any]]:
+    """A model fitted to rows, and the rows it has seen."""
+    model = trial.built(seed)
+    if not trial.detects(model):
+        model.fit(X, y)
+    else:
+        X, y = X[y != -1], y[y != -1]
+        model.fit(X)
+    return model, X, y
+
+
+def _fitted_to_moments(
+    trial: Trial, X: Any, y: NDArray[Any], seed: int
+) -> tuple[Any, Any, NDArray[Any]]:
+    """A model given the moments of the rows, which are a law with these moments."""
+    model = trial.built(seed)
+    if not hasattr(model, "from_moments"):
+        return None, X, y
+    labels = np.zeros(len(y), dtype=int) if trial.detects(model) else y
+    classes, counts = np.unique(labels, return_counts=True)
+    groups = [X[labels == label] for label in classes]
+    means = np.array([rows.mean(axis=0) for rows in groups])
+    centred = [rows - rows.mean(axis=0) for rows in groups]
+    covariances = np.array([rows.T @ rows / len(rows) for rows in centred])
+    given = {} if trial.detects(model) else {"classes": classes}
+    settings = {**given, **model.get_params(deep=False)}
+    model = type(model).from_moments(means, covariances, counts, **settings)
+    return model, X, y
+
+
+def _held(
+    trial: Trial, law: Law, model: Any, X: Any, y: NDArray[Any], seed: int
+) -> Iterator[Draw]:
+    """The promises of one model and their truth."""
+    classes = np.asarray(getattr(model, "classes_", np.unique(y)))
+    fresh: dict[int, tuple[Answers, NDArray[Any]]] = {}
+    known: dict[bool, Answers] = {}
+
+    def asked(rows: Any) -> Answers:
+        return Answers(model, rows, trial.answer, classes)
+
+    def stage(number: int) -> tuple[Answers, NDArray[Any]]:
+        if number not in fresh:
+            rng = np.random.default_rng((seed, number + 1))
+            rows, labels = law.draw(FRESH_ROWS[number], rng)
+            fresh[number] = asked(rows), labels
+        return fresh[number]
+
+    for claim in trial.claims(model):
+        if claim.quantity in NOT_A_RATE:
+            continue
+        if not demands(claim) <= set(law.satisfies) and not trial.on_request:
+            continue
+        own = is_about_training_rows(claim)
+        measured: Measured | None
+        if own or law.truth is not None:
+            whole = (X, y, np.full(len(y), 1 / len(y)))
+            rows, labels, chances = law.truth if law.truth and not own else whole
+            said = known.setdefault(own, asked(rows))
+            measured = exact_rate(claim, said, labels, chances)
+        else:
+            measured = counted_rate(claim, stage, counting_error(claim))
+        if measured is not None:
+            yield Draw(seed, claim, measured)
+
+
+def _summary(
+    trial: Trial, cells: list[CellResult], tried: list[CellResult], level: float
+) -> Audit:
+    """Test all rows together, and find the draw to show."""
+    inside = [(c, t) for c in cells for t in c.tallies if not t.is_outside]
+    outside = [(c, t) for c in cells for t in c.tallies if t.is_outside]
+    p_values = [_p_value(*one) for one in inside]
+    refuted = holm(p_values, (1 - STOPPING_SHARE) * level)
+    verdict: AuditVerdict = "no violation found" if inside else "nothing to test"
+    if refuted.any():
+        verdict = "broken"
+    rows = [
+        _row(*one, p, bool(wrong))
+        for one, p, wrong in zip(inside, p_values, refuted, strict=True)
+    ]
+    shown_from = [one for one, w in zip(inside, refuted, strict=True) if w] or inside
+    refusals: Counter[str] = sum((cell.refusals for cell in tried), Counter())
+    return Audit(
+        verdict=verdict,
+        rows=tuple(rows),
+        outside=tuple(_row(*one, _p_value(*one), False) for one in outside),
+        worst_case=_worst(shown_from),
+        refusals=dict(refusals.most_common()),
+        level=level,
+        budget=trial.budget,
+        random_state=trial.random_state,
+    )
+
+
+def _p_value(cell: CellResult, tally: Tally) -> float:
+    """Exact if all draws were made, else by the e-value."""
+    if not cell.is_stopped:
+        return tally.p_value(cell.n_draws)
+    log_e = tally.log_e_value(cell.n_draws)
+    if log_e < tally.target:  # stopped for another promise's sake
+        log_e += math.log(STOPPING_SHARE)
+    return math.exp(-max(0.0, log_e))
+
+
+def _row(cell: CellResult, tally: Tally, p_value: float, is_refuted: bool) -> AuditRow:
+    claim = tally.claim
+    words = (
+        claim.quantity if claim.scope is None else f"{claim.quantity}, {claim.scope}"
+    )
+    if tally.from_moments:
+        words += ", from moments"
+    bound = float(tally.bounds.mean())
+    truth = float(np.mean([draw.measured.rate for draw in tally.draws]))
+    unbounded = math.inf if bound > 0 else 1.0
+    allowed = None
+    if claim.average_over is None:
+        allowed = (1 - (claim.confidence or 1.0)) * cell.n_draws
+    return AuditRow(
+        law=cell.law.name,
+        size=cell.size,
+        claim=words,
+        claims=len(tally.draws),
+        broken=tally.beyond,
+        allowed=allowed,
+        p_value=p_value,
+        mean_bound=bound,
+        mean_truth=truth,
+        sharpness=bound / truth if truth > 0 else unbounded,
+        refused=cell.refused[tally.from_moments],
+        is_refuted=is_refuted,
+        is_stopped=cell.is_stopped,
+    )
+
+
+def _worst(rows: list[tuple[CellResult, Tally]]) -> WorstCase | None:
+    """The smallest failing draw; among those of one size, the one furthest beyond."""
+    worst = [(cell, tally.worst()) for cell, tally in rows]
+    beyond = [(cell, draw) for cell, draw in worst if draw.excess > 0]
+    if not beyond:
+        return None
+    cell, draw = min(beyond, key=lambda one: (one[0].size, -one[1].excess))
+    return WorstCase(
+        law=cell.law.name,
+        size=cell.size,
+        seed=draw.seed,
+        claim=draw.claim,
+        truth=draw.measured.rate,
+    )

@@ -1,0 +1,216 @@
+"""Where a model breaks what it was said to do, and how often in truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.auditing.laws import INDEPENDENT, NORMAL
+from prudent.conformal.promises import KNOWN_LABEL
+from prudent.core.binomial import clopper_pearson
+from prudent.core.guarantee import Guarantee
+from prudent.core.types import BoolArray, FloatArray
+from prudent.estimator_tools import predict_set
+
+AnswerWord = Literal["predict", "predict_set", "detect"]
+Answer = AnswerWord | Callable[[Any, Any], Any] | None
+
+# Rows of so small a law are asked one at a time, as they come in use: an answer that
+# depends on the other rows of its batch is found out.
+ASKED_ONE_BY_ONE = 12
+# Rounding of sums of probabilities and of bounds.
+ROUNDING = 1e-9
+UNKNOWN = "never known"
+# What the sentences of our own promises ask of a law; all ask for independent rows.
+DEMANDS = {
+    "from a normal law": NORMAL,
+    "the covariances shrunk by": UNKNOWN,
+    "the covariances regularised by": UNKNOWN,
+    "of this group": UNKNOWN,
+}
+# Promises about every law with the moments of the training rows: those rows are one.
+ABOUT_TRAINING_ROWS = ("plug-in", "those given")
+
+
+def demands(claim: Guarantee) -> frozenset[str]:
+    """What a law must satisfy for the promise to be about it."""
+    return frozenset(
+        [INDEPENDENT]
+        + [
+            demand
+            for words, demand in DEMANDS.items()
+            if any(words in sentence for sentence in claim.assumptions)
+        ]
+    )
+
+
+def is_about_training_rows(claim: Guarantee) -> bool:
+    """Whether the training rows themselves are a law that the promise is about."""
+    return claim.confidence is None and any(
+        words in sentence
+        for sentence in claim.assumptions
+        for words in ABOUT_TRAINING_ROWS
+    )
+
+
+def allowed_rate(claim: Guarantee) -> float:
+    """Largest rate of violations: misses for a coverage."""
+    return 1 - claim.bound if claim.sense == ">=" else claim.bound
+
+
+class Answers:
+    """What a model says of rows, each question asked once."""
+
+    def __init__(self, model: Any, X: Any, answer: Answer, classes: Any) -> None:
+        self.model, self.X, self.answer, self.classes = model, X, answer, classes
+
+    def _ask(self, question: Callable[[Any, Any], Any]) -> NDArray[Any]:
+        if len(self.X) > ASKED_ONE_BY_ONE:
+            return np.asarray(question(self.model, self.X))
+        rows = range(len(self.X))
+        return np.concatenate(
+            [np.asarray(question(self.model, self.X[i : i + 1])) for i in rows]
+        )
+
+    @cached_property
+    def given(self) -> NDArray[Any] | None:
+        """Answers in the caller's way, if there is one."""
+        return self._ask(self.answer) if callable(self.answer) else None
+
+    @cached_property
+    def labels(self) -> NDArray[Any]:
+        """One label a row."""
+        if self.given is not None and self.given.ndim == 1:
+            return self.given
+        return self._ask(lambda model, X: model.predict(X))
+
+    @cached_property
+    def sets(self) -> BoolArray:
+        """Matrix of rows and classes."""
+        if self.given is not None:
+            return self.given.astype(bool)
+        if self.answer == "predict":
+            return self.labels[:, None] == self.classes[None, :]
+        return self._ask(predict_set)
+
+    @cached_property
+    def alarms(self) -> BoolArray:
+        """Whether each row raises an alarm."""
+        if self.given is not None and self.given.dtype == bool:
+            return self.given
+        return self.labels == -1
+
+    @cached_property
+    def answered(self) -> BoolArray:
+        """Whether each row has one answer."""
+        if self.answer is None and hasattr(self.model, "answers"):
+            return self._ask(lambda model, X: model.answers(X)).astype(bool)
+        return self.sets.sum(axis=1) == 1
+
+
+def violations(
+    claim: Guarantee, said: Answers, y: NDArray[Any]
+) -> tuple[BoolArray, BoolArray]:
+    """Rows that a promise is about, and those that break it."""
+    quantity, scope = claim.quantity, claim.scope
+    counted = np.ones(len(y), dtype=bool)
+    if quantity in ("false alarm rate", "miss rate"):
+        anomalous = y == -1  # labels of ordinary rows may be any others
+        counted = anomalous if quantity == "miss rate" else ~anomalous
+        violated = said.alarms == (quantity == "false alarm rate")
+    elif quantity == "coverage" or (
+        quantity == "selective error rate"
+        and said.given is not None
+        and said.given.ndim == 2
+    ):
+        violated = ~np.any(said.sets & (y[:, None] == said.classes[None, :]), axis=1)
+    else:
+        violated = said.labels != y
+    if quantity == "selective error rate":
+        counted = said.answered
+    if scope is not None:
+        counted = counted & (y == scope)
+    if KNOWN_LABEL in claim.assumptions:
+        violated = violated & np.isin(y, said.classes)
+    if (quantity == "coverage") != (claim.sense == ">="):
+        violated = ~violated  # the other side is promised to be rare
+    return counted, np.asarray(violated, dtype=bool)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """True rate of violations of one model.
+
+    Attributes
+    ----------
+    rate : float
+        Exact, or counted on fresh rows.
+    n_rows : int or None
+        Rows of a first count, None where the rate is exact.
+    first : float
+        Violations in that first count: their share has the true rate as its mean.
+    is_beyond : bool
+        Whether the true rate lies above what is allowed; for counted rates up to an
+        error of the probability asked for.
+    """
+
+    rate: float
+    n_rows: int | None
+    first: float
+    is_beyond: bool
+
+
+def exact_rate(
+    claim: Guarantee, said: Answers, y: NDArray[Any], chances: FloatArray
+) -> Measured | None:
+    """True rate on a finite law; None if the promise is about none of its rows."""
+    counted, violated = violations(claim, said, y)
+    if not counted.any():
+        # Nothing answered is nothing answered wrongly.
+        nothing = claim.quantity == "selective error rate"
+        return Measured(0.0, None, 0.0, False) if nothing else None
+    rate = float(chances[counted & violated].sum() / chances[counted].sum())
+    return Measured(rate, None, rate, rate > allowed_rate(claim) + ROUNDING)
+
+
+def counted_rate(
+    claim: Guarantee,
+    draw: Callable[[int], tuple[Answers, NDArray[Any]]],
+    error: float,
+) -> Measured | None:
+    """True rate counted on fresh rows, more of them where the first leave a doubt.
+
+    Parameters
+    ----------
+    claim : Guarantee
+        The promise.
+    draw : callable
+        Stage 0 or 1 -> answers and labels of the rows of that stage.
+    error : float
+        Probability of calling a rate beyond the bound that is not.
+    """
+    allowed = allowed_rate(claim)
+    total = violated = 0
+    for stage in (0, 1):
+        said, y = draw(stage)
+        inside, wrong = violations(claim, said, y)
+        total += int(inside.sum())
+        violated += int((inside & wrong).sum())
+        if stage == 0:
+            n_rows, first = total, float(violated)
+        if not total:
+            continue
+        # Each look at half of the error; the limits are two-sided.
+        lower, upper = clopper_pearson(violated, total, level=error)
+        is_average = claim.average_over is not None
+        if is_average or upper <= allowed or lower > allowed:
+            break
+    if not n_rows:
+        nothing = claim.quantity == "selective error rate"
+        return Measured(0.0, None, 0.0, False) if nothing else None
+    return Measured(violated / total, n_rows, first, lower > allowed)

@@ -1,0 +1,83 @@
+"""`prudent audit`: a method's promise against laws whose truth is known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prudent.cli.exits import ExitCode, UsageError
+from prudent.cli.fit import built
+from prudent.cli.loading import check_writable
+from prudent.cli.options import Seed, names
+from prudent.cli.tables import print_table
+
+
+def audit(
+    method: Annotated[
+        str,
+        typer.Option(
+            help="A method of prudent compare, or the dotted path of a class, such as "
+            "prudent.LowDensityRejector."
+        ),
+    ],
+    param: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Set a parameter; may be repeated."),
+    ] = None,
+    laws: Annotated[
+        str, typer.Option(metavar="LAW,..", help="standard, or names of laws.")
+    ] = "standard",
+    sizes: Annotated[
+        str, typer.Option(metavar="N,..", help="Training rows.")
+    ] = "20,60,200",
+    budget: Annotated[
+        int, typer.Option(min=1, help="Most draws for each law and size.")
+    ] = 400,
+    level: Annotated[
+        float, typer.Option(help="Chance of calling a true promise broken.")
+    ] = 0.01,
+    jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = 1,
+    json_file: Annotated[
+        str | None,
+        typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout."),
+    ] = None,
+    seed: Seed = 0,
+) -> None:
+    """Fit a method on laws whose truth is known, and test what it promises there."""
+    check_writable(None if json_file in (None, "-") else Path(str(json_file)))
+    estimator = built(method, param or [], seed)
+    if not all(size.isdecimal() for size in names(sizes)):
+        raise UsageError(f"--sizes takes numbers of rows, got {sizes[:64]!r}.")
+    from prudent.auditing.result import HEADS
+    from prudent.auditing.run import audit as run
+
+    if "random_state" in estimator.get_params():
+        estimator.set_params(random_state=None)  # each draw has its own
+    try:
+        found = run(
+            estimator,
+            laws=laws if laws == "standard" else names(laws),
+            budget=budget,
+            level=level,
+            sizes=[int(size) for size in names(sizes)],
+            random_state=seed,
+            n_jobs=jobs,
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    text = json.dumps(found.to_dict(), indent=1, allow_nan=False)
+    if json_file == "-":
+        print(text)
+    else:
+        if json_file is not None:
+            Path(json_file).write_text(text + "\n", encoding="utf-8")
+        print(f"{method}: {found.head}")
+        if found.rows:
+            print_table(HEADS, found.lines())
+        for line in found.remarks():
+            print(line)
+    if found.verdict == "broken":
+        raise typer.Exit(ExitCode.BROKEN_PROMISE)

@@ -1,0 +1,463 @@
+"""`prudent.audit`: exact tests, laws whose truth is known, and what is reported."""
+
+import itertools
+import json
+import math
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.stats import beta, betabinom, binom
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+
+import prudent
+from auditing.methods import (
+    HeldOutError,
+    OrderStatistic,
+    SplitDetector,
+    SureDetector,
+)
+from prudent import Guarantee
+from prudent.auditing import STANDARD, Law
+from prudent.auditing.evidence import at_least, betting_log_wealth, rank_sum_p
+
+LINE = {"laws": ["line"], "sizes": (20,)}
+DETECT = {"answer": "detect", **LINE}
+
+# --- tests --------------------------------------------------------------------------
+
+
+def test_tail_is_the_binomial_one():
+    for n, rate in itertools.product((1, 7, 400), (0.05, 0.5)):
+        for k in range(0, n + 1, max(1, n // 7)):
+            assert at_least(k, n, rate) == pytest.approx(binom.sf(k - 1, n, rate))
+
+
+@pytest.mark.parametrize("n_rows", [None, 250])
+def test_sum_of_rates_has_its_exact_law(n_rows):
+    laws = [(1, 9), (2, 19)]
+    if n_rows is None:
+        edges = np.arange(201) / 200
+        pmf = [np.diff(beta.cdf(edges, k, m + 1 - k)) for k, m in laws]
+        rates = np.array([0.1031, 0.2049])
+        total = sum(math.floor(rate * 200) for rate in rates)
+    else:
+        counts = np.arange(251)
+        cut = counts * 200 // 250
+        pmf = [
+            np.bincount(cut, betabinom.pmf(counts, 250, k, m + 1 - k)) for k, m in laws
+        ]
+        rates = np.array([26, 51]) / 250
+        total = 26 * 200 // 250 + 51 * 200 // 250
+    expected = np.convolve(*pmf)[total:].sum()
+    assert rank_sum_p(rates, laws, n_rows) == pytest.approx(expected, abs=1e-13)
+
+
+@pytest.mark.parametrize("bound", [0.0, 0.1, 0.5])
+def test_bets_are_fair_over_all_paths(bound):
+    """E[wealth] <= 1 at every time for rates in {0, 1}, by enumeration of 2^9 paths."""
+    for horizon in (9, 400):
+        total = np.zeros(9)
+        for path in itertools.product((0.0, 1.0), repeat=9):
+            chance = math.prod(bound if x else 1 - bound for x in path)
+            if chance:
+                wealth = betting_log_wealth(
+                    np.array(path), np.full(9, bound), horizon=horizon, target=10.0
+                )
+                total += chance * np.exp(wealth)
+        np.testing.assert_allclose(total, 1.0, rtol=1e-12)
+
+
+def test_a_bound_of_zero_that_is_exceeded_is_refuted_for_certain():
+    wealth = betting_log_wealth(
+        np.array([0.0, 0.1]), np.zeros(2), horizon=400, target=10.0
+    )
+    assert wealth[1] == math.inf
+
+
+def test_early_stops_and_holm_keep_the_level():
+    """A method at its bound, in many small audits: rarely called broken."""
+    coin = Law.finite("coin", [[0.0], [1.0]], [0, 0])
+
+    class Coin:
+        def fit(self, X, y):
+            self.wrong_ = X[0, 0] == 1
+            self.guarantees_ = (
+                Guarantee(quantity="error rate", bound=0.5, sense="<=", confidence=0.5),
+            )
+            return self
+
+        def predict(self, X):
+            return np.full(len(X), int(self.wrong_))
+
+    broken = sum(
+        prudent.audit(
+            Coin, laws=[coin], sizes=(1, 2), budget=60, level=0.1, random_state=seed
+        ).verdict == "broken"
+        for seed in range(60)
+    )  # fmt: skip
+    assert binom.sf(broken - 1, 60, 0.1) > 1e-3
+
+
+# --- laws ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", STANDARD.values(), ids=list(STANDARD))
+def test_laws_draw_what_their_truth_says(law):
+    X, y = law.draw(60, np.random.default_rng(0))
+    again, _ = law.draw(60, np.random.default_rng(0))
+    np.testing.assert_array_equal(X, again)
+    assert len(X) == len(y) == 60
+    assert np.isfinite(X).all()
+    if law.truth is not None:
+        rows, labels, chances = law.truth
+        assert chances.sum() == pytest.approx(1)
+        known = {(*row, label) for row, label in zip(rows, labels, strict=True)}
+        assert {(*row, label) for row, label in zip(X, y, strict=True)} <= known
+
+
+def test_two_points_attain_chebyshevs_bound():
+    X, y, chances = STANDARD["two points"].truth
+    model = prudent.MinimaxProbabilityClassifier.from_moments(
+        [np.average(X[y == c], axis=0, weights=chances[y == c]) for c in (0, 1)],
+        [np.cov(X[y == c].T, aweights=chances[y == c], ddof=0) for c in (0, 1)],
+        [100, 100],
+    )
+    wrong = model.predict(X) != y
+    for promise in model.guarantees_:
+        inside = y == promise.scope
+        rate = chances[inside & wrong].sum() / chances[inside].sum()
+        assert rate == pytest.approx(0.2)
+        assert rate <= promise.bound + 1e-9
+        assert promise.bound == pytest.approx(0.2, abs=1e-4)
+
+
+def test_a_table_is_a_population():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
+    found = prudent.audit(HeldOutError, laws=(X, y), sizes=(30,), budget=20)
+    assert [row.law for row in found.rows] == ["table"]
+    assert found.verdict == "no violation found"
+
+
+def test_a_law_of_ones_own_is_counted_on_fresh_rows():
+    law = Law("own", lambda n, rng: (rng.normal(size=(n, 1)), np.zeros(n, dtype=int)))
+    found = prudent.audit(
+        partial(SplitDetector, "ceil of the rank"), answer="detect", laws=[law],
+        sizes=(30,),
+    )  # fmt: skip
+    assert found.verdict == "broken"
+    (row,) = found.rows
+    # k = 2 of 15 rows where 1 is allowed; bets stop early.
+    assert row.mean_truth == pytest.approx(2 / 16, abs=0.02)
+    assert row.mean_bound == pytest.approx(0.1)
+
+
+# --- what is counted ----------------------------------------------------------------
+
+
+class Constant(ClassifierMixin, BaseEstimator):
+    """Always one answer."""
+
+    def __init__(self, promises=(), sets=None):
+        self.promises, self.sets = promises, sets
+
+    def fit(self, X, y):
+        self.classes_ = np.array([0, 1])
+        self.guarantees_ = self.promises
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X), dtype=int)
+
+    def predict_set(self, X):
+        return np.tile(self.sets, (len(X), 1))
+
+    def answers(self, X):
+        return X[:, 0] > 0
+
+
+UNEVEN = Law.finite("uneven", [[0.0], [1.0], [1.0]], [1, 0, 1], [0.5, 0.3, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("promise", "rate"),
+    [
+        ({"quantity": "error rate", "bound": 0.69, "sense": "<="}, 0.7),
+        ({"quantity": "error rate", "bound": 0.71, "sense": ">="}, 0.3),
+        ({"quantity": "class error rate", "bound": 0.98, "sense": "<=", "scope": 1}, 1),
+        ({"quantity": "coverage", "bound": 0.71, "sense": ">="}, 0.3),
+        ({"quantity": "coverage", "bound": 0.69, "sense": "<="}, 0.7),
+        ({"quantity": "selective error rate", "bound": 0.39, "sense": "<="}, 0.4),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_rates_are_those_of_the_quantity(promise, rate):
+    model = Constant((Guarantee(**promise),), sets=np.array([False, True]))
+    found = prudent.audit(model, laws=[UNEVEN], sizes=(5,), budget=20)
+    assert found.verdict == "broken"
+    (row,) = found.rows
+    assert row.mean_truth == pytest.approx(rate)
+    slack = 0.02 if promise["sense"] == "<=" else -0.02
+    kept = Guarantee(**promise | {"bound": promise["bound"] + slack})
+    again = prudent.audit(
+        Constant((kept,), model.sets), laws=[UNEVEN], sizes=(5,), budget=20
+    )
+    assert again.verdict == "no violation found"
+
+
+def test_miss_rates_are_those_of_anomalies_the_fit_has_not_seen():
+    law = Law.finite("two kinds", [[0.0], [9.0], [1.0]], [1, -1, -1], [0.5, 0.2, 0.3])
+
+    class Beyond(SplitDetector):
+        def fit(self, X):
+            assert (X == 0).all()
+            self.guarantees_ = (
+                Guarantee(quantity="miss rate", bound=0.59, sense="<="),
+                Guarantee(quantity="false alarm rate", bound=0.0, sense="<="),
+            )
+            return self
+
+        def predict(self, X):
+            return np.where(X[:, 0] > 5, -1, 1)
+
+    found = prudent.audit(Beyond, answer="detect", laws=[law], sizes=(20,), budget=LOOK)
+    truth = {row.claim: (row.mean_truth, row.is_refuted) for row in found.rows}
+    assert truth == {
+        "miss rate": (pytest.approx(0.6), True),
+        "false alarm rate": (0.0, False),
+    }
+
+
+LOOK = 20
+
+
+def test_a_promise_about_moments_is_held_to_the_rows_they_come_from():
+    found = prudent.audit(
+        prudent.MinimaxProbabilityClassifier(), laws=["normal"], sizes=(20,), budget=5
+    )
+    assert {row.claim for row in found.rows} == {
+        *("class error rate, 0", "class error rate, 1"),
+        *("class error rate, 0, from moments", "class error rate, 1, from moments"),
+    }
+    assert found.verdict == "no violation found"
+    # What was shrunk is the covariance of no rows: nothing can be tested.
+    shrunk = prudent.MinimaxProbabilityClassifier(covariance=0.5)
+    found = prudent.audit(shrunk, laws="standard", sizes=(20,), budget=1)
+    assert found.verdict == "nothing to test"
+
+
+def test_laws_outside_the_assumptions_are_run_on_request_and_stand_apart():
+    found = prudent.audit(
+        partial(SureDetector, None), answer="detect", laws=["duplicated rows"],
+        sizes=(60,), budget=100,
+    )  # fmt: skip
+    assert found.verdict == "nothing to test"
+    assert not found.rows
+    (row,) = found.outside
+    assert row.broken > 2 * row.allowed
+    assert "outside its assumptions" in str(found)
+    normal = prudent.MinimaxProbabilityClassifier(uncertainty="gaussian")
+    found = prudent.audit(normal, laws=["line"], sizes=(60,), budget=2)
+    assert {row.law for row in found.outside} == {"line"}
+
+
+def test_rows_of_small_laws_are_asked_one_at_a_time():
+    asked = []
+
+    class Counts(Constant):
+        def predict(self, X):
+            asked.append(len(X))
+            return super().predict(X)
+
+    promise = Guarantee(quantity="error rate", bound=1.0, sense="<=", confidence=0.9)
+    prudent.audit(lambda: Counts((promise,)), laws=[UNEVEN], sizes=(5,), budget=1)
+    assert asked == [1, 1, 1]
+
+
+def test_claims_and_answers_of_methods_without_promises():
+    claim = Guarantee(
+        quantity="error rate", bound=0.02, sense="<=", average_over="training samples"
+    )
+    found = prudent.audit(LogisticRegression(), claim, **LINE, budget=60)
+    assert found.verdict == "broken"
+    by_model = prudent.audit(
+        LogisticRegression(), lambda model: claim, **LINE, budget=60,
+        answer=lambda model, X: model.predict_proba(X).argmax(axis=1),
+    )  # fmt: skip
+    assert by_model.rows == found.rows
+    sets = Guarantee(quantity="coverage", bound=0.98, sense=">=", confidence=0.9)
+    found = prudent.audit(
+        LogisticRegression(), sets, **LINE, budget=60,
+        answer=lambda model, X: model.predict_proba(X) > 0.4,
+    )  # fmt: skip
+    assert found.verdict == "broken"
+    labels = prudent.audit(
+        LogisticRegression(), sets, answer="predict", **LINE, budget=60
+    )
+    assert labels.verdict == "broken"
+
+
+def test_draws_without_a_promise_count_as_kept_and_errors_are_told():
+    class Sometimes(HeldOutError):
+        def fit(self, X, y):
+            if y[0]:
+                raise ValueError("not today")
+            return super().fit(X, y)
+
+    found = prudent.audit(Sometimes, laws=["line"], sizes=(60,), budget=40)
+    (row,) = found.rows
+    assert row.claims + row.refused == 40
+    assert row.refused > 5
+    assert row.allowed == pytest.approx(0.1 * 40)
+    assert found.refusals == {"ValueError: not today": row.refused}
+
+    def never():
+        raise RuntimeError("no such thing")
+
+    found = prudent.audit(never, **LINE, budget=100)
+    assert found.verdict == "nothing to test"
+    assert "50 draws: RuntimeError: no such thing" in str(found)
+
+
+def test_a_method_that_promises_nothing_has_nothing_to_test():
+    found = prudent.audit(LogisticRegression(), **LINE, budget=100)
+    assert (found.verdict, found.rows, found.worst_case) == (
+        "nothing to test",
+        (),
+        None,
+    )
+
+
+# --- what is reported ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def broken():
+    return prudent.audit(
+        partial(OrderStatistic, "rank one too high"), laws=["line", "six atoms"],
+        sizes=(60, 100), budget=200,
+    )  # fmt: skip
+
+
+def test_the_worst_case_is_drawn_again_by_its_line(broken):
+    assert broken.verdict == "broken"
+    worst = broken.worst_case
+    refuted = [row.size for row in broken.rows if row.is_refuted]
+    assert worst.size == min(refuted)
+    factory = partial(OrderStatistic, "rank one too high")
+    again = eval(worst.line, {"prudent": prudent, "factory": factory})
+    (row,) = again.rows
+    assert (row.claims, row.broken) == (1, 1)
+    assert again.worst_case == worst
+    assert worst.truth > worst.claim.bound
+
+
+def test_one_table(broken):
+    lines = str(broken).splitlines()
+    assert lines[0].startswith("broken: 4 rows of at most 200 draws")
+    assert lines[1].split() == [
+        *("law", "rows", "claim", "claims", "broken", "allowed", "p"),
+        *("mean", "bound", "mean", "truth", "sharpness"),
+    ]
+    assert "worst case: The class error rate of class 1 is at most 0.2" in lines[-1]
+
+
+def test_frame_and_json(broken):
+    table = broken.frame()
+    assert table.num_rows == 4
+    assert {"law", "size", "claims", "broken", "allowed", "p_value"} <= set(
+        table.column_names
+    )
+    told = json.loads(json.dumps(broken.to_dict(), allow_nan=False))
+    assert told["verdict"] == "broken"
+    assert told["worst_case"]["line"] == broken.worst_case.line
+    row = told["rows"][0]
+    assert row["sharpness"] == pytest.approx(row["mean_bound"] / row["mean_truth"])
+
+
+def test_p_values_are_exact_where_all_draws_are_made():
+    found = prudent.audit(SureDetector, answer="detect", laws=["line"], budget=60)
+    for row in found.rows:
+        assert row.claims == 60
+        assert row.p_value == pytest.approx(binom.sf(row.broken - 1, 60, 0.1))
+
+
+def test_false_promises_cost_few_draws():
+    wild = prudent.audit(partial(SureDetector, "ceil of the rank"), **DETECT)
+    (row,) = wild.rows
+    assert row.is_stopped
+    assert row.claims < 100
+    assert row.p_value <= 1e-3 / 10
+
+
+def test_audits_repeat_and_seeds_differ():
+    settings = {"budget": 30, **DETECT}
+    first = prudent.audit(SplitDetector, **settings)
+    assert prudent.audit(SplitDetector, **settings).rows == first.rows
+    assert prudent.audit(SplitDetector, random_state=1, **settings).rows != first.rows
+
+
+@pytest.mark.slow
+def test_processes_change_nothing():
+    detector = prudent.MinimaxOutlierDetector()
+    settings = {"laws": ["line", "normal"], "sizes": (20, 60), "budget": 20}
+    alone = prudent.audit(detector, **settings)
+    assert prudent.audit(detector, n_jobs=2, **settings).rows == alone.rows
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"budget": 0}, "`budget` must be an integer >= 1, got 0."),
+        ({"level": 1.5}, r"`level` must lie in \(0, 1\), got 1.5."),
+        ({"sizes": (0,)}, "`sizes` must be integers >= 1"),
+        ({"laws": ["nowhere"]}, "no law 'nowhere'; there are normal, "),
+        ({"laws": []}, "`laws` is empty"),
+        ({"answer": "guess"}, "`answer` must be 'predict', 'predict_set', 'detect'"),
+        (
+            {"claim": Guarantee(quantity="expected cost", bound=1.0, sense="<=")},
+            "an expected cost is not a rate",
+        ),
+    ],
+)
+def test_wrong_arguments(settings, message):
+    with pytest.raises(ValueError, match=message):
+        prudent.audit(LogisticRegression(), **settings)
+
+
+# --- CPU ----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_an_audit_costs_at_most_twice_its_fits_and_predictions():
+    spent = 0.0
+
+    def clocked(method):
+        def run(self, *arguments):
+            nonlocal spent
+            start = time.process_time()
+            try:
+                return method(self, *arguments)
+            finally:
+                spent += time.process_time() - start
+
+        return run
+
+    class FiveMilliseconds(HeldOutError):
+        def fit(self, X, y):
+            end = time.process_time() + 0.005
+            super().fit(X, y)
+            while time.process_time() < end:
+                pass
+            return self
+
+    FiveMilliseconds.fit = clocked(FiveMilliseconds.fit)
+    FiveMilliseconds.predict = clocked(HeldOutError.predict)
+    prudent.audit(HeldOutError, **LINE, budget=2)
+    start = time.process_time()
+    prudent.audit(FiveMilliseconds, sizes=(60,))
+    whole = time.process_time() - start
+    assert whole <= 2 * spent
