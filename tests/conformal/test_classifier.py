@@ -21,6 +21,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 import prudent
 from prudent import ConformalClassifier
 from prudent.conformal.folds import cross_bound
+from prudent.conformal.held_out import log_odds_against
 from prudent.core.binomial import high_probability_rank, mean_rank
 from prudent.exceptions import PrudentWarning, SingularCovarianceError
 
@@ -426,3 +427,32 @@ def test_units_are_powers_of_two_of_the_augmented_bag():
     asked = columns.centre(np.vstack([X[1], 100 * X[1]]))
     expected = [[1, 0.5, 2, 1], [64, 32, 16, 2]]
     np.testing.assert_array_equal(2.0 ** columns.exponents(asked), expected)
+
+
+def test_log_odds_order_rows_as_probabilities_do_and_tell_tiny_ones_apart():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet([0.3, 1.0, 2.0], size=200)
+    odds = log_odds_against(P)
+    for k in range(3):
+        np.testing.assert_array_equal(np.argsort(odds[:, k]), np.argsort(-P[:, k]))
+    np.testing.assert_allclose(odds, np.log((1 - P) / P), rtol=1e-9, atol=1e-12)
+    tiny = log_odds_against([[1.0, 1e-12], [1.0, 1e-15], [1.0, 0.0]])
+    assert np.isfinite(tiny).all()
+    assert tiny[0, 1] < tiny[1, 1] < tiny[2, 1]
+
+
+def test_a_saturated_classifier_still_ranks_rows():
+    """One of a hundred rows is rare; probabilities of the rare label are below 1e-9."""
+
+    class Saturated(LogisticRegression):
+        def predict_proba(self, X):
+            rare = 10.0 ** (-9 - 3 * (1 - X[:, 0]))
+            return np.column_stack([1 - rare, rare])
+
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [2000, 60])
+    X = np.column_stack([rng.random(2060) ** np.where(y == 1, 0.1, 3)])
+    model = ConformalClassifier(
+        Saturated(), method="split", condition="class", random_state=0
+    ).fit(X, y)
+    assert (model.predict_set(X).sum(axis=1) == 1).mean() > 0.5

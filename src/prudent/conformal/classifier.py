@@ -82,8 +82,8 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
     nonconformity : {"posterior", "margin", "density"}, default="posterior"
         Log odds against the label, the largest other log joint minus that of the label,
         or minus that of the label (full only: leaves strangers the empty set with
-        `condition="class"` and `allow_empty`). With an estimator: minus its
-        probability, or its decision values.
+        `condition="class"` and `allow_empty`). With an estimator: log odds by its
+        probabilities, or its decision values.
     condition : None, "class" or callable, default=None
         One promise for all rows, one for each class, or one for each group: a fixed
         function of rows (n, d) to integers (n,).

@@ -34,7 +34,7 @@ class LabelScores:
     classes : ndarray of shape (n_classes,)
         All labels; those that the classifier does not know score +inf.
     kind : {"probability", "posterior", "margin"}
-        Minus the probability; log odds against the label where `decision_function`
+        Log odds against the label, of probabilities or where `decision_function`
         holds log joints; largest other value of `decision_function` minus the own.
     """
 
@@ -65,7 +65,9 @@ class LabelScores:
     def of(self, X: Any) -> FloatArray:
         """Nonconformity of each row under each label, (m, n_classes)."""
         if self._own_kind == "probability":
-            return -self._spread(self.estimator.predict_proba(X), -np.inf)
+            return self._spread(
+                log_odds_against(self.estimator.predict_proba(X)), np.inf
+            )
         return strangeness(self._decision(X), self.kind)
 
     def own(self, X: Any, codes: IntArray) -> FloatArray:
@@ -88,6 +90,22 @@ class LabelScores:
         spread = np.full((len(values), len(self.classes)), missing)
         spread[:, np.searchsorted(self.classes, self.estimator.classes_)] = values
         return spread
+
+
+def log_odds_against(probabilities: Any) -> FloatArray:
+    """Log of the other labels' probability over each label's own.
+
+    In the order of minus the probability, yet it tells apart rows whose probability of
+    a label is 1e-12 or 1e-15: by the probabilities themselves they would tie.
+    """
+    own = np.asarray(probabilities, dtype=np.float64)
+    others = np.zeros_like(own)  # sums without differences
+    others[:, 1:] += np.cumsum(own[:, :-1], axis=1)
+    others[:, :-1] += np.cumsum(own[:, :0:-1], axis=1)[:, ::-1]
+    least = np.finfo(np.float64).tiny
+    odds: FloatArray = np.log(np.maximum(others, least))
+    odds -= np.log(np.maximum(own, least))
+    return odds
 
 
 @dataclass(frozen=True)
