@@ -10,9 +10,18 @@ import zipfile
 
 import numpy as np
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
 
-from prudent import MinimaxProbabilityClassifier, load, save
+from prudent import (
+    ImpreciseDiscriminantAnalysis,
+    MinimaxProbabilityClassifier,
+    load,
+    predict_set,
+    save,
+)
 from prudent.datasets import BUNDLED
 from prudent.io import read_table, training_data
 from prudent.persistence import HEADER
@@ -320,3 +329,77 @@ def test_newer_or_altered_model_is_refused(prudent, small_model, change, words):
     outcome = prudent("predict", "iris", "-m", small_model)
     assert outcome.code == 4
     assert words in outcome.err
+
+
+GAPPED = TABLE.replace("\n1,1.5,", "\n1,,").replace("\n5,4.5,", "\n5,,")
+
+
+def test_predict_takes_the_options_of_fit(prudent, table_file, tmp_path):
+    rows = "".join(f"{a},{b},{'qr'[a % 2]},{a},{y}\n" for a, b, y in ROWS)
+    path = table_file("a,b,word,id,y\n" + rows)
+    model = tmp_path / "model"
+    options = ("--target", "y", "--drop", "id", "--missing", "fill")
+    options = (*options, "--categorical", "onehot", "--delimiter", ",")
+    assert prudent("fit", path, *options, "--method", "lda", "-o", model).code == 0
+    outcome = prudent("predict", path, *options, "-m", model)
+    assert outcome.code == 0
+    assert len(parsed(outcome.out)) == 30
+    assert "does not use" not in outcome.err
+
+
+def test_gaps_are_filled_as_the_model_has_learned(prudent, table_file, tmp_path):
+    path, model = table_file(GAPPED), tmp_path / "model"
+    fit = ("--target", "y", "--method", "minimax", "-o", model)
+    assert prudent("fit", path, *fit).code == 0
+    rows = parsed(prudent("predict", path, "-m", model).out)
+    assert all(row["prediction"] in ("u", "v") for row in rows)
+
+
+def test_gaps_that_the_model_cannot_fill_are_left_unanswered_on_request(
+    prudent, small_model, table_file
+):
+    path = table_file(GAPPED)
+    refused = prudent("predict", path, "-m", small_model)
+    assert refused.code == 3
+    assert refused.out == ""
+    assert "drop-rows leaves the answers of such rows empty" in refused.err
+    outcome = prudent(
+        "predict", path, "-m", small_model, "--missing", "drop-rows", "--keep", "a"
+    )
+    straight = parsed(prudent("predict", table_file(TABLE), "-m", small_model).out)
+    said = [row["prediction"] for row in parsed(outcome.out)]
+    assert [i for i, answer in enumerate(said) if answer == ""] == [1, 5]
+    assert [s for i, s in enumerate(said) if i not in (1, 5)] == [
+        row["prediction"] for i, row in enumerate(straight) if i not in (1, 5)
+    ]
+    assert "2 rows with missing cells have no prediction" in outcome.err
+
+
+def test_gaps_may_be_refused(prudent, table_file, tmp_path):
+    path, model = table_file(GAPPED), tmp_path / "model"
+    fit = ("--target", "y", "--method", "minimax", "-o", model)
+    assert prudent("fit", path, *fit).code == 0
+    outcome = prudent("predict", path, "-m", model, "--missing", "error")
+    assert outcome.code == 3
+    assert "2 missing values in 1 column (b: 2)" in outcome.err
+
+
+def test_sets_of_a_pipeline_fitted_to_a_data_frame(prudent, tmp_path):
+    """Its steps pick columns by name, fill gaps, and know no sets themselves."""
+    frame, labels = load_iris(return_X_y=True, as_frame=True)
+    chosen = [("petal", "passthrough", ["petal length (cm)", "petal width (cm)"])]
+    pipeline = make_pipeline(
+        SimpleImputer().set_output(transform="pandas"),
+        ColumnTransformer(chosen),
+        ImpreciseDiscriminantAnalysis(),
+    ).fit(frame, labels)
+    save(pipeline, tmp_path / "model")
+    frame.loc[0, "petal width (cm)"] = np.nan
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    outcome = prudent(
+        "predict", tmp_path / "rows.csv", "-m", tmp_path / "model", "--set"
+    )
+    assert outcome.code == 0
+    assert "feature names" not in outcome.err
+    sizes = [len(row["set"].split("|")) for row in parsed(outcome.out)]
+    assert sizes == predict_set(pipeline, frame).sum(axis=1).tolist()

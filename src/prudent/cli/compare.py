@@ -32,7 +32,6 @@ from prudent.cli.options import (
     Params,
     Promise,
     Quiet,
-    Reading,
     Report,
     Seed,
     Target,
@@ -68,7 +67,6 @@ def compare(
     context: typer.Context,
     data: Data,
     columns: Columns,
-    reading: Reading,
     target: Target = None,
     promise: Promise = DEFAULT_PROMISE,
     confidence: Confidence = 0.95,
@@ -129,7 +127,7 @@ def compare(
     wish = checked_promise(promise, confidence, detector=False)
     chosen = _chosen(methods, baselines, param)
     training, others, target = load_training(
-        *(data, target, reading, columns),
+        *(data, target, columns),
         groups=groups,
         sample=most_rows,
         seed=seed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prudent.cli.loading import all_or_sample, drawn_from, look_through, open_data
-from prudent.cli.options import Columns, Data, Reading, Target, grouped
+from prudent.cli.options import Columns, Data, Target, grouped
 from prudent.cli.tables import print_table
 
 __all__ = ["describe"]
@@ -13,13 +13,11 @@ SAMPLE = 100_000
 
 
 @grouped
-def describe(
-    data: Data, columns: Columns, reading: Reading, target: Target = None
-) -> None:
+def describe(data: Data, columns: Columns, target: Target = None) -> None:
     """Check a table as compare would, and print what it holds."""
     import numpy as np
 
-    source, target = open_data(data, target, reading)
+    source, target = open_data(data, target, columns)
     found = look_through(source, target, columns, quiet=True)
     training, _ = all_or_sample(found, SAMPLE, 0)
     X = training.X

@@ -28,7 +28,6 @@ from prudent.cli.options import (
     Data,
     FalseAlarm,
     Quiet,
-    Reading,
     Report,
     Sample,
     Seed,
@@ -67,7 +66,6 @@ class Detector(StrEnum):
 def detect(
     data: Data,
     columns: Columns,
-    reading: Reading,
     target: Target = None,
     normal: Annotated[
         str | None, typer.Option(metavar="LABEL", help="The class to learn.")
@@ -106,7 +104,7 @@ def detect(
         if asked is None:
             raise UsageError("--promise none: a detector needs a false-alarm rate.")
         false_alarm = asked.allowed
-    source, target = open_data(data, target, reading, quiet=quiet)
+    source, target = open_data(data, target, columns, quiet=quiet)
     if target is None and normal is not None:
         raise UsageError("--normal needs --target, the column that holds it.")
     found = look_through(source, None, columns, handed_along=target, quiet=quiet)

@@ -27,7 +27,6 @@ from prudent.cli.options import (
     Data,
     Groups,
     Quiet,
-    Reading,
     Sample,
     Seed,
     Target,
@@ -80,7 +79,6 @@ def fit(
         ),
     ],
     columns: Columns,
-    reading: Reading,
     target: Target = None,
     promise: Annotated[
         str,
@@ -114,7 +112,7 @@ def fit(
         raise UsageError(f"--select cv: {method} has no parameter to choose.")
     estimator = built(method, param or [], seed)
     source, target = open_data(
-        *(data, target, reading),
+        *(data, target, columns),
         text_columns=() if groups is None else (groups,),
         quiet=quiet,
     )

@@ -139,7 +139,6 @@ def all_or_sample(
 def load_training(
     data: str,
     target: str | None,
-    reading: Reading,
     columns: Columns,
     *,
     groups: str | None = None,
@@ -152,7 +151,7 @@ def load_training(
 
     together = () if groups is None else (groups,)
     source, target = open_data(
-        data, target, reading, text_columns=together, quiet=quiet
+        data, target, columns, text_columns=together, quiet=quiet
     )
     target = required(target, source)
     columns = without_column(columns, groups)
@@ -277,6 +276,8 @@ def load_model(path: Path) -> tuple[Any, Preparation]:
     CommandError
         With code 4, if the file is absent or must not be read.
     """
+    from sklearn.utils import get_tags
+
     from prudent.io import Column, Preparation
     from prudent.persistence import ModelFileError, load, read_header
 
@@ -298,4 +299,6 @@ def load_model(path: Path) -> tuple[Any, Preparation]:
             "or on a data frame",
             ExitCode.MODEL,
         )
-    return estimator, Preparation(tuple(map(Column, header.features)))
+    first = getattr(estimator, "steps", [(None, estimator)])[0][1]
+    gaps = get_tags(first).input_tags.allow_nan  # a pipeline does not say so itself
+    return estimator, Preparation(tuple(map(Column, header.features)), gaps=gaps)

@@ -101,34 +101,6 @@ Sample = Annotated[
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Which columns become features, and what becomes of text and missing cells."""
-
-    features: Annotated[
-        str | None, typer.Option(metavar="COL,..", help="Use these columns only.")
-    ] = None
-    drop: Annotated[
-        str | None, typer.Option(metavar="COL,..", help="Leave these columns out.")
-    ] = None
-    missing: Annotated[
-        Missing,
-        typer.Option(
-            help="What to do with missing cells: fill (median, and a column that says "
-            "where), mean, drop-rows, error."
-        ),
-    ] = Missing.FILL
-    categorical: Annotated[
-        Categorical, typer.Option(help="What to do with text columns.")
-    ] = Categorical.ONEHOT
-    keep_identifiers: Annotated[
-        bool,
-        typer.Option(
-            "--keep-identifiers", help="Keep text columns without repeated words."
-        ),
-    ] = False
-
-
-@dataclass(frozen=True)
 class Reading:
     """How the text of a table is to be understood."""
 
@@ -153,6 +125,34 @@ class Reading:
             )
         if len(self.decimal) != 1:
             raise UsageError(f"--decimal takes one character, got {self.decimal!r}.")
+
+
+@dataclass(frozen=True)
+class Columns(Reading):
+    """How a table is read, which columns become features, and what becomes of gaps."""
+
+    features: Annotated[
+        str | None, typer.Option(metavar="COL,..", help="Use these columns only.")
+    ] = None
+    drop: Annotated[
+        str | None, typer.Option(metavar="COL,..", help="Leave these columns out.")
+    ] = None
+    missing: Annotated[
+        Missing,
+        typer.Option(
+            help="What to do with missing cells: fill (median, and a column that says "
+            "where), mean, drop-rows, error."
+        ),
+    ] = Missing.FILL
+    categorical: Annotated[
+        Categorical, typer.Option(help="What to do with text columns.")
+    ] = Categorical.ONEHOT
+    keep_identifiers: Annotated[
+        bool,
+        typer.Option(
+            "--keep-identifiers", help="Keep text columns without repeated words."
+        ),
+    ] = False
 
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,12 +17,15 @@ from prudent.cli.loading import (
     note,
     open_data,
 )
-from prudent.cli.options import Data, Quiet, Reading, grouped, names
+from prudent.cli.options import Columns, Data, Missing, Quiet, Target, grouped, names
 from prudent.cli.output import write_rows
-from prudent.io.errors import listed, thousands
+from prudent.io.errors import TableError, counted, listed, thousands
 
 if TYPE_CHECKING:
     from prudent.io import Preparation, TableSource
+
+# A heading or several, and how the columns under them are found.
+Answers = list[tuple[list[str], Callable[[Any], list[Iterable[Any]]]]]
 
 
 @grouped
@@ -30,7 +34,8 @@ def predict(
     model: Annotated[
         Path, typer.Option("-m", "--model", metavar="FILE", help="Model file.")
     ],
-    reading: Reading,
+    columns: Columns,
+    target: Target = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="CSV file; else stdout."),
@@ -55,7 +60,12 @@ def predict(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Predict the rows of a table with a fitted model; columns match by name."""
+    """Predict the rows of a table with a fitted model; columns match by name.
+
+    Takes the options of fit. The model knows its columns, how words become numbers
+    and how missing cells are filled; --missing drop-rows leaves the answers of rows
+    with missing cells empty instead, --missing error refuses them.
+    """
     from prudent.io.table import check_column
 
     check_writable(output)
@@ -70,42 +80,93 @@ def predict(
     if p_values:
         _require(last, "p_values", "p-values", "--p-values", model)
     kept = names(keep)
-    source, _ = open_data(data, None, reading, text_columns=tuple(kept), quiet=quiet)
+    source, _ = open_data(data, None, columns, text_columns=tuple(kept), quiet=quiet)
     for name in kept:
         check_column(name, source.names)
-    _note_extra_columns(source, preparation, kept, quiet=quiet)
+    known = {*preparation.names, *kept, *names(columns.drop), target}
+    extra = [name for name in source.names if name not in known]
+    if extra:
+        note(f"columns the model does not use: {listed(extra)}", quiet=quiet)
     # Every row is checked before the first is written.
-    preparation.check(source)
-    n_rows = 0
+    preparation = _checked(source, preparation, columns.missing)
+    framed = _framed(estimator)
+    n_rows = n_left_out = 0
 
     def lines() -> Iterator[Sequence[Any]]:
-        nonlocal n_rows
+        nonlocal n_rows, n_left_out
         for part in source.parts(list(dict.fromkeys([*preparation.names, *kept]))):
-            n_rows += part.n_rows
             X = preparation.read(part)
-            columns: list[Iterable[Any]]
-            columns = [part.text(name).to_pylist() for name in kept]
-            columns += [column for _, find in answers for column in find(X)]
-            yield from zip(*columns, strict=True)
+            n_rows += len(X)
+            found: list[Iterable[Any]] = [part.text(n).to_pylist() for n in kept]
+            if columns.missing is not Missing.DROP_ROWS:
+                X = framed(X)
+                found += [column for _, find in answers for column in find(X)]
+            else:
+                whole = (X == X).all(axis=1)  # NaN differs from itself
+                n_left_out += int((~whole).sum())
+                found += _answers_of_some(answers, framed(X[whole]), whole.tolist())
+            yield from zip(*found, strict=True)
 
     with failing_as_data(quiet=quiet):
         said = [name for heads, _ in answers for name in heads]
         write_rows([*kept, *said], lines(), output)
+    if n_left_out:
+        cells = counted(n_left_out, "row")
+        note(f"{cells} with missing cells have no prediction", quiet=quiet)
     if output is not None:
         note(f"{thousands(n_rows)} predictions in {output}", quiet=quiet)
 
 
-def _note_extra_columns(
-    source: TableSource,
-    preparation: Preparation,
-    kept: Sequence[str],
-    *,
-    quiet: bool,
-) -> None:
-    used = {*preparation.names, *kept}
-    extra = [name for name in source.names if name not in used]
-    if extra:
-        note(f"columns the model does not use: {listed(extra)}", quiet=quiet)
+def _checked(
+    source: TableSource, preparation: Preparation, missing: Missing
+) -> Preparation:
+    """How the rows are read, after all of them have been looked at.
+
+    Raises
+    ------
+    TableError
+        If a column is absent or unusable, or cells are missing that the model cannot
+        fill or that must not be.
+    """
+    fills = preparation.gaps and missing is not Missing.ERROR
+    if missing is not Missing.DROP_ROWS:
+        try:
+            replace(preparation, gaps=fills).check(source)
+        except TableError as error:
+            if preparation.gaps:  # --missing error
+                raise
+            replace(preparation, gaps=True).check(source)  # what else is wrong
+            raise TableError(
+                f"{error}: drop-rows leaves the answers of such rows empty, fill is "
+                "for models whose training table had missing cells, too"
+            ) from error
+        return preparation
+    loose = replace(preparation, gaps=True)
+    loose.check(source)
+    return loose
+
+
+def _framed(estimator: Any) -> Callable[[Any], Any]:
+    """What makes rows the data frames that an estimator fitted to frames expects."""
+    named = getattr(estimator, "feature_names_in_", None)
+    if named is None:
+        return lambda X: X
+    try:
+        import pandas as pd
+    except ImportError:
+        return lambda X: X
+    return lambda X: pd.DataFrame(X, columns=named)
+
+
+def _answers_of_some(answers: Answers, X: Any, whole: list[bool]) -> list[list[Any]]:
+    """Columns of answers for the whole rows `X`, and nothing for the others."""
+    found = []
+    for heads, find in answers:
+        columns = find(X) if len(X) else [[]] * len(heads)
+        for column in columns:
+            said = iter(column)
+            found.append([next(said) if is_whole else "" for is_whole in whole])
+    return found
 
 
 def _last_step(estimator: Any) -> Any:
@@ -119,9 +180,7 @@ def _promises_coverage(last: Any) -> bool:
     return any(promise.quantity == "coverage" for promise in promises)
 
 
-def _answers(
-    estimator: Any, *, proba: bool, as_set: bool, p_values: bool
-) -> list[tuple[list[str], Callable[[Any], list[Iterable[Any]]]]]:
+def _answers(estimator: Any, *, proba: bool, as_set: bool, p_values: bool) -> Answers:
     """Headings of the output, and how their columns are found."""
     from prudent.estimator_tools import predict_set
 
@@ -137,8 +196,7 @@ def _answers(
             ]
         ]
 
-    answers: list[tuple[list[str], Callable[[Any], list[Iterable[Any]]]]]
-    answers = [(["prediction"], lambda X: [estimator.predict(X).tolist()])]
+    answers: Answers = [(["prediction"], lambda X: [estimator.predict(X).tolist()])]
     if hasattr(last, "answers"):  # it may refuse
         answers = [(["prediction"], lambda X: [_or_refused(last, front(X))])]
     if not labels and hasattr(last, "decision_function"):  # a detector
