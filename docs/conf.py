@@ -11,6 +11,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas render without a network
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "sphinx_design",

@@ -98,8 +98,8 @@ class NeymanPearsonClassifier(HeldOutClassifier):
     class c and limit a, the threshold is the k-th smallest of their scores, k the
     largest with P(Bin(n_c, a) <= k - 1) <= 1 - confidence: the error of c given these
     rows is at most Beta(k, n_c + 1 - k). Each of m limits uses the confidence
-    `confidence`^(1/m), because classes have rows of their own. Rows that reach an
-    earlier class are lost to a later one and count as its lowest scores.
+    ``confidence ** (1 / m)``, because classes have rows of their own. Rows that reach
+    an earlier class are lost to a later one and count as its lowest scores.
 
     **Guarantee.** Future rows are independent draws from the population of the
     held-out rows. That `fit` raises an error or the limits hold has probability at

@@ -66,8 +66,8 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
     model : {"gaussian", "kernel", "neighbors", "combined"}, default="gaussian"
         Student log joints of Gaussian classes; log kernel sums; log mean distances to
         the nearest rows; or the Gaussian log odds and, doubly, those of the nearest
-        rows, each as sign(a) log(1 + |a|) ("full" only; elsewhere the Gaussian part):
-        sets 5 to 8 % smaller on ten tables that played no part in its choice.
+        rows, each as ``sign(a) log(1 + |a|)`` ("full" only; elsewhere the Gaussian
+        part): sets 5 to 8 % smaller on ten tables that played no part in its choice.
     covariance_type : {"full", "tied", "diag", "identity"}, default="full"
         Of the Gaussian model.
     pooled_rows : float, default=32.0
