@@ -38,7 +38,7 @@ def worst_case_error(
     mean_radius, covariance_radius, covariance_factor : float or array-like of shape \
 (2,), default=0, 0, 1
         nu >= 0, rho >= 0 and gamma >= 1: how far means and covariances may lie from
-        those of `moments`, as in :class:`MinimaxProbabilityClassifier`.
+        those of `moments`, as in :class:`~prudent.MinimaxProbabilityClassifier`.
 
     Returns
     -------

@@ -90,7 +90,7 @@ class MinimaxSolution:
         """Common point z of the two ellipsoids, from the mean of the negative class.
 
         It solves the dual problem: the least max over both classes of the Mahalanobis
-        distance |z - mean| in the metric of the class is kappa, up to `gap`; with
+        distance ``|z - mean|`` in the metric of the class is kappa, up to `gap`; with
         radii, sqrt(gamma) (kappa + nu). The plane touches both ellipsoids there.
 
         Returns
