@@ -1,7 +1,10 @@
 """Settings of Nguyen et al. (2020) beyond Algorithm 1: LDA, tau(x), radii of sets."""
 
 import pickle
+import warnings
 
+import dask
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +12,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
+import prudent
+import prudent.dask
 from prudent import ClassMoments, OptimisticScoreClassifier
 from prudent.exceptions import DegenerateDataError, PrudentWarning
 from prudent.optimistic import clt_radius, gaussian_scores
@@ -261,3 +266,32 @@ def test_sets_follow_from_the_scores_at_their_radii(binary):
     expected = np.column_stack([up0 >= low1, up1 >= low0])
     expected[np.arange(len(y)), model.predict(X)] = True
     np.testing.assert_array_equal(model.predict_set(X), expected)
+
+
+# -- blocks of rows ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threshold", ["tuned", "bayes", make_tau])
+def test_pooled_learns_from_blocks_as_from_rows(binary, threshold):
+    X, y = binary
+    model = OptimisticScoreClassifier(
+        covariance="pooled", threshold=threshold, radius=0.2
+    )
+    plain = clone(model).fit(X, y)
+    blocks = da.from_array(X, chunks=(90, 3)), da.from_array(y, chunks=90)
+    with dask.config.set(scheduler="synchronous"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "chunks are small")
+        found = prudent.dask.fit(model, *blocks)
+    np.testing.assert_allclose(
+        found.decision_function(X), plain.decision_function(X), atol=1e-9
+    )
+    np.testing.assert_array_equal(found.predict_set(X), plain.predict_set(X))
+
+
+@pytest.mark.parametrize("settings", [{"covariance": "pooled"}, {"radius_scale": None}])
+def test_new_settings_are_saved(binary, settings, tmp_path):
+    X, y = binary
+    model = OptimisticScoreClassifier(**settings).fit(X, y)
+    prudent.save(model, tmp_path / "model.prudent")
+    again = prudent.load(tmp_path / "model.prudent")
+    np.testing.assert_array_equal(again.predict_set(X), model.predict_set(X))

@@ -130,7 +130,7 @@ class ClassScores:
                     "class mean; check its units."
                 )
             if not buffers:  # the first block is the largest
-                buffers = [np.empty(D.shape) for _ in asked]
+                buffers = [np.empty(D.shape, order="F") for _ in asked]
             scores = [buffer[: len(D)] for buffer in buffers]
             column = np.empty(len(D))
             for k in range(n_classes):
