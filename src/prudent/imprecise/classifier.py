@@ -127,7 +127,7 @@ default="auto"
     References
     ----------
     Carranza-Alarcon and Destercke (2019), "Imprecise Gaussian discriminant
-    classification", ISIPTA, PMLR 103, equations 8-11, 16, 19-31 and 41-50.
+    classification", Pattern Recognition 112, equations 8-11, 16, 19-31 and 41-50.
 
     Examples
     --------

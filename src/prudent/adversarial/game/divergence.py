@@ -128,7 +128,7 @@ def divergence_of(
     References
     ----------
     R. El-Yaniv and M. Nisenson, On the foundations of adversarial single-class
-    classification, section 5.
+    classification, section 6.
 
     Examples
     --------
