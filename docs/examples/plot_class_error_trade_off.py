@@ -5,7 +5,8 @@ Trade one class's worst case for the other's
 Which error may be larger is a question of costs. The Pareto frontier shows every
 pair of worst-case errors that some plane attains; :class:`MinimaxProbabilityClassifier
 <prudent.MinimaxProbabilityClassifier>` takes the point where both are equal, or where
-both are equal after weighting with ``costs``.
+both are equal after weighting with ``costs``. That is not the decision of least
+expected cost, for which the tutorial on medical screening moves a threshold.
 """
 
 import matplotlib.pyplot as plt

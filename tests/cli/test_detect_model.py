@@ -73,3 +73,37 @@ def test_unwritable_model_is_refused_before_any_work(prudent, rows_file, tmp_pat
     outcome = prudent("detect", rows_file(90), "--model-out", tmp_path / "no" / "m")
     assert outcome.code == 3
     assert "cannot write" in outcome.err
+
+
+@pytest.mark.parametrize("method", ["minimax", "low-density", "conformal"])
+def test_fit_writes_detectors_too(prudent, rows_file, tmp_path, method):
+    model = tmp_path / "model.prudent"
+    path = rows_file(300)
+    options = ("--method", method, "--promise", "false alarm <= 10%", "-o", model)
+    outcome = prudent("fit", path, *options)
+    assert outcome.code == 0
+    assert "The false alarm rate is at most 0.1 with confidence 0.95" in outcome.out
+    (promise,) = load(model).guarantees_
+    assert PromiseMonitor(promise).null_ == "conditional"
+    predicted = prudent("predict", path, "-m", model)
+    assert predicted.code == 0
+    assert predicted.out.startswith("prediction,score\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--method", "low-density", "--target", "diagnosis"), "--normal is missing"),
+        (("--method", "lda", "--normal", "benign"), "detectors are minimax"),
+        (("--method", "low-density", "--normal", "benign", "--param", "a=1"), "NAME"),
+        (("--method", "low-density", "--promise", "error <= 5%"), "is not for this"),
+        (
+            ("--method", "minimax", "--normal", "benign", "--select", "cv"),
+            "not for det",
+        ),
+    ],
+)
+def test_what_a_detector_cannot_be_is_refused(prudent, tmp_path, arguments, words):
+    outcome = prudent("fit", "breast_cancer", *arguments, "-o", tmp_path / "model")
+    assert outcome.code == 2
+    assert words in outcome.err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,6 +26,7 @@ from prudent.cli.options import (
     Columns,
     Data,
     FalseAlarm,
+    Normal,
     Quiet,
     Report,
     Sample,
@@ -52,6 +52,7 @@ __all__ = ["Detector", "detect"]
 FOLDS = 5
 FEWEST_ROWS = 10
 CONFIDENCE = 0.95
+FALSE_ALARM = 0.05
 
 
 class Detector(StrEnum):
@@ -67,16 +68,14 @@ def detect(
     data: Data,
     columns: Columns,
     target: Target = None,
-    normal: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="The class to learn.")
-    ] = None,
+    normal: Normal = None,
     promise: Annotated[
         str | None,
         typer.Option(
             metavar="TEXT", help="'false alarm <= 5%', the same as --false-alarm 0.05."
         ),
     ] = None,
-    false_alarm: FalseAlarm = 0.05,
+    false_alarm: FalseAlarm = FALSE_ALARM,
     method: Annotated[Detector, typer.Option(help="What to fit.")] = Detector.MINIMAX,
     output: Annotated[
         Path | None,
@@ -108,21 +107,20 @@ def detect(
     if target is None and normal is not None:
         raise UsageError("--normal needs --target, the column that holds it.")
     found = look_through(source, None, columns, handed_along=target, quiet=quiet)
-    if target is not None:
-        _check_label(found, target, normal)
-    training, _ = all_or_sample(found, most_rows, seed)
-    inside = _normal_rows(training, normal)
+    training, inside, preparation = normal_rows(
+        found, target, normal, most_rows, seed, mean=columns.missing == "mean"
+    )
     n_normal = int(inside.sum())
-    if n_normal < FEWEST_ROWS:
-        raise TableError(
-            f"{counted(n_normal, 'normal row')}: too few to learn a class from. "
-            f"Give at least {FEWEST_ROWS}"
-        )
+    from prudent.evaluation.detection import build_detector
     from prudent.evaluation.detection import detect as run
 
-    preparation = _preparation(training, inside, mean=columns.missing == "mean")
-    detector = _build(
-        *(method, false_alarm, seed, n_normal, preparation), watched=bool(model_out)
+    detector = build_detector(
+        method.value,
+        checked_rate(false_alarm),
+        n_rows=n_normal - n_normal // FOLDS,
+        watched=model_out is not None,
+        preparation=preparation,
+        random_state=seed,
     )
     with failing_as_data(quiet=quiet):
         detection = run(detector, training.X, inside, cv=FOLDS, random_state=seed)
@@ -135,7 +133,7 @@ def detect(
         print(f"fitted and measured on {drawn}; flagged are all rows")
     print_table(heads, [line])
     if model_out is not None:
-        _save(found, detection.detector, normal, model_out)
+        save_detector(found, detection.detector, normal, model_out)
     if output is not None:
         note(f"scores of {thousands(found.n_rows)} rows in {output}", quiet=quiet)
     if report is not None:
@@ -147,24 +145,59 @@ def detect(
         note(f"report: {report}", quiet=quiet)
 
 
-def _check_label(found: Survey, target: str, normal: str | None) -> None:
-    known = found.labels.tolist()
-    if normal is None:
-        raise UsageError(f"--normal is missing. Labels of {target}: {listed(known)}.")
-    if normal not in known:
-        raise TableError(
-            f"no row has {shown(target)} = {shown(normal)}. Labels: {listed(known)}"
-        )
+def checked_rate(false_alarm: float) -> float:
+    """The rate itself.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    if not 0 < false_alarm < 1:
+        raise UsageError(f"--false-alarm must lie in (0, 1), got {false_alarm:g}.")
+    return false_alarm
 
 
-def _normal_rows(training: TrainingData, normal: str | None) -> NDArray[np.bool_]:
-    """Return which rows are of the class to learn: all, if there are no labels."""
+def normal_rows(
+    found: Survey,
+    target: str | None,
+    normal: str | None,
+    sample: int | None,
+    seed: int,
+    *,
+    mean: bool,
+) -> tuple[TrainingData, NDArray[np.bool_], Any]:
+    """Rows, which of them to learn (all without labels), and what prepares them."""
     import numpy as np
 
-    if training.y is None:
-        return np.ones(len(training.X), dtype=bool)
-    inside: NDArray[np.bool_] = training.y == normal
-    return inside
+    from prudent.evaluation.preprocessing import preprocessing
+
+    if target is not None:
+        known = found.labels.tolist()
+        if normal is None:
+            raise UsageError(
+                f"--normal is missing. Labels of {target}: {listed(known)}."
+            )
+        if normal not in known:
+            raise TableError(
+                f"no row has {shown(target)} = {shown(normal)}. Labels: {listed(known)}"
+            )
+    training, _ = all_or_sample(found, sample, seed)
+    inside = np.ones(len(training.X), dtype=bool)
+    if training.y is not None:
+        inside = training.y == normal
+    n_normal = int(inside.sum())
+    if n_normal < FEWEST_ROWS:
+        raise TableError(
+            f"{counted(n_normal, 'normal row')}: too few to learn a class from. "
+            f"Give at least {FEWEST_ROWS}"
+        )
+    preparation = preprocessing(
+        training.X[inside],
+        training.preparation.is_text,
+        missing="mean" if mean else "fill",
+    )
+    return training, inside, preparation
 
 
 def _score_all(found: Survey, detection: Detection, output: Path | None) -> int:
@@ -192,73 +225,9 @@ def _score_all(found: Survey, detection: Detection, output: Path | None) -> int:
     return n_flagged
 
 
-def _preparation(
-    training: TrainingData, inside: NDArray[np.bool_], *, mean: bool
-) -> Any:
-    """Return what encodes words and fills gaps of normal rows; None without any."""
-    from prudent.evaluation.preprocessing import preprocessing
-
-    return preprocessing(
-        training.X[inside],
-        training.preparation.is_text,
-        missing="mean" if mean else "fill",
-    )
-
-
-def _build(
-    method: Detector,
-    false_alarm: float,
-    seed: int,
-    n_normal: int,
-    preparation: Any,
-    *,
-    watched: bool,
-) -> Any:
-    """Return a detector that holds out enough rows of a fold for a cut at all.
-
-    A rate r needs 1/r - 1 held-out rows; up to half of the rows go there. A model that
-    is to be watched promises for itself, not on average, where the rows allow.
-    """
-    from prudent.core.binomial import high_probability_rank
-
-    if not 0 < false_alarm < 1:
-        raise UsageError(f"--false-alarm must lie in (0, 1), got {false_alarm:g}.")
-    n_fitted = n_normal - n_normal // FOLDS
-    fewest = 1 / false_alarm - 1
-    certain = watched and high_probability_rank(n_fitted // 2, false_alarm, CONFIDENCE)
-    if certain:
-        fewest = math.log(1 - CONFIDENCE) / math.log1p(-false_alarm) + 1
-    settings: dict[str, Any] = {
-        "false_alarm_rate": false_alarm,
-        "calibration_size": min(0.5, max(0.3, fewest / n_fitted)),
-        "random_state": seed,
-    }
-    if certain:
-        settings |= {"guarantee": "high_probability", "confidence": CONFIDENCE}
-    from prudent.adversarial import LowDensityRejector
-    from prudent.conformal import ConformalDetector
-    from prudent.evaluation.preprocessing import in_front
-    from prudent.minimax import MinimaxOutlierDetector
-
-    if preparation is None:
-        if method is Detector.LOW_DENSITY:
-            return LowDensityRejector(**settings)
-        if method is Detector.CONFORMAL:
-            way: Any = "split" if certain else "auto"
-            return ConformalDetector(method=way, **settings)
-        if not certain:
-            return MinimaxOutlierDetector(**settings)
-    # The wrapper holds rows out: nothing is learned from them, not what fills gaps.
-    rate: dict[str, Any] = {"false_alarm_rate": false_alarm}
-    inner: Any = {
-        Detector.LOW_DENSITY: LowDensityRejector(random_state=seed, **rate),
-        Detector.MINIMAX: MinimaxOutlierDetector(threshold="distribution_free", **rate),
-        Detector.CONFORMAL: ConformalDetector(random_state=seed, **rate),
-    }[method]
-    return ConformalDetector(in_front(preparation, inner), method="split", **settings)
-
-
-def _save(found: Survey, detector: Any, normal: str | None, output: Path) -> None:
+def save_detector(
+    found: Survey, detector: Any, normal: str | None, output: Path
+) -> None:
     """Write the detector, which knows of which class it promises, and say what."""
     from prudent.persistence import save
 

@@ -26,6 +26,7 @@ from prudent.cli.options import (
     Confidence,
     Data,
     Groups,
+    Normal,
     Quiet,
     Sample,
     Seed,
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from prudent.io import Survey, TrainingData
 
 SELECTION_FOLDS = 5
+# The method that is a detector by its name; others are, of one class.
+DETECTOR = "low-density"
 # What `--select cv` tries: the parameter that trades caution for sharpness.
 GRIDS: dict[str, dict[str, list[Any]]] = {
     "optimistic": {"radius_scale": [0.1, 0.3, 1.0, 3.0]},
@@ -65,8 +68,9 @@ def fit(
         str,
         typer.Option(
             metavar="NAME",
-            help=f"What to fit: {', '.join([*METHODS, *BASELINES])}, or the dotted "
-            "path of a class.",
+            help=f"What to fit: {', '.join([*METHODS, *BASELINES])}, the dotted path "
+            f"of a class; or a detector: {DETECTOR}, and with --normal or a promise "
+            "about false alarms minimax, conformal.",
         ),
     ],
     output: Annotated[
@@ -80,12 +84,13 @@ def fit(
     ],
     columns: Columns,
     target: Target = None,
+    normal: Normal = None,
     promise: Annotated[
         str,
         typer.Option(
             metavar="TEXT",
-            help="What the model has to promise, as in compare; none: the method as "
-            "it is.",
+            help="What the model has to promise, as in compare; of a detector 'false "
+            "alarm <= 5%'; none: the method as it is.",
         ),
     ] = "none",
     confidence: Confidence = 0.95,
@@ -103,6 +108,14 @@ def fit(
 ) -> None:
     """Fit one method on all rows and write a model file for predict."""
     most_rows = sample_size(sample)
+    if method == DETECTOR or normal is not None or promise.startswith("false alarm"):
+        _fit_detector(
+            *(data, target, normal, columns, method, promise, param or []),
+            *(output, most_rows, seed),
+            quiet=quiet,
+            other_options=groups is not None or select is not None,
+        )
+        return
     if "." not in method and method not in (*METHODS, *BASELINES):
         known = ", ".join([*METHODS, *BASELINES])
         raise UsageError(f"--method takes one of {known}, got {method[:64]!r}.")
@@ -144,15 +157,85 @@ def fit(
     print(f"model: {output} ({output.stat().st_size / 1000:.0f} kB)")
 
 
+def _fit_detector(
+    data: str,
+    target: str | None,
+    normal: str | None,
+    columns: Columns,
+    method: str,
+    promise: str,
+    assignments: list[str],
+    output: Path,
+    sample: int | None,
+    seed: int,
+    *,
+    quiet: bool,
+    other_options: bool,
+) -> None:
+    """Learn one class (all rows without --target) and write the detector."""
+    from prudent.cli.detect import (
+        CONFIDENCE,
+        FALSE_ALARM,
+        FEWEST_ROWS,
+        Detector,
+        normal_rows,
+        save_detector,
+    )
+
+    if method not in list(Detector):
+        known = ", ".join(Detector)
+        raise UsageError(f"detectors are {known}, got --method {method[:64]}.")
+    if other_options:
+        raise UsageError("--groups and --select are not for detectors.")
+    asked = checked_promise(promise, CONFIDENCE, detector=True)
+    check_writable(output)
+    source, target = open_data(data, target, columns, quiet=quiet)
+    if target is None and normal is not None:
+        raise UsageError("--normal needs --target, the column that holds it.")
+    found = look_through(source, None, columns, handed_along=target, quiet=quiet)
+    training, inside, preparation = normal_rows(
+        found, target, normal, sample, seed, mean=columns.missing == "mean"
+    )
+    from prudent.evaluation.detection import build_detector
+
+    rate = FALSE_ALARM if asked is None else asked.allowed
+    plain = build_detector(method, rate, n_rows=FEWEST_ROWS, watched=False)
+    detector = build_detector(
+        method,
+        rate,
+        n_rows=int(inside.sum()),
+        watched=True,
+        preparation=preparation,
+        parameters=_read_parameters(plain, method, assignments),
+        random_state=seed,
+    )
+    with failing_as_data(quiet=quiet):
+        detector.fit(training.X[inside])
+    if found.treatment is not None:
+        note(found.treatment, quiet=quiet)
+    rows = thousands(int(inside.sum()))
+    print(f"{method} on {rows} normal rows x {len(found.preparation.names)} features")
+    save_detector(found, detector, normal, output)
+
+
 def built(method: str, assignments: list[str], seed: int) -> Any:
     """Return the estimator with the parameters that were given."""
-    from prudent.evaluation.methods import choose, read_value
+    from prudent.evaluation.methods import choose
 
     try:
         (chosen,) = choose([method], ())
         estimator = chosen.estimator(seed)
     except ValueError as error:
         raise UsageError(str(error)) from error
+    return estimator.set_params(**_read_parameters(estimator, method, assignments))
+
+
+def _read_parameters(
+    estimator: Any, method: str, assignments: list[str]
+) -> dict[str, Any]:
+    """Values of the parameters that were given as NAME=VALUE."""
+    from prudent.evaluation.methods import read_value
+
     known = sorted(estimator.get_params(deep=False))
     parameters = {}
     for assignment in assignments:
@@ -163,7 +246,7 @@ def built(method: str, assignments: list[str], seed: int) -> Any:
                 f"got {assignment[:64]!r}."
             )
         parameters[name] = read_value(value)
-    return estimator.set_params(**parameters)
+    return parameters
 
 
 def _with_classes(promise: str, training: TrainingData, confidence: float) -> Wish:

@@ -45,6 +45,10 @@ Data = Annotated[
 Target = Annotated[
     str | None, typer.Option(metavar="COL", help="Column with the class labels.")
 ]
+Normal = Annotated[
+    str | None,
+    typer.Option(metavar="LABEL", help="The class that a detector is to learn."),
+]
 FalseAlarm = Annotated[
     float,
     typer.Option(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +12,84 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
+from prudent.core.binomial import high_probability_rank
+from prudent.evaluation.preprocessing import in_front
 from prudent.evaluation.promises import check_promises
 from prudent.evaluation.records import PromiseCheck
 from prudent.evaluation.tally import Tally
+
+CONFIDENCE = 0.95
+
+
+def build_detector(
+    name: str,
+    false_alarm_rate: float,
+    *,
+    n_rows: int,
+    watched: bool,
+    preparation: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    random_state: int = 0,
+) -> Any:
+    """Return a detector, not fitted, that holds out enough rows for a cut at all.
+
+    Parameters
+    ----------
+    name : {"minimax", "low-density", "conformal"}
+        What learns the normal rows.
+    false_alarm_rate : float
+        In (0, 1). A rate r needs 1/r - 1 held-out rows; up to half of the rows go
+        there.
+    n_rows : int
+        Normal rows it will be fitted to, at least.
+    watched : bool
+        Whether it will be watched: it then promises for itself, not on average, where
+        the rows allow.
+    preparation : transformer, default=None
+        What encodes words and fills gaps.
+    parameters : mapping, default=None
+        Set on the detector named.
+    random_state : int, default=0
+        Of the rows held out.
+    """
+    from prudent.adversarial import LowDensityRejector
+    from prudent.conformal import ConformalDetector
+    from prudent.minimax import MinimaxOutlierDetector
+
+    fewest = 1 / false_alarm_rate - 1
+    certain = watched and high_probability_rank(
+        n_rows // 2, false_alarm_rate, CONFIDENCE
+    )
+    if certain:
+        fewest = math.log(1 - CONFIDENCE) / math.log1p(-false_alarm_rate) + 1
+    rate: dict[str, Any] = {"false_alarm_rate": false_alarm_rate}
+    settings: dict[str, Any] = {
+        **rate,
+        "calibration_size": min(0.5, max(0.3, fewest / n_rows)),
+        "random_state": random_state,
+    }
+    if certain:
+        settings |= {"guarantee": "high_probability", "confidence": CONFIDENCE}
+    given = dict(parameters or {})
+    if preparation is None:
+        if name == "low-density":
+            rejector: Any = LowDensityRejector(**settings)
+            return rejector.set_params(**given)
+        if name == "conformal":
+            way: Any = "split" if certain else "auto"
+            conformal: Any = ConformalDetector(method=way, **settings)
+            return conformal.set_params(**given)
+        if not certain:
+            plain: Any = MinimaxOutlierDetector(**settings)
+            return plain.set_params(**given)
+    # The wrapper holds rows out: nothing is learned from them, not what fills gaps.
+    inner: Any = {
+        "low-density": LowDensityRejector(random_state=random_state, **rate),
+        "minimax": MinimaxOutlierDetector(threshold="distribution_free", **rate),
+        "conformal": ConformalDetector(random_state=random_state, **rate),
+    }[name]
+    inner.set_params(**given)
+    return ConformalDetector(in_front(preparation, inner), method="split", **settings)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
