@@ -1,8 +1,9 @@
 """Model files without pickle.
 
 A model file is a skops archive with one more member, `prudent.json`, that says
-which version wrote it, what it holds and the digest of the rest. Loading runs no
-code from the file: it rebuilds objects of known types only.
+which version wrote it and what it holds. Loading runs no code from the file: it
+rebuilds objects of known types only, and nothing larger than the file. Damage is found
+by the checksums of the archive; whoever wants to can write another model into it.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile, ZipFile
+from typing import IO, Any
+from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 import skops.io
@@ -25,21 +27,22 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
+from sklearn.svm._base import BaseLibSVM
 from sklearn.utils.validation import check_is_fitted
 
 from prudent._version import __version__
 from prudent.exceptions import PrudentWarning
 from prudent.io import Preparation
 
-__all__ = ["Header", "ModelFileError", "load", "read_header", "save"]
-
-FORMAT = 1
+FORMAT = 2
 HEADER = "prudent.json"
 # Private types of the numerical stack that fitted estimators hold and skops does not
 # list; trees are checked after loading, because predicting trusts their indices.
 TREE = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
 # A data type, which encoders and imputers keep, runs no code.
 TRUSTED = frozenset({TREE, "numpy.dtype"})
+# Bytes to which an archive in the archive may always expand, and times its size.
+MUCH, MOST_SHRUNK = 1 << 28, 20
 BOOSTERS = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
 
 
@@ -66,7 +69,8 @@ class Header:
     classes : list of str
         Class labels, as text; empty if it has none.
     digest : str
-        SHA-256 over the members of the archive.
+        SHA-256 of the file, as `sha256sum` says; in format 1 of the members, as
+        stored. It names the file and protects nothing: anyone can compute it.
     preparation : dict or None
         How the training table became the features, see `prudent.io.Preparation`.
     """
@@ -128,22 +132,18 @@ def save(
             PrudentWarning,
             stacklevel=2,
         )
+    parameters = estimator.get_params(deep=False)
+    header = {
+        "format": FORMAT,
+        "version": __version__,
+        "estimator": _type_name(estimator),
+        "parameters": {name: repr(value) for name, value in parameters.items()},
+        "features": list(map(str, getattr(estimator, "feature_names_in_", ()))),
+        "classes": list(map(str, getattr(estimator, "classes_", ()))),
+        "preparation": None if preparation is None else asdict(preparation),
+    }
     with ZipFile(buffer, "a") as archive:
-        header = Header(
-            format=FORMAT,
-            version=__version__,
-            estimator=_type_name(estimator),
-            parameters={
-                k: repr(v) for k, v in estimator.get_params(deep=False).items()
-            },
-            features=[
-                str(name) for name in getattr(estimator, "feature_names_in_", ())
-            ],
-            classes=[str(label) for label in getattr(estimator, "classes_", ())],
-            digest=_digest(archive),
-            preparation=None if preparation is None else asdict(preparation),
-        )
-        archive.writestr(HEADER, json.dumps(vars(header), indent=1))
+        archive.writestr(HEADER, json.dumps(header, indent=1))
     Path(path).write_bytes(buffer.getvalue())
 
 
@@ -166,16 +166,19 @@ def load(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is no model file, is damaged or altered, was written by a newer
-        version, or holds types other than prudent's and the numerical stack's.
+        If the file is no model file, is damaged, was written by a newer version, holds
+        types other than prudent's and the numerical stack's, or sizes and indices
+        that point beyond what it holds.
     OSError
         If the file cannot be read.
     """
     content = Path(path).read_bytes()
     header = _header(content, str(path))
-    _refuse_types(content, str(path), trusted)
     try:
+        _refuse_types(content, str(path), trusted)
         estimator = skops.io.loads(content, trusted=_untrusted(content))
+    except ModelFileError:
+        raise
     except Exception as error:  # whatever an altered schema makes skops raise
         raise ModelFileError(
             f"{path} is damaged: {type(error).__name__} while reading it. "
@@ -186,21 +189,21 @@ def load(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
             f"{path} was altered: it holds a {_type_name(estimator)}, its header says "
             f"{header.estimator}. Fit the model again."
         )
-    if not all(map(_has_sound_trees, _boosters(estimator))):
+    if not all(map(_is_sound, _compiled(estimator))):
         raise ModelFileError(
-            f"{path} was altered: an index in its trees points nowhere. "
+            f"{path} was altered: an index in its arrays points nowhere. "
             "Fit the model again."
         )
     return estimator
 
 
 def read_header(path: str | Path) -> Header:
-    """Read what a model file says about itself, and check its digest.
+    """Read what a model file says about itself.
 
     Raises
     ------
     ModelFileError
-        If the file is no model file, is damaged or altered, or is too new.
+        If the file is no model file, is damaged, or is too new.
     """
     return _header(Path(path).read_bytes(), str(path))
 
@@ -213,6 +216,7 @@ def _header(content: bytes, path: str) -> Header:
         )
     try:
         with ZipFile(io.BytesIO(content)) as archive:
+            _refuse_sizes(archive, len(content), path)
             stored = json.loads(archive.read(HEADER))
             if not isinstance(stored.get("format"), int) or stored["format"] > FORMAT:
                 raise ModelFileError(
@@ -220,31 +224,56 @@ def _header(content: bytes, path: str) -> Header:
                     f"{stored.get('version')}), this is prudent {__version__} with "
                     f"format {FORMAT}. Install a newer prudent."
                 )
-            header = Header(**stored)
-            intact = header.digest == _digest(archive)
-    except (BadZipFile, KeyError, TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, ModelFileError):
-            raise
+        if stored["format"] > 1:
+            stored["digest"] = hashlib.sha256(content).hexdigest()
+        if stored.get("preparation") is not None:
+            Preparation.from_dict(stored["preparation"])
+        return Header(**stored)
+    except ModelFileError:
+        raise
+    except Exception as error:  # whatever damage makes the libraries raise
         raise ModelFileError(
             f"{path} is not a model file of prudent, or is damaged. "
             "Give a file written by prudent fit or prudent.save."
         ) from error
-    if not intact:
+
+
+def _refuse_sizes(
+    archive: ZipFile, most: int, path: str, *, packed: bool = False
+) -> None:
+    """Refuse members that would take more memory than the file has bytes.
+
+    `save` compresses nothing. Sparse matrices, which only a trusted type can hold, are
+    archives in the archive, compressed by SciPy.
+    """
+    members = archive.infolist()
+    sound = sum(member.file_size for member in members) <= most and (
+        packed or all(member.compress_type == ZIP_STORED for member in members)
+    )
+    for member in members if sound else ():
+        if member.filename.endswith(".npz"):
+            with ZipFile(io.BytesIO(archive.read(member))) as inner:
+                limit = max(MUCH, MOST_SHRUNK * member.file_size)
+                _refuse_sizes(inner, limit, path, packed=True)
+        elif member.filename.endswith(".npy"):
+            with archive.open(member) as stream:
+                sound = sound and _array_bytes(stream) <= member.file_size
+    if not sound:
         raise ModelFileError(
-            f"{path} was altered after it was written: its digest differs. "
+            f"{path} was altered: it declares arrays larger than it holds. "
             "Fit the model again."
         )
-    return header
 
 
-def _digest(archive: ZipFile) -> str:
-    """Digest of names and contents of all members but the header."""
-    digest = hashlib.sha256()
-    for name in sorted(set(archive.namelist()) - {HEADER}):
-        content = archive.read(name)
-        digest.update(f"{name}\0{len(content)}\0".encode())
-        digest.update(content)
-    return digest.hexdigest()
+def _array_bytes(stream: IO[bytes]) -> int:
+    """Bytes that the header of a stored array declares."""
+    version = np.lib.format.read_magic(stream)
+    read = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }[version]
+    shape, _, dtype = read(stream)
+    return math.prod(shape) * dtype.itemsize
 
 
 def _untrusted(content: bytes) -> list[str]:
@@ -299,30 +328,70 @@ def _type_name(instance: Any) -> str:
     return f"{type(instance).__module__}.{type(instance).__qualname__}"
 
 
-def _boosters(instance: Any) -> Iterator[Any]:
-    """Yield the boosted trees inside an estimator."""
-    if isinstance(instance, BOOSTERS):
-        yield instance
-    elif isinstance(instance, (list, tuple)):
-        for item in instance:
-            yield from _boosters(item)
-    elif isinstance(instance, dict):
-        yield from _boosters(list(instance.values()))
-    elif hasattr(instance, "get_params"):
-        yield from _boosters(vars(instance))
+def _compiled(estimator: Any) -> Iterator[Any]:
+    """Yield what predicts by compiled code of scikit-learn, inside an estimator."""
+    waiting, seen = [estimator], set()
+    while waiting:
+        item = waiting.pop()
+        if id(item) in seen or isinstance(item, type):
+            continue
+        seen.add(id(item))
+        is_compiled = isinstance(item, (*BOOSTERS, BaseLibSVM))
+        if is_compiled and any(name.endswith("_") for name in vars(item)):  # fitted
+            yield item
+        if isinstance(item, (list, tuple, set)):
+            waiting += item
+        elif isinstance(item, dict):
+            waiting += item.values()
+        elif isinstance(item, np.ndarray) and item.dtype.hasobject:
+            waiting += item.ravel().tolist()
+        elif is_dataclass(item):
+            waiting += [getattr(item, field.name, None) for field in fields(item)]
+        elif hasattr(item, "__dict__"):
+            waiting += vars(item).values()
+
+
+def _is_sound(fitted: Any) -> bool:
+    """Whether sizes and indices agree, which compiled code follows blindly."""
+    try:
+        if isinstance(fitted, BaseLibSVM):
+            return _has_sound_vectors(fitted)
+        return _has_sound_trees(fitted)
+    except Exception:  # whatever else is not as a fit leaves it
+        return False
+
+
+def _has_sound_vectors(machine: Any) -> bool:
+    n_vectors, counts = len(machine.support_), np.asarray(machine._n_support)
+    n_classes = len(counts)
+    one = not hasattr(machine, "classes_")
+    rows, pairs = (1, 1) if one else (n_classes - 1, n_classes * (n_classes - 1) // 2)
+    width = 0 if machine.kernel == "precomputed" else machine.n_features_in_
+    n_rows = 0 if machine.kernel == "precomputed" else n_vectors
+    return bool(
+        machine._sparse is False
+        and machine.support_vectors_.shape == (n_rows, width)
+        and machine._dual_coef_.shape == (rows, n_vectors)
+        and machine._intercept_.shape == (pairs,)
+        and machine._probA.shape in {(0,), (pairs,)}
+        and machine._probA.shape == machine._probB.shape
+        and (one or counts.sum() == n_vectors)
+        and counts.min() >= 0
+        and np.all((machine.support_ >= 0) & (machine.support_ < machine.shape_fit_[0]))
+    )
 
 
 def _has_sound_trees(booster: Any) -> bool:
-    """Whether the indices in the trees point inside: they are followed blindly."""
-    return all(
-        _is_sound(tree, booster.n_features_in_)
+    known, position = booster._bin_mapper.make_known_categories_bitsets()
+    return known.shape[1:] == (8,) and all(
+        _is_sound_tree(tree, booster.n_features_in_, len(known), position)
         for trees in booster._predictors
         for tree in trees
     )
 
 
-def _is_sound(tree: Any, n_features: int) -> bool:
-    nodes = tree.nodes
+def _is_sound_tree(tree: Any, n_features: int, n_known: int, position: Any) -> bool:
+    nodes, bitsets = tree.nodes, tree.raw_left_cat_bitsets
     parents = np.flatnonzero(nodes["is_leaf"] == 0)
     inner = nodes[parents]
     categorical = inner[inner["is_categorical"] != 0]
@@ -333,5 +402,7 @@ def _is_sound(tree: Any, n_features: int) -> bool:
             for side in ("left", "right")
         )
         and np.all((inner["feature_idx"] >= 0) & (inner["feature_idx"] < n_features))
-        and np.all(categorical["bitset_idx"] < len(tree.raw_left_cat_bitsets))
+        and np.all(categorical["bitset_idx"] < len(bitsets))
+        and (not len(categorical) or bitsets.shape[1:] == (8,))
+        and np.all(position[categorical["feature_idx"]] < n_known)
     )

@@ -128,7 +128,7 @@ def test_bad_table_beyond_memory_is_named_with_the_same_words(
 ):
     content, words = DATA_ERRORS[case]
     path = table_file(content)
-    monkeypatch.setattr("prudent.io.memory.available_memory", lambda: 0)
+    monkeypatch.setattr("prudent.io.files.available_memory", lambda: 0)
     monkeypatch.setattr("prudent.io.delimited.PART_BYTES", 100)
     strict = ("--categorical", "error", "--missing", "error")
     assert_refused(prudent("describe", path, "--target", "y", *strict), 3, *words)

@@ -59,7 +59,7 @@ def little_memory(monkeypatch):
     """Take away the memory, and cut tables into parts of some hundred rows."""
 
     def take() -> None:
-        monkeypatch.setattr("prudent.io.memory.available_memory", lambda: 10_000)
+        monkeypatch.setattr("prudent.io.files.available_memory", lambda: 10_000)
         monkeypatch.setattr("prudent.io.table.PART_CELLS", 700)
         monkeypatch.setattr("prudent.io.delimited.PART_BYTES", 9_000)
 
@@ -285,13 +285,13 @@ PEAK = """
 import sys
 import numba, scipy.linalg, sklearn, skops.io, pyarrow.csv, pyarrow.parquet
 import matplotlib.figure
-import prudent, prudent.comparison, prudent.io.memory, prudent.persistence
+import prudent, prudent.comparison, prudent.io.files, prudent.persistence
 from prudent.cli import main
 
 def peak():  # in kB, of this process alone
     return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
 
-prudent.io.memory.available_memory = lambda: 1000
+prudent.io.files.available_memory = lambda: 1000
 before = peak()
 try:
     main(sys.argv[1:])

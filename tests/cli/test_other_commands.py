@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import json
 
 import pytest
 
@@ -171,3 +173,20 @@ def test_game_of_one_column_is_read(prudent, table_file):
     outcome = prudent("game", table_file("probability\n0.25\n0.25\n0.5\n"))
     assert outcome.code == 0
     assert outcome.out.startswith("3 events")
+
+
+def test_digest_of_standard_input_is_that_of_its_bytes(prudent, tmp_path):
+    """`sha256sum` of the file says the same, and so does the report of the file."""
+    content = "a,b,y\n" + "".join(f"{i},{i * i % 7},{i % 2}\n" for i in range(40))
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    options = ("--target", "y", "--methods", "minimax", "--baselines", "lda")
+    options = (*options, "--promise", "none", "--json", "-", "--quiet")
+    digests = [
+        json.loads(outcome.out)["data"]["sha256"]
+        for outcome in (
+            prudent("compare", path, *options),
+            prudent("compare", "-", *options, stdin=content.encode()),
+        )
+    ]
+    assert digests == [hashlib.sha256(content.encode()).hexdigest()] * 2

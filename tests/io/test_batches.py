@@ -1,5 +1,6 @@
 """Streams of row blocks: every source gives the same rows in the same order."""
 
+import gzip
 import subprocess
 import sys
 
@@ -180,3 +181,43 @@ def test_peak_memory_does_not_grow_with_the_file(tmp_path):
         )  # fmt: skip
         peaks.append(int(run.stdout))
     assert peaks[1] <= 1.2 * peaks[0]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a;label\n1;no\n2;yes\n",
+        gzip.compress(b"a\tlabel\n1\tno\n2\tyes\n"),
+        "a|label\n1|no\n2|yes\n".encode("utf-16"),
+    ],
+)
+def test_text_is_read_as_by_the_command_line(tmp_path, content):
+    path = tmp_path / "x.csv"
+    path.write_bytes(content)
+    ((X, y),) = iter_batches(path, "label")
+    assert X.tolist() == [[1], [2]]
+    assert y.tolist() == ["no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "file is empty"),
+        (b"a,y\n1,0\n2\n", "row 3 has 1 fields, header has 2"),
+        (b"a,a\n1,2\n", "column name 'a' appears 2 times"),
+        (b"a,y\n" + b"1,0\n" * 400_000 + b"x,0\n", "'a' of .* holds 'x' among its num"),
+    ],
+)
+def test_bad_text_is_refused_in_the_words_of_the_command_line(tmp_path, content, words):
+    path = tmp_path / "x.csv"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=words):
+        list(iter_batches(path, "y"))
+
+
+def test_names_may_be_numbers(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("0,1\n1,2\n")
+    ((X, y),) = iter_batches(path, "1")
+    assert X.tolist() == [[1]]
+    assert y.tolist() == [2]

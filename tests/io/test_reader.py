@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prudent.io import Preparation, TableError, read_table, training_data
-from prudent.io.checks import _collinear
 from prudent.io.errors import LONGEST_VALUE, counted, listed, shown
+from prudent.io.notes import _collinear
 from prudent.io.table import MISSING_WORDS
 
 NUMBER = st.floats(allow_nan=False, allow_infinity=False, width=64)

@@ -18,14 +18,15 @@ from prudent.io import (
     Preparation,
     TableError,
     all_rows,
-    memory,
+    delimited,
+    files,
     open_table,
+    preparation,
     sample_rows,
     survey_table,
     training_data,
 )
-from prudent.io import columns as columns_module
-from prudent.io.checks import notes_on_features
+from prudent.io.notes import notes_on_features
 
 PART_CELLS = 9
 # Two or three short lines: even a row of the widest cells fits.
@@ -214,7 +215,7 @@ def test_column_that_turns_to_words_late_is_text(tmp_path, monkeypatch):
     path = tmp_path / "late.csv"
     path.write_text("a,b,y\n" + "1,true,0\n2,false,1\n" * 500 + "x,maybe,0\n")
     source = open_table(str(path), text_columns=["y"])
-    assert [str(t) for t in source.schema.types] == ["string", "string", "string"]
+    assert list(map(str, source.whole().columns.schema.types)) == ["string"] * 3
     with pytest.raises(TableError, match="'a' is text: 'x' at line 1002 \\(1 of 1 001"):
         training_data(source, "y", categorical="error")
 
@@ -230,7 +231,7 @@ def test_ragged_row_is_named_in_parts_too(tmp_path, monkeypatch, rows):
 
 
 def test_words_beyond_the_most_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(columns_module, "MOST_WORDS", 5)
+    monkeypatch.setattr(preparation, "MOST_WORDS", 5)
     path = tmp_path / "words.csv"
     path.write_text("a,y\n" + "".join(f"w{i},{i % 2}\n" for i in range(12)))
     source = open_table(str(path), text_columns=["y"])
@@ -274,37 +275,58 @@ def test_all_rows_of_parts_are_all_rows(labelled, small_parts):
 @pytest.fixture
 def linux(tmp_path, monkeypatch):
     """A machine with 8 GB available, in a container that may take 6 and holds 5."""
-    files = {
+    contents = {
         "meminfo": "MemTotal:  16000000 kB\nMemAvailable:   8000000 kB\n",
         "memory.max": "6000000000\n",
         "memory.current": "5000000000\n",
         "memory.stat": "anon 1\ninactive_file 3000000000\n",
     }
-    for name, content in files.items():
+    for name, content in contents.items():
         (tmp_path / name).write_text(content)
-    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    monkeypatch.setattr(files, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(files, "CGROUP", tmp_path)
     return tmp_path
 
 
 def test_available_memory_is_what_the_container_leaves(linux):
-    assert memory.available_memory() == 4_000_000_000
+    assert files.available_memory() == 4_000_000_000
 
 
 def test_available_memory_without_a_limit_is_that_of_the_machine(linux):
     (linux / "memory.max").write_text("max\n")
-    assert memory.available_memory() == 8_000_000 * 1024
+    assert files.available_memory() == 8_000_000 * 1024
 
 
 def test_available_memory_elsewhere_is_the_free_pages(linux, monkeypatch):
     (linux / "memory.max").unlink()
     (linux / "meminfo").unlink()
     monkeypatch.setattr("os.sysconf", {"SC_AVPHYS_PAGES": 7, "SC_PAGE_SIZE": 3}.get)
-    assert memory.available_memory() == 21
+    assert files.available_memory() == 21
 
 
 def test_available_memory_may_be_unknown(linux, monkeypatch):
     (linux / "memory.max").unlink()
     (linux / "meminfo").unlink()
     monkeypatch.delattr("os.sysconf")
-    assert memory.available_memory() is None
+    assert files.available_memory() is None
+
+
+@pytest.mark.parametrize("missing", ["fill", "drop-rows"])
+def test_text_is_parsed_twice_for_its_moments(tmp_path, monkeypatch, missing):
+    """Once to decide, once for the rows; once more where rows with gaps are dropped."""
+    path = tmp_path / "t.csv"
+    path.write_text("a,c,y\n" + "1,2,u\n2,3,v\n3,,u\n" * 20)
+    parsed = []
+    honest = delimited.pyarrow_csv.open_csv
+
+    def open_csv(*args, **kwargs):
+        parsed.append(kwargs["convert_options"].include_columns)
+        return honest(*args, **kwargs)
+
+    monkeypatch.setattr(delimited.pyarrow_csv, "open_csv", open_csv)
+    found = survey_table(
+        open_table(str(path), text_columns=["y"]), "y", missing=missing
+    )
+    found.moments(lambda X: np.nan_to_num(X))
+    passes = len(parsed) - 1  # the first looks at the types of the first rows
+    assert passes == (2 if missing == "fill" else 3)

@@ -242,10 +242,12 @@ def check_writable(path: Path | None) -> None:
 
 
 def fingerprint(data: str) -> str | None:
-    """SHA-256 of the file that DATA names; None for standard input and folders."""
+    """SHA-256 of the bytes that DATA names, as `sha256sum` says; None for folders."""
     from hashlib import file_digest
 
-    path = Path(data)
+    from prudent.io.files import standard_input
+
+    path = standard_input() if data == "-" else Path(data)
     if not path.exists() and data in BUNDLED:
         path = BUNDLED[data].path
     if not path.is_file():

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -223,10 +221,6 @@ def _read(
 
 def _digest(data: str) -> str:
     """SHA-256 of a table: of a file, of standard input, or of the files of a folder."""
-    if data == "-":
-        content = sys.stdin.buffer.read()
-        sys.stdin = io.TextIOWrapper(io.BytesIO(content))
-        return hashlib.sha256(content).hexdigest()
     whole = fingerprint(data)
     if whole is not None:
         return whole

@@ -12,205 +12,112 @@ import codecs
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import Any, NoReturn
 
 import pyarrow as pa
 from pyarrow import csv as pyarrow_csv
 
 from prudent.io.errors import TableError, listed, shown
-from prudent.io.table import MISSING_WORDS, Table, check_unique, is_number, is_text
-from prudent.io.text import TextSource
-
-__all__ = ["DelimitedSource", "open_delimited"]
+from prudent.io.files import TextSource
+from prudent.io.table import (
+    MISSING_WORDS,
+    Parts,
+    Table,
+    TurnedToWordsError,
+    check_unique,
+    gathered,
+    is_number,
+    is_text,
+)
 
 DELIMITERS = (",", ";", "\t", "|")
 OTHER_DELIMITERS = (*DELIMITERS, ":", " ")
 SNIFFED_RECORDS = 20
 # Bytes of text in a part; some tens of parts are read ahead, which is most of the
-# memory that streaming takes.
+# memory that streaming takes. A row has to fit into one.
 PART_BYTES = 1 << 20
+LONGEST_LINE = 1 << 20
+FLOAT_BYTES = 8
 Record = tuple[int, list[str]]
 Types = dict[str, pa.DataType]
 
 
-def open_delimited(
-    source: TextSource,
-    *,
-    delimiter: str | None = None,
-    decimal: str = ".",
-    header: bool = True,
-    text_columns: Collection[str] = (),
-    one_column: bool = False,
-) -> DelimitedSource:
-    """Look through delimited text, so that it can be read as a table.
-
-    Parameters
-    ----------
-    source : TextSource
-        UTF-8 text.
-    delimiter : str, default=None
-        One character; None takes the one of comma, semicolon, tab and bar that
-        splits the header and agrees with the rows.
-    decimal : str, default="."
-        Decimal mark.
-    header : bool, default=True
-        Whether the first record holds the names; else they are column1, column2...
-    text_columns : collection of str, default=()
-        Columns kept as the file spells them (labels: "NA" is a word there).
-    one_column : bool, default=False
-        Whether a table of one column is one: mostly the delimiter is another.
-
-    Raises
-    ------
-    TableError
-        If the text is not UTF-8, has one column, duplicate names, or a name row
-        that looks like data.
-    """
-    n_bytes, quoted = _check_characters(source)
-    delimiter = delimiter or _sniff(source)
-    names, start = _read_names(source, delimiter, header)
-    if len(names) == 1 and not one_column:
-        raise _one_column(source, delimiter)
-    return DelimitedSource(
-        text=source,
-        n_bytes=n_bytes,
-        names=names,
-        start=start,
-        header=header,
-        delimiter=delimiter,
-        decimal=decimal,
-        quoted=quoted,
-        text_columns=frozenset(text_columns),
-    )
-
-
 @dataclass(frozen=True)
 class DelimitedSource:
-    """Delimited text as a table; see `TableSource`.
-
-    Attributes
-    ----------
-    text : TextSource
-        What is read.
-    n_bytes : int
-        Its length.
-    names : list of str
-        Names of the columns.
-    start : int
-        Byte at which the rows begin.
-    header : bool
-        Whether a record of names comes before them.
-    delimiter, decimal : str
-        Between cells, and in numbers.
-    quoted : bool
-        Whether quotes occur, which may hide a newline.
-    text_columns : frozenset of str
-        Columns kept as the file spells them.
-    """
+    """Delimited text as a table; see `TableSource`."""
 
     text: TextSource
-    n_bytes: int
     names: list[str]
-    start: int
-    header: bool
+    n_bytes: int
+    start: int  # byte at which the rows begin
+    header: bool  # a record of names comes before them
     delimiter: str
     decimal: str
-    quoted: bool
+    quoted: bool  # quotes occur, which may hide a newline
     text_columns: frozenset[str]
+    typed_columns: frozenset[str]
+    _late_words: set[str] = field(default_factory=set)
 
     @property
     def name(self) -> str:
         """What the user calls it."""
         return self.text.name
 
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """Types that every row agrees with, found by reading them all once."""
-
-        def read_all(types: Types) -> Types:
-            if not sum(batch.num_rows for batch in self._batches(self.names, types)):
-                raise self._no_rows()
-            return types
-
-        return pa.schema(list(self._converted(read_all).items()))
+    def whole(self) -> Table:
+        """Return all rows in memory."""
+        return gathered(self, self.names, Parts).joined()
 
     def parts(self, columns: Sequence[str]) -> Iterator[Table]:
         """Yield the rows in order, a megabyte of text at a time."""
-        types = {name: self.schema.field(name).type for name in columns}
         row = 0
-        for batch in self._batches(columns, types):
-            part = pa.Table.from_batches([batch])
-            yield Table(part, self.name, self._place_after(row), self.decimal)
-            row += batch.num_rows
+        try:
+            with self._streamed(columns, self._types) as reader:
+                for batch in reader:
+                    part = pa.Table.from_batches([batch])
+                    yield Table(part, self.name, self._place_after(row), self.decimal)
+                    row += batch.num_rows
+        except pa.ArrowException as error:
+            self._fail(error)
 
-    def whole(self) -> Table:
-        """Return all rows in memory.
+    @property
+    def _types(self) -> Types:
+        return self._first_types | dict.fromkeys(self._late_words, pa.string())
 
-        Raises
-        ------
-        TableError
-            If there are no rows, or one of another width than the header.
-        """
-
-        def read(types: Types) -> pa.Table:
-            with self._opened() as stream:
-                return pyarrow_csv.read_csv(stream, **self._options(self.names, types))
-
-        columns = self._converted(read)
-        if columns.num_rows == 0:
-            raise self._no_rows()
-        return Table(columns, self.name, self._place_after(0), self.decimal)
-
-    def _converted(self, read: Callable[[Types], Any]) -> Any:
-        """Read by types that hold for the first rows; what they do not fit is text.
+    @cached_property
+    def _first_types(self) -> Types:
+        """Number unless the first rows hold true and false, or words.
 
         pyarrow could infer types from all rows, but then holds the whole text.
         """
-        types = self._first_types()
         try:
-            while True:
-                try:
-                    return read(types)
-                except pa.ArrowInvalid as error:
-                    said = re.match(r"In CSV column #(\d+): .*conversion", str(error))
-                    if said is None:
-                        raise
-                    types |= {self.names[int(said[1])]: pa.string()}
-        except pa.ArrowInvalid as error:
-            raise self._explained(error) from error
-
-    def _first_types(self) -> Types:
-        """Number unless the first rows hold true and false, or words."""
-        try:
-            with (
-                self._opened() as stream,
-                pyarrow_csv.open_csv(stream, **self._options(self.names, {})) as reader,
-            ):
+            with self._streamed(self.names, {}) as reader:
                 inferred = reader.schema
-        except pa.ArrowInvalid as error:
-            raise self._explained(error) from error
+        except pa.ArrowException as error:
+            self._fail(error)
 
         def settled(name: str) -> pa.DataType:
             kind = inferred.field(name).type
+            if name in self.typed_columns:
+                return kind
             if name in self.text_columns or is_text(kind):
                 return pa.string()
             return kind if pa.types.is_boolean(kind) else pa.float64()
 
         return {name: settled(name) for name in self.names}
 
-    def _batches(self, columns: Sequence[str], types: Types) -> Iterator[Any]:
+    @contextmanager
+    def _streamed(self, columns: Sequence[str], types: Types) -> Iterator[Any]:
+        options = self._options(columns, types)
         with (
-            self._opened() as stream,
-            pyarrow_csv.open_csv(stream, **self._options(columns, types)) as reader,
+            self.text.open(self.start) as stream,
+            pyarrow_csv.open_csv(stream, **options) as reader,
         ):
-            yield from reader
-
-    def _opened(self) -> Any:
-        return self.text.open(self.start)
+            yield reader
 
     def _options(self, columns: Sequence[str], types: Types) -> dict[str, Any]:
         return {
@@ -238,52 +145,138 @@ class DelimitedSource:
 
         return place
 
-    def _no_rows(self) -> TableError:
-        return TableError(f"no data rows below the header: {self.name}.")
-
-    def _explained(self, error: pa.ArrowInvalid) -> TableError:
-        """Turn a parse error into the line and the width of the row behind it."""
-        if "Empty CSV" in str(error):
-            return self._no_rows()
+    def _fail(self, error: pa.ArrowException) -> NoReturn:
+        """Say why pyarrow ended; a column that is not what it seemed is text."""
+        said = re.match(r"In CSV column #(\d+): .*conversion", str(error))
+        name = said and self.names[int(said[1])]
+        if name and name not in self._late_words:
+            self._late_words.add(name)
+            word = re.search("invalid value '(.*)'", str(error), re.DOTALL)
+            what = shown(word[1]) if word else "words"
+            raise TurnedToWordsError(
+                f"column {shown(name)} of {self.name} holds {what} among its numbers."
+            ) from error
         width = len(self.names)
         for line, record in _records(self.text, self.delimiter):
             if len(record) != width:
-                return TableError(
+                raise TableError(
                     f"row {line} has {len(record)} fields, header has {width}. "
                     f"Line {line} of {self.name}: quote text that holds the delimiter "
                     "or repair the row"
+                ) from error
+        raise TableError(
+            f"{self.name} is not delimited text: its rows cannot be told apart. "
+            "Look for a quote that is never closed, or inside a cell."
+        ) from error
+
+
+def open_delimited(
+    source: TextSource,
+    *,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    header: bool | None = True,
+    text_columns: Collection[str] = (),
+    typed_columns: Collection[str] = (),
+    one_column: bool = False,
+) -> DelimitedSource:
+    """Look through UTF-8 text, so that it can be read as a table.
+
+    Parameters
+    ----------
+    source : TextSource
+        The text.
+    delimiter : str, default=None
+        One character; None takes the one of comma, semicolon, tab and bar that
+        splits the header and agrees with the rows.
+    decimal : str, default="."
+        Decimal mark.
+    header : bool or None, default=True
+        Whether the first record holds the names, and then not numbers alone, which
+        None allows; else they are column1, column2...
+    text_columns : collection of str, default=()
+        Columns kept as the file spells them (labels: "NA" is a word there).
+    typed_columns : collection of str, default=()
+        Columns kept in the type of their first rows: whole numbers stay such.
+    one_column : bool, default=False
+        Whether a table of one column is one: mostly the delimiter is another.
+
+    Raises
+    ------
+    TableError
+        If the text is not UTF-8, has one column, no rows, duplicate names, or a name
+        row that looks like data.
+    """
+    n_bytes, n_lines, quoted = _check_characters(source)
+    delimiter = delimiter or _sniff(source)
+    names, start = _read_names(source, delimiter, header)
+    if len(names) == 1 and not one_column:
+        raise _one_column(source, delimiter)
+    named = header is not False
+    # Found here, not by pyarrow: what it makes of no rows at all can end the process.
+    if next(islice(_records(source, delimiter), int(named), None), None) is None:
+        raise TableError(f"no data rows below the header: {source.name}.")
+    return DelimitedSource(
+        text=source,
+        names=names,
+        n_bytes=max(n_bytes, n_lines * len(names) * FLOAT_BYTES),
+        start=start,
+        header=named,
+        delimiter=delimiter,
+        decimal=decimal,
+        quoted=quoted,
+        text_columns=frozenset(text_columns),
+        typed_columns=frozenset(typed_columns) - frozenset(text_columns),
+    )
+
+
+def _lines(source: TextSource) -> Iterator[tuple[int, str]]:
+    """Yield lines, each with the byte at which it ends."""
+    end = 0
+    with source.open() as stream:
+        while line := stream.readline(LONGEST_LINE + 1):
+            if len(line) > LONGEST_LINE:
+                raise TableError(
+                    f"{source.name} has a line of more than a megabyte: no table "
+                    "has. Break it where a row ends."
                 )
-        return TableError(f"{self.name} cannot be read: {shown(error)}.")
+            end += len(line)
+            yield end, line.decode("utf-8-sig", "replace")
 
 
 def _records(
     source: TextSource, delimiter: str, most: int | None = None
 ) -> Iterator[Record]:
     """Yield non-empty records with the 1-based file line on which each begins."""
-    with source.open() as stream:
-        lines = (line.decode("utf-8-sig", "replace") for line in stream)
-        reader = csv.reader(islice(lines, most), delimiter=delimiter)
-        start = 1
-        try:
-            for record in reader:
-                if record:
-                    yield start, record
-                start = reader.line_num + 1
-        except csv.Error as error:
-            raise TableError(
-                f"{source.name} is not delimited text: {error}, near line {start}. "
-                "Look for a quote that is never closed."
-            ) from error
+    lines = (line for _, line in islice(_lines(source), most))
+    return _parsed(lines, source.name, delimiter)
 
 
-def _check_characters(source: TextSource) -> tuple[int, bool]:
-    """Refuse bytes that are no UTF-8 text; count them and tell if quotes occur."""
+def _parsed(lines: Iterable[str], name: str, delimiter: str) -> Iterator[Record]:
+    reader = csv.reader(lines, delimiter=delimiter)
+    start = 1
+    try:
+        for record in reader:
+            if record:
+                yield start, record
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise TableError(
+            f"{name} is not delimited text: {error}, near line {start}. "
+            "Look for a quote that is never closed."
+        ) from error
+
+
+def _check_characters(source: TextSource) -> tuple[int, int, bool]:
+    """Refuse bytes that are no UTF-8 text; count them, and lines; look for quotes."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    n_bytes, quoted = 0, False
+    n_bytes, n_lines, quoted = 0, 1, False
     try:
         for chunk in source.chunks():
-            decoder.decode(chunk)
+            if decoder.getstate()[0] or not chunk.isascii():
+                decoder.decode(chunk)
             n_bytes += len(chunk)
+            n_lines += chunk.count(b"\n")
             quoted = quoted or b'"' in chunk
             if b"\0" in chunk:
                 raise TableError(
@@ -293,7 +286,7 @@ def _check_characters(source: TextSource) -> tuple[int, bool]:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         raise _not_utf8(source) from error
-    return n_bytes, quoted
+    return n_bytes, n_lines, quoted
 
 
 def _not_utf8(source: TextSource) -> TableError:
@@ -343,32 +336,29 @@ def _one_column(source: TextSource, delimiter: str) -> TableError:
 
 
 def _read_names(
-    source: TextSource, delimiter: str, header: bool
+    source: TextSource, delimiter: str, header: bool | None
 ) -> tuple[list[str], int]:
     """Return the column names and the byte at which the rows begin."""
-    consumed = 0
+    end = 0
 
-    def lines(stream: BinaryIO) -> Iterator[str]:
-        nonlocal consumed
-        for line in stream:
-            consumed += len(line)
-            yield line.decode("utf-8-sig")
+    def lines() -> Iterator[str]:
+        nonlocal end
+        for end, line in _lines(source):  # noqa: B007
+            yield line
 
-    with source.open() as stream:
-        records = csv.reader(lines(stream), delimiter=delimiter)
-        first = next((record for record in records if record), None)
-    if first is None:
+    _, first = next(_parsed(lines(), source.name, delimiter), (0, []))
+    if not first:
         raise TableError(f"file is empty: {source.name} holds blank lines only.")
     numbered = [f"column{j}" for j in range(1, len(first) + 1)]
-    if not header:
+    if header is False:
         return numbered, 0
     # An index that was written without a name keeps its place under a number.
     names = [
         name.strip() or number for name, number in zip(first, numbered, strict=True)
     ]
-    if all(is_number(name) for name in names):
+    if header and all(map(is_number, names)):
         raise TableError(
             f"first line looks like data: use --no-header. It reads {listed(names)}"
         )
     check_unique(names)
-    return names, consumed
+    return names, end

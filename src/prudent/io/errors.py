@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["TableError", "closest", "counted", "listed", "shown", "thousands"]
-
 LONGEST_VALUE = 64
 MOST_NAMES = 5
 
 
 class TableError(ValueError):
     """A table that cannot be used; the message says what, where and what to try."""
+
+
+class NoFileError(TableError, FileNotFoundError):
+    """There is no such file."""
+
+    __str__ = Exception.__str__  # the sentence alone, without an error number
 
 
 def shown(value: object) -> str:

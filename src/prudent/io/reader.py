@@ -1,25 +1,37 @@
-"""Open a table, whatever file holds it."""
+"""Tables in: files checked row by row, and streams of row blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
+import numpy as np
 import pyarrow as pa
-from pyarrow import parquet
+from numpy.typing import NDArray
+from pyarrow import dataset, parquet
 
-from prudent.io.delimited import open_delimited
-from prudent.io.errors import TableError, shown
-from prudent.io.table import Table, TableSource, check_unique, part_rows
-from prudent.io.text import LONGEST_PATH, find_file, open_text
-
-__all__ = ["open_table", "read_table"]
+from prudent.io.delimited import FLOAT_BYTES, open_delimited
+from prudent.io.errors import NoFileError, TableError, shown
+from prudent.io.files import LONGEST_PATH, find_file, open_text
+from prudent.io.table import (
+    Parts,
+    Table,
+    TableSource,
+    check_column,
+    check_unique,
+    gathered,
+    is_number,
+    part_rows,
+)
 
 PANDAS_INDEX = "__index_level_"
-FLOAT_BYTES = 8
+MARKS = "*?["  # of a glob
+Batch = tuple[NDArray[Any], NDArray[Any] | None]
 
 
 def open_table(
@@ -28,8 +40,9 @@ def open_table(
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str = ".",
-    header: bool = True,
+    header: bool | None = True,
     text_columns: Collection[str] = (),
+    typed_columns: Collection[str] = (),
     one_column: bool = False,
 ) -> TableSource:
     """Open delimited text or parquet, to be read in parts or as a whole.
@@ -39,7 +52,7 @@ def open_table(
     path : str
         A `.csv`, `.tsv` or `.txt` file, plain or gzip; a parquet file, or a folder
         or glob of them; "-" for delimited text on standard input.
-    delimiter, encoding, decimal, header, text_columns, one_column
+    delimiter, encoding, decimal, header, text_columns, typed_columns, one_column
         As in `open_text` and `open_delimited`; parquet needs none of them.
 
     Returns
@@ -55,7 +68,7 @@ def open_table(
     --------
     >>> from prudent.datasets import BUNDLED
     >>> source = open_table(str(BUNDLED["iris"].path))
-    >>> source.schema.names[-1], source.whole().n_rows
+    >>> source.names[-1], source.whole().n_rows
     ('species', 150)
     """
     files = _parquet_files(path)
@@ -67,6 +80,7 @@ def open_table(
         decimal=decimal,
         header=header,
         text_columns=text_columns,
+        typed_columns=typed_columns,
         one_column=one_column,
     )
 
@@ -81,86 +95,258 @@ def _parquet_files(path: str) -> list[Path]:
     if path == "-" or len(path) > LONGEST_PATH:
         return []
     if Path(path).is_dir():
-        files = sorted(Path(path).glob("*.parquet"))
+        files = sorted(Path(path).glob("**/*.parquet"))
         if not files:
             raise TableError(
                 f"{path} is a directory without .parquet files. Name a file."
             )
         return files
-    if not Path(path).exists() and any(mark in path for mark in "*?["):
-        files = sorted(Path(match) for match in glob(path))  # noqa: PTH207 - Path.glob takes no absolute pattern
-        if not files:
-            raise TableError(f"file not found: nothing matches {path}.")
+    if not Path(path).exists() and any(mark in path for mark in MARKS):
+        files = _matching(path)
         if any(file.suffix != ".parquet" for file in files):
             raise TableError(
                 f"{path} matches files other than .parquet. Name one text file."
             )
         return files
-    with find_file(path).open("rb") as stream:
+    file = find_file(path)
+    if not file.is_file():  # a pipe gives its bytes only once
+        return []
+    with file.open("rb") as stream:
         is_parquet = stream.read(4) == b"PAR1"
     if path.endswith(".parquet") and not is_parquet:
         raise TableError(
             f"{path} cannot be read as parquet: it does not begin as one. Write it "
             "again, or rename it if it is text."
         )
-    return [Path(path)] if is_parquet else []
+    return [file] if is_parquet else []
+
+
+def _matching(pattern: str) -> list[Path]:
+    files = sorted(Path(match) for match in glob(pattern))  # noqa: PTH207 - Path.glob takes no absolute pattern
+    if not files:
+        raise NoFileError(f"file not found: nothing matches {pattern}.")
+    return files
 
 
 @dataclass(frozen=True)
 class ParquetSource:
     """Parquet files, one after the other, as a table; see `TableSource`."""
 
-    files: Sequence[Path]
+    rows: dataset.Dataset
     name: str
-    schema: pa.Schema
+    names: list[str]
     n_bytes: int
 
-    @property
-    def names(self) -> list[str]:
-        """Column names, in the order of the file."""
-        return list(self.schema.names)
+    def whole(self) -> Table:
+        """Return all rows in memory."""
+        return gathered(self, self.names, Parts).joined()
 
     def parts(self, columns: Sequence[str]) -> Iterator[Table]:
         """Yield the rows in order, a million cells at a time."""
         row = 0
-        wanted = pa.schema([self.schema.field(name) for name in columns])
-        for path in self.files:
-            # Read-ahead buffers grow with the file; without them memory stays flat.
-            with parquet.ParquetFile(path, pre_buffer=False) as file:
-                stored = [c for c in columns if c in file.schema_arrow.names]
-                for batch in file.iter_batches(part_rows(len(columns)), columns=stored):
-                    # A column that this file lacks is missing in its rows.
-                    tables = [wanted.empty_table(), pa.Table.from_batches([batch])]
-                    part = pa.concat_tables(tables, promote_options="default")
-                    yield Table(part, self.name, _place_after(row))
-                    row += batch.num_rows
+        batches = _scanned(self.rows, part_rows(len(columns)), list(columns))
+        with _readable(self.name):
+            for batch in batches:
+                part = pa.Table.from_batches([batch])
+                yield Table(part, self.name, _place_after(row))
+                row += batch.num_rows
 
-    def whole(self) -> Table:
-        """Return all rows in memory."""
-        tables = [parquet.read_table(file) for file in self.files]
-        columns = pa.concat_tables(tables, promote_options="default")
-        return Table(columns.select(self.names), self.name, _place_after(0))
+
+def _scanned(
+    rows: dataset.Dataset, batch_rows: int, columns: list[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    # Read-ahead buffers grow with the file; without them memory stays flat.
+    flat = dataset.ParquetFragmentScanOptions(pre_buffer=False)
+    is_parquet = isinstance(getattr(rows, "format", None), dataset.ParquetFileFormat)
+    batches: Iterator[pa.RecordBatch] = rows.to_batches(
+        columns=columns,
+        batch_size=batch_rows,
+        batch_readahead=0,
+        fragment_readahead=0,
+        fragment_scan_options=flat if is_parquet else None,
+    )
+    return batches
+
+
+def _open_parquet(files: list[Path], name: str) -> ParquetSource:
+    with _readable(name):
+        described = [parquet.read_metadata(file) for file in files]
+        schemas = [found.schema.to_arrow_schema() for found in described]
+        for schema in schemas:
+            check_unique(schema.names)
+        schema = pa.unify_schemas(schemas, promote_options="default")
+        rows = dataset.dataset(list(map(str, files)), schema=schema, format="parquet")
+    n_rows = sum(found.num_rows for found in described)
+    if n_rows <= 0:
+        raise TableError(f"no data rows: {name}.")
+    # A row number that pandas wrote beside the data is no feature.
+    names = [column for column in schema.names if not column.startswith(PANDAS_INDEX)]
+    return ParquetSource(rows, name, names, n_rows * len(names) * FLOAT_BYTES)
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise TableError(
+            f"{name} cannot be read as parquet: {shown(reason)}."
+        ) from error
 
 
 def _place_after(start: int) -> Callable[[int], str]:
     return lambda row: f"row {start + row + 1}"
 
 
-def _open_parquet(files: list[Path], name: str) -> ParquetSource:
-    try:
-        described = [parquet.read_metadata(file) for file in files]
-        schemas = [found.schema.to_arrow_schema() for found in described]
-        for schema in schemas:
-            check_unique(schema.names)
-        schema = pa.unify_schemas(schemas, promote_options="default")
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
-        raise TableError(
-            f"{name} cannot be read as parquet: {shown(error)}."
-        ) from error
-    n_rows = sum(found.num_rows for found in described)
-    if n_rows == 0:
-        raise TableError(f"no data rows: {name}.")
-    # A row number that pandas wrote beside the data is no feature.
-    kept = [field for field in schema if not field.name.startswith(PANDAS_INDEX)]
-    n_bytes = n_rows * len(kept) * FLOAT_BYTES
-    return ParquetSource(files, name, pa.schema(kept), n_bytes)
+def iter_batches(
+    source: Any,
+    target: str | int | None = None,
+    columns: Sequence[Any] | None = None,
+    batch_rows: int = 50_000,
+) -> Iterator[Batch]:
+    """Yield blocks of rows of a table without ever holding the whole table.
+
+    Parameters
+    ----------
+    source : path, glob, table or iterable
+        A path, folder or glob of parquet or delimited text files; a pyarrow Table,
+        RecordBatchReader or Dataset; a pandas or polars frame; a polars
+        LazyFrame; a two-dimensional array such as a `numpy.memmap`; or any
+        iterable of `(X, y)` pairs, handed on as it is.
+    target : str or int, default=None
+        Name (position for arrays) of the label column; None yields `y = None`.
+    columns : sequence of str or int, default=None
+        Feature columns, in this order; None takes all but `target`.
+    batch_rows : int, default=50_000
+        Most rows of a block, > 0.
+
+    Yields
+    ------
+    X : ndarray of shape (n_block, n_features)
+        Numbers, float64 unless the source is an array of another type.
+    y : ndarray of shape (n_block,) or None
+        Labels.
+
+    Raises
+    ------
+    FileNotFoundError
+        If no file matches.
+    ValueError
+        If a file cannot be read as a table, a column is absent or not numeric, or
+        `batch_rows` is not positive.
+    TypeError
+        If `source` is none of the above.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prudent import ClassMoments
+    >>> from prudent.io import iter_batches
+    >>> table = np.column_stack([np.arange(10.0), np.arange(10) % 2])
+    >>> parts = iter_batches(table, target=1, batch_rows=4)
+    >>> ClassMoments.reduce(ClassMoments.from_arrays(X, y) for X, y in parts).count
+    array([5, 5])
+    """
+    if not batch_rows > 0:
+        raise ValueError(f"`batch_rows` must be > 0, got {batch_rows!r}.")
+    if isinstance(source, np.ndarray):
+        return _of_array(source, target, columns, batch_rows)
+    if isinstance(source, str | Path):
+        frames: Iterable[Any] = _of_files(str(source), target, columns)
+    elif type(source).__module__.split(".")[0] == "pyarrow":
+        frames = _of_arrow(source, batch_rows)
+    else:
+        frame = nw.from_native(source, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            frames = [source]
+        elif isinstance(frame, nw.LazyFrame):
+            frames = frame.to_native().collect_batches(
+                chunk_size=batch_rows, maintain_order=True
+            )
+        elif isinstance(source, Iterable):
+            return iter(source)
+        else:
+            raise TypeError(
+                "`source` must be a path, a table, an array or an iterable of (X, y), "
+                f"got {type(source).__name__}."
+            )
+    return _of_frames(frames, target, columns, batch_rows)
+
+
+def _of_files(path: str, target: Any, columns: Sequence[Any] | None) -> Iterator[Any]:
+    typed = () if target is None else (target,)
+    files = [path]
+    if not Path(path).exists() and any(mark in path for mark in MARKS):
+        found = [str(file) for file in _matching(path)]
+        # Parquet files are one table, in which one of them may have no rows.
+        if not all(file.endswith(".parquet") for file in found):
+            files = found
+    for file in files:
+        opened = open_table(file, header=None, typed_columns=typed, one_column=True)
+        wanted = [*(opened.names if columns is None else columns), *typed]
+        for name in wanted:
+            check_column(name, opened.names)
+        for part in opened.parts([name for name in opened.names if name in wanted]):
+            yield part.columns
+
+
+def _of_arrow(source: Any, batch_rows: int) -> Iterator[Any]:
+    if isinstance(source, pa.Table):
+        return iter([source])
+    if isinstance(source, pa.RecordBatchReader):
+        return map(_as_table, source)
+    if isinstance(source, dataset.Dataset):
+        return map(_as_table, _scanned(source, batch_rows))
+    raise TypeError(
+        "`source` must be a pyarrow Table, RecordBatchReader or Dataset, got "
+        f"{type(source).__name__}."
+    )
+
+
+def _as_table(batch: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([batch])
+
+
+def _of_frames(
+    frames: Iterable[Any],
+    target: Any,
+    columns: Sequence[Any] | None,
+    batch_rows: int,
+) -> Iterator[Batch]:
+    labels = [] if target is None else [target]
+    for native in frames:
+        frame = nw.from_native(native, eager_only=True)
+        names = frame.columns
+        chosen = [n for n in names if n != target] if columns is None else list(columns)
+        for name in [*chosen, *labels]:
+            check_column(name, names)
+        for start in range(0, len(frame), batch_rows):
+            block = frame[start : start + batch_rows]
+            X = np.empty((len(block), len(chosen)))
+            for j, name in enumerate(chosen):
+                values = block.get_column(name).to_numpy()
+                if values.dtype.kind not in "biuf":
+                    cells = values.tolist()
+                    word = next((c for c in cells if not is_number(str(c))), cells[0])
+                    raise ValueError(
+                        f"column {name!r} is not numeric: [{shown(word)}]."
+                    )
+                X[:, j] = values
+            yield X, block.get_column(target).to_numpy() if labels else None
+
+
+def _of_array(
+    array: NDArray[Any], target: Any, columns: Sequence[Any] | None, batch_rows: int
+) -> Iterator[Batch]:
+    if array.ndim != 2:
+        raise ValueError(f"an array must be two-dimensional, got shape {array.shape}.")
+    position = None if target is None else range(array.shape[1])[target]
+    features = (
+        [j for j in range(array.shape[1]) if j != position]
+        if columns is None
+        else list(columns)
+    )
+    for start in range(0, len(array), batch_rows):
+        block = np.asarray(array[start : start + batch_rows])
+        yield block[:, features], None if position is None else block[:, position]

@@ -1,8 +1,8 @@
-"""Decide how a table becomes numbers, in passes that hold a part of it at a time."""
+"""Decide how a table becomes numbers, in one pass that holds a part of it at a time."""
 
 from __future__ import annotations
 
-from collections import Counter
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.core.moments import ClassMoments
-from prudent.core.types import FloatArray, IntArray
-from prudent.io.checks import labels_from_words, notes_on_classes, notes_on_features
-from prudent.io.columns import Words, read_words
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.io.errors import TableError, counted, listed, shown, thousands
-from prudent.io.figures import Figures
-from prudent.io.preparation import Column, Preparation
-from prudent.io.table import Table, TableSource, check_column, is_text
+from prudent.io.notes import labels_from_words, notes_on_classes, notes_on_features
+from prudent.io.preparation import (
+    Column,
+    Look,
+    Preparation,
+    Words,
+)
+from prudent.io.table import Table, TableSource, check_column, gathered
 
 Missing = Literal["fill", "mean", "drop-rows", "error"]
 Categorical = Literal["onehot", "drop", "error"]
@@ -75,8 +78,9 @@ class Survey:
     labels: NDArray[Any]
     counts: IntArray
     n_missing: int
-    _rows: _Rows
-    _remaining: NDArray[np.bool_]
+    # Which rows of a part are used, and the columns that tell; None for all.
+    _only: Callable[[Table], BoolArray] | None
+    _reading: Sequence[str]
 
     @property
     def n_rows(self) -> int:
@@ -100,17 +104,29 @@ class Survey:
         """Whether there are no words and no missing cells."""
         return self.n_missing == 0 and not any(self.preparation.is_text)
 
-    def blocks(self) -> Iterator[Block]:
-        """Read the rows that are used, in order, a part at a time."""
+    def blocks(self, into: FloatArray | None = None) -> Iterator[Block]:
+        """Read the rows that are used, in order, a part at a time.
+
+        The features of all of them are written to `into`, if it is given.
+        """
         words = self.labels.astype(str)
-        start = 0
-        for part in self._rows.read(self.source):
-            rows = np.flatnonzero(part.kept)
-            X = part.X[rows[:, None], np.flatnonzero(self._remaining)]
-            codes = np.searchsorted(words, part.words)[part.codes[rows]]
-            if len(rows):
-                yield Block(X, codes, start + rows)
-            start += len(part.kept)
+        start = filled = 0
+        for part in self.source.parts(self._reading):
+            rows = np.arange(start, start + part.n_rows)
+            start += part.n_rows
+            if self._only is not None:
+                kept = self._only(part)
+                rows, part = rows[kept], part.only(kept)
+            if not part.n_rows:
+                continue
+            end = filled + part.n_rows
+            X = self.preparation.read(part, None if into is None else into[filled:end])
+            codes = np.zeros(part.n_rows, dtype=np.intp)
+            if self.label is not None:
+                found, distinct = part.encoded(self.label)
+                codes = np.searchsorted(words, distinct)[found]
+            yield Block(X, codes, rows)
+            filled = end
 
     def moments(
         self, transform: Callable[[FloatArray], Any] | None = None, **options: Any
@@ -130,57 +146,6 @@ class Survey:
         )
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Which rows are used, and how their cells are read.
-
-    Attributes
-    ----------
-    reading : Preparation
-        Feature columns, those of one value among them.
-    label : str or None
-        Column of the labels.
-    labelled : bool
-        Leave out rows with an empty label.
-    complete : bool
-        Leave out rows with a missing cell.
-    """
-
-    reading: Preparation
-    label: str | None
-    labelled: bool
-    complete: bool
-
-    def read(self, source: TableSource) -> Iterator[_Part]:
-        """Read every row, a part at a time."""
-        columns = [*self.reading.names, *([] if self.label is None else [self.label])]
-        for table in source.parts(columns):
-            X = self.reading.read(table)
-            if self.label is None:
-                codes, words = np.zeros(len(X), dtype=np.intp), np.array([""])
-            else:
-                codes, words = table.encoded(self.label)
-            labelled = np.ones(len(X), dtype=bool)
-            if self.labelled:
-                labelled = (words != "")[codes]
-            kept = labelled
-            if self.complete:
-                kept = labelled & ~np.isnan(X).any(axis=1)
-            yield _Part(table, X, codes, words, labelled, kept)
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Rows as they are read: features, labels, and which of them are used."""
-
-    table: Table
-    X: FloatArray
-    codes: IntArray
-    words: NDArray[np.str_]
-    labelled: NDArray[np.bool_]
-    kept: NDArray[np.bool_]
-
-
 def survey_table(
     source: TableSource,
     target: str | None,
@@ -197,7 +162,8 @@ def survey_table(
     Parameters
     ----------
     source : TableSource
-        A table in memory, or one that is read in parts.
+        A table in memory, or one that is read in parts: in one pass, and one more
+        where rows with missing cells are left out.
     target : str or None
         Label column; None for data without labels.
     features : sequence of str, default=None
@@ -221,100 +187,101 @@ def survey_table(
         If the table cannot be used so; the message says where and what to try.
     """
     label = handed_along if target is None else target
+    labels = [] if label is None else [label]
     names = _feature_columns(source, label, features, drop)
-    schema = source.schema
-    as_text = [name for name in names if is_text(schema.field(name).type)]
-    words = read_words(source, [*as_text, *([] if label is None else [label])])
+    most_labels = sys.maxsize if target is None else None
+    everything = [Column(name) for name in names]
+    look = gathered(
+        source, [*names, *labels], lambda: Look(everything, label, most_labels)
+    )
     if target is not None:
-        _check_target(words[target], missing)
+        assert look.labels is not None
+        _check_target(look.labels, missing)
     columns, notes = _choose_columns(
-        source.name, names, words, categorical, keep_identifiers
+        source.name, names, look.words, categorical, keep_identifiers
     )
-    rows = _Rows(
-        Preparation(columns), label, target is not None, missing == "drop-rows"
-    )
-    figures, counts, n_left_out, n_incomplete = _gather(rows, source)
-    figures.refuse_infinite()
+    look.refuse_infinite(columns)
     if missing == "error":
-        figures.refuse_missing()
-    elif figures.n_rows == 0:
-        raise TableError("every row has a missing value. use --missing fill")
-    if n_incomplete:
-        notes.append("rows with missing values are left out")
-    if n_left_out:
+        look.refuse_missing(columns)
+    only = None
+    n_unlabelled = look.labels.counts[""] if target and look.labels else 0
+    if missing == "drop-rows" and (n_unlabelled or any(map(look.gaps, columns))):
+        only = _complete_rows(columns, target)
+        n_available, reading = look.n_rows, [*(c.name for c in columns), *labels]
+        look = gathered(
+            source, reading, lambda: Look(columns, label, most_labels, only)
+        )
+        if look.n_rows == 0:
+            raise TableError("every row has a missing value. use --missing fill")
+        n_left_out = n_available - look.n_rows
+        if n_left_out > n_unlabelled:
+            notes.append("rows with missing values are left out")
         notes.append(f"{counted(n_left_out, 'row')} left out")
-    return _concluded(source, rows, figures, counts, notes, target)
+    return _concluded(source, look, columns, notes, target, only)
 
 
-def _gather(rows: _Rows, source: TableSource) -> tuple[Figures, Counter[str], int, int]:
-    """Figures of the used rows, rows by label, rows left out, rows with holes."""
-    figures = Figures(rows.reading.names)
-    counts: Counter[str] = Counter()
-    n_left_out = n_incomplete = 0
-    for part in rows.read(source):
-        figures.look_for_infinite(part.X, part.table)
-        figures.add(part.X[part.kept])
-        sizes = np.bincount(part.codes[part.kept], minlength=len(part.words))
-        counts.update(dict(zip(part.words.tolist(), sizes.tolist(), strict=True)))
-        n_left_out += int(np.count_nonzero(~part.kept))
-        n_incomplete += int(np.count_nonzero(part.labelled & ~part.kept))
-    return figures, +counts, n_left_out, n_incomplete
+def _complete_rows(
+    columns: Sequence[Column], target: str | None
+) -> Callable[[Table], BoolArray]:
+    """Say which rows of a part have a label, and no missing cell."""
+
+    def mask(part: Table) -> BoolArray:
+        kept = np.ones(part.n_rows, dtype=bool)
+        if target is not None:
+            codes, words = part.encoded(target)
+            kept &= (words != "")[codes]
+        for column in columns:
+            kept &= ~np.isnan(column.read(part))
+        return kept
+
+    return mask
 
 
 def _concluded(
     source: TableSource,
-    rows: _Rows,
-    figures: Figures,
-    counts: Mapping[str, int],
+    look: Look,
+    columns: Sequence[Column],
     notes: list[str],
     target: str | None,
+    only: Callable[[Table], BoolArray] | None,
 ) -> Survey:
     """Leave out columns of one value, and note what else a reader should know."""
-    columns = rows.reading.columns
-    names = rows.reading.names
-    empty = figures.missing == figures.n_rows
-    # A column of one value and gaps still tells where the gaps are.
-    alike = empty | ((figures.low == figures.high) & (figures.missing == 0))
-    constant = [name for name, same in zip(names, alike, strict=True) if same]
-    remaining = ~alike
-    if not remaining.any():
+    kept = [column for column in columns if not look.is_alike(column)]
+    constant = [column.name for column in columns if look.is_alike(column)]
+    if not kept:
         raise TableError(f"every feature column is constant: {listed(constant)}.")
-    n_missing = int(figures.missing[remaining].sum())
-    preparation = Preparation(
-        tuple(column for column, kept in zip(columns, remaining, strict=True) if kept),
-        gaps=n_missing > 0,
-    )
-    for name, nothing in zip(names, empty, strict=True):
-        if nothing:
-            notes.append(f"column {shown(name)} has no value at all: dropped")
-        elif name in constant:
-            notes.append(f"column {shown(name)} is constant: dropped")
-    numeric = remaining & ~np.array(rows.reading.is_text)
-    inspected = figures.inspected[:, numeric]
-    whole = inspected[~np.isnan(inspected).any(axis=1)]
+    n_missing = sum(map(look.gaps, kept))
+    preparation = Preparation(tuple(kept), gaps=n_missing > 0)
+    for column in columns:
+        if column.name in constant:
+            nothing = look.gaps(column) == look.n_rows
+            why = "has no value at all" if nothing else "is constant"
+            notes.append(f"column {shown(column.name)} {why}: dropped")
+    numeric = [column for column in kept if not column.levels]
     notes += notes_on_features(
-        whole,
-        [name for name, kept in zip(names, numeric, strict=True) if kept],
-        figures.n_rows,
+        look.sample_of(numeric), [column.name for column in numeric], look.n_rows
     )
-    words = sorted(counts)
+    counts = {"": look.n_rows} if look.labels is None else look.labels.counts
+    words = sorted(word for word, count in counts.items() if count)
     sizes = np.array([counts[word] for word in words], dtype=np.intp)
     labels: NDArray[Any] = np.array(words)
     if target is not None:
         labels = labels_from_words(words, target)
         n_features = len(preparation.names)
         notes += notes_on_classes(labels.tolist(), sizes.tolist(), n_features)
+    label = None if look.labels is None else look.labels.name
+    needed = kept if only is None else columns
     return Survey(
         source=source,
         preparation=preparation,
         notes=tuple(notes),
         constant=tuple(constant),
-        label=rows.label,
+        label=label,
         labels=labels,
         counts=sizes,
         n_missing=n_missing,
-        _rows=rows,
-        _remaining=remaining,
+        _only=only,
+        _reading=[*(column.name for column in needed), *([label] if label else [])],
     )
 
 

@@ -4,82 +4,102 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.io.errors import TableError, closest, listed, shown
-
-__all__ = [
-    "MISSING_WORDS",
-    "Table",
-    "TableSource",
-    "check_column",
-    "check_unique",
-    "is_number",
-    "is_text",
-    "part_rows",
-]
 
 MISSING_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "?")
 # Cells of a part: 8 MB as numbers, enough for the work to outweigh the calls.
 PART_CELLS = 1_000_000
 
 
+class TurnedToWordsError(TableError):
+    """A column of numbers holds words further down: it is text from now on."""
+
+
 class TableSource(Protocol):
-    """A table that can be read in parts, from its start, as often as is needed.
-
-    Attributes
-    ----------
-    name : str
-        What the user calls it.
-    names : sequence of str
-        Names of the columns, in the order of the file.
-    schema : pyarrow.Schema
-        Their types, in every part.
-    n_bytes : int
-        Bytes of the text, or of the columns as float64.
-    """
+    """A table that can be read in parts, from its start, as often as is needed."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What the user calls it."""
 
     @property
-    def names(self) -> Sequence[str]: ...
+    def names(self) -> Sequence[str]:
+        """Names of the columns, in the order of the file."""
 
     @property
-    def schema(self) -> pa.Schema: ...
-
-    @property
-    def n_bytes(self) -> int: ...
+    def n_bytes(self) -> int:
+        """Bytes of the text, or of the columns as float64 if that is more."""
 
     def parts(self, columns: Sequence[str]) -> Iterator[Table]:
-        """Yield the rows in order, a part at a time, with some of the columns."""
-        ...
+        """Yield the rows in order, a part at a time, with some of the columns.
+
+        Raises
+        ------
+        TurnedToWordsError
+            Where the type of a column has to change: begin again, see `gathered`.
+        """
 
     def whole(self) -> Table:
         """Return all rows in memory."""
-        ...
+
+
+class Gathering(Protocol):
+    """What is gathered from a table, part by part."""
+
+    def add(self, part: Table) -> None:
+        """Take a part into account."""
+
+
+Gathered = TypeVar("Gathered", bound=Gathering)
+
+
+def gathered(
+    source: TableSource, columns: Sequence[str], begin: Callable[[], Gathered]
+) -> Gathered:
+    """Gather something in one pass; in one more for each column that turns to words."""
+    while True:
+        found = begin()
+        try:
+            for part in source.parts(columns):
+                found.add(part)
+        except TurnedToWordsError:
+            continue
+        return found
+
+
+class Parts:
+    """Parts of a table, to be joined."""
+
+    def __init__(self) -> None:
+        self._parts: list[Table] = []
+
+    def add(self, part: Table) -> None:
+        """Keep a part."""
+        self._parts.append(part)
+
+    def joined(self) -> Table:
+        """Return the table that the parts are of."""
+        columns = pa.concat_tables(
+            [part.columns for part in self._parts], promote_options="default"
+        )
+        return replace(self._parts[0], columns=columns)
 
 
 @dataclass(frozen=True)
 class Table:
     """Columns of one table, or of a part of it, before anything is decided about them.
 
-    Attributes
-    ----------
-    columns : pyarrow.Table
-        Numbers where every cell is one, else text.
-    name : str
-        What the user calls it.
-    place : callable
-        Maps a row number (from 0) to the place in the file, such as "line 17".
-    decimal : str
-        Decimal mark, for columns that were kept as text.
+    Numbers where every cell is one, else text; `place` maps a row number (from 0) to
+    the place in the file, such as "line 17".
     """
 
     columns: pa.Table
@@ -91,11 +111,6 @@ class Table:
     def names(self) -> list[str]:
         """Column names, in the order of the file."""
         return list(self.columns.column_names)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Names and types of the columns."""
-        return self.columns.schema
 
     @property
     def n_rows(self) -> int:
@@ -112,20 +127,35 @@ class Table:
         chosen = self.columns.select(columns)
         step = part_rows(len(columns))
         for start in range(0, self.n_rows, step):
-            part = chosen.slice(start, step)
-            yield Table(part, self.name, self._place_after(start), self.decimal)
+            part, place = chosen.slice(start, step), self._place_after(start)
+            yield replace(self, columns=part, place=place)
 
     def whole(self) -> Table:
         """Return the table itself."""
         return self
 
+    def only(self, kept: BoolArray) -> Table:
+        """Return some of the rows, without their places."""
+        return replace(self, columns=self.columns.filter(pa.array(kept)))
+
+    def is_text(self, name: str) -> bool:
+        """Whether a column holds words; numbers, truths or nothing at all are none."""
+        return is_text(self.columns.schema.field(name).type)
+
     def text(self, name: str) -> pa.ChunkedArray:
         """Return a column as text without surrounding blanks; missing is empty."""
         check_column(name, self.names)
-        text = compute.cast(self.columns[name], pa.string())
+        try:
+            text = compute.cast(self.columns[name], pa.string())
+        except pa.ArrowException as error:
+            kind = self.columns.schema.field(name).type
+            raise TableError(
+                f"column {shown(name)} of {self.name} holds cells of type {kind}, "
+                f"which are no numbers or words. use --drop {name}"
+            ) from error
         return compute.utf8_trim_whitespace(compute.fill_null(text, ""))
 
-    def encoded(self, name: str) -> tuple[NDArray[np.intp], NDArray[np.str_]]:
+    def encoded(self, name: str) -> tuple[IntArray, NDArray[np.str_]]:
         """Return `text` as positions in an array of the distinct words."""
         encoded = compute.dictionary_encode(self.text(name)).combine_chunks()
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
@@ -136,20 +166,50 @@ class Table:
         codes, distinct = self.encoded(name)
         return distinct[codes]
 
+    def numbers(self, name: str) -> FloatArray:
+        """Return a column of numbers; cells that are missing or words are NaN."""
+        column = self.columns[name]
+        if not is_text(column.type):
+            # Not safe: integers beyond 2**53 lose digits rather than stop the reading.
+            column = compute.cast(column, pa.float64(), safe=False)
+            return np.asarray(column.to_numpy())
+        codes, distinct = self.encoded(name)
+        values = [
+            float(word.replace(self.decimal, "."))
+            if is_number(word, self.decimal)
+            else np.nan
+            for word in distinct.tolist()
+        ]
+        return np.array(values, dtype=np.float64)[codes]
+
+    def codes(self, name: str, levels: Sequence[str]) -> FloatArray:
+        """Return positions of words in sorted `levels`; missing cells are NaN.
+
+        A word that is not among them gets a code beyond: what stands for it is
+        decided by what comes behind.
+        """
+        codes, distinct = self.encoded(name)
+        known = np.array(levels)
+        places = np.searchsorted(known, distinct)
+        unknown = known[np.minimum(places, len(known) - 1)] != distinct
+        values = np.where(unknown, len(known), places).astype(np.float64)
+        values[np.isin(distinct, MISSING_WORDS)] = np.nan
+        return values[codes]
+
     def _place_after(self, start: int) -> Callable[[int], str]:
         return lambda row: self.place(start + row)
 
 
 def part_rows(n_columns: int) -> int:
     """Rows of a part of so many columns."""
-    return max(1, PART_CELLS // n_columns)
+    return max(1, PART_CELLS // max(1, n_columns))
 
 
 def check_column(name: str, names: Sequence[str]) -> None:
     """Raise `TableError` unless `name` is among the column names."""
     if name in names:
         return
-    similar = closest(name, names)
+    similar = closest(str(name), list(map(str, names)))
     raise TableError(
         f"no column {shown(name)}. Columns: {listed(names)}."
         + (f" Closest: {shown(similar)}" if similar else "")

@@ -79,8 +79,8 @@ def all_rows(found: Survey) -> TrainingData:
     """All rows of a surveyed table."""
     data = _allocated(found, found.n_rows)
     start = 0
-    for block in found.blocks():
-        start = _put(data, start, found, block)
+    for block in found.blocks(into=data.X):
+        start = _put_labels(data, start, found, block)
     return data
 
 
@@ -107,7 +107,9 @@ def sample_rows(
         start, seen = 0, np.zeros_like(found.counts)
         for block in found.blocks():
             chosen = _chosen(block.codes, ranks, seen)
-            start = _put(data, start, found, _rows_of(block, chosen))
+            drawn = _rows_of(block, chosen)
+            data.X[start : start + len(drawn.X)] = drawn.X
+            start = _put_labels(data, start, found, drawn)
             rest = _rows_of(block, ~chosen)
             if len(rest.X) and found.holds_numbers:
                 labels = found.labels[rest.codes]
@@ -159,10 +161,9 @@ def _allocated(found: Survey, n_rows: int) -> TrainingData:
     )
 
 
-def _put(data: TrainingData, start: int, found: Survey, block: Block) -> int:
-    """Write a block into the arrays, and return where the next one begins."""
+def _put_labels(data: TrainingData, start: int, found: Survey, block: Block) -> int:
+    """Write all but the features of a block; return where the next one begins."""
     end = start + len(block.X)
-    data.X[start:end] = block.X
     data.rows[start:end] = block.rows
     if data.y is not None:
         data.y[start:end] = found.labels[block.codes]

@@ -1,4 +1,4 @@
-"""What can be wrong with labels and features once they are arrays."""
+"""Labels from words, and notes on what can be wrong with a table."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.core.types import FloatArray
-from prudent.io.columns import FEWEST_IDENTIFIERS
 from prudent.io.errors import TableError, counted, listed, shown, thousands
+from prudent.io.preparation import FEWEST_IDENTIFIERS
 from prudent.io.table import is_number
 
 MOST_CLASSES = 50
@@ -107,9 +107,9 @@ def _collinear(X: FloatArray) -> list[int]:
     1 - R^2 of j on the columns before it; below 100 d eps it is none.
     """
     n_rows, n_features = X.shape
-    scale = X.std(axis=0)
     if n_rows <= n_features:  # every matrix is singular then; a note of its own
         return []
+    scale = X.std(axis=0)
     Z = (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
     remaining = Z.T @ Z / n_rows
     threshold = 100 * n_features * np.finfo(float).eps
