@@ -66,7 +66,7 @@ def certify(
     given = None if costs is None else _read_costs(costs, estimator)
     from prudent.certification import certify as certified
 
-    with failing_as_data(quiet=quiet):
+    with failing_as_data(quiet=quiet, model=model):
         found = certified(
             estimator,
             X,

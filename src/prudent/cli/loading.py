@@ -257,14 +257,29 @@ def fingerprint(data: str) -> str | None:
 
 
 @contextmanager
-def failing_as_data(*, quiet: bool = False) -> Iterator[None]:
-    """Pass warnings on as notes, and end the command where the data will not do."""
+def failing_as_data(
+    *, quiet: bool = False, model: Path | None = None
+) -> Iterator[None]:
+    """Pass warnings on as notes, and end the command where the data will not do.
+
+    What else ends the work of a `model` from a file is a fault of the file.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             yield
         except ValueError as error:
             raise CommandError(str(error), ExitCode.DATA) from error
+        except (CommandError, MemoryError, OSError):
+            raise
+        except Exception as error:
+            if model is None:
+                raise
+            raise CommandError(
+                f"{model} is damaged: {type(error).__name__} in using it. "
+                "Fit the model again",
+                ExitCode.MODEL,
+            ) from error
         finally:
             for text in dict.fromkeys(str(warning.message) for warning in caught):
                 note(" ".join(text.split()), quiet=quiet)

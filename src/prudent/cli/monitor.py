@@ -168,7 +168,7 @@ def _watch(
             )
     try:
         return Watch.resumed(estimator, stored)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except Exception as error:  # whatever a state makes of it that no run wrote
         raise CommandError(
             f"{path} is damaged. Restore it from a backup, or start a new state",
             ExitCode.MODEL,

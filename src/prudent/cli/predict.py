@@ -107,7 +107,7 @@ def predict(
                 found += _answers_of_some(answers, framed(X[whole]), whole.tolist())
             yield from zip(*found, strict=True)
 
-    with failing_as_data(quiet=quiet):
+    with failing_as_data(quiet=quiet, model=model):
         said = [name for heads, _ in answers for name in heads]
         write_rows([*kept, *said], lines(), output)
     if n_left_out:

@@ -32,7 +32,7 @@ def read_state(path: Path) -> tuple[dict[str, Any] | None, bytes | None]:
         state = json.loads(content)
         if not isinstance(state["format"], int):
             raise TypeError
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise CommandError(
             f"{path} is damaged, or is no state of prudent monitor. Restore it from a "
             "backup, or start a new state",

@@ -22,6 +22,13 @@ MOST_REFERENCE_ROWS = 2000
 MISSING = -1e308
 
 
+#: What is kept of a run.
+UPDATE = {
+    **{"data": str, "features": str, "rows": int},
+    **{"labelled": int, "drift": bool, "time": str},
+}
+
+
 @dataclass
 class WatchedPromise:
     """A promise of the model, and its monitor where it can be watched.
@@ -196,7 +203,7 @@ class Watch:
 
     @classmethod
     def resumed(cls, estimator: Any, state: dict[str, Any]) -> Self:
-        """Go on from what `to_dict` gave, for the same model."""
+        """Go on from what `to_dict` gave, for the same model; from nothing else."""
         found = cls.over(estimator, state["model"], state["level"], state["watch"])
         for promise, stored in zip(found.promises, state["promises"], strict=True):
             if stored["monitor"] is not None:
@@ -206,6 +213,13 @@ class Watch:
             found.drift = DriftMonitor.from_dict(state["drift"], estimator)
         found.drift_time, found.reference = state["drift_time"], state["reference"]
         found.updates = list(state["updates"])
+        times = [found.drift_time, *(promise.alarm_time for promise in found.promises)]
+        if not (
+            all(text is None or type(text) is str for text in [*times, found.reference])
+            and all({n: type(v) for n, v in u.items()} == UPDATE for u in found.updates)
+            and found.to_dict() == state
+        ):
+            raise ValueError("no run wrote this state")
         return found
 
 

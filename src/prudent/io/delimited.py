@@ -140,8 +140,8 @@ class DelimitedSource:
     def _place_after(self, start: int) -> Callable[[int], str]:
         def place(row: int) -> str:
             records = _records(self.text, self.delimiter)
-            line, _ = next(islice(records, start + row + self.header, None))
-            return f"line {line}"
+            line, _ = next(islice(records, start + row + self.header, None), (0, []))
+            return f"line {line}" if line else f"row {start + row + 1}"
 
         return place
 
@@ -240,8 +240,9 @@ def _lines(source: TextSource) -> Iterator[tuple[int, str]]:
                     f"{source.name} has a line of more than a megabyte: no table "
                     "has. Break it where a row ends."
                 )
+            encoding = "utf-8" if end else "utf-8-sig"
             end += len(line)
-            yield end, line.decode("utf-8-sig", "replace")
+            yield end, line.decode(encoding, "replace")
 
 
 def _records(

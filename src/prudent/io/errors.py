@@ -40,7 +40,7 @@ def listed(values: Iterable[object]) -> str:
     >>> listed("abcdefg")
     'a, b, c, d, e and 2 more'
     """
-    names = [str(value)[:LONGEST_VALUE] for value in values]
+    names = [" ".join(str(value)[:LONGEST_VALUE].split()) for value in values]
     rest = len(names) - MOST_NAMES
     return ", ".join(names[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
 

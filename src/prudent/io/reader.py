@@ -189,9 +189,9 @@ def _readable(name: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
         raise TableError(
-            f"{name} cannot be read as parquet: {shown(reason)}."
+            f"{name} cannot be read as parquet: it is damaged, or its files hold one "
+            "column in different types. Write it again."
         ) from error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
@@ -145,15 +146,20 @@ class Table:
     def text(self, name: str) -> pa.ChunkedArray:
         """Return a column as text without surrounding blanks; missing is empty."""
         check_column(name, self.names)
-        try:
+        with self._cells_of(name):
             text = compute.cast(self.columns[name], pa.string())
+            return compute.utf8_trim_whitespace(compute.fill_null(text, ""))
+
+    @contextmanager
+    def _cells_of(self, name: str) -> Iterator[None]:
+        try:
+            yield
         except pa.ArrowException as error:
             kind = self.columns.schema.field(name).type
             raise TableError(
-                f"column {shown(name)} of {self.name} holds cells of type {kind}, "
-                f"which are no numbers or words. use --drop {name}"
+                f"column {shown(name)} of {self.name} holds cells of type {kind} that "
+                f"are no numbers or words. use --drop {name}"
             ) from error
-        return compute.utf8_trim_whitespace(compute.fill_null(text, ""))
 
     def encoded(self, name: str) -> tuple[IntArray, NDArray[np.str_]]:
         """Return `text` as positions in an array of the distinct words."""
@@ -171,7 +177,8 @@ class Table:
         column = self.columns[name]
         if not is_text(column.type):
             # Not safe: integers beyond 2**53 lose digits rather than stop the reading.
-            column = compute.cast(column, pa.float64(), safe=False)
+            with self._cells_of(name):
+                column = compute.cast(column, pa.float64(), safe=False)
             return np.asarray(column.to_numpy())
         codes, distinct = self.encoded(name)
         values = [

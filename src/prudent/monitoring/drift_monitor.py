@@ -12,7 +12,13 @@ from sklearn.utils import check_random_state
 from prudent._compat import validate_data
 from prudent.core.types import FloatArray
 from prudent.monitoring.ranks import Urns
-from prudent.monitoring.state import FORMAT, check_format, check_level, number
+from prudent.monitoring.state import (
+    FORMAT,
+    check_counts,
+    check_format,
+    check_level,
+    number,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -287,7 +293,7 @@ class DriftMonitor:
         Raises
         ------
         ValueError
-            If the state was written by a newer prudent.
+            If the state was written by a newer prudent, or is none of a monitor.
         """
         check_format(state)
         monitor = cls(level=state["level"])
@@ -301,11 +307,12 @@ class DriftMonitor:
         monitor._detector = detector if state["scores"] else None
         monitor._seed = state["seed"]
         monitor._start(np.ascontiguousarray(reference))
+        # Written into arrays of the right shapes, which compiled loops rely on.
         urns = monitor._urns
-        urns.stakes = np.array(state["stakes"], dtype=np.float64)
-        urns.totals = np.array(state["totals"], dtype=np.float64)
-        urns.sizes = np.array(state["sizes"], dtype=np.float64)
-        urns.place_sums = np.array(state["place_sums"], dtype=np.intp)
+        urns.stakes[:] = state["stakes"]
+        urns.totals[:] = state["totals"]
+        urns.sizes[:] = state["sizes"]
+        urns.place_sums[:] = state["place_sums"]
         urns.counts[:] = (
             state["n"],
             len(reference) + 1.0 + state["n"],
@@ -313,6 +320,7 @@ class DriftMonitor:
             float(state["peak_e_value"]),
             state["alarm_at"] or 0,
         )
+        check_counts(urns.stakes, urns.totals, urns.sizes, urns.place_sums, urns.counts)
         monitor._coins.bit_generator.state = {
             **monitor._coins.bit_generator.state,
             "state": {name: int(value) for name, value in state["coins"].items()},

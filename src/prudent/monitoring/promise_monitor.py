@@ -23,6 +23,7 @@ from prudent.monitoring.evidence import (
 from prudent.monitoring.restarts import Null, Restarts, settings_of
 from prudent.monitoring.state import (
     FORMAT,
+    check_counts,
     check_format,
     check_level,
     exponential,
@@ -350,7 +351,7 @@ class PromiseMonitor:
         Raises
         ------
         ValueError
-            If the state was written by a newer prudent.
+            If the state was written by a newer prudent, or is none of a monitor.
         """
         check_format(state)
         monitor = cls(
@@ -358,23 +359,25 @@ class PromiseMonitor:
             level=state["level"],
             watch=state["watch"],
         )
-        monitor._bets = Restarts(
-            np.array(state["stakes"], dtype=np.float64),
-            np.array(
-                [
-                    state["n"],
-                    state["violations"],
-                    float(state["e_value"]),
-                    float(state["peak_e_value"]),
-                    state["alarm_at"] or 0,
-                    state["spacing"],
-                    len(state["trace"]),
-                ],
-                dtype=np.float64,
-            ),
+        # Written into arrays of the right shapes, which compiled loops rely on.
+        monitor._bets = Restarts()
+        monitor._bets.stakes[:] = state["stakes"]
+        monitor._bets.counts[:] = (
+            state["n"],
+            state["violations"],
+            float(state["e_value"]),
+            float(state["peak_e_value"]),
+            state["alarm_at"] or 0,
+            state["spacing"],
+            len(state["trace"]),
         )
         for i, (n, rare, e_value) in enumerate(state["trace"]):
             monitor._bets.trace[i] = n, rare, float(e_value)
+        bets = monitor._bets
+        check_counts(bets.stakes, bets.counts, bets.counts[5] - 1, bets.trace)
+        # There are no more violations than rows.
+        check_counts(bets.counts[0] - bets.counts[1])
+        check_counts(bets.trace[:, 0] - bets.trace[:, 1])
         return monitor
 
     def __eq__(self, other: object) -> bool:

@@ -28,6 +28,12 @@ def check_format(state: dict[str, Any]) -> None:
         )
 
 
+def check_counts(*arrays: Any) -> None:
+    """Refuse sums and stakes below 0, which no run leaves."""
+    if not all(np.all(np.asarray(array) >= 0) for array in arrays):
+        raise ValueError("the state holds a negative sum, which no run leaves.")
+
+
 def number(value: float) -> float | str:
     """Return a float as strict JSON has it: "inf" is text, which `float` reads."""
     return value if math.isfinite(value) else repr(value)
