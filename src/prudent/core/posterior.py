@@ -74,6 +74,8 @@ def minimax_scores(lower: FloatArray, upper: FloatArray) -> FloatArray:
 
 def log_sum_of_others(values: FloatArray) -> FloatArray:
     """Logarithm of the sum of exp(values) over all columns but one, (n, K)."""
+    if values.shape[1] == 2:
+        return values[:, ::-1]
     before = np.logaddexp.accumulate(values, axis=1)
     after = np.logaddexp.accumulate(values[:, ::-1], axis=1)[:, ::-1]
     others = np.full(values.shape, -np.inf)

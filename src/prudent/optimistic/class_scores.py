@@ -26,6 +26,7 @@ _EQUATION = {
     ("nonparametric", "upper"): formulas.NONPARAMETRIC_UPPER,
     ("nonparametric", "lower"): formulas.NONPARAMETRIC_LOWER,
 }
+BLOCK_ROWS = 4096
 #: An end of the scores, and the radii (K,) of the ambiguity sets.
 Bound = tuple[Literal["lower", "upper"], FloatArray]
 
@@ -122,22 +123,24 @@ class ClassScores:
             ]
             for end, radii in asked
         ]
-        buffers: list[FloatArray] = []
+        size = min(len(X), BLOCK_ROWS)
+        buffers = [np.empty((size, n_classes), order="F") for _ in asked]
+        column = np.empty(size)
         for rows, D in self.factors.blocks(X):
             if not D.max() <= LARGEST_DISTANCE:
                 raise ValueError(
                     "a row lies more than 1e50 standard deviations away from a "
                     "class mean; check its units."
                 )
-            if not buffers:  # the first block is the largest
-                buffers = [np.empty(D.shape, order="F") for _ in asked]
-            scores = [buffer[: len(D)] for buffer in buffers]
-            column = np.empty(len(D))
-            for k in range(n_classes):
-                for by_class, output in zip(functions, scores, strict=True):
-                    by_class[k](D[:, k], column, compiled=compiled)
-                    self._to_log_score(k, column, output[:, k])
-            yield rows, scores, D
+            for start in range(0, len(D), BLOCK_ROWS):
+                M = D[start : start + BLOCK_ROWS]
+                scores = [buffer[: len(M)] for buffer in buffers]
+                for k in range(n_classes):
+                    for by_class, output in zip(functions, scores, strict=True):
+                        by_class[k](M[:, k], column[: len(M)], compiled=compiled)
+                        self._to_log_score(k, column[: len(M)], output[:, k])
+                first = rows.start + start
+                yield slice(first, first + len(M)), scores, M
 
     def _all(self, X: NDArray[Any], bound: Bound) -> FloatArray:
         """One bound of the log scores of all rows."""
