@@ -31,7 +31,6 @@ OWN = {
     "minimax, mean": MinimaxProbabilityClassifier(objective="mean"),
     "minimax, radii": MinimaxProbabilityClassifier(mean_radius=0.1),
     "minimax, gaussian": MinimaxProbabilityClassifier(uncertainty="gaussian"),
-    "minimax, kernel": MinimaxProbabilityClassifier(kernel="rbf"),
     "one class": MinimaxOutlierDetector(),
     "one class, halfspace": MinimaxOutlierDetector(
         region="halfspace", covariance="oas"
@@ -69,9 +68,9 @@ OWN = {
     "alarms, kernel": ConformalDetector(nonconformity="kernel", ties="smoothed"),
     "alarms, split": ConformalDetector(method="split"),
     "alarms, cross": ConformalDetector(OneClassSVM()),
-    "selective": SelectiveClassifier(LOGISTIC, error_rate=0.1),
+    "selective": SelectiveClassifier(LOGISTIC, error_rate=0.3),
     "selective, share": SelectiveClassifier(PLAIN, error_rate=None, answered_share=0.8),
-    "Neyman-Pearson": NeymanPearsonClassifier(PLAIN, max_class_error=0.2),
+    "Neyman-Pearson": NeymanPearsonClassifier(PLAIN, max_class_error={0: 0.2}),
     "Neyman-Pearson, sets": NeymanPearsonClassifier(
         PLAIN, max_class_error=0.2, abstain=True
     ),

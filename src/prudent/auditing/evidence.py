@@ -39,20 +39,9 @@ def rank_sum_p(
 ) -> float:
     """P-value of "each rate is drawn from Beta(k, m + 1 - k), or stochastically less".
 
-    Parameters
-    ----------
-    rates : ndarray of shape (n_draws,)
-        True rates, or with `n_rows` the rates counted on that many rows each.
-    laws : sequence of (k, m)
-        Rank of the cut and calibration rows of each draw.
-    n_rows : int or None
-        Rows on which every rate was counted; None: rates are exact.
-
-    Returns
-    -------
-    float
-        P(sum >= the observed one), at least 1e-12: every rate is cut down to a
-        multiple of 1 / 200, whose law is known exactly, and the laws are convolved.
+    `laws` holds (k, m) of each draw; `n_rows` is the number of rows on which every rate
+    was counted, None where rates are exact. Each rate is cut down to a multiple of
+    1 / 200, whose law is known exactly; the laws are convolved.
 
     Examples
     --------
@@ -94,20 +83,10 @@ def betting_log_wealth(
     While the mean of each rate is at most its bound the wealth is a nonnegative
     supermartingale from 1, so that it ever reaches 1/a with probability at most a.
 
-    Parameters
-    ----------
-    rates, bounds : ndarray of shape (n_draws,)
-        In their order; a bet knows the rates before it and its bound.
-    horizon : int
-        Number of draws for which the bets are laid out.
-    target : float
-        Log wealth that is to be reached by then.
-
-    Notes
-    -----
-    Bets sqrt(2 target / (horizon v)) with v the variance of the rates so far, at most
-    0.9 / bound (Waudby-Smith and Ramdas 2024), and three times as much: the wealth is
-    the mean of both.
+    A bet knows the rates before it and its bound. Laid out for `horizon` draws and a
+    log wealth of `target` by then, it is sqrt(2 target / (horizon v)) with v the
+    variance of the rates so far, at most 0.9 / bound (Waudby-Smith and Ramdas 2024),
+    and three times as much: the wealth is the mean of both.
 
     Examples
     --------

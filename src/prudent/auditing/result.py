@@ -92,6 +92,12 @@ class WorstCase:
             f"budget=1, random_state={self.seed})"
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in plain types."""
+        plain = {"law": self.law, "size": self.size, "seed": self.seed}
+        said = {"claim": str(self.claim), "bound": self.claim.bound}
+        return {**plain, **said, "truth": self.truth, "line": self.line}
+
     def __str__(self) -> str:
         return (
             f"{self.claim} True rate of violations: {self.truth:.4g}, under "
@@ -155,17 +161,7 @@ class Audit:
             "random_state": self.random_state,
             "rows": [_plain(row) for row in self.rows],
             "outside": [_plain(row) for row in self.outside],
-            "worst_case": None
-            if worst is None
-            else {
-                "law": worst.law,
-                "size": worst.size,
-                "seed": worst.seed,
-                "claim": str(worst.claim),
-                "bound": worst.claim.bound,
-                "truth": worst.truth,
-                "line": worst.line,
-            },
+            "worst_case": None if worst is None else worst.to_dict(),
             "refusals": dict(self.refusals),
         }
 

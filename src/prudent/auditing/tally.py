@@ -47,18 +47,8 @@ def counting_error(claim: Guarantee) -> float:
 class Tally:
     """The draws of one promise under one law at one size.
 
-    Attributes
-    ----------
-    claim : Guarantee
-        The first one drawn.
-    is_outside : bool
-        Whether the law breaks what the promise assumes.
-    from_moments : bool
-        Whether the model was given the moments of the rows, not the rows.
-    horizon : int
-        Most draws.
-    target : float
-        Log e-value at which the promise is refuted before all draws are made.
+    `claim` is the first one drawn, `horizon` the most draws, `target` the log e-value
+    at which the promise is refuted before all draws are made.
     """
 
     claim: Guarantee

@@ -144,19 +144,10 @@ def violations(
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """True rate of violations of one model.
+    """True rate of violations of one model, exact or counted on fresh rows.
 
-    Attributes
-    ----------
-    rate : float
-        Exact, or counted on fresh rows.
-    n_rows : int or None
-        Rows of a first count, None where the rate is exact.
-    first : float
-        Violations in that first count: their share has the true rate as its mean.
-    is_beyond : bool
-        Whether the true rate lies above what is allowed; for counted rates up to an
-        error of the probability asked for.
+    `first` violations were counted in the first `n_rows` rows, so that their share has
+    the true rate as its mean; an exact rate has no `n_rows`.
     """
 
     rate: float
@@ -185,14 +176,8 @@ def counted_rate(
 ) -> Measured | None:
     """True rate counted on fresh rows, more of them where the first leave a doubt.
 
-    Parameters
-    ----------
-    claim : Guarantee
-        The promise.
-    draw : callable
-        Stage 0 or 1 -> answers and labels of the rows of that stage.
-    error : float
-        Probability of calling a rate beyond the bound that is not.
+    `draw` maps the stage, 0 or 1, to answers and labels; `error` is the probability of
+    calling a rate beyond the bound that is not.
     """
     allowed = allowed_rate(claim)
     total = violated = 0
