@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
 import prudent
@@ -213,3 +215,22 @@ def refusals():
 def test_what_does_not_agree_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         ClassMoments.from_covariances(**arguments)
+
+
+@given(st.integers(1, 4), st.integers(1, 5), st.integers(0, 100))
+def test_deviations_and_correlations_are_the_covariances(n_classes, d, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(n_classes, d, d + 2)) * 10.0 ** rng.integers(
+        -3, 4, size=(d, 1)
+    )
+    C = A @ np.swapaxes(A, 1, 2)
+    sd = np.sqrt(np.diagonal(C, axis1=1, axis2=2))
+    R = np.clip(C / (sd[:, :, None] * sd[:, None, :]), -1, 1)
+    R[:, np.arange(d), np.arange(d)] = 1.0
+    means, counts = rng.normal(size=(n_classes, d)), rng.integers(2, 50, n_classes)
+    printed = ClassMoments.from_covariances(
+        means, counts=counts, standard_deviations=sd, correlations=R
+    )
+    np.testing.assert_allclose(
+        printed.covariance(), C, rtol=1e-9, atol=1e-12 * np.abs(C).max()
+    )

@@ -177,3 +177,10 @@ def test_too_few_rows_for_an_empirical_covariance_is_an_error():
         bootstrap_radius(X, covariance="empirical")
     with pytest.raises(ValueError, match="`n_resamples` must be >= 1, got 0"):
         bootstrap_radius(X, n_resamples=0)
+
+
+@pytest.mark.parametrize("covariance", ["pooled", "best", 1.5, -0.1])
+def test_bootstrap_refuses_a_covariance_that_it_does_not_know(covariance):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(ValueError, match=f"a function of rows, got {covariance!r}"):
+        bootstrap_radius(X, covariance=covariance)

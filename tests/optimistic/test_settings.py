@@ -8,6 +8,8 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -117,6 +119,23 @@ def test_pooled_has_no_bootstrap_radius(iris):
     model = OptimisticScoreClassifier(covariance="pooled", radius="bootstrap")
     with pytest.raises(ValueError, match="resamples the rows of one class"):
         model.fit(*iris)
+
+
+@given(st.integers(0, 200), st.sampled_from(["gaussian", "nonparametric"]))
+@settings(max_examples=30, deadline=None)
+def test_pooled_decisions_do_not_depend_on_the_axes(seed, likelihood):
+    rng = np.random.default_rng(seed)
+    y = np.arange(60) % 3
+    X = rng.normal(size=(60, 3)) + rng.normal(size=(3, 3))[y]
+    B = rng.normal(size=(3, 3)) + 3 * np.eye(3)
+    decisions = []
+    for rows in (X, X @ B.T + rng.normal(size=3)):
+        model = OptimisticScoreClassifier(
+            likelihood=likelihood, covariance="pooled", threshold="bayes", radius=0.3
+        )
+        decision = model.fit(rows, y).decision_function(rows)
+        decisions.append(decision - decision[:, :1])
+    np.testing.assert_allclose(*decisions, rtol=1e-6, atol=1e-7)
 
 
 # -- tau(x) ------------------------------------------------------------------------
@@ -233,8 +252,8 @@ def test_sets_have_a_tenth_of_the_ball_unless_the_scale_is_given(iris, rule):
     model = OptimisticScoreClassifier(rule=rule).fit(X, y)
     assert model.radii_ == pytest.approx(clt_radius(4, 50))
     assert model.set_radii_ == pytest.approx(0.1 * clt_radius(4, 50))
-    for settings in ({"radius_scale": 1.0}, {"radius_scale": 0.3}, {"radius": 0.2}):
-        other = OptimisticScoreClassifier(rule=rule, **settings).fit(X, y)
+    for chosen in ({"radius_scale": 1.0}, {"radius_scale": 0.3}, {"radius": 0.2}):
+        other = OptimisticScoreClassifier(rule=rule, **chosen).fit(X, y)
         np.testing.assert_array_equal(other.set_radii_, other.radii_)
     small = OptimisticScoreClassifier(rule=rule, radius_scale=0.1).fit(X, y)
     expected = small.predict_set(X)
@@ -288,10 +307,10 @@ def test_pooled_learns_from_blocks_as_from_rows(binary, threshold):
     np.testing.assert_array_equal(found.predict_set(X), plain.predict_set(X))
 
 
-@pytest.mark.parametrize("settings", [{"covariance": "pooled"}, {"radius_scale": None}])
-def test_new_settings_are_saved(binary, settings, tmp_path):
+@pytest.mark.parametrize("chosen", [{"covariance": "pooled"}, {"radius_scale": None}])
+def test_new_settings_are_saved(binary, chosen, tmp_path):
     X, y = binary
-    model = OptimisticScoreClassifier(**settings).fit(X, y)
+    model = OptimisticScoreClassifier(**chosen).fit(X, y)
     prudent.save(model, tmp_path / "model.prudent")
     again = prudent.load(tmp_path / "model.prudent")
     np.testing.assert_array_equal(again.predict_set(X), model.predict_set(X))

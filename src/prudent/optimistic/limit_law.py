@@ -96,17 +96,22 @@ def radius_limit_law(
         weights = _eigenvalues(_covariance_of_moments(*moments))
     else:
         weights = _row_eigenvalues(*standardised_rows(moments, sample_weight))
-    random = (
-        random_state
-        if isinstance(random_state, np.random.RandomState)
-        else np.random.RandomState(random_state)
-    )
+    random = random_source(random_state)
     draws = np.empty(n_samples)
     step = max(1, _BATCH // len(weights))
     for start in range(0, n_samples, step):
         part = draws[start : start + step]
         part[:] = random.standard_normal((len(part), len(weights))) ** 2 @ weights
     return draws
+
+
+def random_source(
+    random_state: int | np.random.RandomState | None,
+) -> np.random.RandomState:
+    """The source itself, or one from a seed."""
+    if isinstance(random_state, np.random.RandomState):
+        return random_state
+    return np.random.RandomState(random_state)
 
 
 def standardised_rows(

@@ -18,6 +18,7 @@ from prudent.optimistic.limit_law import (
     check_level,
     check_more_rows_than_features,
     class_rows,
+    random_source,
 )
 from prudent.optimistic.nominal import nominal_covariances, standardised_fourth
 from prudent.optimistic.radii import (
@@ -29,6 +30,7 @@ from prudent.optimistic.radii import (
 )
 
 N_RESAMPLES = 200
+NAMES = ("empirical", "ledoit_wolf", "oas")
 # A variance below this share of the mean square about the origin is rounding.
 _ROUNDING = 1e-12
 
@@ -71,7 +73,7 @@ default="ledoit_wolf"
         If a feature is constant, or the empirical covariance is asked of no more
         rows than features.
     ValueError
-        If `level` or `n_resamples` is outside its range.
+        If `level`, `n_resamples` or `covariance` is outside its range.
 
     Examples
     --------
@@ -84,16 +86,21 @@ default="ledoit_wolf"
     check_level(level)
     if not n_resamples >= 1:
         raise ValueError(f"`n_resamples` must be >= 1, got {n_resamples!r}.")
+    if isinstance(covariance, str):
+        known = covariance in NAMES
+    else:
+        known = callable(covariance) or 0 <= covariance <= 1
+    if not known:
+        raise ValueError(
+            f"`covariance` must be one of {list(NAMES)}, a number in [0, 1] or a "
+            f"function of rows, got {covariance!r}."
+        )
     X, weight = class_rows(X, sample_weight)
     if covariance in ("empirical", 0.0):
         check_more_rows_than_features(
             X.shape[1], weight.sum(), "covariance='empirical'"
         )
-    random = (
-        random_state
-        if isinstance(random_state, np.random.RandomState)
-        else np.random.RandomState(random_state)
-    )
+    random = random_source(random_state)
     # Standardised, so that a feature constant in a resample is floored relative to
     # its variance in all rows; the divergence does not see the change of scale.
     X = X - np.average(X, axis=0, weights=weight)
