@@ -535,6 +535,7 @@ def test_healthy_data_give_no_warning(settings):
         ({"radius": np.inf}, "inf"),
         ({"radius": [0.1, -0.5, 0.1]}, "-0.5"),
         ({"radius": [0.1, 0.5]}, r"shape \(2,\)"),
+        ({"radius": [0.1, "wide", 0.2]}, r"3 classes, got \[0.1, 'wide'"),
         ({"radius_level": 1.0}, "1.0"),
         ({"radius_scale": -0.1}, "-0.1"),
         ({"covariance": "shrunk"}, "shrunk"),

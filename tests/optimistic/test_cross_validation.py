@@ -192,7 +192,8 @@ def test_it_is_pickled_and_saved(cancer, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"radii": []}, r"one or more numbers, .* got shape \(0,\)"),
+        ({"radii": []}, r"one or more numbers, .* got \[\]"),
+        ({"radii": [[0.1, 0.2], [0.1]]}, r"rows of one number a class, got \[\[0.1"),
         ({"radii": [0.1, -1.0]}, "`radii` must be finite and >= 0, got -1.0"),
         ({"radii": [[0.1, np.nan]]}, "got nan"),
         (

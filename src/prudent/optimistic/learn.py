@@ -182,11 +182,15 @@ def _check_settings(
 
 def _given_radii(radius: ArrayLike, n_classes: int) -> FloatArray:
     """One radius for each class."""
-    given = np.asarray(radius, dtype=np.float64)
+    try:
+        given = np.asarray(radius, dtype=np.float64)
+        found = f"shape {given.shape}"
+    except (TypeError, ValueError):
+        given, found = np.empty((0, 0)), repr(radius)
     if given.ndim and given.shape != (n_classes,):
         raise ValueError(
             "`radius` must be a number or hold one number for each of the "
-            f"{n_classes} classes, got shape {given.shape}."
+            f"{n_classes} classes, got {found}."
         )
     if not ((given >= 0) & np.isfinite(given)).all():
         raise ValueError(f"every radius must be finite and >= 0, got {radius!r}.")

@@ -35,11 +35,14 @@ def radius_choices(
     """
     if radii is None:
         radii = np.sqrt(n_features) * np.array(PUBLISHED_RADII)
-    given = np.asarray(radii, dtype=np.float64)
+    try:
+        given = np.asarray(radii, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.empty(())
     if given.ndim not in (1, 2) or not given.size:
         raise ValueError(
             "`radii` must hold one or more numbers, or rows of one number a class, got "
-            f"shape {given.shape}."
+            f"{radii!r}."
         )
     bad = given[~((given >= 0) & np.isfinite(given))]
     if len(bad):
