@@ -190,6 +190,7 @@ def test_peak_memory_does_not_grow_with_the_file(tmp_path):
         gzip.compress(b"a\tlabel\n1\tno\n2\tyes\n"),
         "a|label\n1|no\n2|yes\n".encode("utf-16"),
     ],
+    ids=["semicolons", "gzip", "utf-16"],  # gzip holds the time of day
 )
 def test_text_is_read_as_by_the_command_line(tmp_path, content):
     path = tmp_path / "x.csv"
