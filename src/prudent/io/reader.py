@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from pyarrow import dataset, parquet
 
 from prudent.io.delimited import FLOAT_BYTES, open_delimited
-from prudent.io.errors import NoFileError, TableError, shown
-from prudent.io.files import LONGEST_PATH, find_file, open_text
+from prudent.io.errors import NoFileError, TableError, shown, thousands
+from prudent.io.files import LONGEST_PATH, MUCH, find_file, open_text
 from prudent.io.table import (
     Parts,
     Table,
@@ -31,6 +31,8 @@ from prudent.io.table import (
 
 PANDAS_INDEX = "__index_level_"
 MARKS = "*?["  # of a glob
+# No table has so many times the bytes of its file: such a file lies about its rows.
+MOST_PACKED = 5000
 Batch = tuple[NDArray[Any], NDArray[Any] | None]
 
 
@@ -181,7 +183,13 @@ def _open_parquet(files: list[Path], name: str) -> ParquetSource:
         raise TableError(f"no data rows: {name}.")
     # A row number that pandas wrote beside the data is no feature.
     names = [column for column in schema.names if not column.startswith(PANDAS_INDEX)]
-    return ParquetSource(rows, name, names, n_rows * len(names) * FLOAT_BYTES)
+    n_bytes = n_rows * len(names) * FLOAT_BYTES
+    if n_bytes > max(MUCH, MOST_PACKED * sum(file.stat().st_size for file in files)):
+        raise TableError(
+            f"{name} cannot be read as parquet: it declares {thousands(n_rows)} rows, "
+            "more than its bytes can hold. Write it again."
+        )
+    return ParquetSource(rows, name, names, n_bytes)
 
 
 @contextmanager

@@ -1,0 +1,192 @@
+"""What fuzzing found, and files made to do harm: one line each, in little memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import prudent
+from prudent.io import TableError, iter_batches, open_table, read_table, training_data
+
+ROOT = Path(__file__).parents[2]
+GOOD = b"a,b,y\n1,2,u\n3,4,v\n5,7,u\n"
+
+
+def refusal(path, target="y"):
+    with pytest.raises(TableError) as error:
+        training_data(open_table(str(path), text_columns=[target]).whole(), target)
+    said = str(error.value)
+    assert "\n" not in said
+    return said
+
+
+def test_gzip_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr("prudent.io.files.MUCH", 1 << 20)
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b,y\n" + b"1,2,0\n" * 10**6))
+    begun = time.process_time()
+    assert "unpacks to more than 200 times its size" in refusal(path)
+    assert time.process_time() - begun < 2
+
+
+def test_line_that_never_ends_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b,y\n" + b"1," * (1 << 20))
+    assert "has a line of more than a megabyte" in refusal(path)
+
+
+@pytest.mark.parametrize("rows", [b"", b"\n", b"\n\n\r\n"])
+def test_no_rows_are_found_before_pyarrow_reads(tmp_path, monkeypatch, rows):
+    """On an empty stream it has ended the process."""
+
+    def open_csv(*_args, **_kwargs):
+        raise AssertionError
+
+    monkeypatch.setattr("prudent.io.delimited.pyarrow_csv.open_csv", open_csv)
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b,y\n" + rows)
+    assert "no data rows below the header" in refusal(path)
+
+
+def test_place_of_a_row_that_holds_a_byte_order_mark(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"p\n0.5\n\xef\xbb\xbf")
+    table = read_table(str(path), one_column=True)
+    assert [table.place(row) for row in range(table.n_rows)] == ["line 2", "line 3"]
+
+
+def test_names_of_many_lines_are_listed_in_one(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b'"a\r\nb",c\n1,2\n')
+    assert "no column 'y'. Columns: a b, c." in refusal(path)
+    with pytest.raises(ValueError, match="Columns: a b, c"):
+        list(iter_batches(path, "y"))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([[1.0], [2.0]]),
+        pa.array([{"p": 1}, {"p": 2}]),
+        pa.array([b"\xff", b"\xfe"]),
+        pa.Array.from_buffers(
+            pa.string(),
+            2,
+            [
+                None,
+                pa.py_buffer(np.arange(3, dtype=np.int32)),
+                pa.py_buffer(b"\xff\xfe"),
+            ],
+        ),
+    ],
+    ids=["lists", "records", "bytes", "no UTF-8"],
+)
+def test_cells_of_no_use_are_named(tmp_path, cells):
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"a": [1.0, 2.0], "b": cells, "y": ["u", "v"]}), path)
+    said = refusal(path)
+    assert "column 'b' of " in said
+    assert "no numbers or words. use --drop b" in said
+
+
+def test_parquet_whose_footer_lies_is_refused_in_little_memory(tmp_path):
+    """It declares 2**40 rows, in the one place where they are counted."""
+    path = tmp_path / "t.parquet"
+    rows = 300
+    table = pa.table({"a": np.arange(rows) * 1.5, "y": ["u", "v"] * (rows // 2)})
+    parquet.write_table(table, path)
+    content = path.read_bytes()
+    varint = bytes([(2 * rows) & 0x7F | 0x80, (2 * rows) >> 7])
+    lie = bytes([*[0x80] * 5, 0x40])  # zigzag of 2**40, in six bytes
+    size = int.from_bytes(content[-8:-4], "little")
+    footer = content[-8 - size : -8].replace(varint, lie)
+    assert footer != content[-8 - size : -8]
+    end = len(footer).to_bytes(4, "little") + b"PAR1"
+    path.write_bytes(content[: -8 - size] + footer + end)
+    before = peak()
+    with pytest.raises(TableError, match="cannot be read as parquet"):
+        training_data(open_table(str(path)), "y")
+    assert peak() - before < 1e9
+
+
+def peak():
+    """Peak memory of this process, in bytes."""
+    status = Path("/proc/self/status").read_text("ascii")
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024
+
+
+def test_pipe_is_read_once(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=lambda: path.write_bytes(GOOD))
+    writer.start()
+    table = read_table(str(path))
+    writer.join()
+    assert table.n_rows == 3
+
+
+@pytest.mark.parametrize("encoding", ["zlib", "hex", "rot13", "utf-8\0"])
+def test_encoding_of_no_text_is_unknown(tmp_path, encoding):
+    path = tmp_path / "t.csv"
+    path.write_bytes(GOOD)
+    with pytest.raises(TableError, match="unknown encoding"):
+        open_table(str(path), encoding=encoding)
+
+
+def test_model_that_cannot_predict_is_refused(tmp_path):
+    """Its checksums fit, and so do its types; its arrays do not."""
+    path = tmp_path / "m.prudent"
+    X = np.array([[0.0, 1], [1, 0], [5, 7], [6, 5]])
+    model = prudent.MinimaxProbabilityClassifier().fit(X, [0, 0, 1, 1])
+    columns = tuple(prudent.io.Column(name) for name in "ab")
+    prudent.save(model, path, preparation=prudent.io.Preparation(columns))
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    for name, content in members.items():
+        if name.endswith(".npy"):
+            stream = io.BytesIO()
+            np.save(stream, np.load(io.BytesIO(content)).reshape(-1)[:1])
+            members[name] = stream.getvalue()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    (tmp_path / "t.csv").write_bytes(GOOD)
+    said = command("predict", tmp_path / "t.csv", "-m", path, code=None)
+    assert said.count("\n") == 1 + ("note:" in said)
+
+
+def command(*arguments, code):
+    ended = subprocess.run(
+        [sys.executable, "-m", "prudent", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode in ({3, 4} if code is None else {code})
+    assert "Traceback" not in ended.stderr
+    return ended.stderr
+
+
+@pytest.mark.slow
+def test_fuzzing_finds_nothing(tmp_path):
+    ended = subprocess.run(
+        [sys.executable, ROOT / "tools" / "fuzz.py", "--inputs", "1100"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "1100 inputs, seed 0: 0 findings" in ended.stdout
