@@ -148,8 +148,8 @@ def test_encoding_of_no_text_is_unknown(tmp_path, encoding):
 def test_model_that_cannot_predict_is_refused(tmp_path):
     """Its checksums fit, and so do its types; its arrays do not."""
     path = tmp_path / "m.prudent"
-    X = np.array([[0.0, 1], [1, 0], [5, 7], [6, 5]])
-    model = prudent.MinimaxProbabilityClassifier().fit(X, [0, 0, 1, 1])
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = prudent.MinimaxProbabilityClassifier().fit(X, np.arange(40) % 2)
     columns = tuple(prudent.io.Column(name) for name in "ab")
     prudent.save(model, path, preparation=prudent.io.Preparation(columns))
     with zipfile.ZipFile(path) as archive:

@@ -173,12 +173,14 @@ def _transcoded(source: TextSource, encoding: str) -> TextSource:
         decoded = codecs.iterdecode(source.chunks(), encoding)
         file = _spooled(text.encode() for text in decoded)
         return TextSource(source.name, file, packed=False)
+    except TableError:
+        raise
     except UnicodeError as error:
         reason = getattr(error, "reason", error)
         raise TableError(
             f"{source.name} is not valid {encoding} ({reason}). Try another --encoding."
         ) from error
-    except LookupError as error:
+    except (LookupError, ValueError) as error:
         raise TableError(
             f"unknown encoding {shown(encoding)}. Try --encoding latin-1 or utf-8."
         ) from error
