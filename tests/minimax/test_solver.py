@@ -251,6 +251,20 @@ def test_ill_conditioned_problems_are_certified(n):
     assert plane.gap <= 1e-9 * plane.kappa
 
 
+@pytest.mark.skipif(
+    np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here"
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_rounding_of_an_ill_conditioned_plane_leaves_no_gap(seed):
+    # Evaluated in double precision the residual alone is a gap of 1e-9 or more.
+    d, Sx, Sy = random_problem(150, 1e8, 1e4, seed)
+    duel = ScaledDuel.from_moments(d, Sx, Sy, Balance())
+    for route in (newton, lanczos):
+        answer = route(duel)
+        assert answer.gap <= 1e-9 * answer.kappa
+        assert answer.kappa == pytest.approx(spectral(duel).kappa, rel=1e-9)
+
+
 def test_gap_is_honest_for_a_nearly_singular_problem():
     d, Sx, Sy = random_problem(20, 1e12, 1.0, seed=0)
     plane = solve(d, Sx, Sy)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
@@ -19,17 +19,23 @@ from prudent.minimax.curve import (
     shares,
 )
 
+#: Relative gap at which an answer is accepted.
+ACCEPTED_GAP = 1e-9
 #: Share of a'd by which a plane leaves the point where a constant class sits.
 TIE_SHIFT = 1e-9
 #: Relative residual of a Krylov plane. Ill-conditioned problems need all of it: the
 #: certificate measures the residual with the inverse of their covariances.
 TOLERANCE = 1e-13
-LANCZOS_STEPS, FIRST_TEST = 10, 6
+LANCZOS_STEPS, FIRST_TEST = 10, 8
 REFACTORINGS = 4
 TINY_PIVOT = 100 * EPS
 ROUNDING = 1e-8
 #: A logit this far out is on its way to an end of the curve, the spectral route's.
 END_LOGIT = 45.0
+
+
+#: Standard deviations of the positive and of the negative class along a vector.
+Deviations = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +124,7 @@ def newton(duel: ScaledDuel) -> Answer | None:
         tau, n_iter = balanced_logit(evaluate, duel.balance, _start(duel.balance))
     except (np.linalg.LinAlgError, ValueError):
         return None
-    return _certified(duel, a, tau, n_iter, lambda r: dtrtrs(factor, r, lower=1)[0])
+    return _certified(duel, a, tau, n_iter, factor)
 
 
 def _has_tiny_pivot(factor: FloatArray, diagonal: FloatArray) -> bool:
@@ -149,9 +155,7 @@ def lanczos(duel: ScaledDuel) -> Answer | None:
         n_iter += steps
         if converged:
             break
-    return _certified(
-        duel, normal, tau, n_iter, lambda r: dtrtrs(factor, r, lower=1)[0]
-    )
+    return _certified(duel, normal, tau, n_iter, factor)
 
 
 def _krylov_plane(
@@ -173,9 +177,10 @@ def _krylov_plane(
         w = dtrtrs(factor, V[k - 1], lower=1, trans=1)[0]
         w = dtrtrs(factor, duel.X @ w, lower=1, overwrite_b=1)[0]
         w *= t0
-        T[k - 1, k - 1] = V[k - 1] @ w
-        for _ in range(2):
-            w -= (V[:k] @ w) @ V[:k]
+        along = V[:k] @ w
+        T[k - 1, k - 1] = along[-1]
+        w -= along @ V[:k]
+        w -= (V[:k] @ w) @ V[:k]
         T[k, k - 1] = T[k - 1, k] = beta = float(np.linalg.norm(w))
         exhausted = beta <= EPS
         if not exhausted:
@@ -210,7 +215,7 @@ def spectral(duel: ScaledDuel) -> Answer:
     a = curve.normal(tau)
     s, t = shares(tau)
     a /= t * (a @ duel.X @ a) + s * (a @ duel.Y @ a)
-    return _certified(duel, a, tau, n_iter, lambda r: curve.basis.T @ r)
+    return _certified(duel, a, tau, n_iter, basis=curve.basis)
 
 
 def separable(duel: ScaledDuel, normal: FloatArray) -> Answer:
@@ -257,28 +262,51 @@ def _certified(
     a: FloatArray,
     tau: float,
     n_iter: int,
-    whiten: Callable[[FloatArray], FloatArray],
+    factor: FloatArray | None = None,
+    basis: FloatArray | None = None,
 ) -> Answer:
     """Bound the optimum from both sides at a ~ M(s)^-1 d, whatever produced it.
 
-    The plane bounds it from below. Above, the ellipsoids meet at z = mx - t Sx a up
-    to the residual r, whose norm `whiten` takes in a metric not larger than Sx + Sy.
+    The plane bounds it from below. Above, the ellipsoids meet at z = mx - t Sx a up to
+    the residual r, whose norm the Cholesky `factor` or the `basis` takes in a metric
+    not larger than Sx + Sy. Where rounding of a and r leaves a gap, a is refined.
     """
     (wx, wy), (nx, ny) = duel.balance.widths, duel.balance.radii
     s, t = shares(tau)
+
+    def judged(plane: Deviations, point: Deviations, r: FloatArray) -> Answer:
+        (beta, eta), (along_x, along_y) = plane, point
+        length, total = float(a @ duel.d), wx * beta + wy * eta
+        kappa = (length - nx * wx * beta - ny * wy * eta) / total
+        white = dtrtrs(factor, r, lower=1)[0] if basis is None else basis.T @ r
+        rest = float(np.linalg.norm(white))
+        upper = max((t * along_x + rest) / wx - nx, (s * along_y + rest) / wy - ny)
+        return Answer(
+            normal=a / length,
+            kappa=kappa,
+            plain_kappa=length / total,
+            # A plane with kappa <= 0 promises nothing: only the positive part counts.
+            gap=max(max(upper, 0.0) - max(kappa, 0.0), 0.0),
+            tau=tau,
+            distance_pos=(kappa + nx) * wx * beta / length,
+            n_iter=n_iter,
+        )
+
     Xa, Ya = duel.X @ a, duel.Y @ a
-    beta, eta = math.sqrt(max(float(Xa @ a), 0.0)), math.sqrt(max(float(Ya @ a), 0.0))
-    length, total = float(a @ duel.d), wx * beta + wy * eta
-    kappa = (length - nx * wx * beta - ny * wy * eta) / total
-    residual = float(np.linalg.norm(whiten(duel.d - t * Xa - s * Ya)))
-    upper = max((t * beta + residual) / wx - nx, (s * eta + residual) / wy - ny)
-    return Answer(
-        normal=a / length,
-        kappa=kappa,
-        plain_kappa=length / total,
-        # A plane with kappa <= 0 promises nothing: only the positive part counts.
-        gap=max(max(upper, 0.0) - max(kappa, 0.0), 0.0),
-        tau=tau,
-        distance_pos=(kappa + nx) * wx * beta / length,
-        n_iter=n_iter,
-    )
+    plane = _root(Xa @ a), _root(Ya @ a)
+    answer = judged(plane, plane, duel.d - t * Xa - s * Ya)
+    if factor is None or answer.gap <= ACCEPTED_GAP * abs(answer.kappa):
+        return answer
+    # Extended precision, where the machine has it, tells what of r is rounding.
+    Xa, Ya = (S @ a.astype(np.longdouble) for S in (duel.X, duel.Y))
+    r = (duel.d - t * Xa - s * Ya).astype(np.float64)
+    e = dpotrs(factor, r, lower=1)[0]
+    Xe, Ye = duel.X @ e, duel.Y @ e
+    plane = _root(Xa @ a), _root(Ya @ a)
+    point = _root((Xa + Xe) @ a + (Xa + Xe) @ e), _root((Ya + Ye) @ a + (Ya + Ye) @ e)
+    refined = judged(plane, point, r - t * Xe - s * Ye)
+    return refined if refined.gap < answer.gap else answer
+
+
+def _root(square: Any) -> float:
+    return math.sqrt(max(float(square), 0.0))

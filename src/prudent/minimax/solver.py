@@ -14,6 +14,7 @@ from prudent.core.types import FloatArray
 from prudent.exceptions import DegenerateDataError, SingularCovarianceError
 from prudent.minimax.curve import EPS, Balance, ParetoCurve, shares
 from prudent.minimax.routes import (
+    ACCEPTED_GAP,
     TIE_SHIFT,
     Answer,
     ScaledDuel,
@@ -24,8 +25,6 @@ from prudent.minimax.routes import (
     spectral,
 )
 
-#: Relative gap at which an answer is accepted.
-ACCEPTED_GAP = 1e-9
 #: Smallest kappa that is told apart from coinciding means.
 SMALLEST_KAPPA = 1e-12
 #: Features up to which Newton steps beat a Lanczos recursion; above it,

@@ -15,7 +15,7 @@ from prudent.core.types import FloatArray
 from prudent.core.validation import shown
 from prudent.minimax.assumptions import Origin, changed_covariances, known_moments
 from prudent.minimax.classification.duels import Duel, constant_classes
-from prudent.minimax.solver import ACCEPTED_GAP
+from prudent.minimax.routes import ACCEPTED_GAP
 
 PLAIN_SOURCE = "Lanckriet et al. 2002, Theorem 2"
 ROBUST_SOURCE = "Lanckriet et al. 2002, Theorem 3"
