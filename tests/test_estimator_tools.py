@@ -171,6 +171,15 @@ def test_negative_weights_are_refused(data):
         NearestMean().fit(X, y, sample_weight=-np.ones(60))
 
 
+@pytest.mark.parametrize("y", [np.arange(40), np.arange(40) * 1000])
+def test_labels_that_look_like_a_regression_are_pointed_out(y):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    with pytest.warns(UserWarning, match="could represent a regression"):
+        check_training(NearestMean(), X, y)
+    with pytest.raises(ValueError, match="Unknown label type"):
+        check_training(NearestMean(), X, y + 0.5)
+
+
 def test_float32_rows_are_not_copied_to_float64(data):
     X, y = data
     kept, _, _ = check_training(NearestMean(), X.astype(np.float32), y)

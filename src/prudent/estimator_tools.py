@@ -86,7 +86,8 @@ def check_training(
     """
     refuse_dask(X)
     X, y = validate_data(estimator, X, y, reset=reset)
-    check_classification_targets(y)
+    if not _are_few_integers(y):
+        check_classification_targets(y)
     if sample_weight is None:
         return X, y, None
     weight = _check_sample_weight(
@@ -101,6 +102,13 @@ def check_training(
     if kept.all():
         return X, y, weight
     return X[kept], y[kept], weight[kept]
+
+
+def _are_few_integers(y: NDArray[Any]) -> bool:
+    """Whether labels are integers of a narrow range: classes, without sorting them."""
+    if y.dtype.kind not in "iub" or len(y) == 0:
+        return False
+    return int(y.max()) - int(y.min()) < len(y) // 2
 
 
 def check_rows(estimator: Any, X: Any) -> NDArray[Any]:
