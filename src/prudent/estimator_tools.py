@@ -486,13 +486,13 @@ def _needs_no_rows(estimator: Any) -> bool:
     return True
 
 
-class MomentFitMixin:
-    """`fit_moments`, `from_moments` and `partial_fit` from one seam.
+class MomentsMixin:
+    """`fit_moments` and `from_moments` from one seam.
 
     The estimator supplies
 
     - `_rows_needed_for()`: the setting for which moments do not suffice, such as
-      "covariance='ledoit_wolf'", or None; the three methods exist only with None;
+      "covariance='ledoit_wolf'", or None; the methods exist only with None;
     - `_learn(moments, given=False)`: check the parameters against the moments, call
       the mathematics, store the attributes. `given` says that the moments are exact
       by the caller's word (`from_moments`). A class of weight 0 has been declared
@@ -607,6 +607,49 @@ class MomentFitMixin:
         set_feature_names(estimator, means)
         return estimator
 
+    def _moment_options(self) -> dict[str, Any]:
+        """Options of `ClassMoments.from_arrays` that `_learn` relies on."""
+        return {}
+
+    def _fit_from(self, moments: ClassMoments, **options: Any) -> Self:
+        """Learn from moments as a fit of their own, forgetting earlier batches."""
+        self._validate_params()  # type: ignore[attr-defined]
+        if self._moment_options().get("fourth") and moments.fourth is None:
+            raise ValueError(
+                f"{self} needs fourth moments, which these moments lack: accumulate "
+                "with `fourth=True`, or choose covariance='oas'."
+            )
+        self.n_features_in_ = moments.mean.shape[1]
+        vars(self).pop("feature_names_in_", None)
+        self._has_plain_weights = bool((moments.weight == moments.count).all())
+        self._learn_afresh(moments, **options)
+        return self
+
+    def _learn_afresh(self, moments: ClassMoments, **options: Any) -> None:
+        """Call `_learn` with its options, and forget what was declared before."""
+        self._declared_classes = None
+        self._learn(moments, **options)
+        self._solved = True
+
+    def _fit_rows(
+        self,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        weight: FloatArray | None,
+        **options: Any,
+    ) -> None:
+        """Learn from the moments of validated rows, with options of `_learn`."""
+        self._has_plain_weights = _are_plain(weight)
+        moments = ClassMoments.from_arrays(X, y, weight, **self._moment_options())
+        self._learn_afresh(moments, **options)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return getattr(self, "_solved", False)
+
+
+class MomentFitMixin(MomentsMixin):
+    """`fit_moments`, `from_moments` and `partial_fit` of a classifier."""
+
     @available_if(_needs_no_rows)
     def partial_fit(
         self,
@@ -672,45 +715,6 @@ class MomentFitMixin:
         self._declared_classes = declared
         self._solved = solved
         return self
-
-    def _moment_options(self) -> dict[str, Any]:
-        """Options of `ClassMoments.from_arrays` that `_learn` relies on."""
-        return {}
-
-    def _fit_from(self, moments: ClassMoments, **options: Any) -> Self:
-        """Learn from moments as a fit of their own, forgetting earlier batches."""
-        self._validate_params()  # type: ignore[attr-defined]
-        if self._moment_options().get("fourth") and moments.fourth is None:
-            raise ValueError(
-                f"{self} needs fourth moments, which these moments lack: accumulate "
-                "with `fourth=True`, or choose covariance='oas'."
-            )
-        self.n_features_in_ = moments.mean.shape[1]
-        vars(self).pop("feature_names_in_", None)
-        self._has_plain_weights = bool((moments.weight == moments.count).all())
-        self._learn_afresh(moments, **options)
-        return self
-
-    def _learn_afresh(self, moments: ClassMoments, **options: Any) -> None:
-        """Call `_learn` with its options, and forget what was declared before."""
-        self._declared_classes = None
-        self._learn(moments, **options)
-        self._solved = True
-
-    def _fit_rows(
-        self,
-        X: NDArray[Any],
-        y: NDArray[Any],
-        weight: FloatArray | None,
-        **options: Any,
-    ) -> None:
-        """Learn from the moments of validated rows, with options of `_learn`."""
-        self._has_plain_weights = _are_plain(weight)
-        moments = ClassMoments.from_arrays(X, y, weight, **self._moment_options())
-        self._learn_afresh(moments, **options)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return getattr(self, "_solved", False)
 
 
 def _are_plain(weight: FloatArray | None) -> bool:

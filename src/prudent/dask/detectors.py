@@ -74,8 +74,8 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
     detector._check_learnable(rows.n_rows - n_held_out, rows.n_rows)
     rng = check_random_state(detector.random_state)
     split = Split.draw(rng, rows.n_rows, n_held_out, 0)
-    detector.n_features_in_ = chunks.n_features
-    detector._learn(rows.learn(split, **options), partial(rows.ask, split.held_out))
+    moments = rows.learn(split, **options)
+    detector._fit_from(moments, ask_held_out=partial(rows.ask, split.held_out))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -72,20 +72,11 @@ class ClassMargin:
         *,
         size: FloatArray | None = None,
     ) -> ClassMargin:
-        """View a class along a normal.
+        """View a class, its mean as a pair, along a normal.
 
-        Parameters
-        ----------
-        normal : ndarray of shape (n,)
-        mean, mean_lo : ndarray of shape (n,)
-            Mean as a pair.
-        covariance : ndarray of shape (n, n)
-            With every additive radius.
-        radius, factor : float
-            nu >= 0 and gamma >= 1.
-        size : ndarray of shape (n,), default=None
-            Magnitude of what is multiplied by the rows, where the normal is a
-            difference; None means that of the normal.
+        `covariance` includes every additive radius, `radius` is nu >= 0 and `factor`
+        gamma >= 1. `size` is the magnitude of what is multiplied by the rows, where the
+        normal is a difference.
         """
         width = math.sqrt(factor)
         if size is None:
@@ -160,18 +151,8 @@ def certified_radius(
     """Length of root (z - m) that at most `rate` of a class exceeds, as computed.
 
     Markov's inequality for the squared length, whose mean is trace(root S root') up to
-    rounding of moments and lengths: sqrt(n / rate) for an exact root of S^-1.
-
-    Parameters
-    ----------
-    root : ndarray of shape (n, n)
-        What the rows are multiplied by, after the mean was taken off.
-    covariance : ndarray of shape (n, n)
-        With every additive radius.
-    rate : float
-        In (0, 1).
-    radius, factor : float
-        nu >= 0 and gamma >= 1.
+    rounding of moments and lengths: sqrt(n / rate) for an exact root of S^-1. The
+    covariance includes every additive radius; `radius` is nu and `factor` gamma.
     """
     reach = np.abs(root) @ np.sqrt(np.diagonal(covariance))
     whitened = root @ covariance @ root.T

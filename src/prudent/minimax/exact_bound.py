@@ -31,21 +31,9 @@ def certified_exit_probability(
 ) -> float:
     """Largest probability that some score, as computed, reaches its limit.
 
-    Parameters
-    ----------
-    normals : ndarray of shape (m, n)
-        Normals of unit deviation; the scores are those of rows less their mean.
-    covariance : ndarray of shape (n, n)
-        Of the rows, with every radius.
-    limits : ndarray of shape (m,)
-        In standard deviations; 1 unless all are > 0.
-    reach, blur : ndarray of shape (m,)
-        As in `ClassMargin`, in standard deviations.
-
-    Raises
-    ------
-    ImportError
-        If clarabel is not installed.
+    Scores are those of rows less their mean along normals (m, n) of unit deviation,
+    limits are in standard deviations; 1 unless all are > 0. `covariance` (n, n)
+    includes every radius; `reach` and `blur` as in `ClassMargin`, in deviations.
     """
     if limits.min() <= 0:
         return 1.0
@@ -59,27 +47,9 @@ def certified_exit_probability(
 def largest_exit_probability(R: FloatArray, limits: FloatArray) -> float:
     """Largest probability that some x_i >= limits[i], for mean 0 and covariance R.
 
-    Parameters
-    ----------
-    R : ndarray of shape (m, m)
-        Covariance of x, with unit diagonal.
-    limits : ndarray of shape (m,)
-        Limits d > 0, in standard deviations.
-
-    Returns
-    -------
-    float
-        A valid upper bound: what the solver's quadratic lacks in feasibility is
-        added to its value.
-
-    Raises
-    ------
-    ImportError
-        If clarabel is not installed.
-
-    References
-    ----------
-    Vandenberghe, Boyd and Comanor (2007), Generalized Chebyshev bounds via
+    R (m, m) has a unit diagonal, the limits (m,) are > 0. A valid upper bound: what the
+    solver's quadratic lacks in feasibility is added to its value. ImportError without
+    clarabel. Vandenberghe, Boyd and Comanor (2007), Generalized Chebyshev bounds via
     semidefinite programming, SIAM Review 49, 52-64.
 
     Examples

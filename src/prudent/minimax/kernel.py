@@ -51,11 +51,6 @@ def span_of(K: FloatArray) -> Span:
 
     Pivoted Cholesky K[piv][:, piv] = G_p G_p', stopped where a pivot falls to 1e-13
     of the largest diagonal entry.
-
-    Raises
-    ------
-    ValueError
-        If the matrix has no positive diagonal entry.
     """
     largest = float(np.max(np.diag(K)))
     if not largest > 0:
@@ -78,15 +73,7 @@ def span_of(K: FloatArray) -> Span:
 
 
 def landmark_span(to_landmarks: FloatArray, landmarks: FloatArray) -> Span:
-    """Span coordinates G = k(X, Z) L^-T with L L' = k(Z, Z) + ridge (Nystroem).
-
-    Parameters
-    ----------
-    to_landmarks : ndarray of shape (N, m)
-        Kernel between rows and landmarks.
-    landmarks : ndarray of shape (m, m)
-        Kernel among the landmarks.
-    """
+    """Span coordinates G = k(X, Z) L^-T with L L' = k(Z, Z) + ridge (Nystroem)."""
     ridge = LANDMARK_RIDGE * float(np.mean(np.diag(landmarks)))
     factor, _ = cho_factor(
         landmarks + np.diag(np.full(len(landmarks), ridge)), lower=True

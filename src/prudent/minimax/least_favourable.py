@@ -28,35 +28,9 @@ def least_favourable_rows(
     k is the number of standard deviations from the mean to the plane a'z = b. With
     v = S a / sqrt(a'S a), a row is mean + v t + g: g is normal with covariance
     S - v v' and lies along the plane, t has two values, one just beyond the plane
-    with probability 1 / (1 + k^2), mean 0 and variance 1.
-
-    Parameters
-    ----------
-    normal, offset : ndarray of shape (n_features,), float
-        Plane a'z = b; rows with a'z >= b are positive.
-    mean, covariance : ndarray of shape (n_features,) and (n_features, n_features)
-        Moments of the class; it must vary along the normal.
-    n_samples : int
-        Number of rows.
-    random : RandomState
-        Source of the draw.
-    positive : bool
-        Whether the class is the one with a'z >= b.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_features)
-
-    Raises
-    ------
-    ValueError
-        If the class mean does not lie strictly on its side of the plane, or the
-        class does not vary along the normal: no such law exists, or any errs always.
-
-    References
-    ----------
-    Marshall and Olkin (1960), Multivariate Chebyshev inequalities, Annals of
-    Mathematical Statistics 31; the bound is Lanckriet et al. (2002), Theorem 2.
+    with probability 1 / (1 + k^2), mean 0 and variance 1. `positive` is the class with
+    a'z >= b; it must vary along the normal, and its mean lie strictly on its side.
+    Marshall and Olkin (1960), Annals of Mathematical Statistics 31.
     """
     deviation = math.sqrt(max(float(normal @ covariance @ normal), 0.0))
     ahead = (float(normal @ mean) - offset) * (1 if positive else -1)

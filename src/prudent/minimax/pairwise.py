@@ -22,6 +22,21 @@ KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
+class KernelMixin:
+    """What estimators with a kernel and a covariance have in common."""
+
+    kernel: Any
+    covariance: Any
+
+    def _moment_options(self) -> dict[str, Any]:
+        return {"fourth": True} if self.covariance == "ledoit_wolf" else {}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingKernel:
     """Kernel between any rows and the training rows that a fit keeps.

@@ -90,13 +90,7 @@ def linear_errors(
     """Largest error of each class that linear scores make under any law, (K,).
 
     The class of the largest score wins; the errors against the others are added.
-
-    Parameters
-    ----------
-    coef : array-like of shape (K, n_features), or (1, n_features) for two classes
-    intercept : array-like of shape (K,) or (1,)
-    moments : ClassMoments
-        With full scatter.
+    `coef` (K, n) and `intercept` (K,) are as in scikit-learn: one row for two classes.
     """
     n_classes = len(moments.classes)
     w, b = _plane(coef, intercept, moments, 1 if n_classes == 2 else n_classes)

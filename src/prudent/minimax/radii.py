@@ -55,13 +55,7 @@ def given_radii(
     covariance_factor: ArrayLike,
     n_classes: int,
 ) -> Radii:
-    """Radii as set by a user: one number each, or one per class.
-
-    Raises
-    ------
-    ValueError
-        If a value has another shape, is not finite or is out of range.
-    """
+    """Radii as set by a user: one number each, or one per class."""
     return Radii(
         _per_class("mean_radius", mean_radius, n_classes, 0),
         _per_class("covariance_radius", covariance_radius, n_classes, 0),
@@ -82,13 +76,7 @@ def _per_class(name: str, value: ArrayLike, n_classes: int, least: float) -> Flo
 
 
 def gaussian_radii(moments: ClassMoments, confidence: float) -> Radii:
-    """Radii that hold for all normal classes together with probability `confidence`.
-
-    Raises
-    ------
-    ValueError
-        If a class has too few rows for its covariance to be bounded.
-    """
+    """Radii that hold for all normal classes together with probability `confidence`."""
     n_classes, n_features = moments.mean.shape
     level = (1 - confidence) / (2 * n_classes)
     n_rows = np.floor(moments.weight).astype(int).tolist()
@@ -112,13 +100,7 @@ def bootstrap_radii(
     confidence: float,
     random: np.random.RandomState,
 ) -> Radii:
-    """Radii that hold for all classes together with about `confidence`.
-
-    Raises
-    ------
-    ValueError
-        If a class is too small to learn its own uncertainty from.
-    """
+    """Radii that hold for all classes together with about `confidence`."""
     n_classes, n_features = moments.mean.shape
     level = (1 - confidence) / (2 * n_classes)
     for label, count in zip(moments.classes.tolist(), moments.count, strict=True):
@@ -161,18 +143,10 @@ def covariance_factor(n_features: int, n_rows: int, level: float) -> float:
 
     S is the covariance (divisor `n_rows`) of normal rows with covariance Sigma. The
     largest eigenvalue of S^-1 Sigma is a pivot: its law depends on the arguments
-    only, and is simulated with a fixed seed.
-
-    Raises
-    ------
-    ValueError
-        Unless `n_rows` > `n_features` + 1.
-
-    Notes
-    -----
-    The scatter of standard normal rows has the eigenvalues of B B' with B lower
-    bidiagonal of independent chi variables (Dumitriu and Edelman 2002, Matrix models
-    for beta ensembles), so one draw costs O(n_features).
+    only, and is simulated with a fixed seed. The scatter of standard normal rows has
+    the eigenvalues of B B' with B lower bidiagonal of independent chi variables
+    (Dumitriu and Edelman 2002, Matrix models for beta ensembles), so one draw costs
+    O(n_features).
 
     Examples
     --------
@@ -213,22 +187,8 @@ def bootstrap_covariance_radius(
 ) -> float:
     """Frobenius radius rho that |S* - S| of a resample exceeds with prob. `level`.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        Rows of one class.
-    weight : ndarray of shape (n_rows,)
-        Repetitions of each row.
-    level : float
-        Probability, in (0, 1).
-    random : RandomState
-        Source of the resamples.
-
-    Returns
-    -------
-    float
-        The 1 - `level` quantile over resamples of the whole class, in squared units
-        of `X`.
+    The 1 - `level` quantile over resamples of the whole class, in squared units of the
+    rows (N, n); `weight` (N,) holds their repetitions.
     """
     total = float(weight.sum())
     share = weight / total

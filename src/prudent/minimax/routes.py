@@ -26,7 +26,10 @@ TIE_SHIFT = 1e-9
 #: Relative residual of a Krylov plane. Ill-conditioned problems need all of it: the
 #: certificate measures the residual with the inverse of their covariances.
 TOLERANCE = 1e-13
-LANCZOS_STEPS, FIRST_TEST = 10, 8
+LANCZOS_STEPS = 10
+#: Steps before the first test of convergence, which costs as much as two steps below
+#: `FEW` features.
+FIRST_TEST, FIRST_TEST_OF_FEW, FEW = 6, 8, 300
 REFACTORINGS = 4
 TINY_PIVOT = 100 * EPS
 ROUNDING = 1e-8
@@ -170,6 +173,7 @@ def _krylov_plane(
     c = dtrtrs(factor, duel.d, lower=1)[0]
     size = float(np.linalg.norm(c))
     tau = _start(balance)
+    first_test = FIRST_TEST_OF_FEW if len(c) < FEW else FIRST_TEST
     V = np.empty((LANCZOS_STEPS + 1, len(c)))
     V[0] = c / size
     T = np.zeros((LANCZOS_STEPS + 1, LANCZOS_STEPS + 1))
@@ -185,7 +189,7 @@ def _krylov_plane(
         exhausted = beta <= EPS
         if not exhausted:
             V[k] = w / beta
-        if not exhausted and (k < FIRST_TEST or k % 2):
+        if not exhausted and (k < first_test or k % 2):
             continue
         p, Z = np.linalg.eigh(T[:k, :k])
         if p[0] < -ROUNDING or p[-1] > 1 + ROUNDING:

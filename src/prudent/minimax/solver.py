@@ -354,15 +354,7 @@ class ParetoFrontier:
 def pareto_frontier(
     d: FloatArray, Sx: FloatArray, Sy: FloatArray, n_points: int
 ) -> ParetoFrontier:
-    """Trade-offs of two classes with mean gap d and covariances Sx (positive), Sy.
-
-    Raises
-    ------
-    ValueError
-        If `n_points` < 2.
-    DegenerateDataError
-        If a direction without variance separates the means: there is no trade-off.
-    """
+    """Trade-offs of two classes with mean gap d and covariances Sx (positive), Sy."""
     if n_points < 2:
         raise ValueError(f"`n_points` must be >= 2, got {n_points!r}.")
     duel = ScaledDuel.from_moments(d, Sx, Sy, Balance())

@@ -30,11 +30,11 @@ from prudent.minimax.classification.learn import Learned, learn
 from prudent.minimax.classification.model import winner
 from prudent.minimax.classification.worst_case import WorstCaseMixin
 from prudent.minimax.kernel import Span, landmark_span, span_of
-from prudent.minimax.pairwise import KERNEL_CONSTRAINTS, TrainingKernel
+from prudent.minimax.pairwise import KERNEL_CONSTRAINTS, KernelMixin, TrainingKernel
 
 
 class MinimaxProbabilityClassifier(
-    WorstCaseMixin, MomentFitMixin, ClassifierMixin, BaseEstimator
+    KernelMixin, WorstCaseMixin, MomentFitMixin, ClassifierMixin, BaseEstimator
 ):
     """Linear or kernel classifier with the best worst-case accuracy.
 
@@ -263,9 +263,6 @@ default="empirical"
             return f"covariance={self.covariance!r}"
         return None
 
-    def _moment_options(self) -> dict[str, Any]:
-        return {"fourth": True} if self.covariance == "ledoit_wolf" else {}
-
     def _span(self, X: FloatArray, sample_weight: ArrayLike | None) -> Span:
         """Span coordinates of the training rows; keep what prediction needs."""
         kept = np.arange(len(X))
@@ -407,8 +404,3 @@ default="empirical"
         """
         decision = self.decision_function(X)
         return self.classes_[winner(decision)]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags

@@ -105,12 +105,7 @@ def exact_errors(classes: Classes, duels: tuple[Duel, ...]) -> FloatArray:
     """Worst-case probability that each class loses some duel, (K,).
 
     Never above the union bound. The covariance factor and the additive radius enter
-    through the largest covariance they allow.
-
-    Raises
-    ------
-    ImportError
-        If clarabel is not installed.
+    through the largest covariance they allow. ImportError without clarabel.
     """
     errors = union_errors(duels, len(classes.mean))
     for k, S in enumerate(classes.covariance):
@@ -152,22 +147,9 @@ def solve_duels(
 ) -> tuple[Duel, ...]:
     """Solve the duel of every pair k < l of classes, in lexicographic order.
 
-    Parameters
-    ----------
-    classes : Classes
-        Moments and radii.
-    objective : {"minimax", "cost", "mean"}
-        What each plane optimises.
-    costs : ndarray of shape (K, K), default=None
-        Weight > 0 of an error of the row's class against the column's; for "cost".
-    constant_if_coinciding : bool, default=False
-        Let the class of larger prior win where two means coincide, with kappa 0,
-        instead of raising.
-
-    Raises
-    ------
-    DegenerateDataError
-        If two class means coincide.
+    `costs` (K, K) weight an error of the row's class against the column's, for "cost".
+    With `constant_if_coinciding` the class of larger prior wins where two means
+    coincide, with kappa 0, instead of a DegenerateDataError.
     """
     duels = []
     for k, l in itertools.combinations(range(len(classes.mean)), 2):

@@ -19,35 +19,28 @@ from prudent.core.moments import ClassMoments
 from prudent.core.rows import LocalRows
 from prudent.core.types import FloatArray, IntArray
 from prudent.estimator_tools import (
+    MomentsMixin,
     SelectionMixin,
     check_rows,
     covariance_rule,
     hold_out_rows,
     is_covariance_estimator,
     refuse_dask,
-    set_feature_names,
     warn_constant_features,
 )
 from prudent.exceptions import PrudentWarning
 from prudent.minimax.kernel import Span, span_of
 from prudent.minimax.one_class.learn import AskHeldOut, cut, learn
-from prudent.minimax.pairwise import KERNEL_CONSTRAINTS, TrainingKernel
-
-
-def _needs_no_rows(estimator: Any) -> bool:
-    parameter = estimator._rows_needed_for()
-    if parameter is not None:
-        raise AttributeError(
-            f"MinimaxOutlierDetector with {parameter} needs the rows: use `fit`."
-        )
-    return True
+from prudent.minimax.pairwise import KERNEL_CONSTRAINTS, KernelMixin, TrainingKernel
 
 
 def _is_calibrated(estimator: Any) -> bool:
     return bool(estimator.threshold == "calibrated")
 
 
-class MinimaxOutlierDetector(SelectionMixin, OutlierMixin, BaseEstimator):
+class MinimaxOutlierDetector(
+    KernelMixin, MomentsMixin, SelectionMixin, OutlierMixin, BaseEstimator
+):
     """Outlier detector from the mean and covariance of one class.
 
     The region is an ellipsoid around the mean, or the paper's half-space away from
@@ -213,93 +206,17 @@ default="empirical"
             self._kernel = TrainingKernel.of(self, X, fitted)
             span = span_of(self._kernel.values(rows))
             rows = span.rows
-        block = LocalRows.of(rows, np.zeros(len(rows), dtype=np.intp))
-        moments = ClassMoments.from_arrays(
-            rows, block.blocks[0].codes, **self._moment_options()
+        one_class = np.zeros(len(rows), dtype=np.intp)
+        self._fit_rows(
+            rows,
+            one_class,
+            None,
+            rows=LocalRows.of(rows, one_class),
+            ask_held_out=ask,
+            span=span,
+            grouped=groups is not None,
         )
-        grouped = groups is not None
-        return self._learn(moments, ask, rows=block, span=span, grouped=grouped)
-
-    @available_if(_needs_no_rows)
-    def fit_moments(self, moments: ClassMoments) -> Self:
-        """Learn the region from the moments of one class.
-
-        Parameters
-        ----------
-        moments : ClassMoments
-            Moments with one class; ``moments.pooled()`` makes one of several.
-
-        Returns
-        -------
-        self : MinimaxOutlierDetector
-        """
-        self._validate_params()
-        if len(moments.classes) != 1:
-            raise ValueError(
-                f"`moments` must hold one class, got {len(moments.classes)}; use "
-                "`moments.pooled()` or `moments.select([label])`."
-            )
-        self.n_features_in_ = moments.mean.shape[1]
-        return self._learn(moments, None)
-
-    @classmethod
-    def from_moments(
-        cls,
-        means: ArrayLike,
-        covariances: ArrayLike | None = None,
-        counts: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
-        *,
-        standard_deviations: ArrayLike | None = None,
-        correlations: ArrayLike | None = None,
-        **params: Any,
-    ) -> Self:
-        """Learn the region from a published mean and covariance, without rows.
-
-        Parameters
-        ----------
-        means : array-like of shape (1, n_features)
-            Class mean; the columns of a data frame become `feature_names_in_`.
-        covariances : array-like of shape (1, n_features, n_features)
-            Class covariance, used as given.
-        counts : array-like of shape (1,)
-            Rows behind it.
-        classes : array-like of shape (1,), default=None
-            Label of the class.
-        standard_deviations : array-like of shape (1, n_features), default=None
-            With `correlations`, in place of `covariances`.
-        correlations : array-like of shape (n_features, n_features), default=None
-            See `ClassMoments.from_covariances`.
-        **params
-            Constructor parameters, with ``threshold="distribution_free"``.
-
-        Returns
-        -------
-        detector : MinimaxOutlierDetector
-        """
-        detector = cls(**params)
-        parameter = detector._rows_needed_for()
-        if parameter is not None:
-            raise ValueError(
-                f"MinimaxOutlierDetector.from_moments: {parameter} needs the rows; set "
-                "threshold='distribution_free' and kernel='linear', or use `fit`."
-            )
-        detector._validate_params()
-        moments = ClassMoments.from_covariances(
-            means,
-            covariances,
-            counts,
-            classes,
-            standard_deviations=standard_deviations,
-            correlations=correlations,
-        )
-        if len(moments.classes) != 1:
-            raise ValueError(
-                f"one class is needed, got means of {len(moments.classes)} classes."
-            )
-        detector.n_features_in_ = moments.mean.shape[1]
-        set_feature_names(detector, means)
-        return detector._learn(moments, None, exact=True)
+        return self
 
     def _rows_needed_for(self) -> str | None:
         if self.threshold != "distribution_free":
@@ -309,9 +226,6 @@ default="empirical"
         if is_covariance_estimator(self.covariance):
             return f"covariance={self.covariance!r}"
         return None
-
-    def _moment_options(self) -> dict[str, Any]:
-        return {"fourth": True} if self.covariance == "ledoit_wolf" else {}
 
     def _check_settings(self) -> None:
         """Raise ValueError for an ellipsoid that a kernel does not define."""
@@ -354,13 +268,13 @@ default="empirical"
     def _learn(
         self,
         moments: ClassMoments,
-        ask_held_out: AskHeldOut | None,
         *,
+        given: bool = False,
         rows: LocalRows | None = None,
+        ask_held_out: AskHeldOut | None = None,
         span: Span | None = None,
         grouped: bool = False,
-        exact: bool = False,
-    ) -> Self:
+    ) -> None:
         self._grouped = grouped
         learned = learn(
             moments,
@@ -373,7 +287,7 @@ default="empirical"
             false_alarm_rate=self.false_alarm_rate,
             ask_held_out=ask_held_out,
             grouped=grouped,
-            exact=exact,
+            exact=given,
             span=span,
         )
         warn_constant_features(self, learned.constant)
@@ -389,7 +303,7 @@ default="empirical"
         if ask_held_out is not None:
             self._calibration_scores = learned.model.calibration_scores
         self.n_calibration_ = len(learned.model.calibration_scores)
-        return self._set_offset()
+        self._set_offset()
 
     def _set_offset(self) -> Self:
         self.offset_ = self._model.offset
@@ -478,8 +392,3 @@ default="empirical"
     def predict(self, X: Any) -> NDArray[np.intp]:
         """1 for inliers, -1 for outliers, of shape (n_samples,)."""
         return np.where(self.decision_function(X) >= 0, 1, -1)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags

@@ -98,7 +98,14 @@ def learn(
         If no half-space that excludes the origin keeps the rate.
     SingularCovarianceError
         If the covariance is singular.
+    ValueError
+        If there are several classes.
     """
+    if len(moments.classes) != 1:
+        raise ValueError(
+            f"`moments` must hold one class, got {len(moments.classes)}; use "
+            "`moments.pooled()` or `moments.select([label])`."
+        )
     n_features = moments.mean.shape[1]
     constant, rho = np.empty(0, dtype=np.intp), covariance_radius
     if span is None:

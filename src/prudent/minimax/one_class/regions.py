@@ -44,24 +44,8 @@ class HalfSpace:
     ) -> float:
         """Score below which at most `false_alarm_rate` of any such class falls.
 
-        Parameters
-        ----------
-        false_alarm_rate : float
-            In (0, 1).
-        mean_radius : float, default=0.0
-            Mahalanobis radius nu >= 0 in which the mean is known.
-        covariance_factor : float, default=1.0
-            Factor gamma >= 1 by which the covariance may exceed the given one.
-
-        Returns
-        -------
-        float
-            zeta^2 - k zeta with k = sqrt(gamma) (sqrt((1 - rate) / rate) + nu).
-
-        Raises
-        ------
-        InfeasibleError
-            Unless k < zeta: no half-space that excludes the origin keeps the rate.
+        zeta^2 - k zeta with k = sqrt(gamma) (sqrt((1 - rate) / rate) + nu); unless
+        k < zeta no half-space that excludes the origin keeps the rate.
         """
         width = math.sqrt(covariance_factor)
         plain = math.sqrt((1 - false_alarm_rate) / false_alarm_rate)
@@ -129,25 +113,10 @@ class Ellipsoid:
 
 
 def halfspace(mean: ArrayLike, covariance: ArrayLike) -> HalfSpace:
-    """Best half-space {w'z >= t} that excludes the origin (Theorem 4).
+    """Best half-space {w'z >= t} that excludes the origin (Theorems 4 and 7).
 
-    Parameters
-    ----------
-    mean : array-like of shape (n_features,)
-        Class mean m, not 0.
-    covariance : array-like of shape (n_features, n_features)
-        Class covariance S, positive definite, with rho I added if it is uncertain.
-
-    Raises
-    ------
-    InfeasibleError
-        If the mean is 0: every half-space without it excludes half the class.
-    SingularCovarianceError
-        If the covariance is singular.
-
-    References
-    ----------
-    Lanckriet et al. (2002), Theorems 4 and 7.
+    The covariance has rho I added if it is uncertain. InfeasibleError for a mean of 0:
+    every half-space without it excludes half the class.
 
     Examples
     --------
@@ -171,13 +140,7 @@ def halfspace(mean: ArrayLike, covariance: ArrayLike) -> HalfSpace:
 def ellipsoid(
     mean: FloatArray, mean_lo: FloatArray, covariance: FloatArray, rho: float = 0.0
 ) -> Ellipsoid:
-    """Ellipsoid around a mean (a pair), in the metric of a positive definite matrix.
-
-    Raises
-    ------
-    SingularCovarianceError
-        If the covariance is singular.
-    """
+    """Ellipsoid around a mean (a pair), in the metric of a positive definite matrix."""
     factors = MahalanobisFactors.from_covariances(
         mean[None], covariance[None], means_lo=mean_lo[None]
     )
@@ -192,22 +155,8 @@ def ellipsoid_radius(
 ) -> float:
     """Mahalanobis radius that at most `false_alarm_rate` of any law exceeds.
 
-    Parameters
-    ----------
-    n_features : int
-        Dimension n of the class.
-    false_alarm_rate : float
-        In (0, 1).
-    mean_radius : float, default=0.0
-        Mahalanobis radius nu >= 0 in which the mean is known.
-    covariance_factor : float, default=1.0
-        Factor gamma >= 1 by which the covariance may exceed the given one.
-
-    Returns
-    -------
-    float
-        sqrt(gamma) (sqrt(n / rate) + nu); attained by mass rate on the axes of the
-        ellipsoid.
+    sqrt(gamma) (sqrt(n / rate) + nu); attained by mass rate on the axes of the
+    ellipsoid.
 
     Examples
     --------
