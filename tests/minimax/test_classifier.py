@@ -460,6 +460,18 @@ def test_classes_of_prior_zero_do_not_matter_to_the_mean():
     assert model.guarantees_[0].evidence["trivial_bound"] == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*kappa is infinite")
+@pytest.mark.parametrize("uncertainty", [None, "gaussian"])
+def test_a_null_direction_proves_nothing_unless_the_moments_are_known(uncertainty):
+    flat = np.diag([1.0, 0.0])
+    model = MinimaxProbabilityClassifier.from_moments(
+        [[0, 0], [1, 1]], [flat, flat], [100, 100], uncertainty=uncertainty
+    )
+    assert model.kappa_ == np.inf
+    # Radii from data mean that the moments are estimates, whoever hands them in.
+    assert len(model.guarantees_) == (2 if uncertainty is None else 0)
+
+
 def test_moments_of_variances_alone_are_refused():
     X, y = blobs()
     moments = ClassMoments.from_arrays(X, y, structure="diagonal")

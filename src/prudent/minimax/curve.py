@@ -291,5 +291,24 @@ class ParetoCurve:
         return min(candidates, key=loss)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ParetoFrontier:
+    """Best trade-offs between two classes; columns: negative, positive class.
+
+    Attributes
+    ----------
+    s : ndarray of shape (n_points,)
+        Parameter of the curve, from 0 to 1: weight of the negative class.
+    kappas : ndarray of shape (n_points, 2)
+        Standard deviations between the plane and the class means.
+    errors : ndarray of shape (n_points, 2)
+        Worst-case errors 1 / (1 + kappa^2).
+    """
+
+    s: FloatArray
+    kappas: FloatArray
+    errors: FloatArray
+
+
 def _spread(S: FloatArray) -> float:
     return math.sqrt(float(np.trace(S)) / len(S)) or 1.0

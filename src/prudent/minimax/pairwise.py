@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from prudent._compat import Interval, StrOptions
 from prudent.core.types import FloatArray, IntArray
+from prudent.estimator_tools import is_covariance_estimator
 
 KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
     "kernel": [StrOptions({*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}), callable],
@@ -27,6 +28,13 @@ class KernelMixin:
 
     kernel: Any
     covariance: Any
+
+    def _rows_needed_for(self) -> str | None:
+        if self.kernel != "linear":
+            return f"kernel={self.kernel!r}"
+        if is_covariance_estimator(self.covariance):
+            return f"covariance={self.covariance!r}"
+        return None
 
     def _moment_options(self) -> dict[str, Any]:
         return {"fourth": True} if self.covariance == "ledoit_wolf" else {}

@@ -10,11 +10,13 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
 from prudent.core.types import FloatArray
+from prudent.exceptions import DegenerateDataError
 from prudent.minimax.curve import (
     EPS,
     Balance,
     CurvePoint,
     ParetoCurve,
+    ParetoFrontier,
     balanced_logit,
     shares,
 )
@@ -314,3 +316,26 @@ def _certified(
 
 def _root(square: Any) -> float:
     return math.sqrt(max(float(square), 0.0))
+
+
+def pareto_frontier(
+    d: FloatArray, Sx: FloatArray, Sy: FloatArray, n_points: int
+) -> ParetoFrontier:
+    """Trade-offs of two classes with mean gap d and covariances Sx (positive), Sy."""
+    if n_points < 2:
+        raise ValueError(f"`n_points` must be >= 2, got {n_points!r}.")
+    duel = ScaledDuel.from_moments(d, Sx, Sy, Balance())
+    curve = ParetoCurve.from_moments(duel.d, duel.X, duel.Y)
+    if curve.null_normal is not None:
+        raise DegenerateDataError(
+            "there is no trade-off: neither class varies in a direction that separates "
+            "their means. Set `covariance_radius` > 0 or shrink the `covariance`."
+        )
+    s = np.linspace(0.0, 1.0, n_points)
+    with np.errstate(divide="ignore"):
+        taus = np.log(s) - np.log1p(-s)
+    # The curve's own parameter belongs to covariances of average variance 1.
+    taus += 2 * math.log(duel.spread[1] / duel.spread[0])
+    kappas = np.array([curve.kappas(tau)[::-1] for tau in taus])
+    kappas /= duel.spread[::-1]
+    return ParetoFrontier(s, kappas, 1 / (1 + kappas**2))

@@ -332,48 +332,6 @@ def _in_given_units(
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ParetoFrontier:
-    """Best trade-offs between two classes; columns: negative, positive class.
-
-    Attributes
-    ----------
-    s : ndarray of shape (n_points,)
-        Parameter of the curve, from 0 to 1: weight of the negative class.
-    kappas : ndarray of shape (n_points, 2)
-        Standard deviations between the plane and the class means.
-    errors : ndarray of shape (n_points, 2)
-        Worst-case errors 1 / (1 + kappa^2).
-    """
-
-    s: FloatArray
-    kappas: FloatArray
-    errors: FloatArray
-
-
-def pareto_frontier(
-    d: FloatArray, Sx: FloatArray, Sy: FloatArray, n_points: int
-) -> ParetoFrontier:
-    """Trade-offs of two classes with mean gap d and covariances Sx (positive), Sy."""
-    if n_points < 2:
-        raise ValueError(f"`n_points` must be >= 2, got {n_points!r}.")
-    duel = ScaledDuel.from_moments(d, Sx, Sy, Balance())
-    curve = ParetoCurve.from_moments(duel.d, duel.X, duel.Y)
-    if curve.null_normal is not None:
-        raise DegenerateDataError(
-            "there is no trade-off: neither class varies in a direction that separates "
-            "their means. Set `covariance_radius` > 0 or shrink the `covariance`."
-        )
-    s = np.linspace(0.0, 1.0, n_points)
-    with np.errstate(divide="ignore"):
-        taus = np.log(s) - np.log1p(-s)
-    # The curve's own parameter belongs to covariances of average variance 1.
-    taus += 2 * math.log(duel.spread[1] / duel.spread[0])
-    kappas = np.array([curve.kappas(tau)[::-1] for tau in taus])
-    kappas /= duel.spread[::-1]
-    return ParetoFrontier(s, kappas, 1 / (1 + kappas**2))
-
-
 def alpha_of(kappa: float) -> float:
     """Worst-case probability of a half-space kappa standard deviations away."""
     kappa = max(kappa, 0.0)

@@ -22,7 +22,6 @@ from prudent.estimator_tools import (
     check_rows,
     check_training,
     covariance_rule,
-    is_covariance_estimator,
     warn_constant_features,
 )
 from prudent.exceptions import PrudentWarning
@@ -242,26 +241,20 @@ default="empirical"
         """
         self._check_settings()
         X, y, weight = check_training(self, X, y, sample_weight)
-        if self._rows_needed_for() is None:
-            self._fit_rows(X, y, weight)
-            return self
-        X = X.astype(np.float64, copy=False)
-        codes = np.unique(y, return_inverse=True)[1]
-        span = None
-        if self.kernel != "linear":
-            span = self._span(X, sample_weight)
-            X = span.rows
-        self._fit_rows(X, y, weight, rows=LocalRows.of(X, codes, weight), span=span)
+        rows = span = None
+        if self._rows_needed_for() is not None:
+            X = X.astype(np.float64, copy=False)
+            if self.kernel != "linear":
+                span = self._span(X, sample_weight)
+                X = span.rows
+            rows = LocalRows.of(X, np.unique(y, return_inverse=True)[1], weight)
+        self._fit_rows(X, y, weight, rows=rows, span=span)
         return self
 
     def _rows_needed_for(self) -> str | None:
-        if self.kernel != "linear":
-            return f"kernel={self.kernel!r}"
         if self.uncertainty == "bootstrap":
             return "uncertainty='bootstrap'"
-        if is_covariance_estimator(self.covariance):
-            return f"covariance={self.covariance!r}"
-        return None
+        return super()._rows_needed_for()
 
     def _span(self, X: FloatArray, sample_weight: ArrayLike | None) -> Span:
         """Span coordinates of the training rows; keep what prediction needs."""

@@ -132,6 +132,10 @@ def learn(
         raise ValueError(
             "the moments keep variances only: accumulate with structure='full'."
         )
+    origin: Origin = "given" if exact else "plug-in"
+    if uncertainty == "gaussian":
+        origin = "gaussian"
+    estimated = origin != "given"
     seen = classes_seen(moments)
     own = moments if seen.all() else moments.select(moments.classes[seen])
     weights = None
@@ -144,26 +148,10 @@ def learn(
         fourth=own.fourth,
         rows_of=None if rows is None else rows.of_class,
     )
-    origin: Origin = "given" if exact else "plug-in"
-    if uncertainty == "gaussian":
-        origin, radii = "gaussian", gaussian_radii(own, confidence)
-    elif uncertainty == "bootstrap":
-        assert rows is not None
-        radii = bootstrap_radii(own, rows, confidence, random)
-    else:
-        given = given_radii(
-            mean_radius, covariance_radius, covariance_factor, len(seen)
-        )
-        radii = given.of(seen)
-    constant = np.empty(0, dtype=np.intp)
-    if span is None:
-        constant = constant_features(own)
-    else:
-        # Without a radius every kernel fit separates its training rows perfectly.
-        default = DEFAULT_KERNEL_RADIUS * span.mean_diagonal
-        rho = np.where(radii.covariance > 0, radii.covariance, default)
-        radii = replace(radii, covariance=rho)
-    if not exact:
+    radii = given_radii(mean_radius, covariance_radius, covariance_factor, len(seen))
+    radii = _radii(own, rows, radii.of(seen), uncertainty, confidence, span, random)
+    constant = constant_features(own) if span is None else np.empty(0, dtype=np.intp)
+    if estimated:
         check_not_tiny(own.mean, np.diagonal(own.scatter, axis1=1, axis2=2))
     kept = np.delete(np.arange(own.mean.shape[1]), constant)
     prior = class_priors(priors, moments.weight)[seen]
@@ -172,7 +160,7 @@ def learn(
         classes, objective, weights, constant_if_coinciding=on_degenerate == "warn"
     )
     # A null direction of estimated covariances: kappa is infinite, by definition.
-    proves_nothing = not exact and any(duel.is_separable for duel in duels)
+    proves_nothing = estimated and any(duel.is_separable for duel in duels)
     if bound == "exact" and len(prior) > 2 and not proves_nothing:
         errors = exact_errors(classes, duels)
     else:
@@ -211,6 +199,29 @@ def learn(
         remarks=tuple(remarks),
         open_gap=open_gap(duels),
     )
+
+
+def _radii(
+    moments: ClassMoments,
+    rows: Rows | None,
+    given: Radii,
+    uncertainty: Literal["gaussian", "bootstrap"] | None,
+    confidence: float,
+    span: Span | None,
+    random: np.random.RandomState,
+) -> Radii:
+    """Radii of the classes with rows: from their data, or as given."""
+    if uncertainty == "gaussian":
+        return gaussian_radii(moments, confidence)
+    if uncertainty == "bootstrap":
+        assert rows is not None
+        return bootstrap_radii(moments, rows, confidence, random)
+    if span is None:
+        return given
+    # Without a radius every kernel fit separates its training rows perfectly.
+    default = DEFAULT_KERNEL_RADIUS * span.mean_diagonal
+    rho = np.where(given.covariance > 0, given.covariance, default)
+    return replace(given, covariance=rho)
 
 
 def _classes(

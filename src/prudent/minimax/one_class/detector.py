@@ -24,7 +24,6 @@ from prudent.estimator_tools import (
     check_rows,
     covariance_rule,
     hold_out_rows,
-    is_covariance_estimator,
     refuse_dask,
     warn_constant_features,
 )
@@ -221,11 +220,7 @@ default="empirical"
     def _rows_needed_for(self) -> str | None:
         if self.threshold != "distribution_free":
             return f"threshold={self.threshold!r}"
-        if self.kernel != "linear":
-            return f"kernel={self.kernel!r}"
-        if is_covariance_estimator(self.covariance):
-            return f"covariance={self.covariance!r}"
-        return None
+        return super()._rows_needed_for()
 
     def _check_settings(self) -> None:
         """Raise ValueError for an ellipsoid that a kernel does not define."""
