@@ -3,32 +3,74 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from experiments.table import Table, text_of
 
 #: Prefix of the experiments' files -> heading and text of their part of the page.
 Groups = Mapping[str, tuple[str, str]]
+#: Experiment -> its tables.
+Tables = Mapping[str, Sequence[Table]]
+#: Prefix of a paper -> table or figure that is not recomputed -> why not.
+Omitted = Mapping[str, Mapping[str, str]]
 
 
 def page(
-    head: str,
-    groups: Groups,
-    tables: Mapping[str, Table],
-    seconds: Mapping[str, float],
+    head: str, groups: Groups, tables: Tables, seconds: Mapping[str, float]
 ) -> str:
-    """All tables by name, in the group they belong to, and what they cost."""
+    """All tables, in the group they belong to, and what they cost."""
     parts = [head]
     for prefix, (heading, text) in groups.items():
         parts += [f"{heading}\n{'-' * len(heading)}\n", f"{text}\n"]
-        parts += [section(t) for name, t in tables.items() if name.startswith(prefix)]
+        found = [
+            t for name, ts in tables.items() if name.startswith(prefix) for t in ts
+        ]
+        found.sort(
+            key=lambda table: [natural(item) for item in table.items[:1]] or [(2,)]
+        )
+        parts += [section(table, prefix=prefix) for table in found]
     parts.append(section(cost(seconds), "-"))
     return "\n".join(parts)
 
 
-def section(table: Table, underline: str = "~") -> str:
+def contents(groups: Groups, omitted: Omitted, tables: Tables) -> str:
+    """Every table and figure of each paper: a link to it, or why it is left out."""
+    lines = ["\n.. list-table:: Every table and figure of the five papers"]
+    lines += ["   :header-rows: 1", "", "   * - paper", "     - item", "     - here"]
+    for prefix, reasons in omitted.items():
+        here = {
+            item: f":ref:`{table.title} <{anchor(prefix, table)}>`"
+            for name, found in tables.items()
+            if name.startswith(prefix)
+            for table in found
+            for item in table.items
+        }
+        rows = {**here, **{item: f"omitted: {why}" for item, why in reasons.items()}}
+        for item in sorted(rows, key=natural):
+            paper = groups[prefix][0]
+            named = item.replace(" ", "\N{NO-BREAK SPACE}")
+            lines += [f"   * - {paper}", f"     - {named}", f"     - {rows[item]}"]
+    return "\n".join([*lines, ""])
+
+
+def natural(item: str) -> tuple[object, ...]:
+    """Tables before figures, 2 before 10, II before X, then the appendix."""
+    kind, number = item.split(" ", 1)
+    roman = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"]
+    value = roman.index(number) if number in roman else 0
+    digits = re.findall(r"\d+", number)
+    return kind == "Figure", "." in number, value, int(digits[0]) if digits else 0, item
+
+
+def anchor(prefix: str, table: Table) -> str:
+    """Name under which a section can be linked to."""
+    return f"papers-{prefix}-{'-'.join(table.items).lower().replace(' ', '-')}"
+
+
+def section(table: Table, underline: str = "~", prefix: str = "") -> str:
     """One table with its notes and pictures."""
-    lines = [table.title, underline * len(table.title), ""]
+    lines = [f".. _{anchor(prefix, table)}:", ""] if table.items else []
+    lines += [table.title, underline * len(table.title), ""]
     if table.rows:
         lines += [".. list-table::", "   :header-rows: 1", ""]
     for row in [table.columns, *table.rows] if table.rows else []:

@@ -1,41 +1,50 @@
 """The runner of the papers' experiments and the page that it writes."""
 
 import json
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
-from experiments.page import page, section
+from experiments.cells import Experiment
+from experiments.page import contents, natural, page, section
 from experiments.papers import GROUPS, HEAD
-from experiments.table import Table, beside, explained
+from experiments.table import Table, against, with_reasons
 
 from experiments import __main__ as runner
+from experiments import cells as store
 from experiments import table as tables
 
 
 def test_every_experiment_belongs_to_a_paper():
     names = runner.experiments(GROUPS)
-    assert len(names) == len(set(names)) >= 15
+    assert len(names) == len(set(names)) >= 14
     assert {name.split("_")[0] for name in names} == set(GROUPS)
 
 
 def test_figures_within_their_error_need_no_reason():
-    assert beside(80.04, 80.4, 0.5) == "80.0 / 80.4 / -0.4 ± 0.5"
+    assert against(80.04, 80.4, 0.5) == "80.0 / 80.4 / -0.4 ± 0.5"
 
 
 def test_the_papers_rounding_is_no_deviation():
-    assert beside(80.04, 80.0, 0.0) == "80.0 / 80.0 / +0.0 ± 0"
+    assert against(80.04, 80.0, 0.0) == "80.0 / 80.0 / 0"
 
 
-def test_a_deviation_without_reason_is_refused():
-    with pytest.raises(ValueError, match=r"80\.0 / 80\.4 .* give a reason"):
-        beside(80.04, 80.4, 0.1)
+def test_a_deviation_has_its_letter_or_a_mark_that_the_page_may_not_keep():
+    assert against(80.04, 80.4, 0.1, "b").endswith("-0.4 ± 0.1 (b)")
+    cell = against(80.04, 80.4, 0.1)
+    assert cell.endswith("(?)")
+    assert with_reasons(Table("t", ("x",), [[cell]]), {}).notes == (
+        "(?) not explained.",
+    )
+
+
+def test_a_blank_of_the_paper_is_none():
+    assert against(12.3, None, 0.1) == "12.3 / none"
 
 
 def test_only_the_reasons_in_use_are_listed():
-    cells = [[beside(1.0, 2.0, 0.1, "b")], [beside(1.0, 1.0, 0.1, "a")]]
-    table = explained(
-        Table("t", (), (), ("note",)), ("x",), cells, {"a": "A.", "b": "B."}
-    )
+    rows = [[against(1.0, 2.0, 0.1, "b")], [against(1.0, 1.0, 0.1, "a")]]
+    table = with_reasons(Table("t", ("x",), rows, ("note",)), {"a": "A.", "b": "B."})
     assert table.notes == ("note", "(b) B.")
 
 
@@ -51,89 +60,180 @@ def test_section_holds_all_cells_notes_and_pictures():
 
 
 def test_page_has_a_heading_for_every_paper_and_the_total_time():
-    tables = {"minimax_x": Table("Mine", ("a",), [(1,)])}
-    text = page(HEAD, GROUPS, tables, {"minimax_x": 120.0})
+    found = {"minimax_x": [Table("Mine", ("a",), [(1,)])]}
+    text = page(HEAD, GROUPS, found, {"minimax_x": 120.0})
     assert all(heading in text for heading, _ in GROUPS.values())
     assert text.index("Lanckriet") < text.index("Mine") < text.index("Nguyen")
     assert "2 minutes" in text
 
 
+def test_sections_are_in_the_order_of_the_paper_and_own_tables_come_last():
+    found = {
+        "minimax_a": [Table("Own", ("a",), [(1,)])],
+        "minimax_b": [Table("F", ("a",), [(1,)], items=("Figure 1",))],
+        "minimax_c": [Table("T", ("a",), [(1,)], items=("Table 2",))],
+    }
+    text = page("", {"minimax": ("Paper", "")}, found, {})
+    assert text.index("T\n~") < text.index("F\n~") < text.index("Own\n~")
+
+
+def test_contents_link_to_what_is_there_and_say_why_the_rest_is_not():
+    groups = {"minimax": ("Paper", "Text.")}
+    found = {"minimax_x": [Table("Mine", ("a",), [(1,)], items=("Table 2",))]}
+    text = contents(groups, {"minimax": {"Table 1": "no data."}}, found)
+    first, second = text.index("omitted: no data."), text.index(":ref:`Mine <papers-")
+    assert first < second
+    assert ".. _papers-minimax-table-2:" in section(
+        found["minimax_x"][0], prefix="minimax"
+    )
+
+
+def test_items_are_in_the_order_of_a_paper():
+    items = ["Figure A.10", "Table IX", "Figure 2", "Table V", "Figure A.9", "Table 10"]
+    ordered = [
+        "Table 10",
+        "Table V",
+        "Table IX",
+        "Figure 2",
+        "Figure A.9",
+        "Figure A.10",
+    ]
+    assert sorted(items, key=natural) == ordered
+
+
+COUNTS: dict[str, int] = {}
+
+
+def count(name):
+    COUNTS[name] = COUNTS.get(name, 0) + 1
+    if COUNTS.get("fails after") == sum(
+        v for k, v in COUNTS.items() if k != "fails after"
+    ):
+        raise KeyboardInterrupt
+    return 1.5
+
+
 @pytest.fixture
 def two_experiments(tmp_path, monkeypatch):
-    """A runner with two tiny experiments, and how often each ran."""
-    counts = {"minimax_one": 0, "minimax_two": 0}
+    """A runner with two tiny experiments of two cells each."""
+    COUNTS.clear()
 
     def module(name):
         name = name.removeprefix("experiments.")
 
-        def run(quick):
-            counts[name] += 1
-            return Table(name, ("a",), [(1.5,)])
+        def cells(scale):
+            parts = {"quick": 1, "default": 2, "full": 3}[scale]
+            return {
+                f"{part}": partial(count, f"{name}/{part}") for part in range(parts)
+            }
 
-        def explain(table):
-            return Table(table.title, ("a",), [(f"{table.rows[0][0]} explained",)])
+        def made(found):
+            item = "Table 1" if name.endswith("one") else "Table 2"
+            return [Table(name, ("a",), [(sum(found.values()),)], items=(item,))]
 
-        return SimpleNamespace(run=run, explain=explain)
+        return SimpleNamespace(cells=cells, tables=made)
 
-    monkeypatch.setattr(runner, "experiments", lambda _: list(counts))
-    monkeypatch.setattr(runner, "import_module", module)
+    names = ["minimax_one", "minimax_two"]
+    monkeypatch.setattr(runner, "experiments", lambda _: names)
+    monkeypatch.setattr(store, "import_module", module)
+    monkeypatch.setattr(store, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(runner, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(runner, "HERE", tmp_path / "experiments")
     monkeypatch.setattr(runner, "folder", lambda: tmp_path)
     (tmp_path / "docs").mkdir()
-    return tmp_path, counts
+    return tmp_path
+
+
+def run(*words):
+    runner.main([*words, "--jobs", "1"])
 
 
 def test_runs_go_on_where_they_stopped_and_the_page_comes_last(two_experiments):
-    path, counts = two_experiments
-    runner.main(["minimax_one"])
-    assert counts == {"minimax_one": 1, "minimax_two": 0}
-    assert not (path / "docs" / "papers.rst").exists()
-    runner.main([])
-    runner.main([])
-    assert counts == {"minimax_one": 1, "minimax_two": 1}
-    assert "1.5 explained" in (path / "docs" / "papers.rst").read_text("utf-8")
+    run("minimax_one")
+    assert COUNTS == {"minimax_one/0": 1, "minimax_one/1": 1}
+    assert not (two_experiments / "docs" / "papers.rst").exists()
+    run()
+    run()
+    assert set(COUNTS.values()) == {1}
+    assert len(COUNTS) == 4
+    text = (two_experiments / "docs" / "papers.rst").read_text("utf-8")
+    assert "   * - 3\n" in text
 
 
-def test_time_is_stored_with_the_result(two_experiments):
-    path, _ = two_experiments
-    runner.main(["minimax_two"])
-    stored = json.loads((path / "results" / "minimax_two.json").read_text("utf-8"))
-    assert stored["cpu_seconds"] >= 0
-    assert stored["wall_seconds"] >= 0
-    assert stored["table"]["rows"] == [[1.5]]
+def test_an_interrupted_experiment_keeps_its_finished_cells(two_experiments):
+    COUNTS["fails after"] = 2
+    with pytest.raises(KeyboardInterrupt):
+        run("minimax_one")
+    del COUNTS["fails after"]
+    run("minimax_one")
+    assert COUNTS == {"minimax_one/0": 1, "minimax_one/1": 2}
 
 
-def test_a_quick_run_shows_what_it_measured_and_leaves_the_page_alone(two_experiments):
-    path, _ = two_experiments
-    runner.main(["--quick"])
-    quick = (path / "results" / "papers.rst").read_text("utf-8")
-    assert "1.5" in quick
-    assert "explained" not in quick
-    assert not (path / "docs" / "papers.rst").exists()
+def test_a_half_written_cell_is_measured_again(two_experiments):
+    run("minimax_one")
+    path = two_experiments / "results" / "minimax_one.jsonl"
+    path.write_text(path.read_text("utf-8")[:-9], encoding="utf-8")
+    run("minimax_one")
+    assert COUNTS == {"minimax_one/0": 1, "minimax_one/1": 2}
+    assert set(Experiment("minimax_one", "default").stored()) == {"0", "1"}
+
+
+def test_an_experiment_that_only_runs_is_one_cell(two_experiments, monkeypatch):
+    def made(quick):
+        return Table("Whole", ("a",), [(1 if quick else 2,)], ("note",))
+
+    monkeypatch.setattr(store, "import_module", lambda _: SimpleNamespace(run=made))
+    experiment = Experiment("minimax_one", "default")
+    assert list(experiment.measure(n_jobs=1)) == ["table"]
+    (table,) = experiment.tables()
+    assert (table.title, table.rows, table.notes) == ("Whole", [[2]], ["note"])
+    assert experiment.missing() == {}
+
+
+def test_full_adds_repetitions_to_the_stored_ones(two_experiments):
+    run()
+    run("--full")
+    assert set(COUNTS.values()) == {1}
+    assert len(COUNTS) == 6
+    text = (two_experiments / "docs" / "papers.rst").read_text("utf-8")
+    assert "   * - 4.5\n" in text
+
+
+def test_time_is_stored_with_each_cell(two_experiments):
+    run("minimax_two")
+    lines = (two_experiments / "results" / "minimax_two.jsonl").read_text("utf-8")
+    for cell in map(json.loads, lines.splitlines()):
+        assert cell["seconds"] >= 0
+        assert cell["value"] == 1.5
+
+
+def test_a_quick_run_has_its_own_cells_and_leaves_the_page_alone(two_experiments):
+    run("--quick")
+    assert (two_experiments / "results" / "papers.rst").exists()
+    assert not (two_experiments / "docs" / "papers.rst").exists()
+    run()
+    assert COUNTS["minimax_one/0"] == 2
 
 
 def test_unknown_names_are_refused_before_any_work(two_experiments):
-    _, counts = two_experiments
     with pytest.raises(SystemExit, match="no experiment .*'nothing'"):
-        runner.main(["nothing"])
-    assert sum(counts.values()) == 0
+        run("nothing")
+    assert COUNTS == {}
 
 
 def test_missing_data_are_named_before_any_work(two_experiments, monkeypatch):
-    path, counts = two_experiments
-    monkeypatch.setattr(runner, "folder", lambda: path / "absent")
+    monkeypatch.setattr(runner, "folder", lambda: two_experiments / "absent")
     with pytest.raises(SystemExit, match="set PRUDENT_DATA"):
-        runner.main([])
-    assert sum(counts.values()) == 0
+        run()
+    assert COUNTS == {}
 
 
-def test_pictures_are_the_same_bytes_on_every_run(tmp_path, monkeypatch):
+def test_pictures_are_the_same_bytes_on_every_run(tmp_path):
     from matplotlib.figure import Figure
 
-    monkeypatch.setattr(tables, "IMAGES", tmp_path)
     for name in ("a.svg", "b.svg"):
         figure = Figure()
         figure.subplots().plot([0, 1])
-        tables.save_picture(figure, name)
+        with tables.pictures_in(tmp_path):
+            assert tables.save_picture(figure, name) == name
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()

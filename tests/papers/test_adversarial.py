@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from experiments.adversarial_figure1 import miss_rates
+from experiments.adversarial_algorithm import Printed, law_of_density
+from experiments.adversarial_games import curves, miss_rates
 
 from prudent import RejectionGame
 
@@ -76,6 +77,28 @@ def test_figure_1_soft_beats_hard_in_every_draw(family):
     for bound in (0.5, 4.0, 7.5, 12.5):
         draws = miss_rates(family, bound, 10)
         assert (draws[:, 1] < draws[:, 0]).all()
+
+
+def test_a_known_mixture_is_no_easier_at_its_rate_and_easier_elsewhere():
+    found = curves()
+    soft, known = np.array(found["soft"]), np.array(found["known mixture"])
+    assert (known <= soft + 1e-12).all()
+    at = np.searchsorted(found["rate"], 0.05 - 1e-9)
+    assert known[at] == pytest.approx(soft[at], abs=1e-9)
+    assert (soft <= np.array(found["hard"]) + 1e-12).all()
+
+
+def test_the_algorithm_as_printed_has_no_threshold_below_8000_rows():
+    rows = np.random.default_rng(0).normal(size=(1000, 2))
+    assert Printed().fit(rows, seed=0).cut == -np.inf
+
+
+def test_figure_3_jumps_over_the_rate_and_figure_2_does_not():
+    without, with_jump = (law_of_density(share) for share in (0.0, 0.12))
+    for (t, F), jumps in ((without, False), (with_jump, True)):
+        assert F[-1] == pytest.approx(1, abs=1e-3)
+        v = t[np.searchsorted(F, 0.05)]
+        assert (F[t <= v][-1] > 0.06) == jumps
 
 
 def test_remark_42_keeps_no_cell_as_printed():

@@ -1,0 +1,109 @@
+"""Rivals of the paper that the library does not offer: gradient descent for NB and QDA.
+
+Appendix C of Pérez et al.: a step on the natural parameters, then a projection: class
+and level probabilities on the simplex, covariances to eigenvalues of 0.01 at least. The
+gradient of QDA is used as corrected (its log-partition is a scalar); columns are
+standardised. Each function returns the training error of every iterate.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+RATE, LEAST_EIGENVALUE = 0.1, 1e-2
+
+
+def on_simplex(values: np.ndarray) -> np.ndarray:
+    """Euclidean projection of each row on the probability simplex."""
+    ordered = -np.sort(-values, axis=-1)
+    excess = np.cumsum(ordered, axis=-1) - 1
+    ranks = np.arange(1, values.shape[-1] + 1)
+    last = np.count_nonzero(ordered > excess / ranks, axis=-1)[..., None] - 1
+    shift = np.take_along_axis(excess / ranks, last, axis=-1)
+    return np.maximum(values - shift, 0)
+
+
+def posterior(scores: np.ndarray, fallback: np.ndarray) -> np.ndarray:
+    """Class probabilities; a row impossible in every class gets the fallback scores."""
+    scores = np.where(np.isneginf(scores).all(axis=1)[:, None], fallback, scores)
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def naive_bayes(X: np.ndarray, y: np.ndarray, strength: float, n: int) -> np.ndarray:
+    """Descent from the closed form with `strength` counts for each level and class."""
+    m, r = len(y), int(y.max()) + 1
+    Y = np.eye(r)[y]
+    levels = [np.unique(column, return_inverse=True)[1] for column in X.T]
+    with np.errstate(divide="ignore"):
+        log_class = np.log((Y.sum(axis=0) + strength) / (m + r * strength))
+        log_levels = []
+        for codes in levels:
+            counts = np.array([np.bincount(codes, Y[:, k]) for k in range(r)])
+            log_levels.append(
+                np.log((counts + strength) / (counts + strength).sum(1, keepdims=True))
+            )
+        errors = []
+        for _ in range(n):
+            scores = log_class + sum(
+                table[:, codes].T
+                for table, codes in zip(log_levels, levels, strict=True)
+            )
+            H = posterior(scores, log_class)
+            errors.append(np.mean(H.argmax(axis=1) != y))
+            R = RATE / m * (H - Y)
+            log_class = np.log(on_simplex(np.exp(log_class - R.sum(axis=0))))
+            for j, codes in enumerate(levels):
+                step = np.array([np.bincount(codes, R[:, k]) for k in range(r)])
+                log_levels[j] = np.log(on_simplex(np.exp(log_levels[j] - step)))
+    return np.array(errors)
+
+
+def quadratic(X: np.ndarray, y: np.ndarray, prior: float, n: int) -> np.ndarray:
+    """Descent from the closed form; `prior` rows at the moments of all rows join each.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a covariance is singular at the start.
+    """
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    (m, d), r = X.shape, int(y.max()) + 1
+    Y = np.eye(r)[y]
+    counts = Y.sum(axis=0)
+    weights = counts / (counts + prior)
+    mean = weights[:, None] * (Y.T @ X) / counts[:, None]
+    overall = np.cov(X.T, bias=True).reshape(d, d)
+    covariance = np.array(
+        [
+            w * np.cov(X[y == k].T, bias=True).reshape(d, d) + (1 - w) * overall
+            for k, w in enumerate(weights)
+        ]
+    )
+    if min(np.linalg.cond(S) for S in covariance) > 1e15:
+        raise np.linalg.LinAlgError
+    log_class = np.log(counts / m)
+    errors = []
+    for _ in range(n):
+        scores = np.empty((m, r))
+        for k in range(r):
+            L = np.linalg.cholesky(covariance[k])
+            Z = solve_triangular(L, (X - mean[k]).T, lower=True)
+            scores[:, k] = log_class[k] - np.log(np.diag(L)).sum() - (Z**2).sum(0) / 2
+        H = posterior(scores, log_class)
+        errors.append(np.mean(H.argmax(axis=1) != y))
+        R = RATE / m * (H - Y)
+        with np.errstate(divide="ignore"):
+            log_class = np.log(on_simplex(np.exp(log_class - R.sum(axis=0))))
+        for k in range(r):
+            precision = np.linalg.inv(covariance[k])
+            total, moments = R[:, k].sum(), (X * R[:, k, None]).T @ X
+            first = precision @ mean[k] - (R[:, k] @ X - total * mean[k])
+            second = -precision / 2 - (
+                moments - total * (np.outer(mean[k], mean[k]) + covariance[k])
+            )
+            values, vectors = np.linalg.eigh(-np.linalg.inv(second + second.T))
+            covariance[k] = vectors * np.maximum(values, LEAST_EIGENVALUE) @ vectors.T
+            mean[k] = covariance[k] @ first
+    return np.array(errors)

@@ -1,0 +1,250 @@
+"""Tables 1 and 2 of Lanckriet et al. (2002): iteration; stated and measured accuracy.
+
+Table 2: random splits into 90 % training and 10 % test rows, in blocks of ten. `alpha`
+is the worst-case accuracy that a fit states for its plug-in moments. Declared before
+measuring: sigma of the Gaussian kernel exp(-|x - y|^2 / sigma) is the best of a grid of
+multiples of the median squared distance, by `N_INNER` inner splits of the first
+training part of each block; rho is 1e-3 and 1e-2 of the kernel's diagonal, and the
+first of the two chooses sigma. C of the support vector machines: 1 linear, the best of
+1, 10 and 100 Gaussian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.model_selection import train_test_split
+from sklearn.svm import SVC
+
+from experiments.benchmark_data import load
+from experiments.cells import Scale, Tasks
+from experiments.table import Table, against, with_reasons
+from prudent import MinimaxProbabilityClassifier
+from prudent.minimax import solve
+
+#: name -> alpha and accuracy linear, alpha and accuracy Gaussian, best of Breiman,
+#: support vector machine linear, Gaussian; percent as printed
+PAPER = {
+    "twonorm": (80.4, 95.8, 91.3, 95.7, 96.3, 95.1, 96.1),
+    "breast_cancer_wisconsin": (84.4, 97.0, 89.1, 96.9, 96.8, 96.4, 96.5),
+    "ionosphere": (65.5, 83.4, 89.3, 91.5, 93.7, 87.1, 94.1),
+    "pima_diabetes": (32.2, 76.3, 32.5, 76.2, 76.1, 77.9, 77.9),
+    "sonar": (67.0, 74.9, 99.9, 87.5, None, 76.1, 86.6),
+}
+LINEAR = ("linear alpha", "linear accuracy")
+GAUSSIAN = ("Gaussian alpha", "Gaussian accuracy", "alpha at 1e-2", "accuracy at 1e-2")
+MACHINES = ("SVML", "SVMG")
+RHO = (1e-3, 1e-2)
+MULTIPLES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
+N_INNER, BLOCK = 3, 10
+#: Constants of Table 1's least-squares step.
+DELTAS = (0.0, 1e-8, 1e-4, 1e-2, 1.0)
+REASONS = {
+    "a": "alpha grows as the training rows get fewer: the same code gives sonar 66.9 "
+    "from 80 % of the rows and ionosphere 65.3 from 70 %. The paper's alpha seems to "
+    "belong to fewer training rows than the 90 % of its text.",
+    "b": "twonorm is drawn anew, 300 rows; how many the paper drew is not stated. The "
+    "best possible accuracy is 97.7, alpha of the true moments is 80.",
+    "c": "the paper's splits are not published. They have an error of their own, "
+    "about as large as ours.",
+    "d": "alpha with a kernel not recovered: it depends on rho, which the paper does "
+    "not state (Theorem 6 with rho = 0 gives 100 on every set), and on sigma, of which "
+    "it states neither grid nor choice. Tried: the two rho of these columns.",
+    "e": "sigma, rho, C and the scale of the columns are not stated.",
+}
+
+
+def twonorm(n_rows: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    """Breiman (1998): two normal classes in 20 dimensions, means at -+a 1."""
+    rng = np.random.default_rng(0)
+    y = np.arange(n_rows) % 2
+    X = rng.normal(size=(n_rows, 20)) + (2 * y[:, None] - 1) * 2 / np.sqrt(20)
+    return X, y
+
+
+def complete_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of a data set without missing cells; pima normalised, as in the paper."""
+    if name == "twonorm":
+        return twonorm()
+    X, y = load(name)
+    complete = ~np.isnan(X).any(axis=1)
+    X, y = X[complete], y[complete]
+    return (X - X.mean(axis=0)) / X.std(axis=0) if name == "pima_diabetes" else X, y
+
+
+def splits(name: str, seeds: range) -> Iterator[list[np.ndarray]]:
+    """Training and test part of each split."""
+    X, y = complete_rows(name)
+    for seed in seeds:
+        yield train_test_split(X, y, test_size=0.1, random_state=seed)
+
+
+def linear(name: str, n_splits: int) -> dict[str, list[float]]:
+    """Alpha and accuracy of the linear rule, and accuracy of the linear SVM."""
+    found: dict[str, list[float]] = {key: [] for key in (*LINEAR, "SVML")}
+    for X, X_test, y, y_test in splits(name, range(n_splits)):
+        model = MinimaxProbabilityClassifier().fit(X, y)
+        found[LINEAR[0]].append(100 * model.worst_case_accuracy_)
+        found[LINEAR[1]].append(100 * model.score(X_test, y_test))
+        machine = SVC(kernel="linear", C=1.0, max_iter=1_000_000).fit(X, y)
+        found["SVML"].append(100 * machine.score(X_test, y_test))
+    return found
+
+
+def best_of(makers: dict[Any, Callable[[], Any]], X: np.ndarray, y: np.ndarray) -> Any:
+    """Key of the model with the best mean accuracy over inner splits."""
+    scores = dict.fromkeys(makers, 0.0)
+    for seed in range(N_INNER):
+        A, B, a, b = train_test_split(X, y, test_size=0.1, random_state=1000 + seed)
+        for key, make in makers.items():
+            scores[key] += make().fit(A, a).score(B, b)
+    return max(scores, key=scores.__getitem__)
+
+
+def gaussian(name: str, block: int, size: int) -> dict[str, list[float]]:
+    """Kernel columns of a block of splits, with the sigma of this block."""
+    parts = list(splits(name, range(block * size, (block + 1) * size)))
+    X, _, y, _ = parts[0]
+    median = float(np.median(euclidean_distances(X, squared=True)))
+    gammas = [1 / (multiple * median) for multiple in MULTIPLES]
+    gamma = best_of({g: partial(minimax, g, RHO[0]) for g in gammas}, X, y)
+    machines = {
+        (g, C): partial(SVC, gamma=g, C=C) for g in gammas for C in (1.0, 10.0, 100.0)
+    }
+    machine = machines[best_of(machines, X, y)]
+    found: dict[str, list[float]] = {key: [] for key in (*GAUSSIAN, "SVMG", "sigma")}
+    for X, X_test, y, y_test in parts:
+        for rho, keys in zip(RHO, (GAUSSIAN[:2], GAUSSIAN[2:]), strict=True):
+            model = minimax(gamma, rho).fit(X, y)
+            found[keys[0]].append(100 * model.worst_case_accuracy_)
+            found[keys[1]].append(100 * model.score(X_test, y_test))
+        found["SVMG"].append(100 * machine().fit(X, y).score(X_test, y_test))
+    return {**found, "sigma": [1 / gamma]}
+
+
+def minimax(gamma: float, rho: float) -> MinimaxProbabilityClassifier:
+    """Kernel rule with the covariance radius rho."""
+    return MinimaxProbabilityClassifier(
+        kernel="rbf", gamma=gamma, covariance_radius=rho
+    )
+
+
+def table1(gap: np.ndarray, Sx: np.ndarray, Sy: np.ndarray, delta: float) -> float:
+    """Kappa after 1000 steps of the paper's Table 1 with its constant delta."""
+    start = gap / (gap @ gap)
+    F = np.linalg.svd(gap[None])[2][1:].T
+    beta = eta = 1.0
+    for _ in range(1000):
+        M = F.T @ (Sx / beta + Sy / eta) @ F + delta * np.eye(F.shape[1])
+        a = start - F @ np.linalg.solve(M, F.T @ (Sx / beta + Sy / eta) @ start)
+        beta, eta = np.sqrt(a @ Sx @ a), np.sqrt(a @ Sy @ a)
+    return 1 / (beta + eta)
+
+
+def iteration() -> dict[str, list[float]]:
+    """Relative error of kappa for each delta, ten random problems of ten dimensions."""
+    rng = np.random.default_rng(0)
+    errors = []
+    for _ in range(10):
+        gap, roots = rng.normal(size=10), rng.normal(size=(2, 10, 10))
+        Sx, Sy = roots @ roots.transpose(0, 2, 1) / 10
+        kappa = solve(gap, Sx, Sy).kappa
+        errors.append([table1(gap, Sx, Sy, delta) / kappa - 1 for delta in DELTAS])
+    return {"mean": np.mean(errors, axis=0), "worst": np.abs(errors).max(axis=0)}
+
+
+def cells(scale: Scale) -> Tasks:
+    """Linear columns by set, kernel columns by block of splits."""
+    n_blocks, size = (1, 3) if scale == "quick" else (5, BLOCK)
+    tasks: dict[str, Callable[[], Any]] = {"iteration": iteration}
+    for name in PAPER:
+        tasks[f"{name}/linear"] = partial(linear, name, n_blocks * size)
+        for block in range(n_blocks):
+            tasks[f"{name}/gaussian/{block}"] = partial(gaussian, name, block, size)
+    return tasks
+
+
+def columns_of(found: dict[str, Any], name: str) -> dict[str, list[float]]:
+    """All values of each column of a set."""
+    columns: dict[str, list[float]] = {}
+    for key, value in found.items():
+        if key.split("/")[0] == name:
+            for column, values in value.items():
+                columns.setdefault(column, []).extend(values)
+    return columns
+
+
+def tables(found: dict[str, Any]) -> list[Table]:
+    """Table 1, Table 2."""
+    return [first(found["iteration"]), second(found)]
+
+
+def first(errors: dict[str, list[float]]) -> Table:
+    """What the iteration of Table 1 ends at."""
+    rows = [
+        (f"{delta:g}", f"{mean:+.1e}", f"{worst:.1e}")
+        for delta, mean, worst in zip(
+            DELTAS, errors["mean"], errors["worst"], strict=True
+        )
+    ]
+    return Table(
+        "Table 1: where its iteration ends",
+        ("delta", "mean relative error of kappa", "largest"),
+        rows,
+        (
+            "The table is an algorithm; the library solves for an exact root instead. "
+            "Here it ran 1 000 steps on ten random problems of ten dimensions. Its "
+            "constant delta does not vanish, so a large one ends at another point.",
+        ),
+        items=("Table 1",),
+    )
+
+
+def second(found: dict[str, Any]) -> Table:
+    """All columns of Table 2."""
+    rows, n_splits, below = [], 0, np.zeros(3, dtype=int)
+    pairs = (LINEAR, GAUSSIAN[:2], GAUSSIAN[2:])
+    for name, paper in PAPER.items():
+        columns = columns_of(found, name)
+        below += [np.mean(columns[a]) < np.mean(columns[b]) for a, b in pairs]
+        n_splits = len(columns["SVMG"])
+
+        def cell(key: str, theirs: float | None, reason: str, c=columns) -> str:
+            values = np.array(c[key])
+            error = float(values.std() / np.sqrt(len(values)))
+            return against(float(values.mean()), theirs, error, reason)
+
+        own, kernel = ("b", "b") if name == "twonorm" else ("a", "e")
+        rows.append(
+            (
+                name,
+                cell(LINEAR[0], paper[0], own),
+                cell(LINEAR[1], paper[1], "b" if own == "b" else "c"),
+                cell(GAUSSIAN[0], paper[2], "d"),
+                cell(GAUSSIAN[1], paper[3], kernel),
+                cell(GAUSSIAN[2], paper[2], "d"),
+                cell(GAUSSIAN[3], paper[3], kernel),
+                "none" if paper[4] is None else f"{paper[4]} (quoted)",
+                cell("SVML", paper[5], kernel),
+                cell("SVMG", paper[6], kernel),
+                "{:.3g} to {:.3g}".format(min(columns["sigma"]), max(columns["sigma"])),
+            )
+        )
+    table = Table(
+        f"Table 2: {n_splits} random splits 90/10, percent",
+        ("data", *LINEAR, *GAUSSIAN, "BPB", *MACHINES, "our sigma"),
+        rows,
+        (
+            f"Alpha lies below the measured accuracy on {below[0]} of 5 sets linear, "
+            f"on {below[1]} with the kernel at rho = 1e-3, on {below[2]} at 1e-2.",
+            "Gaussian columns: rho is 1e-3 of the kernel's diagonal, then 1e-2, "
+            "declared before measuring. BPB is the best result of Breiman (1998), a "
+            "constant.",
+        ),
+        items=("Table 2",),
+    )
+    return with_reasons(table, REASONS)
