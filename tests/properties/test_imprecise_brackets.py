@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from imprecise.brute_force import log_joint_bounds, random_classes, vertices
 from prudent.imprecise import kernels
 from prudent.imprecise.box import Boxes
-from prudent.imprecise.kernels import box_maximum, settle, start_node
+from prudent.imprecise.kernels import bound_node, box_maximum, start_node
 from prudent.imprecise.max_cut import max_cut_dual
 from prudent.imprecise.prior import lower_expectation, prior_bounds
 
@@ -36,7 +36,8 @@ def test_brackets_hold_at_every_step(seed, n_features, box, tied, imprecision):
     state = boxes.state(low, up)
     _, wide, narrow = state
     kernels.start_row(wide, narrow, x[None], boxes.half_distances(x[None]), 0)
-    kernels.set_imprecision(narrow, imprecision)
+    for k in range(3):
+        kernels.know(*state, k, imprecision, kernels.AFRESH)
     base = narrow[kernels.BASE]
     lower_lo, lower_hi = narrow[kernels.LOWER_LO], narrow[kernels.LOWER_HI]
     upper_lo, upper_hi = narrow[kernels.UPPER_LO], narrow[kernels.UPPER_HI]
@@ -50,11 +51,9 @@ def test_brackets_hold_at_every_step(seed, n_features, box, tied, imprecision):
 
     holds()  # distances only
     for k in range(3):
-        kernels.know_field(*state, k)
-        kernels.tighten(narrow, k, imprecision)
+        kernels.know(*state, k, imprecision, kernels.WITH_FIELD)
         holds()  # the field as well
-        kernels.improve_vertex(*state, k, imprecision)
-        kernels.tighten(narrow, k, imprecision)
+        kernels.know(*state, k, imprecision, kernels.WITH_VERTEX)
         holds()  # a vertex no single flip improves
         kernels.search_vertex(*state, k, imprecision, np.nan, 10**6)
         kernels.improve_point(*state, k, imprecision, -np.inf, np.inf)
@@ -77,8 +76,8 @@ def signs_settled(coupling, field, radius):
     """Signs that are known before any branching; 0 for the others."""
     dual, start = max_cut_dual(coupling), np.ones(len(field))
     node = np.empty((5, len(field)))
-    start_node(coupling, dual, field, radius, start, coupling @ start, node)
-    settle(coupling, dual, field, radius, node)
+    start_node(coupling, dual, field, radius, start, node)
+    bound_node(coupling, dual, field, radius, node, np.inf)  # any bound will do
     return node[kernels.SIGN]
 
 

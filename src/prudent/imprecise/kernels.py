@@ -11,9 +11,13 @@ problem; the maximum sits on a vertex of the cube and is NP-hard in general.
 
 What is known of a row, class by class, lies in two arrays, `narrow` (one number a
 class) and `wide` (one vector a class), filled as far as needed; `forms` holds the
-coupling matrices, and the factors U of A = U'U where the field is Az and not z. Plain
-arrays and plain loops keep the first use short: it compiles for some seconds, then the
-disk cache serves. Import this module lazily: it loads numba. Without compilation
+coupling matrices, and the factors U of A = U'U where the field is Az and not z.
+
+Few functions, plain arrays and plain loops keep the first use short: every function
+costs its own passes of the compiler, and is optimised again in each of its callers. It
+compiles for some seconds, then the disk cache serves. All of it is one file because
+the cache looks at the file of the outermost function only: a helper elsewhere could
+change unseen. Import this module lazily: it loads numba. Without compilation
 (``NUMBA_DISABLE_JIT=1``) the same functions run as plain Python.
 """
 
@@ -39,33 +43,36 @@ INNER = STEP | {"no_cpython_wrapper": True}
 
 # Rows of `narrow`: half the squared distance to the centre; sum |field|, negative
 # where the field is not known yet; field'vertex, negative where there is no vertex
-# yet; vertex' coupling vertex; 1 where the vertex has been improved at this
-# imprecision, 2 where a search has begun from it; brackets of the lower and of the
-# upper bound. Then what does not change with the row: radius at imprecision 1, reach
-# >= max t' coupling t, number of the matrix, and the log joints at the centre under
-# the prior's two bounds.
+# yet; vertex' coupling vertex; how far the vertex has been improved (see below);
+# brackets of the lower and of the upper bound. Then what does not change with the row:
+# radius at imprecision 1, reach >= max t' coupling t, number of the matrix, and the log
+# joints at the centre under the prior's two bounds.
 BASE, SLOPE, LINEAR, QUADRATIC, POLISHED = 0, 1, 2, 3, 4
 LOWER_LO, LOWER_HI, UPPER_LO, UPPER_HI = 5, 6, 7, 8
 UNIT, REACH, MATRIX, LOW, UP = 9, 10, 11, 12, 13
 NARROW = 14
-# Rows of `wide`: the field; the best sign vector found, minus t of the largest q; its
-# product with the coupling; the best t of the smallest q found. Then the centre, the
-# dual (Diag(dual) - coupling is positive semidefinite), the row itself, as class 0, and
-# the share of the imprecision that each feature has.
+# Rows of `wide`: the field; the best sign vector found, minus t of the largest q; room
+# for its product with the coupling; the best t of the smallest q found. Then the
+# centre, the dual (Diag(dual) - coupling is positive semidefinite), the row itself, as
+# class 0, and the share of the imprecision that each feature has.
 FIELD, VERTEX, IMAGE, POINT, MEAN, DUAL, ROW, SHARE = 0, 1, 2, 3, 4, 5, 6, 7
 WIDE = 8
 COUPLING, FACTOR = 0, 1  # in `forms`
 SIGN, PULL, REACHES, NODE_POINT, GRADIENT = 0, 1, 2, 3, 4  # in the stack of a search
+# How much to know of a class, and flags, are floats: integers that are known when it
+# compiles would compile a function once for each.
+AFRESH, WITH_FIELD, WITH_VERTEX = 0.0, 1.0, 2.0
+ASCENDED, ROOT, SEARCHED = 1.0, 2.0, 3.0  # in POLISHED
 
 #: Boxes below this imprecision are points: closed forms are exact to rounding.
 NEGLIGIBLE = 1e-100
 
-KEPT, DOMINATED, UNANSWERED, OPEN = 0, 1, -1, 2
+KEPT, DOMINATED, UNANSWERED = 0, 1, -1
 
 _TIE = 1e-9  # log joints closer than this, relatively, are tied
 _GAP = 1e-12  # of a minimum solved to the end, plus its rounding
 _ROUNDING = 1e-15
-_DESCENT_SWEEPS = 15
+_DESCENT_SWEEPS = 15.0
 _RELAXATION_SWEEPS = 12
 _RELATIVE_GAP = 1e-10  # between the bounds of a maximum searched to the end
 _RIDGE = 1e-15  # of the trace: keeps a free block solvable
@@ -78,34 +85,51 @@ _IMPROVEMENTS = 12
 
 
 @njit(**INNER)
-def _gradient(
+def _sweep(
     coupling: FloatArray,
     field: FloatArray,
     radius: float,
     point: FloatArray,
     gradient: FloatArray,
-) -> None:
-    for j in range(len(point)):
+    above: float,
+    below: float,
+    gap_allowed: float,
+    n_sweeps: float,
+) -> tuple[float, float]:
+    # Coordinate descent; the bracket may still be open at the end. No sweeps: the
+    # gradient and the bracket at `point`.
+    n = len(field)
+    for j in range(n):
         gradient[j] = -field[j]
-    for i in range(len(point)):
+    for i in range(n):
         change = radius * point[i]
         if change != 0.0:
-            for j in range(len(point)):
+            for j in range(n):
                 gradient[j] += change * coupling[i, j]
-
-
-@njit(**INNER)
-def _bracket(
-    field: FloatArray, gradient: FloatArray, point: FloatArray
-) -> tuple[float, float]:
-    # Value at `point`, and less the Frank-Wolfe gap: no convex function with
-    # this gradient falls further within the cube.
-    value = 0.0
-    gap = 0.0
-    for i in range(len(point)):
-        value += 0.5 * (gradient[i] - field[i]) * point[i]
-        gap += abs(gradient[i]) + gradient[i] * point[i]
-    return value - gap, value
+    lower, upper = -math.inf, math.inf
+    for sweep in range(int(n_sweeps) + 1):
+        for i in range(n if sweep > 0 else 0):
+            curvature = radius * coupling[i, i]
+            if curvature > 0.0:
+                new = min(1.0, max(-1.0, point[i] - gradient[i] / curvature))
+            else:
+                new = -1.0 if gradient[i] > 0.0 else 1.0
+            change = radius * (new - point[i])
+            if change != 0.0:
+                point[i] = new
+                for j in range(n):
+                    gradient[j] += change * coupling[i, j]
+        # Value at `point`, and less the Frank-Wolfe gap: no convex function with
+        # this gradient falls further within the cube.
+        upper = 0.0
+        gap = 0.0
+        for i in range(n):
+            upper += 0.5 * (gradient[i] - field[i]) * point[i]
+            gap += abs(gradient[i]) + gradient[i] * point[i]
+        lower = max(lower, upper - gap)
+        if lower > above or upper < below or upper - lower <= gap_allowed:
+            break
+    return lower, upper
 
 
 @njit(**COMPILE)
@@ -124,74 +148,32 @@ def box_minimum(
     minimum is known to exceed `above`, to lie below `below`, or to lie in an
     interval of length `gap_allowed`. Returns certified lower and upper bounds.
     """
-    gradient = np.empty(len(field))
+    n = len(field)
+    work = np.empty((n + 4, n))
+    gradient, step, fixed, index = work[n], work[n + 1], work[n + 2], work[n + 3]
     lower, upper = _sweep(
-        coupling, field, radius, point, gradient, above, below, gap_allowed
+        coupling,
+        field,
+        radius,
+        point,
+        gradient,
+        above,
+        below,
+        gap_allowed,
+        _DESCENT_SWEEPS,
     )
     if lower > above or upper < below or upper - lower <= gap_allowed:
         return min(lower, upper), upper
-    return _active_set(coupling, field, radius, point, gradient, lower, gap_allowed)
-
-
-@njit(**INNER)
-def _sweep(
-    coupling: FloatArray,
-    field: FloatArray,
-    radius: float,
-    point: FloatArray,
-    gradient: FloatArray,
-    above: float,
-    below: float,
-    gap_allowed: float,
-) -> tuple[float, float]:
-    # Coordinate descent; the bracket may still be open at the end.
-    n = len(field)
-    _gradient(coupling, field, radius, point, gradient)
-    lower, upper = -math.inf, math.inf
-    for _ in range(_DESCENT_SWEEPS):
-        for i in range(n):
-            curvature = radius * coupling[i, i]
-            if curvature > 0.0:
-                new = min(1.0, max(-1.0, point[i] - gradient[i] / curvature))
-            else:
-                new = -1.0 if gradient[i] > 0.0 else 1.0
-            change = radius * (new - point[i])
-            if change != 0.0:
-                point[i] = new
-                for j in range(n):
-                    gradient[j] += change * coupling[i, j]
-        certified, upper = _bracket(field, gradient, point)
-        lower = max(lower, certified)
-        if lower > above or upper < below or upper - lower <= gap_allowed:
-            break
-    return lower, upper
-
-
-@njit(**INNER)
-def _active_set(
-    coupling: FloatArray,
-    field: FloatArray,
-    radius: float,
-    point: FloatArray,
-    gradient: FloatArray,
-    lower: float,
-    gap_allowed: float,
-) -> tuple[float, float]:
     # Primal active set: one exchange a step, the free block solved exactly.
-    n = len(field)
-    block = np.empty((n, n))
-    step = np.empty(n)
-    index = np.empty(n, dtype=np.intp)
-    fixed = np.empty(n)  # 1: held at its side of the cube
     ridge = 0.0
     for i in range(n):
-        fixed[i] = 1.0 if abs(point[i]) >= 1.0 else 0.0
+        fixed[i] = 1.0 if abs(point[i]) >= 1.0 else 0.0  # 1: held at its side
         ridge += _RIDGE * radius * coupling[i, i]
-    upper = math.inf
     optimal = False  # to rounding
     for _ in range(20 + 10 * n):
-        _gradient(coupling, field, radius, point, gradient)
-        certified, upper = _bracket(field, gradient, point)
+        certified, upper = _sweep(
+            coupling, field, radius, point, gradient, above, below, gap_allowed, 0.0
+        )
         lower = max(lower, certified)
         if optimal or upper - lower <= gap_allowed:
             break
@@ -201,11 +183,28 @@ def _active_set(
                 index[m] = i
                 step[m] = -gradient[i]
                 m += 1
-        _solve_free(coupling, radius, ridge, index, m, block, step)
+        for i in range(m):  # Cholesky of the free block; the step solved in place
+            for j in range(i + 1):
+                total = radius * coupling[int(index[i]), int(index[j])]
+                for l in range(j):
+                    total -= work[i, l] * work[j, l]
+                if i == j:
+                    work[i, i] = math.sqrt(max(total + ridge, ridge))
+                else:
+                    work[i, j] = total / work[j, j]
+            total = step[i]
+            for l in range(i):
+                total -= work[i, l] * step[l]
+            step[i] = total / work[i, i]
+        for back in range(m):
+            i = m - 1 - back
+            step[i] /= work[i, i]
+            for l in range(i):
+                step[l] -= work[i, l] * step[i]
         length = 1.0
         blocking = -1
         for l in range(m):
-            i = index[l]
+            i = int(index[l])
             reached = point[i] + step[l]
             if abs(reached) > 1.0:
                 side = 1.0 if reached > 0.0 else -1.0
@@ -214,13 +213,13 @@ def _active_set(
                     length = possible
                     blocking = i
         for l in range(m):
-            i = index[l]
+            i = int(index[l])
             point[i] = min(1.0, max(-1.0, point[i] + length * step[l]))
         if blocking >= 0:
             point[blocking] = 1.0 if point[blocking] > 0.0 else -1.0
             fixed[blocking] = 1.0
             continue
-        _gradient(coupling, field, radius, point, gradient)
+        _sweep(coupling, field, radius, point, gradient, above, below, gap_allowed, 0.0)
         release = 0
         most = -math.inf
         for i in range(n):
@@ -233,58 +232,7 @@ def _active_set(
     return min(lower, upper), upper
 
 
-@njit(**INNER)
-def _solve_free(
-    coupling: FloatArray,
-    radius: float,
-    ridge: float,
-    index: Any,
-    m: int,
-    block: FloatArray,
-    step: FloatArray,
-) -> None:
-    # Cholesky of the first m rows and columns that `index` names; solved in place.
-    for i in range(m):
-        for j in range(i + 1):
-            total = radius * coupling[index[i], index[j]]
-            for l in range(j):
-                total -= block[i, l] * block[j, l]
-            if i == j:
-                block[i, i] = math.sqrt(max(total + ridge, ridge))
-            else:
-                block[i, j] = total / block[j, j]
-        total = step[i]
-        for l in range(i):
-            total -= block[i, l] * step[l]
-        step[i] = total / block[i, i]
-    for back in range(m):
-        i = m - 1 - back
-        step[i] /= block[i, i]
-        for l in range(i):
-            step[l] -= block[i, l] * step[i]
-
-
 # --- the maximum ------------------------------------------------------------------
-
-
-@njit(**INNER)
-def _multiply(matrix: FloatArray, vector: FloatArray, product: FloatArray) -> None:
-    for i in range(len(vector)):
-        total = 0.0
-        for j in range(len(vector)):
-            total += matrix[i, j] * vector[j]
-        product[i] = total
-
-
-@njit(**INNER)
-def _height(
-    field: FloatArray, radius: float, vertex: FloatArray, image: FloatArray
-) -> float:
-    # phi(s) = field's + (radius / 2) s' coupling s with image = coupling s.
-    total = 0.0
-    for i in range(len(field)):
-        total += (field[i] + 0.5 * radius * image[i]) * vertex[i]
-    return total
 
 
 @njit(**COMPILE)
@@ -294,13 +242,18 @@ def ascend(
     radius: float,
     vertex: FloatArray,
     image: FloatArray,
-) -> None:
+) -> tuple[float, float]:
     """Flip single signs of a vertex as long as phi grows.
 
-    phi(s) = field's + (radius / 2) s' coupling s; `image` = coupling @ vertex is
-    kept up to date.
+    phi(s) = field's + (radius / 2) s' coupling s; `image` becomes coupling @ vertex.
+    Returns field'vertex and vertex' coupling vertex.
     """
     n = len(field)
+    for i in range(n):
+        total = 0.0
+        for j in range(n):
+            total += coupling[i, j] * vertex[j]
+        image[i] = total
     improved = True
     while improved:
         improved = False
@@ -312,6 +265,12 @@ def ascend(
                 for j in range(n):
                     image[j] += change * coupling[i, j]
                 improved = True
+    linear = 0.0
+    quadratic = 0.0
+    for i in range(n):
+        linear += field[i] * vertex[i]
+        quadratic += vertex[i] * image[i]
+    return linear, quadratic
 
 
 # A sub-problem of the search, or node: some signs are fixed, the others free. Its sign
@@ -328,100 +287,21 @@ def _move(
     node: FloatArray,
     i: int,
     value: float,
+    fix: float,
 ) -> None:
+    # Put t_i at a value; with `fix` it is a sign, and stays.
     change = radius * (value - node[NODE_POINT, i])
     if change != 0.0:
         node[NODE_POINT, i] = value
         for j in range(len(dual)):
             node[GRADIENT, j] += change * coupling[i, j]
         node[GRADIENT, i] -= change * dual[i]
-
-
-@njit(**INNER)
-def _fix(
-    coupling: FloatArray,
-    dual: FloatArray,
-    radius: float,
-    node: FloatArray,
-    i: int,
-    sign: float,
-) -> None:
-    node[SIGN, i] = sign
-    _move(coupling, dual, radius, node, i, sign)
-    for j in range(len(dual)):
-        if j != i:
-            node[PULL, j] += radius * sign * coupling[i, j]
-            node[REACHES, j] -= radius * abs(coupling[i, j])
-
-
-@njit(**STEP)
-def settle(
-    coupling: FloatArray,
-    dual: FloatArray,
-    field: FloatArray,
-    radius: float,
-    node: FloatArray,
-) -> float:
-    """Fix what is known of a node; returns a simple upper bound of its maximum.
-
-    Persistency: a sign whose pull exceeds its reach is known (exact). The bound lets
-    every free sign follow its pull and all help each other.
-    """
-    n = len(field)
-    found = True
-    while found:
-        found = False
-        for i in range(n):
-            pull = node[PULL, i]
-            if node[SIGN, i] == 0.0 and abs(pull) >= node[REACHES, i]:
-                _fix(coupling, dual, radius, node, i, 1.0 if pull >= 0.0 else -1.0)
-                found = True
-    bound = 0.0
-    for i in range(n):
-        bound += 0.5 * radius * coupling[i, i]
-        if node[SIGN, i] == 0.0:
-            bound += abs(node[PULL, i]) + 0.5 * node[REACHES, i]
-        else:  # of two fixed signs each feels the other, hence the half
-            bound += 0.5 * (field[i] + node[PULL, i]) * node[SIGN, i]
-    return bound
-
-
-@njit(**INNER)
-def _relax(
-    coupling: FloatArray,
-    dual: FloatArray,
-    field: FloatArray,
-    radius: float,
-    node: FloatArray,
-    target: float,
-) -> float:
-    # Coordinate ascent on field't + (radius / 2)(t' coupling t + dual'(1 - t^2)):
-    # concave, and phi itself on vertices. Certified after every sweep; stops when
-    # the bound is below `target` or never will be.
-    bound = math.inf
-    for _ in range(_RELAXATION_SWEEPS):
-        for i in range(len(field)):
-            if node[SIGN, i] == 0.0:
-                curvature = radius * (dual[i] - coupling[i, i])
-                slope = node[GRADIENT, i]
-                if curvature > 0.0:
-                    value = node[NODE_POINT, i] + slope / curvature
-                    value = min(1.0, max(-1.0, value))
-                else:
-                    value = 1.0 if slope > 0.0 else -1.0
-                _move(coupling, dual, radius, node, i, value)
-        value = 0.0
-        slack = 0.0
-        for i in range(len(field)):
-            slope = node[GRADIENT, i]
-            value += 0.5 * (field[i] + slope) * node[NODE_POINT, i]
-            value += 0.5 * radius * dual[i]
-            if node[SIGN, i] == 0.0:
-                slack += abs(slope) - slope * node[NODE_POINT, i]
-        bound = min(bound, value + slack)
-        if bound < target or value >= target:
-            break
-    return bound
+    if fix > 0.0:
+        node[SIGN, i] = value
+        for j in range(len(dual)):
+            if j != i:
+                node[PULL, j] += radius * value * coupling[i, j]
+                node[REACHES, j] -= radius * abs(coupling[i, j])
 
 
 @njit(**STEP)
@@ -431,19 +311,82 @@ def start_node(
     field: FloatArray,
     radius: float,
     point: FloatArray,
-    image: FloatArray,
     node: FloatArray,
 ) -> None:
     """The node of all vertices: no sign is fixed."""
-    for i in range(len(field)):
+    n = len(field)
+    for i in range(n):
         reach = -abs(coupling[i, i])
-        for j in range(len(field)):
+        image = 0.0
+        for j in range(n):
             reach += abs(coupling[i, j])
+            image += coupling[i, j] * point[j]
         node[SIGN, i] = 0.0
         node[PULL, i] = field[i]
         node[REACHES, i] = radius * reach
         node[NODE_POINT, i] = point[i]
-        node[GRADIENT, i] = field[i] + radius * (image[i] - dual[i] * point[i])
+        node[GRADIENT, i] = field[i] + radius * (image - dual[i] * point[i])
+
+
+@njit(**STEP)
+def bound_node(
+    coupling: FloatArray,
+    dual: FloatArray,
+    field: FloatArray,
+    radius: float,
+    node: FloatArray,
+    target: float,
+) -> float:
+    """Fix what is known of a node, and bound its maximum; no effort below `target`.
+
+    Persistency: a sign whose pull exceeds its reach is known (exact). The first bound
+    lets every free sign follow its pull and all help each other; the second is that of
+    the concave relaxation field't + (radius / 2)(t' coupling t + dual'(1 - t^2)), which
+    is phi itself on vertices, by coordinate ascent: certified after every sweep, ended
+    when it is below `target` or never will be.
+    """
+    n = len(field)
+    found = True
+    while found:
+        found = False
+        for i in range(n):
+            pull = node[PULL, i]
+            if node[SIGN, i] == 0.0 and abs(pull) >= node[REACHES, i]:
+                sign = 1.0 if pull >= 0.0 else -1.0
+                _move(coupling, dual, radius, node, i, sign, 1.0)
+                found = True
+    bound = 0.0
+    for i in range(n):
+        bound += 0.5 * radius * coupling[i, i]
+        if node[SIGN, i] == 0.0:
+            bound += abs(node[PULL, i]) + 0.5 * node[REACHES, i]
+        else:  # of two fixed signs each feels the other, hence the half
+            bound += 0.5 * (field[i] + node[PULL, i]) * node[SIGN, i]
+    if bound < target:
+        return bound
+    for _ in range(_RELAXATION_SWEEPS):
+        for i in range(n):
+            if node[SIGN, i] == 0.0:
+                curvature = radius * (dual[i] - coupling[i, i])
+                slope = node[GRADIENT, i]
+                if curvature > 0.0:
+                    value = node[NODE_POINT, i] + slope / curvature
+                    value = min(1.0, max(-1.0, value))
+                else:
+                    value = 1.0 if slope > 0.0 else -1.0
+                _move(coupling, dual, radius, node, i, value, 0.0)
+        value = 0.0
+        slack = 0.0
+        for i in range(n):
+            slope = node[GRADIENT, i]
+            value += 0.5 * (field[i] + slope) * node[NODE_POINT, i]
+            value += 0.5 * radius * dual[i]
+            if node[SIGN, i] == 0.0:
+                slack += abs(slope) - slope * node[NODE_POINT, i]
+        bound = min(bound, value + slack)
+        if bound < target or value >= target:
+            break
+    return bound
 
 
 @njit(**COMPILE)
@@ -467,13 +410,15 @@ def box_maximum(
     branchings.
     """
     n = len(field)
-    stack = np.empty((n + 2, 5, n))  # the open nodes, deepest on top
-    bound = np.empty(n + 2)
-    image, vertex = np.empty(n), np.empty(n)
-    _multiply(coupling, best, image)
-    start_node(coupling, dual, field, radius, best, image, stack[0])
+    depth = n + 2 if max_nodes > 0 else 1
+    stack = np.empty((depth, 5, n))  # the open nodes, deepest on top
+    bound = np.empty(depth)
+    spare = np.empty((2, n))
+    image, vertex = spare[0], spare[1]
+    linear, quadratic = ascend(coupling, field, radius, best, image)
+    lower = linear + 0.5 * radius * quadratic
+    start_node(coupling, dual, field, radius, best, stack[0])
     bound[0] = math.inf
-    lower = _height(field, radius, best, image)
     closed = lower
     top = 1
     branched = 0
@@ -481,31 +426,27 @@ def box_maximum(
         top -= 1
         node = stack[top]
         target = max(floor, lower + _RELATIVE_GAP * (1.0 + abs(lower)))
-        bound[top] = min(bound[top], settle(coupling, dual, field, radius, node))
-        if bound[top] >= target:
-            relaxed = _relax(coupling, dual, field, radius, node, target)
-            bound[top] = min(bound[top], relaxed)
+        within = bound_node(coupling, dual, field, radius, node, target)
+        bound[top] = min(bound[top], within)
         if bound[top] < target:
             closed = max(closed, bound[top])
             continue
         for i in range(n):
             vertex[i] = -1.0 if node[NODE_POINT, i] < 0.0 else 1.0
-        _multiply(coupling, vertex, image)
-        ascend(coupling, field, radius, vertex, image)
-        value = _height(field, radius, vertex, image)
-        if value > lower:
-            lower = value
+        linear, quadratic = ascend(coupling, field, radius, vertex, image)
+        if linear + 0.5 * radius * quadratic > lower:
+            lower = linear + 0.5 * radius * quadratic
             for i in range(n):
                 best[i] = vertex[i]
         # Branch where rounding costs the relaxation most.
-        branch = -1
+        branch = n
         most = -1.0
         for i in range(n):
             doubt = (dual[i] - coupling[i, i]) * (1.0001 - abs(node[NODE_POINT, i]))
             if node[SIGN, i] == 0.0 and doubt > most:
                 most = doubt
                 branch = i
-        if branch < 0:
+        if branch == n:
             closed = max(closed, bound[top])
             continue
         if branched >= max_nodes:
@@ -513,13 +454,13 @@ def box_maximum(
             break
         branched += 1
         near = -1.0 if node[NODE_POINT, branch] < 0.0 else 1.0
-        twin = stack[top + 1]
         for kind in range(5):
             for i in range(n):
-                twin[kind, i] = node[kind, i]
+                stack[top + 1, kind, i] = node[kind, i]
         bound[top + 1] = bound[top]
-        _fix(coupling, dual, radius, node, branch, -near)
-        _fix(coupling, dual, radius, twin, branch, near)  # goes first
+        _move(coupling, dual, radius, node, branch, -near, 1.0)
+        # The twin goes first.
+        _move(coupling, dual, radius, stack[top + 1], branch, near, 1.0)
         top += 2
     upper = max(lower, closed)
     for i in range(top):
@@ -531,43 +472,58 @@ def box_maximum(
 
 
 @njit(**STEP)
-def start_row(
-    wide: FloatArray, narrow: FloatArray, points: FloatArray, base: FloatArray, i: int
+def know(
+    forms: FloatArray,
+    wide: FloatArray,
+    narrow: FloatArray,
+    k: int,
+    imprecision: float,
+    extent: float,
 ) -> None:
-    """Forget the row before, take row i and its half squared distances."""
-    for j in range(points.shape[1]):
-        wide[ROW, 0, j] = points[i, j]
-    for k in range(base.shape[1]):
-        narrow[BASE, k] = base[i, k]
-        narrow[SLOPE, k] = -1.0
-        narrow[LINEAR, k] = -1.0
+    """Closed-form brackets of both bounds from what is known of class k.
 
-
-@njit(**STEP)
-def set_imprecision(narrow: FloatArray, imprecision: float) -> None:
-    """Start over with the brackets that closed forms give at this imprecision."""
-    for k in range(narrow.shape[1]):
-        narrow[POLISHED, k] = 0.0
-        narrow[LOWER_LO, k] = -math.inf
-        narrow[LOWER_HI, k] = math.inf
-        narrow[UPPER_LO, k] = -math.inf
-        narrow[UPPER_HI, k] = math.inf
-        tighten(narrow, k, imprecision)
-
-
-@njit(**INNER)
-def _narrow_down(
-    narrow: FloatArray, k: int, lower_lo: float, lower_hi: float, at: int
-) -> None:
-    # The bracket that starts at row `at` of `narrow`, cut to the one given.
-    narrow[at, k] = max(narrow[at, k], lower_lo)
-    narrow[at + 1, k] = min(narrow[at + 1, k], lower_hi)
-
-
-@njit(**STEP)
-def tighten(narrow: FloatArray, k: int, imprecision: float) -> None:
-    """Closed-form brackets of both bounds from what is known of class k so far."""
+    AFRESH starts over, at another imprecision or row. WITH_FIELD computes the field,
+    unless it is there; WITH_VERTEX ascends from the best vertex, at first the signs of
+    the field, which must be there.
+    """
+    n = wide.shape[2]
+    matrix = int(narrow[MATRIX, k])
     radius = imprecision * narrow[UNIT, k]
+    if extent == AFRESH:
+        narrow[POLISHED, k] = 0.0
+        narrow[LOWER_LO, k] = narrow[UPPER_LO, k] = -math.inf
+        narrow[LOWER_HI, k] = narrow[UPPER_HI, k] = math.inf
+    if extent == WITH_FIELD and narrow[SLOPE, k] < 0.0:
+        natural = forms.shape[0] == 1
+        for j in range(n):
+            gap = wide[ROW, 0, j] - wide[MEAN, k, j]
+            wide[POINT, k, j] = gap
+            wide[FIELD, k, j] = gap if natural else 0.0
+        if not natural:
+            for i in range(n):
+                white = 0.0
+                for j in range(i + 1):
+                    white += forms[FACTOR, matrix, i, j] * wide[POINT, k, j]
+                for j in range(i + 1):
+                    wide[FIELD, k, j] += forms[FACTOR, matrix, i, j] * white
+        total = 0.0
+        for j in range(n):
+            wide[FIELD, k, j] *= wide[SHARE, k, j]
+            total += abs(wide[FIELD, k, j])
+            wide[POINT, k, j] = 0.0
+        narrow[SLOPE, k] = total
+    if extent == WITH_VERTEX:
+        if narrow[LINEAR, k] < 0.0:
+            for i in range(n):
+                wide[VERTEX, k, i] = -1.0 if wide[FIELD, k, i] < 0.0 else 1.0
+        narrow[LINEAR, k], narrow[QUADRATIC, k] = ascend(
+            forms[COUPLING, matrix],
+            wide[FIELD, k],
+            radius,
+            wide[VERTEX, k],
+            wide[IMAGE, k],
+        )
+        narrow[POLISHED, k] = ASCENDED
     base = narrow[BASE, k]
     reach = radius * radius * narrow[REACH, k]  # >= r^2 t'Bt
     distance = math.sqrt(2.0 * base)
@@ -585,64 +541,25 @@ def tighten(narrow: FloatArray, k: int, imprecision: float) -> None:
         if narrow[LINEAR, k] >= 0.0:
             value = narrow[LINEAR, k] + 0.5 * radius * narrow[QUADRATIC, k]
             q_max_lo = base + radius * value
-    q_max_hi = base + slope + 0.5 * reach
     low, up = narrow[LOW, k], narrow[UP, k]
-    _narrow_down(narrow, k, low - q_max_hi, low - q_max_lo, LOWER_LO)
-    _narrow_down(narrow, k, up - q_min_hi, up - q_min_lo, UPPER_LO)
+    highest = base + slope + 0.5 * reach  # of q
+    narrow[LOWER_LO, k] = max(narrow[LOWER_LO, k], low - highest)
+    narrow[LOWER_HI, k] = min(narrow[LOWER_HI, k], low - q_max_lo)
+    narrow[UPPER_LO, k] = max(narrow[UPPER_LO, k], up - q_min_hi)
+    narrow[UPPER_HI, k] = min(narrow[UPPER_HI, k], up - q_min_lo)
 
 
 @njit(**STEP)
-def know_field(forms: FloatArray, wide: FloatArray, narrow: FloatArray, k: int) -> None:
-    """Compute the field of class k, unless it is there."""
-    if narrow[SLOPE, k] >= 0.0:
-        return
-    n = wide.shape[2]
-    field, matrix = wide[FIELD, k], int(narrow[MATRIX, k])
-    natural = forms.shape[0] == 1
-    for j in range(n):
-        gap = wide[ROW, 0, j] - wide[MEAN, k, j]
-        wide[POINT, k, j] = gap
-        field[j] = gap if natural else 0.0
-    if not natural:
-        for i in range(n):
-            white = 0.0
-            for j in range(i + 1):
-                white += forms[FACTOR, matrix, i, j] * wide[POINT, k, j]
-            for j in range(i + 1):
-                field[j] += forms[FACTOR, matrix, i, j] * white
-    slope = 0.0
-    for j in range(n):
-        field[j] *= wide[SHARE, k, j]
-        slope += abs(field[j])
-        wide[POINT, k, j] = 0.0
-    narrow[SLOPE, k] = slope
-
-
-@njit(**INNER)
-def _know_vertex(wide: FloatArray, narrow: FloatArray, k: int) -> None:
-    linear = 0.0
-    quadratic = 0.0
-    for i in range(wide.shape[2]):
-        linear += wide[FIELD, k, i] * wide[VERTEX, k, i]
-        quadratic += wide[VERTEX, k, i] * wide[IMAGE, k, i]
-    narrow[LINEAR, k] = linear
-    narrow[QUADRATIC, k] = quadratic
-
-
-@njit(**STEP)
-def improve_vertex(
-    forms: FloatArray, wide: FloatArray, narrow: FloatArray, k: int, imprecision: float
+def start_row(
+    wide: FloatArray, narrow: FloatArray, points: FloatArray, base: FloatArray, i: int
 ) -> None:
-    """Ascend from the best vertex known of class k, first from the field's signs."""
-    coupling = forms[COUPLING, int(narrow[MATRIX, k])]
-    field, vertex, image = wide[FIELD, k], wide[VERTEX, k], wide[IMAGE, k]
-    if narrow[LINEAR, k] < 0.0:
-        for i in range(len(field)):
-            vertex[i] = -1.0 if field[i] < 0.0 else 1.0
-        _multiply(coupling, vertex, image)
-    ascend(coupling, field, imprecision * narrow[UNIT, k], vertex, image)
-    _know_vertex(wide, narrow, k)
-    narrow[POLISHED, k] = 1.0
+    """Forget the row before, take row i and its half squared distances."""
+    for j in range(points.shape[1]):
+        wide[ROW, 0, j] = points[i, j]
+    for k in range(base.shape[1]):
+        narrow[BASE, k] = base[i, k]
+        narrow[SLOPE, k] = -1.0
+        narrow[LINEAR, k] = -1.0
 
 
 @njit(**STEP)
@@ -666,62 +583,15 @@ def search_vertex(
     if math.isnan(threshold):
         floor, enough = -math.inf, math.inf
     coupling = forms[COUPLING, int(narrow[MATRIX, k])]
-    vertex = wide[VERTEX, k]
+    field, vertex = wide[FIELD, k], wide[VERTEX, k]
     certain, possible, _ = box_maximum(
-        coupling,
-        wide[DUAL, k],
-        wide[FIELD, k],
-        radius,
-        vertex,
-        floor,
-        enough,
-        max_nodes,
+        coupling, wide[DUAL, k], field, radius, vertex, floor, enough, max_nodes
     )
-    _multiply(coupling, vertex, wide[IMAGE, k])
-    _know_vertex(wide, narrow, k)
-    lowest, highest = centre - radius * possible, centre - radius * certain
-    _narrow_down(narrow, k, lowest, highest, LOWER_LO)
-
-
-@njit(**INNER)
-def _search_root(
-    forms: FloatArray,
-    wide: FloatArray,
-    narrow: FloatArray,
-    k: int,
-    imprecision: float,
-    threshold: float,
-    image: FloatArray,
-) -> None:
-    # The first node of `search_vertex`, without branching.
-    n = wide.shape[2]
-    radius = imprecision * narrow[UNIT, k]
-    centre = narrow[LOW, k] - narrow[BASE, k]
-    floor = (centre - threshold) / radius
-    coupling = forms[COUPLING, int(narrow[MATRIX, k])]
-    field, dual, best = wide[FIELD, k], wide[DUAL, k], wide[VERTEX, k]
-    node = np.empty((5, n))
-    start_node(coupling, dual, field, radius, best, wide[IMAGE, k], node)
-    bound = settle(coupling, dual, field, radius, node)
-    if bound >= floor:
-        bound = min(bound, _relax(coupling, dual, field, radius, node, floor))
-    value = _height(field, radius, best, wide[IMAGE, k])
-    if bound >= floor:
-        vertex = node[PULL]  # which is not needed any more
-        for i in range(n):
-            vertex[i] = -1.0 if node[NODE_POINT, i] < 0.0 else 1.0
-        _multiply(coupling, vertex, image)
-        ascend(coupling, field, radius, vertex, image)
-        better = _height(field, radius, vertex, image)
-        if better > value:
-            value = better
-            for i in range(n):
-                best[i] = vertex[i]
-                wide[IMAGE, k, i] = image[i]
-            _know_vertex(wide, narrow, k)
-    bound = max(bound, value)
-    lowest, highest = centre - radius * bound, centre - radius * value
-    _narrow_down(narrow, k, lowest, highest, LOWER_LO)
+    narrow[LINEAR, k], narrow[QUADRATIC, k] = ascend(
+        coupling, field, radius, vertex, wide[IMAGE, k]
+    )
+    narrow[LOWER_LO, k] = max(narrow[LOWER_LO, k], centre - radius * possible)
+    narrow[LOWER_HI, k] = min(narrow[LOWER_HI, k], centre - radius * certain)
 
 
 @njit(**STEP)
@@ -749,113 +619,11 @@ def improve_point(
         (centre - above) / radius,
         (_GAP + _ROUNDING * abs(centre)) / radius,
     )
-    lowest, highest = centre - radius * most, centre - radius * least
-    _narrow_down(narrow, k, lowest, highest, UPPER_LO)
-
-
-@njit(**INNER)
-def _sweep_point(
-    forms: FloatArray,
-    wide: FloatArray,
-    narrow: FloatArray,
-    k: int,
-    imprecision: float,
-    below: float,
-    above: float,
-    gradient: FloatArray,
-) -> bool:
-    # `improve_point` by descent alone; returns whether that was enough.
-    radius = imprecision * narrow[UNIT, k]
-    centre = narrow[UP, k] - narrow[BASE, k]
-    highest, lowest = (centre - below) / radius, (centre - above) / radius
-    gap = (_GAP + _ROUNDING * abs(centre)) / radius
-    coupling = forms[COUPLING, int(narrow[MATRIX, k])]
-    least, most = _sweep(
-        coupling,
-        wide[FIELD, k],
-        radius,
-        wide[POINT, k],
-        gradient,
-        highest,
-        lowest,
-        gap,
-    )
-    least = min(least, most)
-    _narrow_down(narrow, k, centre - radius * most, centre - radius * least, UPPER_LO)
-    return least > highest or most < lowest or most - least <= gap
+    narrow[UPPER_LO, k] = max(narrow[UPPER_LO, k], centre - radius * most)
+    narrow[UPPER_HI, k] = min(narrow[UPPER_HI, k], centre - radius * least)
 
 
 # --- decisions --------------------------------------------------------------------
-
-
-@njit(**INNER)
-def _highest(values: FloatArray) -> int:
-    best = 0
-    for k in range(1, len(values)):
-        if values[k] > values[best]:
-            best = k
-    return best
-
-
-@njit(**INNER)
-def _quick_answer(
-    forms: FloatArray,
-    wide: FloatArray,
-    narrow: FloatArray,
-    b: int,
-    imprecision: float,
-    gradient: FloatArray,
-) -> int:
-    # `is_dominated` without active sets and searches; OPEN where they are needed.
-    lower_lo, lower_hi = narrow[LOWER_LO], narrow[LOWER_HI]
-    if narrow[UPPER_HI, b] == -math.inf:
-        return DOMINATED
-    tie = _TIE * (1.0 + abs(narrow[UPPER_HI, b]))
-    if narrow[UPPER_HI, b] + tie < lower_lo[_highest(lower_lo)]:
-        return DOMINATED
-    if imprecision < NEGLIGIBLE:
-        return KEPT
-    if narrow[UPPER_LO, b] >= lower_hi[_highest(lower_hi)]:
-        return KEPT
-    # Fields: b's own, then those of all classes that might dominate it.
-    for turn in range(-1, narrow.shape[1]):
-        a = b if turn < 0 else turn
-        if turn < 0 or lower_hi[a] > narrow[UPPER_LO, b]:
-            know_field(forms, wide, narrow, a)
-            tighten(narrow, a, imprecision)
-    if narrow[UPPER_HI, b] + tie < lower_lo[_highest(lower_lo)]:
-        return DOMINATED
-    # Contenders, the highest first: their vertices, then the point of b, then the
-    # first node of a search for a better vertex.
-    threshold = narrow[UPPER_LO, b]
-    swept = False
-    for a in range(narrow.shape[1]):
-        narrow[POLISHED, a] = min(1.0, narrow[POLISHED, a])
-    while True:
-        a = _highest(lower_hi)
-        if lower_hi[a] <= threshold:
-            return KEPT
-        if narrow[POLISHED, a] == 0.0:
-            improve_vertex(forms, wide, narrow, a, imprecision)
-            tighten(narrow, a, imprecision)
-        elif not swept:
-            below = lower_lo[_highest(lower_lo)] - tie
-            settled = _sweep_point(
-                forms, wide, narrow, b, imprecision, below, lower_hi[a], gradient
-            )
-            if narrow[UPPER_HI, b] < below:
-                return DOMINATED
-            if not settled:
-                return OPEN
-            swept = True
-            threshold = narrow[UPPER_HI, b] + tie
-        elif narrow[POLISHED, a] == 1.0:
-            narrow[POLISHED, a] = 2.0
-            _search_root(forms, wide, narrow, a, imprecision, threshold, gradient)
-            if lower_lo[a] > threshold:
-                return DOMINATED
-        else:
-            return OPEN
 
 
 @njit(**INNER)
@@ -866,7 +634,6 @@ def is_dominated(
     b: int,
     imprecision: float,
     max_nodes: int,
-    gradient: FloatArray,
 ) -> int:
     """Does some class dominate b? Brackets must have been set at this imprecision.
 
@@ -874,35 +641,57 @@ def is_dominated(
     of both are tightened until they tell. Returns KEPT, DOMINATED, or UNANSWERED when
     `max_nodes` branchings a question did not settle it; ties are KEPT.
     """
-    answer = _quick_answer(forms, wide, narrow, b, imprecision, gradient)
-    if answer != OPEN:
-        return answer
-    lower_lo, lower_hi = narrow[LOWER_LO], narrow[LOWER_HI]
-    tie = _TIE * (1.0 + abs(narrow[UPPER_HI, b]))
-    below = lower_lo[_highest(lower_lo)] - tie
-    above = lower_hi[_highest(lower_hi)]
-    improve_point(forms, wide, narrow, b, imprecision, below, above)
-    if narrow[UPPER_HI, b] < below:
+    n_classes = narrow.shape[1]
+    if narrow[UPPER_HI, b] == -math.inf:
         return DOMINATED
-    # Is the lower bound of some class above the threshold? Highest hope first.
-    threshold = narrow[UPPER_HI, b] + tie
+    tie = _TIE * (1.0 + abs(narrow[UPPER_HI, b]))
+    # Closed forms; then with the fields of b and of all that might dominate it.
+    for look in range(2):
+        floor, hope = -math.inf, -math.inf
+        for a in range(n_classes):
+            floor = max(floor, narrow[LOWER_LO, a])
+            hope = max(hope, narrow[LOWER_HI, a])
+        if narrow[UPPER_HI, b] + tie < floor:
+            return DOMINATED
+        if imprecision < NEGLIGIBLE or narrow[UPPER_LO, b] >= hope:
+            return KEPT
+        if look == 0:
+            least = narrow[UPPER_LO, b]
+            for a in range(n_classes):
+                if a == b or narrow[LOWER_HI, a] > least:
+                    know(forms, wide, narrow, a, imprecision, WITH_FIELD)
+                narrow[POLISHED, a] = min(ASCENDED, narrow[POLISHED, a])
+    # Contenders, the highest first: their vertices, then the point of b, then the
+    # first node of a search for a better vertex, then all of it.
+    threshold = narrow[UPPER_LO, b]
+    improved = False
     answer = KEPT
-    hope = lower_hi.copy()
     while True:
-        a = _highest(hope)
-        if hope[a] <= threshold:
+        a = n_classes
+        floor, hope = -math.inf, threshold
+        for k in range(n_classes):
+            floor = max(floor, narrow[LOWER_LO, k])
+            if narrow[LOWER_HI, k] > hope and narrow[POLISHED, k] < SEARCHED:
+                hope = narrow[LOWER_HI, k]
+                a = k
+        if a == n_classes:
             return answer
         if narrow[POLISHED, a] == 0.0:
-            improve_vertex(forms, wide, narrow, a, imprecision)
-            tighten(narrow, a, imprecision)
-            hope[a] = lower_hi[a]
-            continue
-        search_vertex(forms, wide, narrow, a, imprecision, threshold, max_nodes)
-        if lower_lo[a] > threshold:
-            return DOMINATED
-        if lower_hi[a] > threshold:
-            answer = UNANSWERED
-        hope[a] = -math.inf
+            know(forms, wide, narrow, a, imprecision, WITH_VERTEX)
+        elif not improved:
+            improve_point(forms, wide, narrow, b, imprecision, floor - tie, hope)
+            if narrow[UPPER_HI, b] < floor - tie:
+                return DOMINATED
+            improved = True
+            threshold = narrow[UPPER_HI, b] + tie
+        else:
+            nodes = max_nodes if narrow[POLISHED, a] == ROOT else 0
+            search_vertex(forms, wide, narrow, a, imprecision, threshold, nodes)
+            narrow[POLISHED, a] += 1.0  # from ASCENDED to ROOT to SEARCHED
+            if narrow[LOWER_LO, a] > threshold:
+                return DOMINATED
+            if narrow[POLISHED, a] == SEARCHED and narrow[LOWER_HI, a] > threshold:
+                answer = UNANSWERED
 
 
 @njit(**COMPILE)
@@ -918,27 +707,124 @@ def decide_quickly(
 ) -> None:
     """Write the undominated classes of every row that cheap bounds can decide.
 
-    The others are marked in `is_open`, (n,), for `decide_rows`: few, and none in many
-    a table, so that the search need not even be compiled.
+    As `is_dominated`, without active sets and without branching: rows that need those
+    are marked in `is_open`, (n,), for `decide_rows`. They are few, and none in many a
+    table, so that the search need not even be compiled.
     """
-    n_classes = base.shape[1]
-    gradient = np.empty(points.shape[1])
-    spread = np.empty(n_classes)  # how far a squared distance's root can move
-    for k in range(n_classes):
-        spread[k] = imprecision * narrow[UNIT, k] * math.sqrt(narrow[REACH, k])
-    for i in range(len(base)):
-        is_open[i] = False
-        if _keep_by_distance(base[i], spread, narrow, kept[i]) == 1:
+    n_classes, n = base.shape[1], points.shape[1]
+    work = np.empty((6, n))
+    node, spare = work[:5], work[5]
+    for row in range(len(base)):
+        is_open[row] = False
+        # What the distances alone rule out; a single class left is the answer, since
+        # no set is empty.
+        floor = -math.inf
+        for k in range(n_classes):
+            spread = imprecision * narrow[UNIT, k] * math.sqrt(narrow[REACH, k])
+            farthest = math.sqrt(2.0 * base[row, k]) + spread
+            floor = max(floor, narrow[LOW, k] - 0.5 * farthest * farthest)
+        left = 0
+        for k in range(n_classes):
+            spread = imprecision * narrow[UNIT, k] * math.sqrt(narrow[REACH, k])
+            nearest = max(0.0, math.sqrt(2.0 * base[row, k]) - spread)
+            highest = narrow[UP, k] - 0.5 * nearest * nearest
+            kept[row, k] = highest + _TIE * (1.0 + abs(highest)) >= floor
+            left += kept[row, k]
+        if left == 1:
             continue
-        start_row(wide, narrow, points, base, i)
-        set_imprecision(narrow, imprecision)
+        start_row(wide, narrow, points, base, row)
+        for k in range(base.shape[1]):
+            know(forms, wide, narrow, k, imprecision, AFRESH)
         for b in range(n_classes):
-            if kept[i, b]:
-                answer = _quick_answer(forms, wide, narrow, b, imprecision, gradient)
-                kept[i, b] = answer != DOMINATED
-                if answer == OPEN:
-                    is_open[i] = True
+            if not kept[row, b] or is_open[row]:
+                continue
+            # 0: closed forms; 1: with the fields of b and its contenders; 2: with the
+            # vertex of the highest contender; 3: with the best point of b; 4: with the
+            # first node of a search for a better vertex.
+            progress = 1.0 if imprecision >= NEGLIGIBLE else 0.0
+            tie = _TIE * (1.0 + abs(narrow[UPPER_HI, b]))
+            threshold = narrow[UPPER_LO, b]
+            contender = n_classes
+            while True:
+                floor, hope = -math.inf, -math.inf
+                for k in range(n_classes):
+                    floor = max(floor, narrow[LOWER_LO, k])
+                    if narrow[LOWER_HI, k] > hope:
+                        hope = narrow[LOWER_HI, k]
+                        contender = k
+                if narrow[UPPER_HI, b] + tie < floor:
+                    kept[row, b] = False
                     break
+                threshold = max(threshold, narrow[UPPER_LO, b])
+                if progress == 0.0 or hope <= threshold:
+                    break
+                if progress == 1.0:
+                    for k in range(n_classes):
+                        if k == b or narrow[LOWER_HI, k] > narrow[UPPER_LO, b]:
+                            know(forms, wide, narrow, k, imprecision, WITH_FIELD)
+                        narrow[POLISHED, k] = min(ASCENDED, narrow[POLISHED, k])
+                    progress = 2.0
+                    continue
+                if narrow[POLISHED, contender] == 0.0:
+                    know(forms, wide, narrow, contender, imprecision, WITH_VERTEX)
+                    continue
+                own = b if progress == 2.0 else contender
+                radius = imprecision * narrow[UNIT, own]
+                coupling = forms[COUPLING, int(narrow[MATRIX, own])]
+                field = wide[FIELD, own]
+                if progress == 2.0:
+                    centre = narrow[UP, b] - narrow[BASE, b]
+                    above = (centre - floor + tie) / radius
+                    below = (centre - hope) / radius
+                    gap = (_GAP + _ROUNDING * abs(centre)) / radius
+                    least, most = _sweep(
+                        coupling,
+                        field,
+                        radius,
+                        wide[POINT, b],
+                        spare,
+                        above,
+                        below,
+                        gap,
+                        _DESCENT_SWEEPS,
+                    )
+                    least = min(least, most)
+                    lowest, highest = centre - radius * most, centre - radius * least
+                    narrow[UPPER_LO, b] = max(narrow[UPPER_LO, b], lowest)
+                    narrow[UPPER_HI, b] = min(narrow[UPPER_HI, b], highest)
+                    if most - least <= gap:
+                        threshold = narrow[UPPER_HI, b] + tie
+                    elif least <= above and most >= below:
+                        is_open[row] = True
+                        break
+                    progress = 3.0
+                    continue
+                if narrow[POLISHED, contender] > ASCENDED:
+                    is_open[row] = True
+                    break
+                narrow[POLISHED, contender] = ROOT
+                centre = narrow[LOW, contender] - narrow[BASE, contender]
+                floor = (centre - threshold) / radius
+                dual, best = wide[DUAL, contender], wide[VERTEX, contender]
+                start_node(coupling, dual, field, radius, best, node)
+                bound = bound_node(coupling, dual, field, radius, node, floor)
+                lower = narrow[LINEAR, contender]
+                lower += 0.5 * radius * narrow[QUADRATIC, contender]
+                if bound >= floor:
+                    vertex = node[PULL]  # which is not needed any more
+                    for i in range(n):
+                        vertex[i] = -1.0 if node[NODE_POINT, i] < 0.0 else 1.0
+                    linear, quadratic = ascend(coupling, field, radius, vertex, spare)
+                    if linear + 0.5 * radius * quadratic > lower:
+                        lower = linear + 0.5 * radius * quadratic
+                        narrow[LINEAR, contender] = linear
+                        narrow[QUADRATIC, contender] = quadratic
+                        for i in range(n):
+                            best[i] = vertex[i]
+                bound = max(bound, lower)
+                lowest, highest = centre - radius * bound, centre - radius * lower
+                narrow[LOWER_LO, contender] = max(narrow[LOWER_LO, contender], lowest)
+                narrow[LOWER_HI, contender] = min(narrow[LOWER_HI, contender], highest)
 
 
 @njit(**COMPILE)
@@ -953,37 +839,16 @@ def decide_rows(
     kept: BoolArray,
 ) -> int:
     """Write the undominated classes of every row; returns unanswered questions."""
-    gradient = np.empty(points.shape[1])
     unanswered = 0
     for i in range(len(base)):
         start_row(wide, narrow, points, base, i)
-        set_imprecision(narrow, imprecision)
+        for k in range(base.shape[1]):
+            know(forms, wide, narrow, k, imprecision, AFRESH)
         for b in range(base.shape[1]):
-            answer = is_dominated(
-                forms, wide, narrow, b, imprecision, max_nodes, gradient
-            )
+            answer = is_dominated(forms, wide, narrow, b, imprecision, max_nodes)
             kept[i, b] = answer != DOMINATED
             unanswered += answer == UNANSWERED
     return unanswered
-
-
-@njit(**INNER)
-def _keep_by_distance(
-    base: FloatArray, spread: FloatArray, narrow: FloatArray, kept: BoolArray
-) -> int:
-    # What the distances alone rule out; returns how many classes are left. A single
-    # one is the answer, since no set is empty.
-    floor = -math.inf
-    for k in range(len(base)):
-        farthest = math.sqrt(2.0 * base[k]) + spread[k]
-        floor = max(floor, narrow[LOW, k] - 0.5 * farthest * farthest)
-    left = 0
-    for k in range(len(base)):
-        nearest = max(0.0, math.sqrt(2.0 * base[k]) - spread[k])
-        highest = narrow[UP, k] - 0.5 * nearest * nearest
-        kept[k] = highest + _TIE * (1.0 + abs(highest)) >= floor
-        left += kept[k]
-    return left
 
 
 @njit(**COMPILE)
@@ -1007,12 +872,12 @@ def bound_rows(
     unanswered = 0
     for i in range(len(base)):
         start_row(wide, narrow, points, base, i)
-        set_imprecision(narrow, imprecision)
+        for k in range(base.shape[1]):
+            know(forms, wide, narrow, k, imprecision, AFRESH)
         for k in range(base.shape[1]):
             if imprecision >= NEGLIGIBLE:
-                know_field(forms, wide, narrow, k)
-                tighten(narrow, k, imprecision)
-                improve_vertex(forms, wide, narrow, k, imprecision)
+                know(forms, wide, narrow, k, imprecision, WITH_FIELD)
+                know(forms, wide, narrow, k, imprecision, WITH_VERTEX)
                 search_vertex(forms, wide, narrow, k, imprecision, math.nan, max_nodes)
                 improve_point(forms, wide, narrow, k, imprecision, -math.inf, math.inf)
                 if i < corners.shape[1]:
@@ -1100,13 +965,13 @@ def _descend(forms: FloatArray, wide: FloatArray, narrow: FloatArray, b: int) ->
     # Upper bound of the critical value of b, by improving the vertex and the point
     # at their crossing until it stays.
     for a in range(narrow.shape[1]):
-        know_field(forms, wide, narrow, a)
+        know(forms, wide, narrow, a, 0.0, WITH_FIELD)
     joins, a = _joins(narrow, b, narrow[SLOPE, b], narrow[REACH, b])
     for _ in range(_IMPROVEMENTS):
         if a < 0:
             break
         at = joins if joins < math.inf else 1.0
-        improve_vertex(forms, wide, narrow, a, at)
+        know(forms, wide, narrow, a, at, WITH_VERTEX)
         improve_point(forms, wide, narrow, b, at, -math.inf, math.inf)
         earlier, a = _joins_at_point(forms, wide, narrow, b)
         settled = earlier >= joins * (1.0 - 0.1 * _RELATIVE)
@@ -1148,26 +1013,24 @@ def critical_rows(
     Accurate to 1e-6 relative plus 1e-7 when `grid` is empty. With a sorted grid it
     is only placed between the right grid points; beyond the last it is infinite.
     """
-    gradient = np.empty(points.shape[1])
     unanswered = 0
     for i in range(len(base)):
         start_row(wide, narrow, points, base, i)
         if len(grid) > 0:
-            set_imprecision(narrow, grid[-1])
+            for k in range(base.shape[1]):
+                know(forms, wide, narrow, k, grid[-1], AFRESH)
         for b in range(base.shape[1]):
             critical[i, b] = 0.0
             if narrow[UP, b] == -math.inf:
                 critical[i, b] = math.inf
             elif len(grid) > 0:
-                answer = is_dominated(
-                    forms, wide, narrow, b, grid[-1], max_nodes, gradient
-                )
+                answer = is_dominated(forms, wide, narrow, b, grid[-1], max_nodes)
                 if answer == DOMINATED:
                     critical[i, b] = math.inf
         for b in range(base.shape[1]):
             if critical[i, b] == 0.0:
                 critical[i, b], asked = _critical(
-                    forms, wide, narrow, b, max_nodes, grid, gradient
+                    forms, wide, narrow, b, max_nodes, grid
                 )
                 unanswered += asked
     return unanswered
@@ -1181,7 +1044,6 @@ def _critical(
     b: int,
     max_nodes: int,
     grid: FloatArray,
-    gradient: FloatArray,
 ) -> tuple[float, int]:
     joined = _descend(forms, wide, narrow, b)
     out = 0.0
@@ -1191,8 +1053,9 @@ def _critical(
         probe = _probe(grid, out, joined, stride)
         if probe < 0.0:
             break
-        set_imprecision(narrow, probe)
-        answer = is_dominated(forms, wide, narrow, b, probe, max_nodes, gradient)
+        for k in range(narrow.shape[1]):
+            know(forms, wide, narrow, k, probe, AFRESH)
+        answer = is_dominated(forms, wide, narrow, b, probe, max_nodes)
         if answer == DOMINATED:
             out = probe
             stride = 1
