@@ -458,6 +458,7 @@ def test_an_audit_costs_at_most_twice_its_fits_and_predictions():
     FiveMilliseconds.predict = clocked(HeldOutError.predict)
     prudent.audit(HeldOutError, **LINE, budget=2)
     start = time.process_time()
-    prudent.audit(FiveMilliseconds, sizes=(60,))
+    laws = ["normal", "line", "six atoms"]
+    prudent.audit(FiveMilliseconds, laws=laws, sizes=(60,))
     whole = time.process_time() - start
     assert whole <= 2 * spent
