@@ -30,12 +30,15 @@ class Table:
         Cells; the first of each row names it.
     omitted : int
         Rows left out to keep the page small; they are in the data at its end.
+    note : str
+        How to read it, said below it.
     """
 
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     omitted: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True)

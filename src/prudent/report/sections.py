@@ -61,7 +61,7 @@ def _answer(findings: Findings) -> Section:
         else (row.method, f"FAILED  {cut(row.failure.text, 300)}")
         for row in findings.rows
     ]
-    caption = (
+    note = (
         f"All figures are out of fold: {settings.n_folds} stratified folds{repeats}, "
         f"seed {settings.random_state}. {VERDICTS}"
     )
@@ -69,7 +69,7 @@ def _answer(findings: Findings) -> Section:
         "answer",
         "Question and answer",
         said,
-        tables=[Table(caption, columns, lines)],
+        tables=[Table("Methods, the most useful first", columns, lines, note=note)],
         sortable=True,
         wide=True,
     )
@@ -83,15 +83,15 @@ def _frontier(findings: Findings) -> Section:
         for name, decided in found.decided.items()
     ]
     what, share = {
-        "coverage": ("coverage", "still get one answer"),
-        "error": ("error", "still get an answer"),
-        "missed": ("error", "of the other classes are still answered rightly"),
+        "coverage": ("coverage", "the rows that still get one answer"),
+        "error": ("error", "the rows that still get an answer"),
+        "missed": ("error", "the other classes' rows that are still answered rightly"),
     }[found.kind]
     return Section(
         "frontier",
         "What each promise costs",
         [
-            f"Share of the rows that {share}, at every promise one may ask "
+            f"Share of {share}, at every promise one may ask "
             "for; the dashed line is the one that was asked for. The same fits answer "
             "every level. A level chosen after a look at these curves is not "
             "certified: check it on fresh rows (prudent certify)."
