@@ -12,8 +12,8 @@ from benchmarks.timing import Workload
 from prudent import ClassMoments, compare, predict_set
 from prudent.evaluation.evaluate import SHIFT_ROWS
 from prudent.evaluation.folds import make_folds, training_moments
+from prudent.evaluation.measurements import SHIFTS
 from prudent.evaluation.methods import BASELINES, METHODS
-from prudent.evaluation.shift import SHIFTS
 
 FAST = ("optimistic", "minimax", "imprecise")
 

@@ -22,7 +22,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 import prudent
 from instances import FAMILIES
-from prudent.evaluation.rejection import ClasswiseRejector
+from prudent.evaluation.estimators import ClasswiseRejector
 from prudent.exceptions import PrudentWarning
 from prudent.persistence import HEADER, ModelFileError, read_header
 

@@ -8,8 +8,8 @@ from scipy.special import beta
 
 from prudent import Guarantee
 from prudent.core.binomial import clopper_pearson
-from prudent.evaluation.promises import check_promises, is_vacuous, verdict
-from prudent.evaluation.tally import Tally
+from prudent.evaluation.checks import check_promises, is_vacuous, verdict
+from prudent.evaluation.measurements import Tally
 
 CLASSES = np.array(["a", "b"])
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from prudent.evaluation.rejection import ClasswiseRejector
+from prudent.evaluation.estimators import ClasswiseRejector
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prudent.evaluation.ties import holm, mcnemar_p_value
+from prudent.evaluation.checks import holm, mcnemar_p_value
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 

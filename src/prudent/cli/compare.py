@@ -41,7 +41,7 @@ from prudent.cli.options import (
     sample_size,
 )
 from prudent.cli.progress import Progress
-from prudent.evaluation.names import BASELINES, DEFAULT_PROMISE, METHODS
+from prudent.evaluation.methods import BASELINES, DEFAULT_PROMISE, METHODS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -170,7 +170,7 @@ def normal_rows(
     """Rows, which of them to learn (all without labels), and what prepares them."""
     import numpy as np
 
-    from prudent.evaluation.preprocessing import preprocessing
+    from prudent.evaluation.table import preprocessing
 
     if target is not None:
         known = found.labels.tolist()

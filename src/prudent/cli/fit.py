@@ -36,7 +36,7 @@ from prudent.cli.options import (
     sample_size,
     without_column,
 )
-from prudent.evaluation.names import BASELINES, METHODS
+from prudent.evaluation.methods import BASELINES, METHODS
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ def _promising(
 ) -> Any:
     """Return the method fitted so that it makes the promise asked for."""
     from prudent.evaluation.asked import promising
-    from prudent.evaluation.preprocessing import preprocessing
+    from prudent.evaluation.table import preprocessing
     from prudent.evaluation.wishes import takes_groups
 
     preparation = preprocessing(
@@ -305,7 +305,7 @@ def _plain(
     """Fit, and say on which rows: all of them if they fit or moments suffice."""
     from sklearn.pipeline import Pipeline
 
-    from prudent.evaluation.preprocessing import in_front, preprocessing
+    from prudent.evaluation.table import in_front, preprocessing
     from prudent.evaluation.wishes import takes_groups
 
     everything = f"{thousands(found.n_rows)} rows"

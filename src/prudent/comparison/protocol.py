@@ -9,8 +9,7 @@ from prudent.comparison.result import Comparison
 from prudent.comparison.run import Protocol, run
 from prudent.core.classes import as_costs
 from prudent.core.guarantee import Guarantee
-from prudent.evaluation.methods import choose
-from prudent.evaluation.names import BASELINES, DEFAULT_PROMISE
+from prudent.evaluation.methods import BASELINES, DEFAULT_PROMISE, choose
 from prudent.evaluation.table import labelled_rows
 
 
@@ -21,7 +20,7 @@ def compare(
     promise: str | Guarantee | Sequence[Guarantee] = DEFAULT_PROMISE,
     confidence: float = 0.95,
     methods: str | Sequence[Any] | Mapping[str, Any] = "all",
-    baselines: Sequence[str] = BASELINES,
+    baselines: Sequence[str] = tuple(BASELINES),
     cv: int = 5,
     n_repeats: int = 1,
     groups: Any = None,

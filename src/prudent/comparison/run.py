@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import numbers
+import platform
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -21,23 +24,23 @@ from prudent.core.moments import ClassMoments
 from prudent.core.types import FloatArray, IntArray
 from prudent.evaluation import judge
 from prudent.evaluation.child import LimitedEvaluation, OutOfTime
-from prudent.evaluation.environment import package_versions, peak_memory
 from prudent.evaluation.evaluate import Evaluation, Progress, Task, evaluate
 from prudent.evaluation.folds import make_folds, stratified_sample, training_moments
-from prudent.evaluation.methods import Method
-from prudent.evaluation.names import DEFAULT_PROMISE
-from prudent.evaluation.preprocessing import note, preprocessing
+from prudent.evaluation.methods import DEFAULT_PROMISE, Method
 from prudent.evaluation.records import Data, Failure, FoldScore, MethodRow, Settings
 from prudent.evaluation.table import (
     LabelledRows,
     constant_columns,
     fingerprint,
+    note,
     note_on_groups,
+    preprocessing,
 )
 from prudent.evaluation.wishes import Wish, parse_promise
 from prudent.io.errors import counted, listed
 
 LONGEST_REASON = 300
+PACKAGES = ("prudent", "numpy", "scipy", "scikit-learn")
 # Rows that the picture of decision regions needs, where preprocessing comes first.
 PICTURE_ROWS = 20_000
 
@@ -176,10 +179,10 @@ def _run(
         against = {name: judge.drawbacks(found, task) for name, found in done.items()}
         return Comparison(
             data=data,
-            settings=replace(settings, peak_memory=peak_memory()),
+            settings=replace(settings, peak_memory=_peak_memory()),
             rows=judge.in_order(rows, against),
             folds=tuple(scores),
-            versions=package_versions(),
+            versions=_package_versions(),
             frontier=judge.frontier(done, task),
         )
 
@@ -318,3 +321,25 @@ def _affordable_folds(
             f"learned and tested: they count as missed ({listed(map(repr, single))})"
         )
     return n_folds, tuple(notes)
+
+
+def _package_versions() -> dict[str, str]:
+    """Versions of Python and of the packages behind the figures, and the BLAS."""
+    versions = {"python": platform.python_version()}
+    versions |= {name: version(name) for name in PACKAGES}
+    config: Any = np.show_config(mode="dicts")
+    blas = config.get("Build Dependencies", {}).get("blas", {})
+    versions["blas"] = (
+        f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()
+    )
+    return versions
+
+
+def _peak_memory() -> int | None:
+    """Bytes that this process has held at most; None where it is not known."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak

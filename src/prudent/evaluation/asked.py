@@ -13,10 +13,9 @@ from sklearn.base import clone
 
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.evaluation.decisions import decide, sets_at
-from prudent.evaluation.preprocessing import in_front
-from prudent.evaluation.rare import FrequentClasses
-from prudent.evaluation.tally import Tally
+from prudent.evaluation.estimators import FrequentClasses
+from prudent.evaluation.measurements import Tally, decide, sets_at
+from prudent.evaluation.table import in_front
 from prudent.evaluation.wishes import (
     SPLIT_SHARE,
     Wish,

@@ -13,10 +13,10 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from prudent.core.binomial import high_probability_rank
-from prudent.evaluation.preprocessing import in_front
-from prudent.evaluation.promises import check_promises
+from prudent.evaluation.checks import check_promises
+from prudent.evaluation.measurements import Tally
 from prudent.evaluation.records import PromiseCheck
-from prudent.evaluation.tally import Tally
+from prudent.evaluation.table import in_front
 
 CONFIDENCE = 0.95
 

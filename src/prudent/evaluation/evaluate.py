@@ -24,15 +24,19 @@ from prudent.evaluation.asked import (
     ask,
     is_full_conformal,
 )
-from prudent.evaluation.decisions import Decisions, decide
+from prudent.evaluation.estimators import FEWEST_TO_LEARN, FrequentClasses
 from prudent.evaluation.folds import Fold, stratified_sample
-from prudent.evaluation.measurements import CalibrationPath, RegionMap
+from prudent.evaluation.measurements import (
+    CalibrationPath,
+    Decisions,
+    RegionMap,
+    Tally,
+    decide,
+    region_map,
+    shifted_rows,
+)
 from prudent.evaluation.methods import Method
-from prudent.evaluation.preprocessing import in_front
-from prudent.evaluation.rare import FEWEST_TO_LEARN, FrequentClasses
-from prudent.evaluation.regions import region_map
-from prudent.evaluation.shift import shifted_rows
-from prudent.evaluation.tally import Tally
+from prudent.evaluation.table import in_front
 from prudent.evaluation.wishes import Wish, takes_groups
 
 Progress = Callable[[str, int, int], None]

@@ -16,7 +16,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from prudent.core.holdout import one_row_per_group
 from prudent.core.moments import ClassMoments
 from prudent.core.types import IntArray
-from prudent.evaluation.rare import FEWEST_TO_LEARN
+from prudent.evaluation.estimators import FEWEST_TO_LEARN
 
 RARE = 20
 

@@ -12,10 +12,16 @@ from numpy.typing import NDArray
 from prudent.core.binomial import clopper_pearson
 from prudent.core.types import BoolArray, FloatArray
 from prudent.evaluation.asked import AskedFold
+from prudent.evaluation.checks import check_promises, holm, mcnemar_p_value, verdict
 from prudent.evaluation.evaluate import LEVELS, Evaluation, FoldResult, Task
-from prudent.evaluation.measurements import FalseAlarmCurve, Sets, ShiftCurve
+from prudent.evaluation.measurements import (
+    SHIFTS,
+    FalseAlarmCurve,
+    Sets,
+    ShiftCurve,
+    Tally,
+)
 from prudent.evaluation.methods import Method
-from prudent.evaluation.promises import check_promises, verdict
 from prudent.evaluation.records import (
     Asked,
     ClassRate,
@@ -24,9 +30,6 @@ from prudent.evaluation.records import (
     MethodRow,
     Needs,
 )
-from prudent.evaluation.shift import SHIFTS
-from prudent.evaluation.tally import Tally
-from prudent.evaluation.ties import holm, mcnemar_p_value
 from prudent.evaluation.wishes import rows_needed
 
 TIE_LEVEL = 0.05

@@ -1,9 +1,18 @@
-"""What can be measured of a method besides its error."""
+"""What is counted and measured of a method on rows: answers, sets, shifts, regions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.core.moments import ClassMoments
+from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.estimator_tools import predict_set
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,3 +126,226 @@ class RegionMap:
         """Share of the plane given to each class alone."""
         alone = self.sets & (self.sets.sum(axis=2, keepdims=True) == 1)
         return tuple(alone.mean(axis=(0, 1)).tolist())
+
+
+# p-values are multiples of 1 / (n + 1); rounding is far below.
+ROUNDING = 1e-9
+
+
+class Decisions(NamedTuple):
+    """Answers to rows, as far as an estimator gives them.
+
+    Attributes
+    ----------
+    predicted : ndarray of shape (n,)
+        Column of the predicted class.
+    sets : ndarray of bool, shape (n, K), or None
+        Classes not ruled out.
+    p_values : ndarray of shape (n, K) or None
+        p-value of each class.
+    """
+
+    predicted: IntArray
+    sets: BoolArray | None = None
+    p_values: FloatArray | None = None
+
+
+def decide(estimator: Any, X: NDArray[Any], classes: NDArray[Any]) -> Decisions:
+    """Decisions of a fitted estimator about rows; columns follow `classes`.
+
+    A class that the estimator has not seen is never predicted and in no set.
+    """
+    columns = np.searchsorted(classes, getattr(estimator, "classes_", classes))
+
+    def spread(found: NDArray[Any]) -> NDArray[Any]:
+        if len(columns) == len(classes):
+            return found
+        wide = np.zeros((len(found), len(classes)), dtype=found.dtype)
+        wide[:, columns] = found
+        return wide
+
+    if hasattr(estimator, "p_values") and not hasattr(estimator, "level"):
+        # One-class rejectors: both answers follow, and a set may be empty.
+        p_values = spread(estimator.p_values(X))
+        sets = p_values > estimator.false_alarm_rate
+        return Decisions(p_values.argmax(axis=1), sets, p_values)
+    predicted = np.searchsorted(classes, estimator.predict(X))
+    if hasattr(estimator, "p_values"):
+        p_values = spread(estimator.p_values(X))
+        return Decisions(
+            predicted, sets_at(estimator.level, p_values, predicted), p_values
+        )
+    if hasattr(estimator, "predict_set"):
+        return Decisions(predicted, spread(predict_set(estimator, X)))
+    return Decisions(predicted)
+
+
+def sets_at(level: float, p_values: FloatArray, predicted: IntArray) -> BoolArray:
+    """Conformal sets at a level; the predicted class is added, so none is empty."""
+    sets: BoolArray = p_values > level + ROUNDING
+    sets[np.arange(len(sets)), predicted] = True
+    return sets
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Predictions of tested rows, counted.
+
+    Attributes
+    ----------
+    confusion : ndarray of shape (K, K)
+        Rows by true and predicted class.
+    set_sizes : ndarray of shape (K, K + 1) or None
+        Rows by true class and size of the set; None without sets.
+    covered : ndarray of shape (K,) or None
+        Rows whose set holds the true class, by true class.
+    decided_wrong : ndarray of shape (K,) or None
+        Rows whose set holds one class, another than the true one, by true class.
+    """
+
+    confusion: IntArray
+    set_sizes: IntArray | None = None
+    covered: IntArray | None = None
+    decided_wrong: IntArray | None = None
+
+    @classmethod
+    def count(
+        cls, true: IntArray, predicted: IntArray, sets: BoolArray | None, n_classes: int
+    ) -> Tally:
+        """Tally of rows given as class codes, and of their sets."""
+        confusion = _pairs(true, predicted, n_classes, n_classes)
+        if sets is None:
+            return cls(confusion)
+        sizes = sets.sum(axis=1)
+        holds = sets[np.arange(len(true)), true]
+        return cls(
+            confusion,
+            _pairs(true, sizes, n_classes, n_classes + 1),
+            np.bincount(true[holds], minlength=n_classes),
+            np.bincount(true[(sizes == 1) & ~holds], minlength=n_classes),
+        )
+
+    def __add__(self, other: Tally) -> Tally:
+        if self.set_sizes is None or other.set_sizes is None:
+            return Tally(self.confusion + other.confusion)
+        assert self.covered is not None
+        assert other.covered is not None
+        assert self.decided_wrong is not None
+        assert other.decided_wrong is not None
+        return Tally(
+            self.confusion + other.confusion,
+            self.set_sizes + other.set_sizes,
+            self.covered + other.covered,
+            self.decided_wrong + other.decided_wrong,
+        )
+
+    @classmethod
+    def total(cls, tallies: Iterable[Tally]) -> Tally:
+        """Sum of at least one tally."""
+        return reduce(Tally.__add__, tallies)
+
+    @property
+    def rows(self) -> IntArray:
+        """Rows of each class, shape (K,)."""
+        return self.confusion.sum(axis=1)
+
+    @property
+    def wrong(self) -> IntArray:
+        """Wrong point predictions of each class, shape (K,)."""
+        return self.rows - np.diagonal(self.confusion)
+
+    @property
+    def missed(self) -> IntArray:
+        """Rows whose set misses the true class; without sets, wrong predictions."""
+        return self.wrong if self.covered is None else self.rows - self.covered
+
+    @property
+    def decided(self) -> IntArray:
+        """Rows with one answer, by true class; without sets, all of them."""
+        return self.rows if self.set_sizes is None else self.set_sizes[:, 1]
+
+    @property
+    def wrong_when_decided(self) -> IntArray:
+        """Rows with one answer that is wrong; without sets, wrong predictions."""
+        return self.wrong if self.decided_wrong is None else self.decided_wrong
+
+
+def _pairs(first: IntArray, second: IntArray, rows: int, columns: int) -> IntArray:
+    counts = np.bincount(first * columns + second, minlength=rows * columns)
+    return counts.reshape(rows, columns)
+
+
+SHIFTS = tuple(np.linspace(0.0, 2.0, 9).tolist())
+
+
+def shifted_rows(
+    X: NDArray[np.float64], codes: NDArray[np.intp], moments: ClassMoments
+) -> NDArray[np.float64]:
+    """Rows moved by each of `SHIFTS` towards the nearest other class mean.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Rows.
+    codes : ndarray of shape (n,)
+        Their classes, as positions in `moments.classes`.
+    moments : ClassMoments
+        Class means, and the pooled standard deviations that are the unit of length.
+
+    Returns
+    -------
+    ndarray of shape (n_shifts, n, d)
+        A row stops at the mean that it moves to.
+    """
+    scatter = np.diagonal(moments.scatter, axis1=1, axis2=2).sum(axis=0)
+    scale = np.sqrt(scatter / moments.weight.sum())
+    unit = np.where(scale > 0, scale, 1.0)
+    gaps = (moments.mean[None] - X[:, None]) / unit
+    gaps[:, :, scale == 0] = 0.0
+    distance = np.sqrt(np.einsum("ikj,ikj->ik", gaps, gaps))
+    rows = np.arange(len(X))
+    others = distance.copy()
+    others[rows, codes] = np.inf
+    others[:, moments.weight == 0] = np.inf  # classes without a mean
+    nearest = others.argmin(axis=1)
+    length = distance[rows, nearest]
+    towards = gaps[rows, nearest] * unit / np.where(length > 0, length, 1.0)[:, None]
+    steps = np.minimum(np.array(SHIFTS)[:, None], length)
+    moved: NDArray[np.float64] = X + steps[:, :, None] * towards
+    return moved
+
+
+GRID = 48
+
+
+def region_map(
+    estimator: Any, Z: FloatArray, y: NDArray[Any], classes: NDArray[Any]
+) -> RegionMap:
+    """Fit in the plane and look at every point of a grid around the rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted yet.
+    Z : ndarray of shape (n, 2)
+        Rows in the plane.
+    y : ndarray of shape (n,)
+        Their labels.
+    classes : ndarray of shape (K,)
+        All labels, sorted.
+    """
+    low, high = np.quantile(Z, [0.005, 0.995], axis=0)
+    margin = 0.15 * (high - low)
+    x, y_axis = np.linspace(low - margin, high + margin, GRID).T
+    points = np.stack(np.meshgrid(x, y_axis), axis=-1).reshape(-1, 2)
+    estimator.fit(Z, y)
+    found = decide(estimator, points, classes)
+    sets = found.sets
+    if sets is None:
+        sets = found.predicted[:, None] == np.arange(len(classes))
+    return RegionMap(
+        x=x,
+        y=y_axis,
+        sets=sets.reshape(GRID, GRID, -1),
+        predicted=found.predicted.reshape(GRID, GRID),
+    )

@@ -13,9 +13,26 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from sklearn.base import clone
+PATHS = {
+    "optimistic": "prudent.optimistic.OptimisticScoreClassifier",
+    "minimax": "prudent.minimax.MinimaxProbabilityClassifier",
+    "calibrated": "prudent.calibration.RiskCalibratedClassifier",
+    "imprecise": "prudent.imprecise.ImpreciseDiscriminantAnalysis",
+    "rejection": "prudent.evaluation.estimators.ClasswiseRejector",
+    "conformal": "prudent.conformal.ConformalClassifier",
+}
+DEFAULT_PROMISE = "coverage >= 90% in every class"
 
-from prudent.evaluation import names
+#: Why the sets of a method may hold every class, and what makes them smaller.
+WHY_UNDECIDED = {
+    "minimax": "its sets cover each class under every law with its moments, which no "
+    "set does at 95 % unless the classes lie far apart; ask for less with "
+    "predict_set(X, level=0.3)",
+    "optimistic": "its balls of moments overlap, for the rows are few for so many "
+    "features; make them smaller with --param optimistic.radius_scale=0.03",
+    "imprecise": "its boxes of means overlap, for the rows of a class are few; make "
+    "them smaller with --param imprecise.imprecision=0.1",
+}
 
 
 @dataclass(frozen=True)
@@ -59,6 +76,8 @@ def _instance(path: str, random_state: int) -> Any:
 
 
 def _copy(estimator: Any, random_state: int) -> Any:
+    from sklearn.base import clone
+
     return clone(estimator)
 
 
@@ -79,7 +98,7 @@ def _qda(random_state: int) -> Any:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from prudent.evaluation.baselines import ShrunkTowardsIdentity
+    from prudent.evaluation.estimators import ShrunkTowardsIdentity
 
     # Regularised as a user would: a real table often has a singular class.
     discriminant = QuadraticDiscriminantAnalysis(
@@ -102,13 +121,15 @@ def _boosting(random_state: int) -> Any:
     return HistGradientBoostingClassifier(random_state=random_state)
 
 
-METHODS = {
-    name: Method(name, partial(_instance, path)) for name, path in names.METHODS.items()
-}
+METHODS = {name: Method(name, partial(_instance, path)) for name, path in PATHS.items()}
 BASELINES = {
     name: Method(name, build, is_baseline=True)
-    for name, build in zip(
-        names.BASELINES, (_majority, _logistic, _lda, _qda, _boosting), strict=True
+    for name, build in (
+        ("majority", _majority),
+        ("logistic", _logistic),
+        ("lda", _lda),
+        ("qda", _qda),
+        ("boosting", _boosting),
     )
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from prudent.core.guarantee import Guarantee
-from prudent.evaluation.names import WHY_UNDECIDED
+from prudent.evaluation.methods import WHY_UNDECIDED
 from prudent.evaluation.records import Findings, MethodRow, Needs, PromiseCheck
 
 TIME_UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
