@@ -190,3 +190,16 @@ def test_digest_of_standard_input_is_that_of_its_bytes(prudent, tmp_path):
         )
     ]
     assert digests == [hashlib.sha256(content.encode()).hexdigest()] * 2
+
+
+def test_describe_leaves_missing_cells_and_words_out_of_the_figures(
+    prudent, table_file
+):
+    path = table_file("a,b,word\n1,2,x\n,4,y\n3,6,x\n4,,x\n")
+    outcome = prudent("describe", path)
+    assert outcome.code == 0
+    lines = [line.split() for line in outcome.out.splitlines()]
+    assert ["a", "2.66667", "1.24722", "1", "4", "3"] in lines
+    assert ["b", "4", "1.63299", "2", "6", "3"] in lines
+    assert ["word", "–", "–", "–", "–", "2"] in lines
+    assert "nan" not in outcome.out

@@ -18,7 +18,8 @@ from prudent.io.errors import TableError
 
 __all__ = ["main"]
 
-# Each is a module of this package with a function of the same name.
+# Each is a function in the module of its name, or in that of a near relative.
+MODULES = {"datasets": "describe", "plan": "certify"}
 COMMANDS = {
     "compare": "Compare robust methods on a table and check their promises.",
     "fit": "Fit one method and write a model file.",
@@ -83,7 +84,7 @@ def _application(named: str) -> typer.Typer:
     app.callback()(_options)
     for name, summary in COMMANDS.items():
         if name == named:
-            module = import_module(f"prudent.cli.{name}")
+            module = import_module(f"prudent.cli.{MODULES.get(name, name)}")
             app.command(name)(getattr(module, name))
         else:
             app.command(name, help=summary)(_not_named)

@@ -1,9 +1,9 @@
-"""`prudent certify`: what new rows prove about a model file."""
+"""`prudent certify`: what new rows prove; `prudent plan`: how many are needed."""
 
 from __future__ import annotations
 
-import csv
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +18,7 @@ from prudent.cli.loading import (
     open_data,
     required,
 )
-from prudent.cli.options import Data, Quiet, Reading, Target, grouped
+from prudent.cli.options import Data, Quiet, Reading, Target, grouped, read_costs
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def certify(
     source, target = open_data(data, target, reading, quiet=quiet)
     target = required(target, source)
     X, y = _rows(source, target, preparation, estimator, model)
-    given = None if costs is None else _read_costs(costs, estimator)
+    labels = [str(label) for label in getattr(estimator, "classes_", ())]
+    given = None if costs is None else read_costs(costs, labels)
     from prudent.certification import certify as certified
 
     with failing_as_data(quiet=quiet, model=model):
@@ -144,33 +145,6 @@ def _labels(estimator: Any, model: Path) -> list[Any]:
     )
 
 
-def _read_costs(path: Path, estimator: Any) -> list[list[float]]:
-    """Costs from a CSV whose first column and header hold the labels."""
-    labels = [str(label) for label in getattr(estimator, "classes_", ())]
-    try:
-        with path.open(encoding="utf-8", newline="") as stream:
-            header, *lines = [line for line in csv.reader(stream) if line]
-        answers = [name.strip() for name in header[1:]]
-        cells = {
-            line[0].strip(): dict(zip(answers, map(float, line[1:]), strict=True))
-            for line in lines
-        }
-        # What no class is called is the cost of no answer.
-        others = [name for name in answers if name not in labels]
-        return [[cells[true][said] for said in [*labels, *others]] for true in labels]
-    except OSError as error:
-        raise CommandError(
-            f"cannot read {path}: {error.strerror}. Name a CSV file of costs",
-            ExitCode.DATA,
-        ) from error
-    except (KeyError, ValueError) as error:
-        raise CommandError(
-            f"{path} is no table of costs: it needs a line and a column for each of "
-            f"{', '.join(labels[:5])}, the first column and the header their names",
-            ExitCode.DATA,
-        ) from error
-
-
 def _fraction(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise UsageError(f"--confidence must lie in (0, 1), got {confidence:g}.")
@@ -200,3 +174,59 @@ def _record(promise: Guarantee) -> dict[str, Any]:
         "assumptions": list(promise.assumptions),
         "sentence": str(promise),
     }
+
+
+def plan(
+    bound: Annotated[float, typer.Option(help="Rate to certify.")] = 0.05,
+    expected: Annotated[float, typer.Option(help="Rate as it probably is.")] = 0.02,
+    confidence: Annotated[
+        float, typer.Option(help="Confidence of the promise.")
+    ] = 0.95,
+    power: Annotated[float, typer.Option(help="Chance of getting the promise.")] = 0.8,
+    answered_share: Annotated[
+        float,
+        typer.Option(help="Share of the rows it counts: answered ones, or one class."),
+    ] = 1.0,
+    claims: Annotated[
+        float, typer.Option(help="Promises that are to hold at once.")
+    ] = 1,
+    json_file: Annotated[
+        str | None,
+        typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout."),
+    ] = None,
+) -> None:
+    """Say how many rows a promise needs, new to the model."""
+    check_writable(None if json_file in (None, "-") else Path(str(json_file)))
+    from prudent.certification import plan as planned
+
+    settings = {
+        "bound": bound,
+        "expected": expected,
+        "confidence": confidence,
+        "power": power,
+        "answered_share": answered_share,
+        "claims": claims,
+    }
+    try:
+        found = planned(**settings)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    if json_file is not None:
+        text = json.dumps({"settings": settings, **asdict(found)}, indent=1)
+        if json_file == "-":
+            print(text)
+            return
+        Path(json_file).write_text(text + "\n", encoding="utf-8")
+    print(f"{thousands(found.rows)} rows that the model has not seen")
+    if found.rows != found.rows_answered:
+        print(f"of which {thousands(found.rows_answered)} count ({answered_share:g})")
+    print(
+        f"Up to {thousands(found.wrong_allowed)} wrong ones certify a rate of at most "
+        f"{bound:g} with confidence {confidence:g}"
+        + ("." if claims == 1 else f", for {claims:g} promises at once.")
+    )
+    print(
+        f"If the rate is {expected:g}, that succeeds with probability "
+        f"{found.power:.3f}, and with more rows at least with {power:g}."
+    )
+    print(f"Without a wrong one {thousands(found.rows_without_errors)} would do.")

@@ -38,6 +38,7 @@ from prudent.cli.options import (
     checked_promise,
     grouped,
     names,
+    read_costs,
     sample_size,
 )
 from prudent.cli.progress import Progress
@@ -141,7 +142,7 @@ def compare(
         confidence=confidence,
         cv=cv,
         n_repeats=repeats,
-        costs=None if costs is None else _read_costs(costs, rows.y),
+        costs=None if costs is None else _costs(costs, rows.y),
         random_state=seed,
         n_jobs=jobs,
         time_limit=time_limit,
@@ -247,33 +248,12 @@ def _sample_notes(training: TrainingData, others: ClassMoments | None) -> list[s
     ]
 
 
-def _read_costs(path: Path, y: NDArray[Any]) -> NDArray[Any]:
-    """Costs from a CSV whose first column and header hold the labels."""
-    import csv
-
+def _costs(path: Path, y: NDArray[Any]) -> NDArray[Any]:
+    """Costs of each true class (row) and answer (column), classes sorted."""
     import numpy as np
 
     labels = list(map(str, np.unique(y).tolist()))
-    try:
-        with path.open(encoding="utf-8", newline="") as stream:
-            header, *lines = [line for line in csv.reader(stream) if line]
-        answers = [name.strip() for name in header[1:]]
-        cells = {
-            line[0].strip(): dict(zip(answers, map(float, line[1:]), strict=True))
-            for line in lines
-        }
-        return np.array([[cells[true][said] for said in labels] for true in labels])
-    except OSError as error:
-        raise CommandError(
-            f"cannot read {path}: {error.strerror}. Name a CSV file of costs",
-            ExitCode.DATA,
-        ) from error
-    except (KeyError, ValueError) as error:
-        raise CommandError(
-            f"{path} is no table of costs: it needs a line and a column for each of "
-            f"{', '.join(labels[:5])}, the first column and the header their names",
-            ExitCode.DATA,
-        ) from error
+    return np.array(read_costs(path, labels))[:, : len(labels)]
 
 
 def _run(

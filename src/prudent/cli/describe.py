@@ -1,15 +1,20 @@
-"""`prudent describe`: the checks of a table, without a fit."""
+"""`prudent describe` a table before any fit; `prudent datasets`: the bundled ones."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
+from prudent.cli.exits import UsageError
 from prudent.cli.loading import all_or_sample, drawn_from, look_through, open_data
 from prudent.cli.options import Columns, Data, Target, grouped
 from prudent.cli.tables import print_table
-
-__all__ = ["describe"]
+from prudent.datasets import BUNDLED
 
 # Figures of a table beyond memory are those of so many rows, as printed.
 SAMPLE = 100_000
+FIRST_ROWS = 5
 
 
 @grouped
@@ -40,11 +45,49 @@ def describe(data: Data, columns: Columns, target: Target = None) -> None:
         [
             [
                 name,
-                *(f"{f(column):.6g}" for f in (np.mean, np.std, np.min, np.max)),
-                len(np.unique(column)),
+                *(
+                    "–" if is_text else f"{f(column):.6g}"
+                    for f in (np.nanmean, np.nanstd, np.nanmin, np.nanmax)
+                ),
+                len(np.unique(column[~np.isnan(column)])),
             ]
-            for name, column in zip(training.preparation.names, X.T, strict=True)
+            for name, is_text, column in zip(
+                training.preparation.names,
+                training.preparation.is_text,
+                X.T,
+                strict=True,
+            )
         ],
     )
     for text in (*found.notes, *([found.treatment] if found.treatment else [])):
         print(f"note: {text}")
+
+
+def datasets(
+    name: Annotated[
+        str | None, typer.Argument(help="Print the first rows of this table.")
+    ] = None,
+) -> None:
+    """List the bundled tables, their sizes and licences."""
+    if name is None:
+        print_table(
+            ["name", "rows", "features", "classes", "target", "licence", "source"],
+            [
+                [
+                    t.name,
+                    t.n_rows,
+                    t.n_features,
+                    t.n_classes,
+                    t.target,
+                    t.licence,
+                    t.source,
+                ]
+                for t in BUNDLED.values()
+            ],
+        )
+        return
+    if name not in BUNDLED:
+        raise UsageError(f"no bundled table {name!r}. There are: {', '.join(BUNDLED)}.")
+    table = BUNDLED[name]
+    for row in table.first_rows(FIRST_ROWS):
+        typer.echo(",".join(row))

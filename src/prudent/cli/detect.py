@@ -137,7 +137,7 @@ def detect(
     if output is not None:
         note(f"scores of {thousands(found.n_rows)} rows in {output}", quiet=quiet)
     if report is not None:
-        from prudent.cli.pages import detection_page
+        from prudent.report.detection import detection_page
 
         notes = [] if drawn is None else [f"Fitted and measured on {drawn}."]
         page = detection_page(title, detection, heads, line, notes)

@@ -77,7 +77,7 @@ def game(
     if len(p) > MOST_EVENTS:
         print(f"and {counted(len(p) - MOST_EVENTS, 'event')} more")
     if report is not None:
-        from prudent.cli.pages import game_page
+        from prudent.report.detection import game_page
 
         report.write_text(game_page(solved, summary, columns, rules), "utf-8")
         note(f"report: {report}", quiet=quiet)

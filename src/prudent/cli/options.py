@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import wraps
@@ -12,7 +13,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from prudent.cli.exits import UsageError
+from prudent.cli.exits import CommandError, ExitCode, UsageError
 
 DEFAULT_SAMPLE = "100000"
 
@@ -249,3 +250,37 @@ def names(listed: str | None) -> list[str]:
     (['age', 'sex'], [])
     """
     return [name.strip() for name in (listed or "").split(",") if name.strip()]
+
+
+def read_costs(path: Path, labels: Sequence[str]) -> list[list[float]]:
+    """Costs from a CSV whose first column and header hold the labels.
+
+    A line for each label, as given; columns as the labels, then those that no class
+    is called, which are the cost of no answer.
+
+    Raises
+    ------
+    CommandError
+        If the file cannot be read, or is no such table.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            header, *lines = [line for line in csv.reader(stream) if line]
+        answers = [name.strip() for name in header[1:]]
+        cells = {
+            line[0].strip(): dict(zip(answers, map(float, line[1:]), strict=True))
+            for line in lines
+        }
+        others = [name for name in answers if name not in labels]
+        return [[cells[true][said] for said in [*labels, *others]] for true in labels]
+    except OSError as error:
+        raise CommandError(
+            f"cannot read {path}: {error.strerror}. Name a CSV file of costs",
+            ExitCode.DATA,
+        ) from error
+    except (KeyError, ValueError) as error:
+        raise CommandError(
+            f"{path} is no table of costs: it needs a line and a column for each of "
+            f"{', '.join(labels[:5])}, the first column and the header their names",
+            ExitCode.DATA,
+        ) from error

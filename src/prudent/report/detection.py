@@ -15,8 +15,6 @@ from prudent.report.build import page
 from prudent.report.parts import Section, Table
 from prudent.report.svg import INK, figure_style, to_svg
 
-__all__ = ["detection_page", "game_page"]
-
 MOST_EVENTS = 60
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 RATES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
