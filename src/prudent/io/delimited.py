@@ -180,33 +180,7 @@ def open_delimited(
     typed_columns: Collection[str] = (),
     one_column: bool = False,
 ) -> DelimitedSource:
-    """Look through UTF-8 text, so that it can be read as a table.
-
-    Parameters
-    ----------
-    source : TextSource
-        The text.
-    delimiter : str, default=None
-        One character; None takes the one of comma, semicolon, tab and bar that
-        splits the header and agrees with the rows.
-    decimal : str, default="."
-        Decimal mark.
-    header : bool or None, default=True
-        Whether the first record holds the names, and then not numbers alone, which
-        None allows; else they are column1, column2...
-    text_columns : collection of str, default=()
-        Columns kept as the file spells them (labels: "NA" is a word there).
-    typed_columns : collection of str, default=()
-        Columns kept in the type of their first rows: whole numbers stay such.
-    one_column : bool, default=False
-        Whether a table of one column is one: mostly the delimiter is another.
-
-    Raises
-    ------
-    TableError
-        If the text is not UTF-8, has one column, no rows, duplicate names, or a name
-        row that looks like data.
-    """
+    """Look through UTF-8 text, so that it can be read as a table: see `open_table`."""
     n_bytes, n_lines, quoted = _check_characters(source)
     delimiter = delimiter or _sniff(source)
     names, start = _read_names(source, delimiter, header)

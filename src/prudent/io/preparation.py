@@ -126,23 +126,7 @@ class Preparation:
 class Look:
     """Counts and extremes of columns, and the words in them, gathered part by part.
 
-    Columns of words are counted word by word. A column without levels is one of
-    numbers until a word is found.
-
-    Attributes
-    ----------
-    n_rows : int
-        Rows seen.
-    missing, infinite : ndarray of int, shape (n_columns,)
-        Cells that are missing, and infinite.
-    low, high : ndarray of shape (n_columns,)
-        Smallest and largest value.
-    inspected : ndarray of shape (n, n_columns)
-        Every k-th row, k a power of two, at most 20 000 rows.
-    words : dict of str to Words
-        Those of text columns without levels.
-    labels : Words or None
-        Those of the label column.
+    A text column without levels is one of numbers until a word is found in it.
     """
 
     def __init__(
@@ -159,8 +143,9 @@ class Look:
         self.infinite: IntArray = np.zeros(len(columns), dtype=np.intp)
         self.low = np.full(len(columns), np.inf)
         self.high = np.full(len(columns), -np.inf)
+        # Every k-th row, k a power of two, at most 20 000 rows.
         self.inspected = np.empty((0, len(columns)))
-        self.words: dict[str, Words] = {}
+        self.words: dict[str, Words] = {}  # of text columns without levels
         self.labels = None if label is None else Words(label, most=most_labels)
         self._stride = 1
         self._infinite_places: dict[int, Callable[[], str]] = {}
@@ -311,32 +296,33 @@ class Words:
         """Where the first empty cell is."""
         return self._places["empty"]()
 
-    @property
-    def _present(self) -> Counter[str]:
-        return Counter({w: n for w, n in self.counts.items() if w not in MISSING_WORDS})
+    def _told(self) -> tuple[Counter[str], dict[str, int], str]:
+        """Cells that are there, those that are words, and where and how many."""
+        present = Counter(
+            {w: n for w, n in self.counts.items() if w not in MISSING_WORDS}
+        )
+        bad = {word: n for word, n in present.items() if self._is_word(word)}
+        n_bad = sum(bad.values()) + self.more_words
+        n_present = present.total() + self.more_words + self.more_numbers
+        where = (
+            f"{shown(next(iter(bad), '…'))} at {self._places['word']()} "
+            f"({thousands(n_bad)} of {counted(n_present, 'value')} "
+            f"{'is' if n_bad == 1 else 'are'}"
+        )
+        return present, bad, where
 
     @property
     def mixed(self) -> str | None:
         """Say where the words are, if most cells are numbers."""
-        present = self._present
-        bad = {w: n for w, n in present.items() if self._is_word(w)}
-        n_bad = sum(bad.values())
-        if self.more_words or 2 * n_bad >= present.total():
+        present, bad, where = self._told()
+        if self.more_words or 2 * sum(bad.values()) >= present.total():
             return None
-        return (
-            f"column {shown(self.name)} is taken for text: "
-            f"{shown(next(iter(bad)))} at {self._places['word']()} "
-            f"({thousands(n_bad)} of {counted(present.total(), 'value')} "
-            f"{'is' if n_bad == 1 else 'are'} no number)"
-        )
+        return f"column {shown(self.name)} is taken for text: {where} no number)"
 
     def not_numbers(self) -> TableError:
         """Say which cell is not a number, and what to do with the column."""
-        present = self._present
-        bad = {w: n for w, n in present.items() if self._is_word(w)}
-        n_bad = sum(bad.values()) + self.more_words
-        n_present = present.total() + self.more_words + self.more_numbers
-        if bad and all(is_number(word, ",") for word in bad):
+        present, _, where = self._told()
+        if self.are_decimal_commas:
             advice = "use --decimal ,"
         elif len(present) <= FEW_WORDS:
             advice = "use --categorical onehot (or drop)"
@@ -344,13 +330,9 @@ class Words:
             advice = f"It looks like an identifier: use --drop {self.name}"
         else:
             advice = f"use --drop {self.name} or --categorical drop"
-        verb = "is" if n_bad == 1 else "are"
-        noun = "a number" if n_bad == 1 else "numbers"
-        first = next(iter(bad), "…")
+        noun = "a number" if where.endswith("is") else "numbers"
         return TableError(
-            f"column {shown(self.name)} is text: {shown(first)} at "
-            f"{self._places['word']()} ({thousands(n_bad)} of "
-            f"{counted(n_present, 'value')} {verb} not {noun}). {advice}"
+            f"column {shown(self.name)} is text: {where} not {noun}). {advice}"
         )
 
 

@@ -54,12 +54,22 @@ def open_table(
     path : str
         A `.csv`, `.tsv` or `.txt` file, plain or gzip; a parquet file, or a folder
         or glob of them; "-" for delimited text on standard input.
-    delimiter, encoding, decimal, header, text_columns, typed_columns, one_column
-        As in `open_text` and `open_delimited`; parquet needs none of them.
-
-    Returns
-    -------
-    TableSource
+    delimiter : str, default=None
+        One character; None takes the one of comma, semicolon, tab and bar that
+        splits the header and agrees with the rows. Parquet needs none of the options.
+    encoding : str, default=None
+        Name of the encoding; None means UTF-8 unless a byte order mark says else.
+    decimal : str, default="."
+        Decimal mark.
+    header : bool or None, default=True
+        Whether the first record holds the names, and then not numbers alone, which
+        None allows; else they are column1, column2...
+    text_columns : collection of str, default=()
+        Columns kept as the file spells them (labels: "NA" is a word there).
+    typed_columns : collection of str, default=()
+        Columns kept in the type of their first rows: whole numbers stay such.
+    one_column : bool, default=False
+        Whether a table of one column is one: mostly the delimiter is another.
 
     Raises
     ------

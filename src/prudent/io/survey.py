@@ -28,56 +28,27 @@ Categorical = Literal["onehot", "drop", "error"]
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some rows, ready for a fit.
+    """Some rows, ready for a fit: n of them, in d columns."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n, n_features)
-        Numbers, and codes of words; missing cells are NaN.
-    codes : ndarray of int, shape (n,)
-        Their labels, as positions in `Survey.labels`.
-    rows : ndarray of int, shape (n,)
-        Their positions in the table.
-    """
-
-    X: FloatArray
-    codes: IntArray
-    rows: IntArray
+    X: FloatArray  # (n, d): numbers, and codes of words; missing cells are NaN
+    codes: IntArray  # (n,): their labels, as positions in `Survey.labels`
+    rows: IntArray  # (n,): their positions in the table
 
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What was found and decided in looking through a table.
-
-    Attributes
-    ----------
-    source : TableSource
-        The table.
-    preparation : Preparation
-        How it becomes numbers.
-    notes : tuple of str
-        What a reader should know about it, one sentence each.
-    constant : tuple of str
-        Columns of one value, which are left out.
-    label : str or None
-        Column of the labels; None without.
-    labels : ndarray of shape (K,)
-        Distinct labels, integers where every label is one, else text, in the
-        order of their spelling.
-    counts : ndarray of int, shape (K,)
-        Rows of each.
-    n_missing : int
-        Missing cells of the rows that are used.
-    """
+    """What was found and decided in looking through a table."""
 
     source: TableSource
     preparation: Preparation
-    notes: tuple[str, ...]
-    constant: tuple[str, ...]
-    label: str | None
+    notes: tuple[str, ...]  # what a reader should know, one sentence each
+    constant: tuple[str, ...]  # columns of one value, which are left out
+    label: str | None  # column of the labels
+    # Distinct labels in the order of their spelling, integers where each of them is
+    # one, and the rows of each; without labels one that is empty.
     labels: NDArray[Any]
     counts: IntArray
-    n_missing: int
+    n_missing: int  # missing cells of the rows that are used
     # Which rows of a part are used, and the columns that tell; None for all.
     _only: Callable[[Table], BoolArray] | None
     _reading: Sequence[str]
@@ -159,23 +130,21 @@ def survey_table(
 ) -> Survey:
     """Check a table and decide how it becomes numbers.
 
+    One pass, and one more where rows with missing cells are left out.
+
     Parameters
     ----------
     source : TableSource
-        A table in memory, or one that is read in parts: in one pass, and one more
-        where rows with missing cells are left out.
+        The table.
     target : str or None
         Label column; None for data without labels.
-    features : sequence of str, default=None
-        Feature columns; None takes all but the labels.
-    drop : collection of str, default=()
-        Columns left out.
+    features, drop : collection of str, default=None, ()
+        Feature columns, and columns left out; None takes all but the labels.
     missing : {"fill", "mean", "drop-rows", "error"}, default="fill"
         Rows with missing cells are left to what fills them later, left out, or
         refused.
     categorical : {"onehot", "drop", "error"}, default="onehot"
-        Words of text columns become codes, or text columns are left out, or
-        refused.
+        Text columns become codes of their words, are left out, or refused.
     keep_identifiers : bool, default=False
         Keep text columns in which no word occurs twice.
     handed_along : str, default=None

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.core.moments import ClassMoments
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.io.preparation import Preparation
 from prudent.io.survey import Block, Survey, survey_table
 from prudent.io.table import TableSource
@@ -21,57 +22,22 @@ RARE = 20
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Arrays ready for a fit.
+    """Arrays ready for a fit: n rows in d columns."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        Numbers, and codes of words; missing cells are NaN.
-    y : ndarray of shape (n_rows,) or None
-        Labels, integers where every label is one, else text; None without target.
-    preparation : Preparation
-        How `X` came about.
-    notes : tuple of str
-        What a reader should know about the data, one sentence each.
-    constant : tuple of str
-        Columns of one value, which were left out.
-    rows : ndarray of int, shape (n_rows,)
-        Positions of the rows in the table.
-    n_available : int
-        Rows these were drawn from; as many as `X` has if they are all.
-    groups : ndarray of shape (n_rows,) or None
-        Rows that belong together have equal values.
-    """
-
-    X: NDArray[np.float64]
-    y: NDArray[Any] | None
-    preparation: Preparation
-    notes: tuple[str, ...]
-    constant: tuple[str, ...]
-    rows: NDArray[np.intp]
-    n_available: int
-    groups: NDArray[Any] | None = None
+    X: FloatArray  # (n, d): numbers, and codes of words; missing cells are NaN
+    y: NDArray[Any] | None  # (n,): labels, integers where every label is one
+    preparation: Preparation  # how `X` came about
+    notes: tuple[str, ...]  # what a reader should know, one sentence each
+    constant: tuple[str, ...]  # columns of one value, which were left out
+    rows: IntArray  # (n,): their positions in the table
+    n_available: int  # rows these were drawn from
+    groups: NDArray[Any] | None = None  # rows that belong together have equal values
 
 
 def training_data(
     source: TableSource, target: str | None, **options: Any
 ) -> TrainingData:
-    """Check a table and turn it into arrays.
-
-    Parameters
-    ----------
-    source : TableSource
-        As read.
-    target : str or None
-        Label column; None for data without labels.
-    **options
-        As `survey_table`.
-
-    Raises
-    ------
-    TableError
-        If the table cannot be used so; the message says where and what to try.
-    """
+    """Check a table and turn it into arrays; options as `survey_table`."""
     return all_rows(survey_table(source, target, **options))
 
 
@@ -119,7 +85,7 @@ def sample_rows(
     return data, moments if found.holds_numbers else None
 
 
-def _class_sizes(counts: NDArray[np.intp], size: int) -> NDArray[np.intp]:
+def _class_sizes(counts: IntArray, size: int) -> IntArray:
     """Rows to draw of each class: in proportion, but some of a rare class."""
     n_rows = int(counts.sum())
     if size >= n_rows:
@@ -131,10 +97,10 @@ def _class_sizes(counts: NDArray[np.intp], size: int) -> NDArray[np.intp]:
 
 
 def _chosen(
-    codes: NDArray[np.intp],
-    ranks: list[NDArray[np.intp]],
-    seen: NDArray[np.intp],
-) -> NDArray[np.bool_]:
+    codes: IntArray,
+    ranks: list[IntArray],
+    seen: IntArray,
+) -> BoolArray:
     """Which rows of a block are drawn; `seen` counts the rows of each class before."""
     chosen = np.zeros(len(codes), dtype=bool)
     for code, drawn in enumerate(ranks):
@@ -145,7 +111,7 @@ def _chosen(
     return chosen
 
 
-def _rows_of(block: Block, mask: NDArray[np.bool_]) -> Block:
+def _rows_of(block: Block, mask: BoolArray) -> Block:
     return Block(block.X[mask], block.codes[mask], block.rows[mask])
 
 
