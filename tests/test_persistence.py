@@ -207,8 +207,17 @@ def test_compressed_member_is_refused(model_file):
         read_header(model_file)
 
 
-def test_preparation_that_is_none_is_refused(model_file):
-    rewrite(model_file, header=lambda h: h | {"preparation": {"columns": [1]}})
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"preparation": {"columns": [1]}},
+        {"preparation": {"columns": [{"name": ["a"], "levels": []}], "gaps": False}},
+        {"features": [["a"]]},
+        {"features": 1},
+    ],
+)
+def test_header_of_no_names_is_refused(model_file, change):
+    rewrite(model_file, header=lambda h: h | change)
     with pytest.raises(ModelFileError, match="is not a model file of prudent"):
         read_header(model_file)
 

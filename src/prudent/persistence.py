@@ -228,6 +228,8 @@ def _header(content: bytes, path: str) -> Header:
             stored["digest"] = hashlib.sha256(content).hexdigest()
         if stored.get("preparation") is not None:
             Preparation.from_dict(stored["preparation"])
+        if not all(isinstance(name, str) for name in stored["features"]):
+            raise TypeError
         return Header(**stored)
     except ModelFileError:
         raise

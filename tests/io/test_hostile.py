@@ -101,6 +101,14 @@ def test_cells_of_no_use_are_named(tmp_path, cells):
     assert "no numbers or words. use --drop b" in said
 
 
+def test_parquet_whose_names_are_no_utf8_is_refused(tmp_path):
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"\u2028": [1.0, 2.0], "y": ["u", "v"]}), path)
+    path.write_bytes(path.read_bytes().replace(b"\xe2\x80\xa8", b"\xe2AA"))
+    with pytest.raises(TableError, match="cannot be read as parquet"):
+        training_data(open_table(str(path)), "y")
+
+
 def test_parquet_whose_footer_lies_is_refused_in_little_memory(tmp_path):
     """It declares 2**40 rows, in the one place where they are counted."""
     path = tmp_path / "t.parquet"

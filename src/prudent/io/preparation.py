@@ -120,6 +120,9 @@ class Preparation:
         columns = tuple(
             Column(c["name"], tuple(c["levels"])) for c in stored["columns"]
         )
+        texts = [text for column in columns for text in (column.name, *column.levels)]
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError("columns and levels have names.")
         return cls(columns, bool(stored["gaps"]))
 
 

@@ -206,7 +206,7 @@ def _open_parquet(files: list[Path], name: str) -> ParquetSource:
 def _readable(name: str) -> Iterator[None]:
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         raise TableError(
             f"{name} cannot be read as parquet: it is damaged, or its files hold one "
             "column in different types. Write it again."
