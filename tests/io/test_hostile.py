@@ -198,3 +198,32 @@ def test_fuzzing_finds_nothing(tmp_path):
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "1100 inputs, seed 0: 0 findings" in ended.stdout
+
+
+def promise_state():
+    promise = prudent.Guarantee(
+        quantity="error rate", bound=0.1, sense="<=", confidence=0.95
+    )
+    monitor = prudent.PromiseMonitor(promise)
+    monitor.update(3, 20)
+    return monitor.to_dict()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"violations": -1},
+        {"violations": 50},
+        {"n": 2**63},
+        {"stakes": [0.5] * 5},
+        {"stakes": [-1.0] * 8},
+        {"e_value": "nan"},
+        {"spacing": 0},
+        {"trace": [[1, 2, 3]]},
+    ],
+)
+def test_state_that_no_run_wrote_is_refused(change):
+    state = promise_state()
+    assert prudent.PromiseMonitor.from_dict(state).to_dict() == state
+    with pytest.raises(ValueError, match="no run|shape"):
+        prudent.PromiseMonitor.from_dict(state | change)

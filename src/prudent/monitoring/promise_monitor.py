@@ -35,6 +35,9 @@ from prudent.monitoring.state import (
 if TYPE_CHECKING:
     import pyarrow
 
+#: Counts are floats in a state; beyond this they are not exact.
+MOST_ROWS = 2.0**53
+
 
 class PromiseMonitor:
     """Watch a promise on new rows, with one level of wrong alarm for its whole life.
@@ -375,8 +378,8 @@ class PromiseMonitor:
             monitor._bets.trace[i] = n, rare, float(e_value)
         bets = monitor._bets
         check_counts(bets.stakes, bets.counts, bets.counts[5] - 1, bets.trace)
-        # There are no more violations than rows.
-        check_counts(bets.counts[0] - bets.counts[1])
+        # There are no more violations than rows, and no more rows than can be told.
+        check_counts(bets.counts[0] - bets.counts[1], MOST_ROWS - bets.counts[0])
         check_counts(bets.trace[:, 0] - bets.trace[:, 1])
         return monitor
 
