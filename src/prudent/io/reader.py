@@ -144,40 +144,37 @@ def _matching(pattern: str) -> list[Path]:
 class ParquetSource:
     """Parquet files, one after the other, as a table; see `TableSource`."""
 
-    rows: dataset.Dataset
+    files: Sequence[Path]
     name: str
-    names: list[str]
+    schema: pa.Schema
     n_bytes: int
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of all files."""
+        return list(self.schema.names)
 
     def whole(self) -> Table:
         """Return all rows in memory."""
         return gathered(self, self.names, Parts).joined()
 
     def parts(self, columns: Sequence[str]) -> Iterator[Table]:
-        """Yield the rows in order, a million cells at a time."""
-        row = 0
-        batches = _scanned(self.rows, part_rows(len(columns)), list(columns))
+        """Yield the rows in order, a million cells at a time.
+
+        Not by a dataset, which reads ahead as far as a slow consumer lets it.
+        """
+        row, step = 0, part_rows(len(columns))
+        wanted = pa.schema([self.schema.field(name) for name in columns])
         with _readable(self.name):
-            for batch in batches:
-                part = pa.Table.from_batches([batch])
-                yield Table(part, self.name, _place_after(row))
-                row += batch.num_rows
-
-
-def _scanned(
-    rows: dataset.Dataset, batch_rows: int, columns: list[str] | None = None
-) -> Iterator[pa.RecordBatch]:
-    # Read-ahead buffers grow with the file; without them memory stays flat.
-    flat = dataset.ParquetFragmentScanOptions(pre_buffer=False)
-    is_parquet = isinstance(getattr(rows, "format", None), dataset.ParquetFileFormat)
-    batches: Iterator[pa.RecordBatch] = rows.to_batches(
-        columns=columns,
-        batch_size=batch_rows,
-        batch_readahead=0,
-        fragment_readahead=0,
-        fragment_scan_options=flat if is_parquet else None,
-    )
-    return batches
+            for path in self.files:
+                with parquet.ParquetFile(path, pre_buffer=False) as file:
+                    stored = [c for c in columns if c in file.schema_arrow.names]
+                    for batch in file.iter_batches(step, columns=stored):
+                        # A column that this file lacks is missing in its rows.
+                        tables = [wanted.empty_table(), _as_table(batch)]
+                        part = pa.concat_tables(tables, promote_options="default")
+                        yield Table(part, self.name, _place_after(row))
+                        row += batch.num_rows
 
 
 def _open_parquet(files: list[Path], name: str) -> ParquetSource:
@@ -187,19 +184,18 @@ def _open_parquet(files: list[Path], name: str) -> ParquetSource:
         for schema in schemas:
             check_unique(schema.names)
         schema = pa.unify_schemas(schemas, promote_options="default")
-        rows = dataset.dataset(list(map(str, files)), schema=schema, format="parquet")
     n_rows = sum(found.num_rows for found in described)
     if n_rows <= 0:
         raise TableError(f"no data rows: {name}.")
     # A row number that pandas wrote beside the data is no feature.
-    names = [column for column in schema.names if not column.startswith(PANDAS_INDEX)]
-    n_bytes = n_rows * len(names) * FLOAT_BYTES
+    kept = [field for field in schema if not field.name.startswith(PANDAS_INDEX)]
+    n_bytes = n_rows * len(kept) * FLOAT_BYTES
     if n_bytes > max(MUCH, MOST_PACKED * sum(file.stat().st_size for file in files)):
         raise TableError(
             f"{name} cannot be read as parquet: it declares {thousands(n_rows)} rows, "
             "more than its bytes can hold. Write it again."
         )
-    return ParquetSource(rows, name, names, n_bytes)
+    return ParquetSource(files, name, pa.schema(kept), n_bytes)
 
 
 @contextmanager
@@ -315,7 +311,17 @@ def _of_arrow(source: Any, batch_rows: int) -> Iterator[Any]:
     if isinstance(source, pa.RecordBatchReader):
         return map(_as_table, source)
     if isinstance(source, dataset.Dataset):
-        return map(_as_table, _scanned(source, batch_rows))
+        is_parquet = isinstance(
+            getattr(source, "format", None), dataset.ParquetFileFormat
+        )
+        flat = dataset.ParquetFragmentScanOptions(pre_buffer=False)
+        batches = source.to_batches(
+            batch_size=batch_rows,
+            batch_readahead=0,
+            fragment_readahead=0,
+            fragment_scan_options=flat if is_parquet else None,
+        )
+        return map(_as_table, batches)
     raise TypeError(
         "`source` must be a pyarrow Table, RecordBatchReader or Dataset, got "
         f"{type(source).__name__}."
