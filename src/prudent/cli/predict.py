@@ -70,9 +70,10 @@ def predict(
 
     check_writable(output)
     estimator, preparation = load_model(model)
-    last = _last_step(estimator)
-    as_set = as_set or _promises_coverage(last)
-    answers = _answers(estimator, proba=proba, as_set=as_set, p_values=p_values)
+    with failing_as_data(quiet=quiet, model=model):
+        last = _last_step(estimator)
+        as_set = as_set or _promises_coverage(last)
+        answers = _answers(estimator, proba=proba, as_set=as_set, p_values=p_values)
     if proba:
         _require(estimator, "predict_proba", "probabilities", "--proba", model)
     if as_set:
