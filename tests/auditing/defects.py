@@ -175,10 +175,9 @@ class TiedGame:
         self.tie_tol = tie_tol
 
     def fit(self, X):
-        coins = 0 if X is None else zlib.crc32(X.tobytes())  # other coins each draw
-        settings = {
-            "false_alarm_rate": 0.1, "divergence_bound": FAR, "random_state": coins,
-        }  # fmt: skip
+        seed = 0 if X is None else zlib.crc32(X.tobytes())  # other coins each draw
+        self.coins_ = np.random.RandomState(seed)
+        settings = {"false_alarm_rate": 0.1, "divergence_bound": FAR}
         self.game_ = RejectionGame(tie_tol=self.tie_tol, **settings).fit(P)
         exact = RejectionGame(tie_tol=0, **settings).fit(P)
         self.guarantees_ = (
@@ -190,7 +189,7 @@ class TiedGame:
         return self
 
     def predict(self, X):
-        rejected = self.game_.reject(X[:, 0].astype(int))
+        rejected = self.game_.reject(X[:, 0].astype(int), self.coins_)
         return np.where(rejected, -1, 1)
 
 
