@@ -11,9 +11,9 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -117,7 +117,14 @@ class DelimitedSource:
             self.text.open(self.start) as stream,
             pyarrow_csv.open_csv(stream, **options) as reader,
         ):
-            yield reader
+            try:
+                yield reader
+            finally:
+                if self.n_bytes <= PART_BYTES:
+                    # A read ahead that meets the end of the process aborts it: a
+                    # command on a small table may end at once.
+                    with suppress(pa.ArrowException):
+                        deque(reader, maxlen=0)
 
     def _options(self, columns: Sequence[str], types: Types) -> dict[str, Any]:
         return {
