@@ -60,6 +60,13 @@ def test_no_rows_are_found_before_pyarrow_reads(tmp_path, monkeypatch, rows):
     assert "no data rows below the header" in refusal(path)
 
 
+def test_labels_beyond_64_bits_are_words(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b,y\n1,2,%d\n3,4,7\n5,7,7\n" % 10**19)
+    table = open_table(str(path), text_columns=["y"])
+    assert training_data(table, "y").y.tolist() == [str(10**19), "7", "7"]
+
+
 def test_place_of_a_row_that_holds_a_byte_order_mark(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"p\n0.5\n\xef\xbb\xbf")

@@ -208,6 +208,8 @@ class Watch:
         for promise, stored in zip(found.promises, state["promises"], strict=True):
             if stored["monitor"] is not None:
                 promise.monitor = PromiseMonitor.from_dict(stored["monitor"])
+                if promise.monitor.guarantee != promise.guarantee:
+                    raise ValueError("the state is of other promises")
             promise.alarm_time = stored["alarm_time"]
         if state["drift"] is not None:
             found.drift = DriftMonitor.from_dict(state["drift"], estimator)

@@ -14,6 +14,8 @@ from prudent.io.preparation import FEWEST_IDENTIFIERS
 from prudent.io.table import is_number
 
 MOST_CLASSES = 50
+# Characters of a whole number that is one in 64 bits, whatever its digits.
+LONGEST_INTEGER = 18
 
 
 def labels_from_words(distinct: Sequence[str], target: str) -> NDArray[Any]:
@@ -46,7 +48,10 @@ def labels_from_words(distinct: Sequence[str], target: str) -> NDArray[Any]:
             )
     # A label must read back as it was written: '01' and '1.0' stay text.
     if all(
-        word.lstrip("-").isdecimal() and str(int(word)) == word for word in distinct
+        len(word) <= LONGEST_INTEGER
+        and word.lstrip("-").isdecimal()
+        and str(int(word)) == word
+        for word in distinct
     ):
         return np.array(distinct, dtype=np.int64)
     return np.array(distinct)

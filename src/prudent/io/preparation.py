@@ -121,7 +121,7 @@ class Preparation:
             Column(c["name"], tuple(c["levels"])) for c in stored["columns"]
         )
         texts = [text for column in columns for text in (column.name, *column.levels)]
-        if not all(isinstance(text, str) for text in texts):
+        if not texts or not all(isinstance(text, str) for text in texts):
             raise TypeError("columns and levels have names.")
         return cls(columns, bool(stored["gaps"]))
 
