@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import unique_labels
 
 from prudent.conformal import ConformalClassifier, ConformalDetector
-from prudent.conformal.held_out import LabelScores, OrdinaryScores
+from prudent.conformal.held_out import OrdinaryScores
 from prudent.conformal.ranking import (
     HeldOutRows,
     check_method,
@@ -55,7 +55,7 @@ def fit_conformal_classifier(classifier: ConformalClassifier, chunks: Chunks) ->
     scores = split_scores(classifier, *rows.sample())
     found = [
         part
-        for part in rows.ask(_rank_labelled, scores, classifier.condition)
+        for part in rows.ask(HeldOutRows.of, scores, classifier.condition)
         if part is not None
     ]
     classifier._take_split(ranking_of(classifier, scores, HeldOutRows.joined(found)))
@@ -161,12 +161,6 @@ def _asked(
 def _rows_of(block: Block, chosen: BoolArray) -> Block:
     X, y = block
     return _safe_indexing(X, np.flatnonzero(chosen)), None if y is None else y[chosen]
-
-
-def _rank_labelled(
-    X: Any, y: NDArray[Any], scores: LabelScores, condition: Any
-) -> HeldOutRows:
-    return HeldOutRows.of(X, y, scores, condition)
 
 
 def _rank(X: Any, y: None, scores: OrdinaryScores) -> FloatArray:
