@@ -80,8 +80,16 @@ class Experiment:
         return sum(cell["seconds"] for cell in self.stored().values())
 
     def tables(self) -> list[Table]:
-        """The tables, from the stored values."""
-        found = {key: cell["value"] for key, cell in self.stored().items()}
+        """The tables, from the stored values in the order of the tasks.
+
+        Cells are stored in the order in which they were done, which is one of chance.
+        """
+        order = {key: i for i, key in enumerate(self.tasks())}
+        cells = self.stored().items()
+        found = {
+            key: cell["value"]
+            for key, cell in sorted(cells, key=lambda c: order.get(c[0], len(order)))
+        }
         if not hasattr(self.module, "tables"):
             return [Table(**found["table"])]
         if self.scale != "quick":

@@ -199,6 +199,18 @@ def test_full_adds_repetitions_to_the_stored_ones(two_experiments):
     assert "   * - 4.5\n" in text
 
 
+def test_tables_do_not_depend_on_which_cell_was_done_first(
+    two_experiments, monkeypatch
+):
+    run("minimax_one")
+    experiment = Experiment("minimax_one", "default")
+    monkeypatch.setattr(experiment.module, "tables", list)
+    path = two_experiments / "results" / "minimax_one.jsonl"
+    lines = path.read_text("utf-8").splitlines()
+    path.write_text("\n".join([*lines[::-1], ""]), encoding="utf-8")
+    assert experiment.tables() == ["0", "1"]
+
+
 def test_time_is_stored_with_each_cell(two_experiments):
     run("minimax_two")
     lines = (two_experiments / "results" / "minimax_two.jsonl").read_text("utf-8")
