@@ -14,13 +14,20 @@ import numpy as np
 from numba import njit
 
 from prudent.minimax.curve import MAX_LOGIT, MAX_STEPS
-from prudent.minimax.routes import END_LOGIT, ROUNDING, TIE_SHIFT, TINY_PIVOT
+from prudent.minimax.routes import (
+    ACCEPTED_GAP,
+    END_LOGIT,
+    ROUNDING,
+    TIE_SHIFT,
+    TINY_PIVOT,
+)
 
-GAP = 1e-9
 SMALLEST_KAPPA = 1e-12
 
+compiled = njit(cache=True, error_model="numpy")
 
-@njit(cache=True, error_model="numpy")
+
+@compiled
 def factorise(M: Any) -> float:  # pragma: no cover
     """Overwrite the lower triangle with its Cholesky factor; the least pivot ratio."""
     least = np.inf
@@ -42,7 +49,7 @@ def factorise(M: Any) -> float:  # pragma: no cover
     return least
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def forward(L: Any, b: Any, out: Any) -> None:  # pragma: no cover
     """Set out = L^-1 b."""
     for i in range(len(b)):
@@ -52,7 +59,7 @@ def forward(L: Any, b: Any, out: Any) -> None:  # pragma: no cover
         out[i] = value / L[i, i]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def backward(L: Any, b: Any, out: Any) -> None:  # pragma: no cover
     """Set out = L^-T b."""
     for i in range(len(b) - 1, -1, -1):
@@ -62,7 +69,7 @@ def backward(L: Any, b: Any, out: Any) -> None:  # pragma: no cover
         out[i] = value / L[i, i]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def dot(a: Any, b: Any) -> float:  # pragma: no cover
     """Inner product."""
     total = 0.0
@@ -71,7 +78,7 @@ def dot(a: Any, b: Any) -> float:  # pragma: no cover
     return total
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def scaled(S: Any, scale: Any, out: Any, work: Any) -> float:  # pragma: no cover
     """Scale features, then to average variance 1; the deviation, or -1 if unsound."""
     n = len(S)
@@ -90,34 +97,17 @@ def scaled(S: Any, scale: Any, out: Any, work: Any) -> float:  # pragma: no cove
     return math.sqrt(average) if factorise(work) > 0 else -1.0
 
 
-@njit(cache=True, error_model="numpy")
-def evaluate(  # pragma: no cover
-    d: Any, X: Any, Y: Any, s: float, t: float, L: Any, work: Any
-) -> tuple[float, float, float, float]:
-    """P, Q, R and the least pivot ratio; rows of `work` become a, X a and Y a."""
-    n = len(d)
-    a, Xa, Ya, u, v = work[0], work[1], work[2], work[3], work[4]
-    for i in range(n):
-        for j in range(i + 1):
-            L[i, j] = t * X[i, j] + s * Y[i, j]
-    pivot = factorise(L)
-    if not pivot > 0:
-        return 0.0, 0.0, 0.0, pivot
-    forward(L, d, u)
-    backward(L, u, a)
-    for i in range(n):
-        Xa[i], Ya[i] = dot(X[i], a), dot(Y[i], a)
-    forward(L, Xa, u)
-    forward(L, Ya, v)
-    return dot(Xa, a), dot(Ya, a), dot(u, v), pivot
-
-
-@njit(cache=True, error_model="numpy")
+@compiled
 def balance(  # pragma: no cover
     d: Any, X: Any, Y: Any, widths: Any, radii: Any, L: Any, work: Any
 ) -> tuple[float, float, float, float, float, int]:
-    """s, 1 - s, P, Q, tau and steps of the balance; 0 steps if it has no factor."""
+    """s, 1 - s, P, Q, tau and steps of the balance; 0 steps if it has no factor.
+
+    Rows of `work` become a, X a and Y a.
+    """
+    n = len(d)
     (wx, wy), (nx, ny) = widths, radii
+    a, Xa, Ya, u, v = work[0], work[1], work[2], work[3], work[4]
     low, high, tau = -MAX_LOGIT, MAX_LOGIT, math.log(wy / wx)
     before = [np.inf, np.inf, np.inf]
     n_iter = 0
@@ -127,10 +117,20 @@ def balance(  # pragma: no cover
         s, t = 1 / (1 + small), small / (1 + small)
         if tau < 0:
             s, t = t, s
-        P, Q, R, pivot = evaluate(d, X, Y, s, t, L, work)
-        least = len(d) * TINY_PIVOT if n_iter == 1 else 0.0
-        if not pivot >= least or abs(tau) > END_LOGIT:
-            return s, t, P, Q, tau, 0
+        for i in range(n):
+            for j in range(i + 1):
+                L[i, j] = t * X[i, j] + s * Y[i, j]
+        pivot = factorise(L)
+        least = n * TINY_PIVOT if n_iter == 1 else 0.0
+        if not pivot > 0 or pivot < least or abs(tau) > END_LOGIT:
+            return s, t, 0.0, 0.0, tau, 0
+        forward(L, d, u)
+        backward(L, u, a)
+        for i in range(n):
+            Xa[i], Ya[i] = dot(X[i], a), dot(Y[i], a)
+        forward(L, Xa, u)
+        forward(L, Ya, v)
+        P, Q, R = dot(Xa, a), dot(Ya, a), dot(u, v)
         kx, ky = t * math.sqrt(P), s * math.sqrt(Q)
         excess = (kx / wx - nx) - (ky / wy - ny)
         relative = abs(excess) / (kx / wx + ky / wy)
@@ -149,7 +149,7 @@ def balance(  # pragma: no cover
             tau = 0.5 * (low + high)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def solve_small(  # pragma: no cover
     d: Any, Sx: Any, Sy: Any, widths: Any, radii: Any, normal: Any
 ) -> tuple[float, float, float, float, int]:
@@ -182,7 +182,7 @@ def solve_small(  # pragma: no cover
     )
     gap = max(max(upper, 0.0) - max(kappa, 0.0), 0.0)
     distance = (kappa + radii[0]) * wx * beta / length
-    closed = gap <= GAP * abs(kappa) and length / total >= SMALLEST_KAPPA
+    closed = gap <= ACCEPTED_GAP * abs(kappa) and length / total >= SMALLEST_KAPPA
     if not (closed and distance > TIE_SHIFT and distance < 1 - TIE_SHIFT):
         return 0.0, 0.0, 0.0, 0.0, 0
     for i in range(n):

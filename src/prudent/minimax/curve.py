@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.optimize import brentq, minimize_scalar
 
-from prudent.core.types import FloatArray
+from prudent.core.types import BoolArray, FloatArray
+from prudent.exceptions import DegenerateDataError
 
 EPS = float(np.finfo(np.float64).eps)
 MAX_LOGIT = 60.0
@@ -65,12 +65,15 @@ class Balance:
         """Return the same condition when kx is measured x and ky y times larger."""
         return Balance((self.widths[0] * x, self.widths[1] * y), self.radii)
 
+    @property
+    def start(self) -> float:
+        """A logit near it: exact for proportional covariances of average variance 1."""
+        return math.log(self.widths[1] / self.widths[0])
+
     def robust(self, kx: float, ky: float) -> tuple[float, float]:
         """Standard deviations that are left to each class in its worst case."""
-        return (
-            kx / self.widths[0] - self.radii[0],
-            ky / self.widths[1] - self.radii[1],
-        )
+        (wx, wy), (nx, ny) = self.widths, self.radii
+        return kx / wx - nx, ky / wy - ny
 
     def excess(self, kx: float, ky: float) -> float:
         """Advantage of class x over class y; falls along the curve."""
@@ -92,15 +95,12 @@ class Balance:
 
 
 def balanced_logit(
-    evaluate: Callable[[float], CurvePoint],
-    balance: Balance,
-    start: float,
-    tolerance: float = 1e-11,
+    evaluate: Callable[[float], CurvePoint], balance: Balance, start: float
 ) -> tuple[float, int]:
-    """Solve the balance condition by safeguarded Newton steps.
+    """Solve the balance condition by safeguarded Newton steps; logit and steps.
 
     `evaluate` was last called at the returned logit. The excess is certified by the
-    caller; steps end when it is below `tolerance` or has stalled at rounding level.
+    caller; steps end when it is below 1e-11 or has stalled at rounding level.
     """
     low, high = -MAX_LOGIT, MAX_LOGIT
     tau = min(max(start, low), high)
@@ -113,7 +113,7 @@ def balanced_logit(
         excess = balance.excess(kx, ky)
         relative = abs(excess) / (kx / balance.widths[0] + ky / balance.widths[1])
         stalled = relative <= 1e-10 and relative > 0.5 * recent[0]
-        if not relative > tolerance or stalled or high - low < 1e-15 * abs(tau):
+        if not relative > 1e-11 or stalled or high - low < 1e-15 * abs(tau):
             break
         recent = [*recent[1:], relative]
         low, high = (tau, high) if excess > 0 else (low, tau)
@@ -125,32 +125,64 @@ def balanced_logit(
 
 
 @dataclass(frozen=True, slots=True)
+class ScaledDuel:
+    """Two classes in units in which pivots and radii compare with 1.
+
+    Features are divided by `scale`, the covariances Sx and Sy by the squares of
+    `spread`, so that both have average variance 1.
+    """
+
+    d: FloatArray
+    X: FloatArray
+    Y: FloatArray
+    balance: Balance
+    scale: FloatArray
+    spread: tuple[float, float]
+
+    @classmethod
+    def from_moments(
+        cls, d: FloatArray, Sx: FloatArray, Sy: FloatArray, balance: Balance
+    ) -> ScaledDuel:
+        """Scale a duel given in the units of the features."""
+        variances = np.diag(Sx), np.diag(Sy)
+        total = variances[0] + variances[1]
+        varies = total > 0
+        scale = np.sqrt(np.where(varies, total, 1.0))
+        # Features that vary in neither class keep their units, unless d'd overflows.
+        size = float(np.abs(d[~varies]).max(initial=0.0))
+        scale[~varies] = size if size > 0 and not 1e-100 < size < 1e100 else 1.0
+        spread, scaled = [], []
+        for S, variance in zip((Sx, Sy), variances, strict=True):
+            average = float(np.mean(variance / scale / scale))
+            deviation = math.sqrt(average) if average > 0 else 1.0
+            factor = 1.0 / (scale * deviation)
+            copy = S * factor
+            copy *= factor[:, None]
+            spread.append(deviation)
+            scaled.append(copy)
+        (X, Y), (x, y) = scaled, spread
+        return cls(d / scale, X, Y, balance.scaled(x, y), scale, (x, y))
+
+
+@dataclass(frozen=True, slots=True)
 class ParetoCurve:
     """The whole curve in coordinates that make both covariances diagonal.
 
-    `basis` (n, r) satisfies basis' Sx basis = spread_x^2 diag(p) and
-    basis' Sy basis = spread_y^2 diag(1 - p), `c` = basis' d. Its own parameter s
-    belongs to Sx / spread_x^2 and Sy / spread_y^2. `null_normal` is a direction in
-    which neither class varies but the means differ, or None.
+    `basis` (n, r) satisfies basis' Sx basis = diag(p) and basis' Sy basis =
+    diag(q), q = 1 - p; `c` = basis' d. `null_normal` is a direction in which neither
+    class varies but the means differ, or None.
     """
 
     p: FloatArray
     q: FloatArray
     c: FloatArray
     basis: FloatArray
-    spread: tuple[float, float]
     null_normal: FloatArray | None = None
 
     @classmethod
-    def from_moments(cls, d: FloatArray, Sx: FloatArray, Sy: FloatArray) -> ParetoCurve:
-        """Diagonalise Sx and Sy together, dropping common null directions.
-
-        Features must be scaled to comparable variances.
-        """
-        n = len(d)
-        spread = _spread(Sx), _spread(Sy)
-        X, Y = Sx / spread[0] ** 2, Sy / spread[1] ** 2
-        B = X + Y
+    def from_moments(cls, d: FloatArray, X: FloatArray, Y: FloatArray) -> ParetoCurve:
+        """Diagonalise scaled covariances together, without common null directions."""
+        n, B = len(d), X + Y
         null_normal = None
         L, info = dpotrf(B, lower=1)
         if info == 0 and (np.diag(L) ** 2 >= 100 * n * EPS * np.diag(B)).all():
@@ -166,12 +198,12 @@ class ParetoCurve:
             whiten = vectors[:, kept] / np.sqrt(values[kept])
         if not whiten.shape[1]:
             nothing = np.empty(0)
-            return cls(nothing, nothing, nothing, whiten, spread, null_normal)
+            return cls(nothing, nothing, nothing, whiten, null_normal)
         p, V = eigh(whiten.T @ X @ whiten, driver="evd", check_finite=False)
         p[p < 50 * n * EPS] = 0.0
         p[p > 1 - 50 * n * EPS] = 1.0
         basis = whiten @ V
-        return cls(p, 1.0 - p, basis.T @ d, basis, spread, null_normal)
+        return cls(p, 1.0 - p, basis.T @ d, basis, null_normal)
 
     def point(self, tau: float) -> CurvePoint:
         """P, Q and R at a finite logit, in O(n)."""
@@ -183,18 +215,13 @@ class ParetoCurve:
 
     def kappas(self, tau: float) -> tuple[float, float]:
         """Return kx and ky in standard deviations; `tau` may be infinite."""
-        if math.isinf(tau):
-            at_x, alone, other = (
-                (self.q == 0, self.p, self.q)
-                if tau > 0
-                else (self.p == 0, self.q, self.p)
-            )
-            held = math.sqrt(float(np.sum(self.c[at_x] ** 2 / alone[at_x])))
-            free = math.sqrt(float(np.sum(self.c[~at_x] ** 2 / other[~at_x])))
-            kx, ky = (held, free) if tau > 0 else (free, held)
-        else:
-            kx, ky = self.point(tau).kappas
-        return kx / self.spread[0], ky / self.spread[1]
+        if not math.isinf(tau):
+            return self.point(tau).kappas
+        fixed, other = (self.q, self.p) if tau > 0 else (self.p, self.q)
+        at_end = fixed == 0
+        held = math.sqrt(float(np.sum(self.c[at_end] ** 2 / other[at_end])))
+        free = math.sqrt(float(np.sum(self.c[~at_end] ** 2 / fixed[~at_end])))
+        return (held, free) if tau > 0 else (free, held)
 
     def achieved(self, tau: float) -> tuple[float, float]:
         """As `kappas`, but infinite for a class that is constant along the normal.
@@ -202,15 +229,13 @@ class ParetoCurve:
         The plane runs just beside such a class, which it then never gets wrong.
         """
         kx, ky = self.kappas(tau)
-        if math.isinf(tau):
-            fixed = self.q if tau > 0 else self.p
-            constant = self._separates(fixed == 0)
-            x_constant, y_constant = constant and tau < 0, constant and tau > 0
-        else:
-            x_constant, y_constant = kx == 0, ky == 0
-        return (math.inf if x_constant else kx), (math.inf if y_constant else ky)
+        if not math.isinf(tau):
+            return (kx or math.inf), (ky or math.inf)
+        if self._separates((self.q if tau > 0 else self.p) == 0):
+            return (kx, math.inf) if tau > 0 else (math.inf, ky)
+        return kx, ky
 
-    def _separates(self, chosen: NDArray[np.bool_]) -> bool:
+    def _separates(self, chosen: BoolArray) -> bool:
         """Whether the means differ, beyond rounding, along the chosen coordinates."""
         across = float(np.linalg.norm(self.c[chosen]))
         return across > math.sqrt(len(self.c) * EPS) * float(np.linalg.norm(self.c))
@@ -226,12 +251,9 @@ class ParetoCurve:
             coefficients = self.c / (t * self.p + s * self.q)
         else:
             fixed, other = (self.q, self.p) if tau > 0 else (self.p, self.q)
-            at_end = fixed == 0
-            # With no such direction the limit is Sy^-1 d (or Sx^-1 d).
-            if self._separates(at_end):
-                chosen, divisor = at_end, other
-            else:
-                chosen, divisor = ~at_end, fixed
+            chosen, divisor = fixed == 0, other
+            if not self._separates(chosen):  # the limit is Sy^-1 d (or Sx^-1 d)
+                chosen, divisor = ~chosen, fixed
             coefficients = np.divide(
                 self.c, divisor, where=chosen, out=np.zeros_like(self.c)
             )
@@ -245,9 +267,7 @@ class ParetoCurve:
             return 0.0, 1  # the optimum is not unique
         if at_start or at_end:
             return (-math.inf if at_start else math.inf), 1
-        own = balance.scaled(*self.spread)
-        start = math.log(own.widths[1] / own.widths[0])
-        return balanced_logit(self.point, own, start)
+        return balanced_logit(self.point, balance, balance.start)
 
     def cheapest(self, balance: Balance, costs: tuple[float, float]) -> float:
         """Logit that minimises max(cx err_x, cy err_y), err = 1 / (1 + kappa^2)."""
@@ -256,12 +276,10 @@ class ParetoCurve:
             x, y = (max(k, 0.0) for k in balance.robust(*self.kappas(tau)))
             return math.log(costs[0] / costs[1] * (1 + y * y) / (1 + x * x))
 
-        if advantage(-math.inf) >= 0:
+        if advantage(-math.inf) >= 0 or advantage(-MAX_LOGIT) >= 0:
             return -math.inf
-        if advantage(math.inf) <= 0:
+        if advantage(math.inf) <= 0 or advantage(MAX_LOGIT) <= 0:
             return math.inf
-        if advantage(-MAX_LOGIT) * advantage(MAX_LOGIT) >= 0:
-            return -math.inf if advantage(-MAX_LOGIT) >= 0 else math.inf
         return float(brentq(advantage, -MAX_LOGIT, MAX_LOGIT, xtol=1e-14, rtol=1e-14))
 
     def best_mean(self, balance: Balance, prior: float) -> float:
@@ -281,11 +299,9 @@ class ParetoCurve:
         inner = values[1:-1]
         lowest = np.flatnonzero((inner <= values[:-2]) & (inner <= values[2:])) + 1
         for i in lowest:
+            bounds, options = (grid[i - 1], grid[i + 1]), {"xatol": 1e-10}
             refined = minimize_scalar(
-                loss,
-                bounds=(grid[i - 1], grid[i + 1]),
-                method="bounded",
-                options={"xatol": 1e-10},
+                loss, bounds=bounds, method="bounded", options=options
             )
             candidates.append(float(refined.x))
         return min(candidates, key=loss)
@@ -310,5 +326,24 @@ class ParetoFrontier:
     errors: FloatArray
 
 
-def _spread(S: FloatArray) -> float:
-    return math.sqrt(float(np.trace(S)) / len(S)) or 1.0
+def pareto_frontier(
+    d: FloatArray, Sx: FloatArray, Sy: FloatArray, n_points: int
+) -> ParetoFrontier:
+    """Trade-offs of two classes with mean gap d and covariances Sx (positive), Sy."""
+    if n_points < 2:
+        raise ValueError(f"`n_points` must be >= 2, got {n_points!r}.")
+    duel = ScaledDuel.from_moments(d, Sx, Sy, Balance())
+    curve = ParetoCurve.from_moments(duel.d, duel.X, duel.Y)
+    if curve.null_normal is not None:
+        raise DegenerateDataError(
+            "there is no trade-off: neither class varies in a direction that separates "
+            "their means. Set `covariance_radius` > 0 or shrink the `covariance`."
+        )
+    s = np.linspace(0.0, 1.0, n_points)
+    with np.errstate(divide="ignore"):
+        taus = np.log(s) - np.log1p(-s)
+    # The curve's own parameter belongs to covariances of average variance 1.
+    taus += 2 * math.log(duel.spread[1] / duel.spread[0])
+    kappas = np.array([curve.kappas(tau)[::-1] for tau in taus])
+    kappas /= duel.spread[::-1]
+    return ParetoFrontier(s, kappas, 1 / (1 + kappas**2))

@@ -12,12 +12,12 @@ from scipy.linalg.lapack import dpotrf
 
 from prudent.core.types import FloatArray
 from prudent.exceptions import DegenerateDataError, SingularCovarianceError
-from prudent.minimax.curve import EPS, Balance, ParetoCurve, shares
+from prudent.minimax.curve import EPS, Balance, ParetoCurve, ScaledDuel, shares
 from prudent.minimax.routes import (
-    ACCEPTED_GAP,
+    COMPILED_LIMIT,
+    NEWTON_LIMIT,
     TIE_SHIFT,
     Answer,
-    ScaledDuel,
     at_logit,
     lanczos,
     newton,
@@ -27,11 +27,6 @@ from prudent.minimax.routes import (
 
 #: Smallest kappa that is told apart from coinciding means.
 SMALLEST_KAPPA = 1e-12
-#: Features up to which Newton steps beat a Lanczos recursion; above it,
-#: semidefiniteness is checked when the recursion finds it in doubt.
-NEWTON_LIMIT = 128
-#: Features up to which `solve` runs as one compiled pass.
-COMPILED_LIMIT = 32
 SINGULAR = (
     "the covariances are singular to working precision: set `covariance_radius` > 0, "
     "or shrink them."
@@ -202,7 +197,7 @@ def solve(
             raise ValueError(
                 f"`{name}` must have shape {(len(d), len(d))}, got {S.shape}."
             )
-    balance = checked_balance(mean_radius, covariance_factor)
+    balance = _checked_balance(mean_radius, covariance_factor)
     if len(d) <= COMPILED_LIMIT:
         solution = _solve_compiled(d, Sx, Sy, balance)
         if solution is not None:
@@ -210,9 +205,9 @@ def solve(
     if not np.isfinite(d).all():
         raise ValueError("`mean_gap` must hold finite numbers.")
     for name, S in (("cov_pos", Sx), ("cov_neg", Sy)):
-        check_symmetric(name, S)
+        _check_symmetric(name, S)
         if len(d) <= NEWTON_LIMIT:
-            check_semidefinite(name, S)
+            _check_semidefinite(name, S)
     return solve_validated(d, Sx, Sy, balance)
 
 
@@ -233,18 +228,9 @@ def _solve_compiled(
     )
     if not n_iter:
         return None
+    both = (kappa, kappa)
     return MinimaxSolution(
-        normal=normal,
-        kappa=kappa,
-        alpha=alpha_of(kappa),
-        gap=gap,
-        s=s,
-        n_iter=n_iter,
-        distance_pos=distance,
-        class_kappas=(kappa, kappa),
-        mean_gap=d,
-        cov_pos=Sx,
-        cov_neg=Sy,
+        normal, kappa, alpha_of(kappa), gap, s, n_iter, distance, both, d, Sx, Sy
     )
 
 
@@ -252,41 +238,18 @@ def solve_validated(
     d: FloatArray, Sx: FloatArray, Sy: FloatArray, balance: Balance
 ) -> MinimaxSolution:
     """Solve for moments known to be finite, symmetric and semidefinite."""
-    if not d.any():
-        raise DegenerateDataError(COINCIDE)
-    duel = ScaledDuel.from_moments(d, Sx, Sy, balance)
+    duel = _scaled(d, Sx, Sy, balance)
     answer = (newton if len(d) <= NEWTON_LIMIT else lanczos)(duel)
     n_iter = answer.n_iter if answer else 0
-    if answer is None or not _is_accepted(answer):
-        if len(d) > NEWTON_LIMIT:
-            check_semidefinite("cov_pos", Sx)
-            check_semidefinite("cov_neg", Sy)
+    if answer is None or not answer.is_accepted:
+        if len(d) > NEWTON_LIMIT:  # not checked ahead: the recursion found it in doubt
+            _check_semidefinite("cov_pos", Sx)
+            _check_semidefinite("cov_neg", Sy)
         fallback = spectral(duel)
         n_iter += fallback.n_iter
-        if answer is None or _is_accepted(fallback) or fallback.gap < answer.gap:
+        if answer is None or fallback.is_accepted or fallback.gap < answer.gap:
             answer = fallback
-    _check_apart(answer)
     return _in_given_units(answer, duel, n_iter, (d, Sx, Sy))
-
-
-def _check_apart(answer: Answer) -> None:
-    """Raise unless the means lie apart and the normal says so."""
-    if not answer.plain_kappa >= 0:
-        raise SingularCovarianceError(SINGULAR)
-    if answer.plain_kappa < SMALLEST_KAPPA:
-        raise DegenerateDataError(COINCIDE)
-
-
-def _is_accepted(answer: Answer) -> bool:
-    """Whether the gap is closed and the plane stays clear of both class means.
-
-    A plane through a mean belongs to a class that is constant along the normal; the
-    spectral route knows it exactly.
-    """
-    return (
-        answer.gap <= ACCEPTED_GAP * abs(answer.kappa)
-        and TIE_SHIFT < answer.distance_pos < 1 - TIE_SHIFT
-    )
 
 
 def solve_on_curve(
@@ -297,38 +260,45 @@ def solve_on_curve(
     choose: Callable[[ParetoCurve, Balance], float],
 ) -> MinimaxSolution:
     """Plane at the logit that `choose` picks from the curve of trade-offs."""
-    if not d.any():
-        raise DegenerateDataError(COINCIDE)
-    duel = ScaledDuel.from_moments(d, Sx, Sy, balance)
+    duel = _scaled(d, Sx, Sy, balance)
     curve = ParetoCurve.from_moments(duel.d, duel.X, duel.Y)
     if curve.null_normal is not None:
         answer = separable(duel, curve.null_normal)
     else:
         answer = at_logit(duel, curve, choose(curve, duel.balance))
-    _check_apart(answer)
     return _in_given_units(answer, duel, answer.n_iter, (d, Sx, Sy))
+
+
+def _scaled(
+    d: FloatArray, Sx: FloatArray, Sy: FloatArray, balance: Balance
+) -> ScaledDuel:
+    if not d.any():
+        raise DegenerateDataError(COINCIDE)
+    return ScaledDuel.from_moments(d, Sx, Sy, balance)
 
 
 def _in_given_units(
     answer: Answer,
     duel: ScaledDuel,
     n_iter: int,
-    problem: tuple[FloatArray, FloatArray, FloatArray],
+    moments: tuple[FloatArray, FloatArray, FloatArray],
 ) -> MinimaxSolution:
-    mean_gap, cov_pos, cov_neg = problem
+    """The solution, unless the means do not lie apart or the normal does not say so."""
+    if not answer.plain_kappa >= 0:
+        raise SingularCovarianceError(SINGULAR)
+    if answer.plain_kappa < SMALLEST_KAPPA:
+        raise DegenerateDataError(COINCIDE)
     s, _ = shares(answer.tau + 2 * math.log(duel.spread[0] / duel.spread[1]))
     return MinimaxSolution(
-        normal=answer.normal / duel.scale,
-        kappa=answer.kappa,
-        alpha=alpha_of(answer.kappa),
-        gap=answer.gap,
-        s=s,
-        n_iter=n_iter,
-        distance_pos=answer.distance_pos,
-        class_kappas=answer.class_kappas or (answer.kappa, answer.kappa),
-        mean_gap=mean_gap,
-        cov_pos=cov_pos,
-        cov_neg=cov_neg,
+        answer.normal / duel.scale,
+        answer.kappa,
+        alpha_of(answer.kappa),
+        answer.gap,
+        s,
+        n_iter,
+        answer.distance_pos,
+        answer.class_kappas or (answer.kappa, answer.kappa),
+        *moments,
     )
 
 
@@ -338,8 +308,7 @@ def alpha_of(kappa: float) -> float:
     return 1.0 if math.isinf(kappa) else kappa * kappa / (1 + kappa * kappa)
 
 
-def check_symmetric(name: str, S: FloatArray) -> None:
-    """Raise ValueError unless a matrix is finite and symmetric."""
+def _check_symmetric(name: str, S: FloatArray) -> None:
     if not np.isfinite(S).all():
         raise ValueError(f"`{name}` must hold finite numbers.")
     if not np.array_equal(S, S.T):
@@ -351,8 +320,7 @@ def check_symmetric(name: str, S: FloatArray) -> None:
             )
 
 
-def check_semidefinite(name: str, S: FloatArray) -> None:
-    """Raise ValueError if a symmetric matrix has a negative eigenvalue."""
+def _check_semidefinite(name: str, S: FloatArray) -> None:
     # A factor of S + 1e-8 max S_ii I proves the point without eigenvalues.
     shifted = S.copy()
     shifted.flat[:: len(S) + 1] += 1e-8 * float(S.diagonal().max())
@@ -365,7 +333,7 @@ def check_semidefinite(name: str, S: FloatArray) -> None:
             )
 
 
-def checked_balance(
+def _checked_balance(
     mean_radius: tuple[float, float], covariance_factor: tuple[float, float]
 ) -> Balance:
     """Balance condition of two classes, from radii in their allowed ranges."""
@@ -377,7 +345,5 @@ def checked_balance(
             raise ValueError(
                 f"`{name}` must be two finite numbers >= {least}, got {pair!r}."
             )
-    return Balance(
-        (math.sqrt(covariance_factor[0]), math.sqrt(covariance_factor[1])),
-        (float(mean_radius[0]), float(mean_radius[1])),
-    )
+    (gx, gy), (nx, ny) = covariance_factor, mean_radius
+    return Balance((math.sqrt(gx), math.sqrt(gy)), (float(nx), float(ny)))

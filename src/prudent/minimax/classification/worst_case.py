@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent.core.types import BoolArray, FloatArray
 from prudent.minimax.classification.model import Model
-from prudent.minimax.curve import ParetoFrontier
+from prudent.minimax.curve import ParetoFrontier, pareto_frontier
 from prudent.minimax.least_favourable import least_favourable_rows, worst_moments
-from prudent.minimax.routes import pareto_frontier
 
 
 def _is_linear(estimator: Any) -> bool:
