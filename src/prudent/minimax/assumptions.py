@@ -7,7 +7,7 @@ from typing import Literal
 from prudent.core.covariance import CovarianceRule
 
 #: Where the moments and their radii come from.
-Origin = Literal["plug-in", "given", "gaussian"]
+Origin = Literal["plug-in", "given", "gaussian", "bootstrap"]
 
 
 def changed_covariances(rule: CovarianceRule, floor: float = 0.0) -> str:

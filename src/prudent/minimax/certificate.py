@@ -37,20 +37,10 @@ ROUNDING = 4 * EPS
 class ClassMargin:
     """A class seen along the normal of a plane, in the worst case of its moments.
 
-    Attributes
-    ----------
-    center : float
-        a'm.
-    deviation : float
-        Largest standard deviation of a'z; 0 only where no feature of the plane varies.
-    radius : float
-        Mahalanobis radius nu in which the mean is known.
-    doubt : float
-        Largest rounding of a'z at the mean.
-    reach : float
-        |a|'sigma, which bounds the root mean square of |a|'|z - m|.
-    blur : float
-        Root mean square of what rounding adds beyond the mean, in deviations.
+    `center` is a'm, `deviation` the largest standard deviation of a'z (0 only where no
+    feature of the plane varies), `radius` = nu, `doubt` the largest rounding of a'z at
+    the mean, `reach` = |a|'sigma, which bounds the root mean square of |a|'|z - m|, and
+    `blur` the root mean square of what rounding adds beyond the mean, in deviations.
     """
 
     center: float

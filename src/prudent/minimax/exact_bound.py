@@ -51,13 +51,6 @@ def largest_exit_probability(R: FloatArray, limits: FloatArray) -> float:
     solver's quadratic lacks in feasibility is added to its value. ImportError without
     clarabel. Vandenberghe, Boyd and Comanor (2007), Generalized Chebyshev bounds via
     semidefinite programming, SIAM Review 49, 52-64.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from prudent.minimax.exact_bound import largest_exit_probability
-    >>> round(largest_exit_probability(np.eye(1), np.array([2.0])), 6)
-    0.2
     """
     # x = F u with u of covariance I: a singular R would leave the quadratic unbounded.
     values, vectors = np.linalg.eigh(R)

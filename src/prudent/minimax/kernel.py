@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from prudent.core.types import FloatArray
+from prudent.core.types import FloatArray, IntArray
 
 SMALLEST_PIVOT = 1e-13
 LANDMARK_RIDGE = 1e-10
@@ -22,14 +21,15 @@ class Span:
     """Coordinates G of rows with Gram matrix K = G G'.
 
     `rows` (N, r) holds G, `factor` (r, r) the lower triangular coordinates of the r
-    columns of K in `columns` (of `n_columns`), `mean_diagonal` the mean of diag(K).
+    columns of K in `columns` (of `n_columns`), `default_radius` the additive radius
+    without which every direction outside the span would be impossible.
     """
 
     rows: FloatArray
     factor: FloatArray
-    columns: NDArray[np.intp]
+    columns: IntArray
     n_columns: int
-    mean_diagonal: float
+    default_radius: float
 
     def coordinates(self, K: FloatArray) -> FloatArray:
         """Coordinates (n, r) of new rows from their kernel columns (n, n_columns)."""
@@ -63,13 +63,8 @@ def span_of(K: FloatArray) -> Span:
     lower = np.tril(factor[:, :rank])
     rows = np.empty((len(K), rank))
     rows[order] = lower
-    return Span(
-        rows,
-        np.ascontiguousarray(lower[:rank]),
-        order[:rank],
-        len(K),
-        float(np.mean(np.diag(K))),
-    )
+    corner = np.ascontiguousarray(lower[:rank])
+    return Span(rows, corner, order[:rank], len(K), _default_radius(K))
 
 
 def landmark_span(to_landmarks: FloatArray, landmarks: FloatArray) -> Span:
@@ -80,5 +75,8 @@ def landmark_span(to_landmarks: FloatArray, landmarks: FloatArray) -> Span:
     )
     rows = solve_triangular(factor, to_landmarks.T, lower=True, check_finite=False).T
     columns = np.arange(len(landmarks))
-    mean_diagonal = float(np.mean(np.diag(landmarks)))
-    return Span(rows, factor, columns, len(columns), mean_diagonal)
+    return Span(rows, factor, columns, len(columns), _default_radius(landmarks))
+
+
+def _default_radius(K: FloatArray) -> float:
+    return DEFAULT_KERNEL_RADIUS * float(np.mean(np.diag(K)))

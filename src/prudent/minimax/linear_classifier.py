@@ -59,16 +59,12 @@ def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ..
     >>> [round(promise.bound, 2) for promise in promises]
     [0.33, 0.14]
     """
-    missing = [
-        name
-        for name in ("coef_", "intercept_", "classes_")
-        if not hasattr(classifier, name)
-    ]
-    if missing:
-        raise TypeError(
-            f"{type(classifier).__name__} has no `{missing[0]}`: a fitted linear "
-            "classifier is needed."
-        )
+    for name in ("coef_", "intercept_", "classes_"):
+        if not hasattr(classifier, name):
+            raise TypeError(
+                f"{type(classifier).__name__} has no `{name}`: a fitted linear "
+                "classifier is needed."
+            )
     classes = np.asarray(classifier.classes_)
     if not np.array_equal(classes, moments.classes):
         raise ValueError(

@@ -7,12 +7,12 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from prudent._compat import Interval, StrOptions
 from prudent.core.types import FloatArray, IntArray
-from prudent.estimator_tools import is_covariance_estimator
+from prudent.estimator_tools import check_rows, is_covariance_estimator
 
 KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
     "kernel": [StrOptions({*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}), callable],
@@ -28,6 +28,7 @@ class KernelMixin:
 
     kernel: Any
     covariance: Any
+    _kernel: TrainingKernel
 
     def _rows_needed_for(self) -> str | None:
         if self.kernel != "linear":
@@ -39,6 +40,11 @@ class KernelMixin:
     def _moment_options(self) -> dict[str, Any]:
         return {"fourth": True} if self.covariance == "ledoit_wolf" else {}
 
+    def _model_rows(self, X: Any) -> NDArray[Any]:
+        """Validated rows, or their kernel values with the training rows."""
+        X = check_rows(self, X)
+        return X if self.kernel == "linear" else self._kernel.values(X)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.pairwise = self.kernel == "precomputed"
@@ -49,15 +55,7 @@ class KernelMixin:
 class TrainingKernel:
     """Kernel between any rows and the training rows that a fit keeps.
 
-    Attributes
-    ----------
-    metric : str or callable
-    params : dict
-        Keyword arguments of the metric.
-    rows : ndarray of shape (m, n_features) or None
-        Rows kept; None for a precomputed kernel.
-    columns : ndarray of shape (m,)
-        Columns of a precomputed kernel that stand for the rows kept.
+    Of a precomputed kernel, whose `rows` are None, `columns` stand for the rows kept.
     """
 
     metric: Any
@@ -73,13 +71,7 @@ class TrainingKernel:
         kept: IntArray,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Keep some of the training rows, which have a positive weight.
-
-        Raises
-        ------
-        ValueError
-            If a precomputed kernel matrix is not square.
-        """
+        """Keep some of the training rows, which have a positive weight."""
         if estimator.kernel == "precomputed":
             return cls("precomputed", {}, None, _columns(X, sample_weight)[kept])
         if callable(estimator.kernel):

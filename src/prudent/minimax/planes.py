@@ -70,15 +70,9 @@ def worst_case_error(
         raise ValueError(f"`moments` must hold 2 classes, got {len(moments.classes)}.")
     w, b = _plane(coef, intercept, moments, 1)
     radii = given_radii(mean_radius, covariance_radius, covariance_factor, 2)
+    own = np.stack([radii.mean, radii.covariance, radii.factor], axis=1).tolist()
     errors = [
-        _margin(
-            moments,
-            k,
-            w[0],
-            float(radii.mean[k]),
-            float(radii.covariance[k]),
-            float(radii.factor[k]),
-        ).error(-float(b[0]), side)
+        _margin(moments, k, w[0], *own[k]).error(-float(b[0]), side)
         for k, side in ((0, -1.0), (1, 1.0))
     ]
     return np.array(errors)

@@ -127,12 +127,6 @@ def mean_radius(n_features: int, n_rows: float, level: float) -> float:
     """Mahalanobis radius nu that the mean of `n_rows` rows leaves with prob. `level`.
 
     nu^2 = chi2 quantile / n_rows: exact for normal rows, asymptotic otherwise.
-
-    Examples
-    --------
-    >>> from prudent.minimax.radii import mean_radius
-    >>> round(mean_radius(2, 100, 0.0125), 4)
-    0.296
     """
     return math.sqrt(float(chi2.isf(level, n_features)) / n_rows)
 
@@ -147,12 +141,6 @@ def covariance_factor(n_features: int, n_rows: int, level: float) -> float:
     the eigenvalues of B B' with B lower bidiagonal of independent chi variables
     (Dumitriu and Edelman 2002, Matrix models for beta ensembles), so one draw costs
     O(n_features).
-
-    Examples
-    --------
-    >>> from prudent.minimax.radii import covariance_factor
-    >>> round(covariance_factor(2, 10_000, 0.0125), 2)
-    1.04
     """
     freedom = n_rows - 1
     if freedom <= n_features:
@@ -187,8 +175,8 @@ def bootstrap_covariance_radius(
 ) -> float:
     """Frobenius radius rho that |S* - S| of a resample exceeds with prob. `level`.
 
-    The 1 - `level` quantile over resamples of the whole class, in squared units of the
-    rows (N, n); `weight` (N,) holds their repetitions.
+    The 1 - `level` quantile over resamples of the whole class; `weight` (N,) holds the
+    repetitions of its rows.
     """
     total = float(weight.sum())
     share = weight / total

@@ -24,7 +24,6 @@ from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 from prudent.core.types import FloatArray
 from prudent.minimax.curve import (
     EPS,
-    Balance,
     CurvePoint,
     ParetoCurve,
     ScaledDuel,

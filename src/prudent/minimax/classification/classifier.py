@@ -19,7 +19,6 @@ from prudent.core.rows import LocalRows, Rows
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
     MomentFitMixin,
-    check_rows,
     check_training,
     covariance_rule,
     warn_constant_features,
@@ -30,6 +29,12 @@ from prudent.minimax.classification.model import winner
 from prudent.minimax.classification.worst_case import WorstCaseMixin
 from prudent.minimax.kernel import Span, landmark_span, span_of
 from prudent.minimax.pairwise import KERNEL_CONSTRAINTS, KernelMixin, TrainingKernel
+
+
+def _of_pairs(values: ArrayLike) -> Any:
+    """One number for two classes, else an array with one number for each pair."""
+    array = np.asarray(values, dtype=np.float64)
+    return float(array[0]) if len(array) == 1 else array
 
 
 class MinimaxProbabilityClassifier(
@@ -282,13 +287,11 @@ default="empirical"
             costs=self.costs,
             priors=self.priors,
             covariance=covariance_rule(self.covariance),
-            mean_radius=self.mean_radius,
-            covariance_radius=self.covariance_radius,
-            covariance_factor=self.covariance_factor,
+            radii=(self.mean_radius, self.covariance_radius, self.covariance_factor),
             uncertainty=self.uncertainty,
             confidence=self.confidence,
             bound=self.bound,
-            on_degenerate=self.on_degenerate,
+            constant_if_coinciding=self.on_degenerate == "warn",
             exact=given,
             repeated=not self._has_plain_weights,
             span=span,
@@ -296,26 +299,23 @@ default="empirical"
         )
         self._warn(learned)
         self._model, self.classes_ = learned.model, moments.classes
-        kappa = np.array([duel.kappa for duel in learned.duels])
-        floor = np.array([duel.floor for duel in learned.duels])
-        binary = len(kappa) == 1
         self.intercept_ = -learned.model.offsets
-        self.kappa_ = float(kappa[0]) if binary else kappa
-        self.gaussian_accuracy_ = float(ndtr(kappa[0])) if binary else ndtr(kappa)
-        self.covariance_floor_ = float(floor[0]) if binary else floor
-        self.duality_gap_ = max(duel.gap for duel in learned.duels)
-        self.n_iter_ = max(duel.n_iter for duel in learned.duels)
+        duels, radii = learned.duels, learned.radii
+        self.kappa_ = _of_pairs([duel.kappa for duel in duels])
+        self.gaussian_accuracy_ = _of_pairs(ndtr([duel.kappa for duel in duels]))
+        self.covariance_floor_ = _of_pairs([duel.floor for duel in duels])
+        self.duality_gap_ = max(duel.gap for duel in duels)
+        self.n_iter_ = max(duel.n_iter for duel in duels)
         self.class_worst_case_error_ = learned.errors
         self.worst_case_accuracy_ = learned.accuracy
         self.worst_case_error_ = 1 - learned.accuracy
-        self.mean_radius_ = learned.radii.mean
-        self.covariance_radius_ = learned.radii.covariance
-        self.covariance_factor_ = learned.radii.factor
+        self.mean_radius_, self.covariance_radius_ = radii.mean, radii.covariance
+        self.covariance_factor_ = radii.factor
         self.constant_features_ = learned.constant
         self.guarantees_ = learned.guarantees
         if span is None:
             self.moments_, self.coef_ = moments, learned.model.normals
-            self.means_, self.covariances_ = learned.means, learned.covariances
+            self.means_, self.covariances_ = moments.mean, learned.covariances
         else:
             self.dual_coef_ = learned.model.normals
 
@@ -361,11 +361,6 @@ default="empirical"
                 f"objective={self.objective!r} and costs={self.costs!r}."
             )
 
-    def _rows(self, X: Any) -> NDArray[Any]:
-        """Validated rows, or their kernel values with the training rows."""
-        X = check_rows(self, X)
-        return X if self.kernel == "linear" else self._kernel.values(X)
-
     def decision_function(self, X: Any) -> FloatArray:
         """Scores on which `predict` rests.
 
@@ -380,7 +375,7 @@ default="empirical"
             Two classes: a'z - b, >= 0 for `classes_[1]`. More: duels won plus a
             tie-break in (-1/2, 1/2), -inf for a class without rows.
         """
-        rows = self._rows(X)
+        rows = self._model_rows(X)
         return self._model.decision(rows)
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -27,11 +27,9 @@ LARGEST_EXCESS = 1e-3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Classes:
-    """Class moments with their uncertainty; rows are classes.
+    """Class moments with their uncertainty: nu = `radius`, gamma = `factor`.
 
-    `label` (K,) names the classes in messages.
-    `mean` + `mean_lo` (K, n) is the mean, `covariance` (K, n, n) includes the
-    additive radius rho I, `radius` = nu and `factor` = gamma have shape (K,).
+    `covariance` includes the additive radius rho I.
     """
 
     label: NDArray[Any]
@@ -56,11 +54,10 @@ class Classes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Duel:
-    """The plane between a negative class k and a positive class l.
+    """The plane between a negative class k and a positive class l, in this order.
 
-    Pairs are in the order (k, l): the certified error of each class, how each is seen
-    along the normal, and the standard deviations that the solver left it. `floor` is
-    the share of each feature's variance that was added to both covariances, and
+    `errors` are certified, `class_kappa` is what the solver left to each class. `floor`
+    is the share of each feature's variance that was added to both covariances, and
     `is_separable` says that the covariances as given share a null direction.
     """
 
@@ -101,13 +98,15 @@ def union_errors(
     return np.minimum(errors, 1.0)
 
 
-def exact_errors(classes: Classes, duels: tuple[Duel, ...]) -> FloatArray:
-    """Worst-case probability that each class loses some duel, (K,).
+def exact_errors(
+    classes: Classes, duels: tuple[Duel, ...], union: FloatArray
+) -> FloatArray:
+    """Tight worst-case probability that each class loses some duel, (K,).
 
-    Never above the union bound. The covariance factor and the additive radius enter
-    through the largest covariance they allow. ImportError without clarabel.
+    Never above `union`. Factor and additive radius enter through the largest covariance
+    they allow.
     """
-    errors = union_errors(duels, len(classes.mean))
+    errors = union.copy()
     for k, S in enumerate(classes.covariance):
         own = [
             (duel, duel.margins[duel.pair.index(k)], -1.0 if duel.pair[0] == k else 1.0)
@@ -141,9 +140,8 @@ def constant_classes(duels: tuple[Duel, ...], n_classes: int) -> BoolArray:
 def solve_duels(
     classes: Classes,
     objective: Objective,
-    costs: FloatArray | None = None,
-    *,
-    constant_if_coinciding: bool = False,
+    costs: FloatArray | None,
+    constant_if_coinciding: bool,
 ) -> tuple[Duel, ...]:
     """Solve the duel of every pair k < l of classes, in lexicographic order.
 
@@ -153,9 +151,7 @@ def solve_duels(
     """
     duels = []
     for k, l in itertools.combinations(range(len(classes.mean)), 2):
-        weights = None
-        if objective == "cost" and costs is not None:
-            weights = float(costs[l, k]), float(costs[k, l])
+        weights = None if costs is None else (float(costs[l, k]), float(costs[k, l]))
         try:
             duels.append(_solve_duel(classes, k, l, objective, weights))
         except SingularCovarianceError:

@@ -19,17 +19,9 @@ from prudent.minimax.certificate import ClassMargin
 class Model:
     """Planes a'z = b between every two classes that have rows.
 
-    Rows of the positive class, the second of a pair, have a'z >= b.
-
-    Attributes
-    ----------
-    normals : ndarray of shape (n_pairs, p)
-        Weights of the p features, or kernel values, of a row.
-    offsets : ndarray of shape (n_pairs,)
-    margins : tuple of (ClassMargin, ClassMargin)
-        How the two classes of each pair are seen along its normal.
-    seen : ndarray of bool, shape (n_classes,)
-        Classes with rows. The others win no duel and are in no set.
+    Rows of the positive class, the second of a pair, have a'z >= b. `normals`
+    (pairs, p) are over p features or kernel values, `margins` how both classes are
+    seen along them; a class not `seen` wins no duel and is in no set.
     """
 
     normals: FloatArray

@@ -17,8 +17,6 @@ from prudent.minimax.assumptions import Origin, changed_covariances, known_momen
 from prudent.minimax.classification.duels import Duel, constant_classes
 from prudent.minimax.routes import ACCEPTED_GAP
 
-PLAIN_SOURCE = "Lanckriet et al. 2002, Theorem 2"
-ROBUST_SOURCE = "Lanckriet et al. 2002, Theorem 3"
 NORMALITY = "the rows of each class are independent draws from a normal law"
 
 
@@ -61,13 +59,18 @@ def class_guarantees(
             assumptions=(known,),
             scope=labels[k : k + 1].tolist()[0],
             evidence=evidence,
-            source=ROBUST_SOURCE if with_radii else PLAIN_SOURCE,
+            source=f"Lanckriet et al. 2002, Theorem {3 if with_radii else 2}",
         )
         for k in np.flatnonzero(~unproved)
     )
 
 
-def weak_promises(labels: NDArray[Any], duels: tuple[Duel, ...]) -> Iterator[str]:
+def weak_promises(
+    labels: NDArray[Any],
+    duels: tuple[Duel, ...],
+    trivial: float | None,
+    accuracy: float,
+) -> Iterator[str]:
     """Why planes promise less than they seem to."""
     if any(math.isinf(duel.kappa) for duel in duels):
         yield (
@@ -99,6 +102,11 @@ def weak_promises(labels: NDArray[Any], duels: tuple[Duel, ...]) -> Iterator[str
         yield (
             f"the uncertainty sets of two classes overlap (kappa {least:.3g}), so no "
             "accuracy is promised: reduce the radii or collect more rows."
+        )
+    if trivial is not None and trivial > accuracy:
+        yield (
+            "always predicting one class has the worst-case accuracy "
+            f"{trivial:.3g}, the plane {accuracy:.3g}."
         )
 
 

@@ -11,7 +11,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.core.types import BoolArray, FloatArray
-from prudent.minimax.classification.model import Model
 from prudent.minimax.curve import ParetoFrontier, pareto_frontier
 from prudent.minimax.least_favourable import least_favourable_rows, worst_moments
 
@@ -23,22 +22,7 @@ def _is_linear(estimator: Any) -> bool:
 class WorstCaseMixin:
     """Worst-case p-values and sets; trade-offs and worst laws of a linear fit."""
 
-    classes_: NDArray[Any]
-    coef_: FloatArray
-    intercept_: FloatArray
-    means_: FloatArray
-    covariances_: FloatArray
-    mean_radius_: FloatArray
-    covariance_radius_: FloatArray
-    covariance_factor_: FloatArray
-    n_features_in_: int
-    confidence: float
-    _model: Model
-
-    def _rows(self, X: Any) -> NDArray[Any]:
-        raise NotImplementedError
-
-    def worst_case_p_values(self, X: Any) -> FloatArray:
+    def worst_case_p_values(self: Any, X: Any) -> FloatArray:
         """Largest probability that any law with the moments of a class allows.
 
         For each class, a bound on the probability of a row at least as far towards
@@ -56,10 +40,10 @@ class WorstCaseMixin:
             the other class, 0 on the near side of the mean; Bonferroni-corrected
             for more than two classes. 0 for a class without rows.
         """
-        rows = self._rows(X)
+        rows = self._model_rows(X)
         return self._model.p_values(rows)
 
-    def predict_set(self, X: Any, level: float | None = None) -> BoolArray:
+    def predict_set(self: Any, X: Any, level: float | None = None) -> BoolArray:
         """Classes whose worst-case p-value exceeds `level`.
 
         Parameters
@@ -83,11 +67,11 @@ class WorstCaseMixin:
         level = 1 - self.confidence if level is None else level
         if not 0 < level < 1:
             raise ValueError(f"`level` must lie in (0, 1), got {level!r}.")
-        rows = self._rows(X)
+        rows = self._model_rows(X)
         return self._model.sets(rows, level)
 
     @available_if(_is_linear)
-    def pareto_frontier(self, n_points: int = 101) -> ParetoFrontier:
+    def pareto_frontier(self: Any, n_points: int = 101) -> ParetoFrontier:
         """Best trade-offs between the worst-case errors of two classes.
 
         Parameters
@@ -106,17 +90,14 @@ class WorstCaseMixin:
         ValueError
             For more than two classes, or fewer than two points.
         """
-        check_is_fitted(self)
         self._check_two_classes("pareto_frontier")
         rho = self.covariance_radius_[:, None, None] * np.eye(self.n_features_in_)
-        covariances = self.covariances_ + rho
-        return pareto_frontier(
-            self.means_[1] - self.means_[0], covariances[1], covariances[0], n_points
-        )
+        Sy, Sx = self.covariances_ + rho
+        return pareto_frontier(self.means_[1] - self.means_[0], Sx, Sy, n_points)
 
     @available_if(_is_linear)
     def least_favourable(
-        self, class_label: Any, n_samples: int, random_state: Any = None
+        self: Any, class_label: Any, n_samples: int, random_state: Any = None
     ) -> FloatArray:
         """Draw rows of a law that attains the bound on the error of a class.
 
@@ -142,16 +123,14 @@ class WorstCaseMixin:
             For an unknown label, more than two classes, or a class that no law makes
             err.
         """
-        check_is_fitted(self)
         self._check_two_classes("least_favourable")
-        where = np.flatnonzero(self.classes_ == class_label)
+        where: NDArray[np.intp] = np.flatnonzero(self.classes_ == class_label)
         if not len(where):
             raise ValueError(
                 f"`class_label` must be one of {self.classes_.tolist()}, got "
                 f"{class_label!r}."
             )
-        k = int(where[0])
-        a = self.coef_[0]
+        k, a = int(where[0]), self.coef_[0]
         mean, covariance = worst_moments(
             a if k == 1 else -a,
             self.means_[k],
@@ -170,7 +149,8 @@ class WorstCaseMixin:
             positive=k == 1,
         )
 
-    def _check_two_classes(self, method: str) -> None:
+    def _check_two_classes(self: Any, method: str) -> None:
+        check_is_fitted(self)
         if len(self.classes_) != 2:
             raise ValueError(
                 f"`{method}` is defined for 2 classes, got {len(self.classes_)}."

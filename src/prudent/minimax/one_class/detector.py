@@ -30,6 +30,7 @@ from prudent.estimator_tools import (
 from prudent.exceptions import PrudentWarning
 from prudent.minimax.kernel import Span, span_of
 from prudent.minimax.one_class.learn import AskHeldOut, cut, learn
+from prudent.minimax.one_class.model import Model
 from prudent.minimax.pairwise import KERNEL_CONSTRAINTS, KernelMixin, TrainingKernel
 
 
@@ -54,28 +55,17 @@ class MinimaxOutlierDetector(
     region : {"ellipsoid", "halfspace"}, default="ellipsoid"
         Score rows by minus their Mahalanobis distance, or by w'z with w = S^-1 m:
         the half-space that excludes the origin.
-    kernel : str or callable, default="linear"
+    kernel, gamma, degree, coef0, kernel_params
         As in MinimaxProbabilityClassifier.
-    gamma, degree, coef0 : float, default=None, 3, 1.0
-        Parameters of the named kernels; `gamma` None is 1 / n_features.
-    kernel_params : dict, default=None
-        Keyword arguments of a callable kernel.
     threshold : {"calibrated", "distribution_free"}, default="calibrated"
         An order statistic of the scores of held-out rows, or the threshold that
         holds for every law with the moments of all rows.
     calibration_size : float, default=0.3
         Share of the rows held out, in (0, 1); for "calibrated" only.
-    covariance : {"empirical", "ledoit_wolf", "oas"}, float or estimator, \
-default="empirical"
-        A float a in [0, 1] shrinks to (1 - a) S + a diag(S).
-    mean_radius : float, default=0.0
-        Mahalanobis radius nu >= 0 of the mean; for "distribution_free".
-    covariance_radius : float, default=0.0
-        rho >= 0: the metric is S + rho I, in squared units of the features. 0 for a
-        kernel means 1e-3 of the mean of the kernel's diagonal.
-    covariance_factor : float, default=1.0
-        gamma >= 1: the covariance may be gamma times larger; for
-        "distribution_free".
+    covariance, covariance_radius
+        As in MinimaxProbabilityClassifier; the metric is S + rho I.
+    mean_radius, covariance_factor : float, default=0.0, 1.0
+        As there, for "distribution_free".
     random_state : int, RandomState or None, default=None
         For the choice of the held-out rows.
 
@@ -252,7 +242,6 @@ default="empirical"
         return np.sort(split.fit), lambda score: score(*self._coordinates(held_out))
 
     def _check_learnable(self, n_fitted: int, n_rows: int) -> None:
-        """Raise ValueError unless there are two rows to learn from."""
         if n_fitted < 2:
             raise ValueError(
                 f"calibration_size={self.calibration_size!r} leaves "
@@ -270,7 +259,6 @@ default="empirical"
         span: Span | None = None,
         grouped: bool = False,
     ) -> None:
-        self._grouped = grouped
         learned = learn(
             moments,
             rows,
@@ -286,7 +274,7 @@ default="empirical"
             span=span,
         )
         warn_constant_features(self, learned.constant)
-        self._model, self.guarantees_ = learned.model, learned.guarantees
+        self.guarantees_, self._grouped = learned.guarantees, grouped
         self.constant_features_ = learned.constant
         weights = learned.model.weights(moments.mean.shape[1])
         if span is None:
@@ -294,14 +282,13 @@ default="empirical"
             self.covariances_ = learned.covariances
         if weights is not None:
             setattr(self, "coef_" if span is None else "dual_coef_", weights)
-        self.__dict__.pop("_calibration_scores", None)  # of an earlier fit
-        if ask_held_out is not None:
-            self._calibration_scores = learned.model.calibration_scores
-        self.n_calibration_ = len(learned.model.calibration_scores)
-        self._set_offset()
+        scores = learned.model.calibration_scores
+        self._calibration_scores = None if ask_held_out is None else scores
+        self.n_calibration_ = len(scores)
+        self._cut_by(learned.model)
 
-    def _set_offset(self) -> Self:
-        self.offset_ = self._model.offset
+    def _cut_by(self, model: Model) -> None:
+        self._model, self.offset_ = model, model.offset
         if self.threshold == "calibrated" and np.isinf(self.offset_):
             warnings.warn(
                 f"MinimaxOutlierDetector: {self.n_calibration_} held-out rows are too "
@@ -310,7 +297,6 @@ default="empirical"
                 PrudentWarning,
                 stacklevel=3,
             )
-        return self
 
     @available_if(_is_calibrated)
     def with_false_alarm_rate(self, rate: float) -> Self:
@@ -331,9 +317,10 @@ default="empirical"
         check_is_fitted(self)
         other = copy.copy(self).set_params(false_alarm_rate=rate)
         other._validate_params()
-        other._model, promise = cut(other._model, rate, grouped=other._grouped)
+        model, promise = cut(other._model, rate, grouped=other._grouped)
         other.guarantees_ = (promise,)
-        return other._set_offset()
+        other._cut_by(model)
+        return other
 
     @available_if(_is_calibrated)
     def p_value(self, X: Any) -> FloatArray:

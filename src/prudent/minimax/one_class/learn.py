@@ -20,33 +20,18 @@ from prudent.core.validation import check_not_tiny
 from prudent.exceptions import DegenerateDataError
 from prudent.minimax.assumptions import changed_covariances
 from prudent.minimax.certificate import ClassMargin, certified_radius
-from prudent.minimax.kernel import DEFAULT_KERNEL_RADIUS, Span
+from prudent.minimax.kernel import Span
 from prudent.minimax.one_class.model import Model
 from prudent.minimax.one_class.promises import calibrated_promise, moment_promise
 from prudent.minimax.one_class.regions import Ellipsoid, HalfSpace, ellipsoid, halfspace
 
-SOURCES = {
-    "halfspace": "Lanckriet et al. 2002, Theorem 4",
-    "ellipsoid": "multivariate Chebyshev inequality",
-}
 #: The scores of all held-out rows, wherever they are, by a function of rows.
 AskHeldOut = Callable[[Callable[..., FloatArray]], NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Learned:
-    """What a fit found.
-
-    Attributes
-    ----------
-    model : Model
-        The rule.
-    covariances : ndarray of shape (1, n, n)
-        Covariance used, before any radius.
-    constant : ndarray of int
-        Features left out.
-    guarantees : tuple of Guarantee
-    """
+    """What a fit found: `covariances` before any radius, `constant` features."""
 
     model: Model
     covariances: FloatArray
@@ -71,55 +56,16 @@ def learn(
 ) -> Learned:
     """Learn a region and its threshold from the moments of one class.
 
-    Parameters
-    ----------
-    moments : ClassMoments
-        Of one class.
-    rows : Rows or None
-        The rows behind `moments`, for a covariance that is a function of them.
-    region, mean_radius, covariance_radius, covariance_factor, false_alarm_rate
-        Settings, see `MinimaxOutlierDetector`.
-    covariance : str, float or callable
-        See `CovarianceRule`.
-    ask_held_out : callable or None
-        `ask_held_out(f)` is f of the held-out rows; None cuts by the moments.
-    grouped : bool
-        The held-out rows are one of each group.
-    exact : bool
-        The moments are known, not estimated.
-    span : Span or None
-        The coordinates that `moments` are in, of a kernel.
-
-    Raises
-    ------
-    DegenerateDataError
-        If all rows are equal.
-    InfeasibleError
-        If no half-space that excludes the origin keeps the rate.
-    SingularCovarianceError
-        If the covariance is singular.
-    ValueError
-        If there are several classes.
+    Settings are those of `MinimaxOutlierDetector`. `ask_held_out(f)` is f of the
+    held-out rows, one of each group if `grouped`; without it the moments cut. `exact`
+    moments are known, not estimated; `span` holds the coordinates of a kernel.
     """
     if len(moments.classes) != 1:
         raise ValueError(
             f"`moments` must hold one class, got {len(moments.classes)}; use "
             "`moments.pooled()` or `moments.select([label])`."
         )
-    n_features = moments.mean.shape[1]
-    constant, rho = np.empty(0, dtype=np.intp), covariance_radius
-    if span is None:
-        check_not_tiny(moments.mean, np.diagonal(moments.scatter, axis1=1, axis2=2))
-        constant = constant_features(moments)
-    elif not rho:
-        # Without a radius every direction outside the span would be impossible.
-        rho = DEFAULT_KERNEL_RADIUS * span.mean_diagonal
-    features = np.delete(np.arange(n_features), constant)
-    if not len(features):
-        raise DegenerateDataError(
-            "MinimaxOutlierDetector: all rows are equal, so no region is defined; give "
-            "rows that vary."
-        )
+    features = _varying_features(moments, span)
     covariances = estimate_covariances(
         covariance,
         moments.weight,
@@ -127,6 +73,9 @@ def learn(
         fourth=moments.fourth,
         rows_of=None if rows is None else rows.of_class,
     )
+    rho = covariance_radius
+    if span is not None and not rho:
+        rho = span.default_radius
     mean, mean_lo = moments.mean[0, features], moments.mean_lo[0, features]
     S = covariances[0][np.ix_(features, features)] + rho * np.eye(len(features))
     found: HalfSpace | Ellipsoid
@@ -135,17 +84,15 @@ def learn(
     else:
         found = ellipsoid(mean, mean_lo, S, rho)
     model = Model(found, features, span, np.empty(0), -np.inf)
-    promises: list[Guarantee] = []
+    guarantees: tuple[Guarantee, ...] = ()
     if ask_held_out is not None:
-        scores = np.sort(ask_held_out(model.scores))
-        model = replace(model, calibration_scores=scores)
+        model = replace(model, calibration_scores=np.sort(ask_held_out(model.scores)))
         model, promise = cut(model, false_alarm_rate, grouped=grouped)
-        promises.append(promise)
+        guarantees = (promise,)
     else:
-        offset = found.threshold(false_alarm_rate, mean_radius, covariance_factor)
-        # The moments in feature space are those of few rows: no promise.
-        if span is None:
-            radii = mean_radius, covariance_factor
+        radii = mean_radius, covariance_factor
+        offset = found.threshold(false_alarm_rate, *radii)
+        if span is None:  # moments in feature space, of few rows, promise nothing
             offset = _certified_offset(
                 found, mean, mean_lo, S, false_alarm_rate, *radii
             )
@@ -154,16 +101,28 @@ def learn(
                 "given" if exact else "plug-in",
                 changed_covariances(covariance),
                 with_radii=mean_radius > 0 or covariance_factor > 1 or rho > 0,
-                source=SOURCES[region],
+                region=region,
             )
-            promises.append(promise)
+            guarantees = (promise,)
         model = replace(model, offset=offset)
+    constant = np.setdiff1d(np.arange(moments.mean.shape[1]), features)
     return Learned(
-        model=model,
-        covariances=covariances,
-        constant=constant,
-        guarantees=tuple(promises),
+        model=model, covariances=covariances, constant=constant, guarantees=guarantees
     )
+
+
+def _varying_features(moments: ClassMoments, span: Span | None) -> IntArray:
+    """Features of the region: those that vary, or all coordinates of a kernel."""
+    features: IntArray = np.arange(moments.mean.shape[1])
+    if span is None:
+        check_not_tiny(moments.mean, np.diagonal(moments.scatter, axis1=1, axis2=2))
+        features = np.delete(features, constant_features(moments))
+    if not len(features):
+        raise DegenerateDataError(
+            "MinimaxOutlierDetector: all rows are equal, so no region is defined; give "
+            "rows that vary."
+        )
+    return features
 
 
 def _certified_offset(

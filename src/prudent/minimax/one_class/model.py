@@ -19,19 +19,10 @@ KERNEL_RESOLUTION = 2.0**-26
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """A region, the scores it was held to, and where they cut.
+    """A region of some features, the scores it was held to, and where they cut.
 
-    Attributes
-    ----------
-    region : HalfSpace or Ellipsoid
-    features : ndarray of int
-        Features that the region is about.
-    span : Span or None
-        Coordinates of the region, of a kernel; rows are then kernel values.
-    calibration_scores : ndarray of shape (m,)
-        Rising scores of the held-out rows, if there are any.
-    offset : float
-        Rows of lower scores are outliers.
+    With a `span` rows are kernel values. Scores below `offset` are those of outliers;
+    `calibration_scores` (m,) rise.
     """
 
     region: HalfSpace | Ellipsoid
@@ -73,10 +64,7 @@ class Model:
 
 
 def _rounded(scores: FloatArray, scale: float) -> FloatArray:
-    """Scores without the digits that depend on how many rows are scored at once.
-
-    Kernel values and their coordinates come from BLAS.
-    """
+    """Scores without the digits that depend on how many rows BLAS takes at once."""
     unit = 2.0 ** math.floor(math.log2(scale)) * KERNEL_RESOLUTION
     near: FloatArray = np.rint(scores / unit) * unit
     return near

@@ -5,9 +5,14 @@ from __future__ import annotations
 from prudent.core.guarantee import Guarantee
 from prudent.minimax.assumptions import Origin, known_moments
 
+SOURCES = {
+    "halfspace": "Lanckriet et al. 2002, Theorem 4",
+    "ellipsoid": "multivariate Chebyshev inequality",
+}
+
 
 def moment_promise(
-    rate: float, origin: Origin, changes: str, with_radii: bool, source: str
+    rate: float, origin: Origin, changes: str, with_radii: bool, region: str
 ) -> Guarantee:
     """The promise of a region that holds for every law with the moments used."""
     return Guarantee(
@@ -15,7 +20,7 @@ def moment_promise(
         bound=rate,
         sense="<=",
         assumptions=(known_moments(origin, changes, with_radii),),
-        source=source,
+        source=SOURCES[region],
     )
 
 

@@ -19,12 +19,8 @@ from prudent.exceptions import InfeasibleError
 class HalfSpace:
     """The half-space away from the origin that holds a class most tightly.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_features,)
-        w = S^-1 m; the score of a row z is w'z.
-    zeta : float
-        sqrt(m'S^-1 m): standard deviations between the class and the origin.
+    The score of a row z is w'z with the `weights` w = S^-1 m; `zeta` = sqrt(m'S^-1 m)
+    is the number of standard deviations between the class and the origin.
     """
 
     weights: FloatArray
@@ -67,16 +63,10 @@ class HalfSpace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ellipsoid:
-    """Rows near the mean of a class, in the metric of S + rho I.
+    """Rows near the mean of a class (a pair), in the metric of S + rho I.
 
-    Attributes
-    ----------
-    mean, mean_lo : ndarray of shape (n_features,)
-        Mean as a pair.
-    root : ndarray of shape (n_features, n_features)
-        Inverse Cholesky factor of S + rho I.
-    rho : float
-        Variance of what lies outside the span of the training rows, for kernels.
+    `root` is the inverse Cholesky factor of S + rho I, `rho` the variance of what lies
+    outside the span of the training rows, for kernels.
     """
 
     mean: FloatArray
