@@ -17,39 +17,10 @@ from prudent.core.validation import shown
 def clopper_pearson(
     successes: float, n: float, *, level: float = 0.05
 ) -> tuple[float, float]:
-    """Exact two-sided confidence interval of a binomial proportion.
+    """Exact two-sided interval of a proportion, of confidence 1 - `level`.
 
-    Parameters
-    ----------
-    successes : float
-        Number of successes, between 0 and `n`.
-    n : float
-        Number of trials, > 0.
-    level : float, default=0.05
-        Probability that the interval misses the true proportion; the
-        interval has confidence 1 - `level`.
-
-    Returns
-    -------
-    lower, upper : float
-        Bounds in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If `n` is not positive, `successes` lies outside [0, `n`] or `level`
-        outside (0, 1).
-
-    Notes
-    -----
-    The bounds solve P(Bin(n, lower) >= successes) = level / 2 and
-    P(Bin(n, upper) <= successes) = level / 2 (Clopper and Pearson 1934).
-
-    Examples
-    --------
-    >>> from prudent.core.binomial import clopper_pearson
-    >>> [round(bound, 4) for bound in clopper_pearson(3, 50)]
-    [0.0125, 0.1655]
+    P(Bin(n, lower) >= successes) = level / 2 = P(Bin(n, upper) <= successes)
+    (Clopper and Pearson 1934).
     """
     _check_counts(successes, n, level)
     lower = (
@@ -66,17 +37,7 @@ def clopper_pearson(
 
 
 def upper_limit(successes: float, n: float, *, level: float = 0.05) -> float:
-    """Exact one-sided upper confidence limit of a binomial proportion.
-
-    The true proportion exceeds it with probability at most `level`; arguments
-    and errors as in :func:`clopper_pearson`.
-
-    Examples
-    --------
-    >>> from prudent.core.binomial import upper_limit
-    >>> round(upper_limit(0, 59), 4)
-    0.0495
-    """
+    """Exact one-sided upper limit of a proportion, of confidence 1 - `level`."""
     _check_counts(successes, n, level)
     if successes == n:
         return 1.0
@@ -90,19 +51,10 @@ def beta_binomial_tails(
 
     V of `n` new rows score below the `rank`-th smallest of `n_calibration`
     exchangeable scores without ties: the rate is drawn from
-    Beta(rank, n_calibration + 1 - rank), V from the binomial law of that rate.
-
-    Notes
-    -----
-    Among the ranks of all n + n_calibration scores, V >= v says that the first
-    v + rank - 1 hold fewer than `rank` calibration scores, whose number is
-    hypergeometric; so both tails are exact and cost nothing at any n.
-
-    Examples
-    --------
-    >>> from prudent.core.binomial import beta_binomial_tails
-    >>> [round(tail, 4) for tail in beta_binomial_tails(7, 100, 5, 108)]
-    [0.8484, 0.2266]
+    Beta(rank, n_calibration + 1 - rank), V from the binomial law of that rate. Among
+    the ranks of all n + n_calibration scores, V >= v says that the first v + rank - 1
+    hold fewer than `rank` calibration scores, whose number is hypergeometric; so both
+    tails are exact and cost nothing at any n.
     """
     n, below, reached = round(n), math.floor(successes), math.ceil(successes)
     if rank < 1 or rank > n_calibration:  # no row, or every row, scores below
@@ -119,17 +71,10 @@ def beta_binomial_tails(
 
 
 def mean_rank(n_calibration: int, rate: float) -> int:
-    """Largest k with k / (n_calibration + 1) <= rate.
+    """Largest k with k / (n_calibration + 1) <= rate; 0 if there is none.
 
     A new exchangeable score lies strictly below the k-th smallest of
-    `n_calibration` scores with probability at most k / (n_calibration + 1);
-    k = 0 means that no rank keeps the rate.
-
-    Examples
-    --------
-    >>> from prudent.core.binomial import mean_rank
-    >>> mean_rank(19, 0.05), mean_rank(18, 0.05)
-    (1, 0)
+    `n_calibration` scores with probability at most k / (n_calibration + 1).
     """
     _check_rate(rate)
     # The product may fall an ulp below the integer it stands for (19 = 0.95 * 20).
@@ -139,19 +84,11 @@ def mean_rank(n_calibration: int, rate: float) -> int:
 
 
 def high_probability_rank(n_calibration: int, rate: float, confidence: float) -> int:
-    """Largest k whose false-alarm rate is <= rate with probability `confidence`.
+    """Largest k whose false-alarm rate is <= rate with probability `confidence`, or 0.
 
     Given the calibration scores, the chance that a new score lies strictly below
     the k-th smallest is Beta(k, n_calibration + 1 - k); it is at most `rate` with
-    probability P(Bin(n_calibration, rate) >= k). Returns 0 when no rank will do.
-
-    Examples
-    --------
-    >>> from prudent.core.binomial import high_probability_rank
-    >>> high_probability_rank(59, 0.05, 0.95), high_probability_rank(58, 0.05, 0.95)
-    (1, 0)
-    >>> high_probability_rank(500, 0.05, 0.95)
-    17
+    probability P(Bin(n_calibration, rate) >= k).
     """
     _check_rate(rate)
     _check_rate(confidence)
@@ -166,16 +103,7 @@ def high_probability_rank(n_calibration: int, rate: float, confidence: float) ->
 
 
 def fewest_rows(rate: float, confidence: float) -> int:
-    """Fewest rows that certify `rate` when none of them is wrong.
-
-    The smallest n with (1 - rate)^n <= 1 - confidence.
-
-    Examples
-    --------
-    >>> from prudent.core.binomial import fewest_rows
-    >>> fewest_rows(0.05, 0.95), fewest_rows(0.1, 0.95), fewest_rows(0.01, 0.95)
-    (59, 29, 299)
-    """
+    """Smallest n with (1 - rate)^n <= 1 - confidence: rows none of which is wrong."""
     _check_rate(rate)
     _check_rate(confidence)
     level = 1 - confidence
@@ -193,14 +121,6 @@ def most_wrong(n: int, rate: float, level: float) -> int:
 
     Among `n` rows at most that many may be wrong for a test at `level` to refute
     every error rate above `rate`.
-
-    Examples
-    --------
-    >>> from prudent.core.binomial import most_wrong
-    >>> most_wrong(59, 0.05, 0.05), most_wrong(58, 0.05, 0.05)
-    (0, -1)
-    >>> most_wrong(500, 0.05, 0.05)
-    16
     """
     _check_rate(rate)
     low, high = -1, n

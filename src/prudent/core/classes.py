@@ -27,13 +27,7 @@ def check_two_classes(labels: Sequence[Any] | NDArray[Any]) -> None:
 
 
 def classes_seen(moments: ClassMoments) -> BoolArray:
-    """Which classes have rows; the others were declared and come later perhaps.
-
-    Raises
-    ------
-    ValueError
-        If fewer than two classes have rows.
-    """
+    """Which classes, two at least, have rows; others were declared and come later."""
     seen: BoolArray = moments.weight > 0
     check_two_classes(moments.classes[seen])
     return seen
@@ -55,15 +49,7 @@ def constant_features(moments: ClassMoments) -> IntArray:
 
 
 def varying_features(moments: ClassMoments) -> IntArray:
-    """Features to learn from: those that are not constant over all rows.
-
-    Raises
-    ------
-    DegenerateDataError
-        If there are none.
-    ValueError
-        If the squares of a column underflow, so that it would seem constant.
-    """
+    """Features to learn from, at least one: those not constant over all rows."""
     variation = moments.scatter
     if variation.ndim == 3:
         variation = np.diagonal(variation, axis1=1, axis2=2)
@@ -97,31 +83,10 @@ def restrict(
 
 
 def class_priors(priors: ArrayLike | None, weight: FloatArray) -> FloatArray:
-    """Probability of each class: as given, or its share of the rows.
+    """Probability of each class, of sum 1: as given, or its share of the rows.
 
-    Parameters
-    ----------
-    priors : array-like of shape (K,) or None
-        Numbers >= 0 that sum to 1 within 1e-8; None means class frequencies.
-    weight : ndarray of shape (K,)
-        Total weight of each class; 0 for a class without rows.
-
-    Returns
-    -------
-    ndarray of shape (K,)
-        Of sum 1; 0 for a class without rows, whose share goes to the others.
-
-    Raises
-    ------
-    ValueError
-        If the given numbers are no probabilities, or give the classes that have rows
-        none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> class_priors([0.5, 0.3, 0.2], np.array([4.0, 0.0, 6.0])).round(3).tolist()
-    [0.714, 0.0, 0.286]
+    A class without rows has 0, and its share goes to the others. `priors` sum to 1
+    within 1e-8.
     """
     if priors is None:
         return weight / weight.sum()
@@ -150,13 +115,7 @@ def log_probabilities(probabilities: FloatArray) -> FloatArray:
 
 
 def as_costs(costs: ArrayLike) -> FloatArray:
-    """Costs as an array of numbers, of any shape.
-
-    Raises
-    ------
-    ValueError
-        If they are a mapping, whose order nobody can check, or no numbers.
-    """
+    """Costs as an array of any shape; no mapping, whose order nobody can check."""
     expected = "of shape (n_classes, n_classes), rows true classes and columns answers"
     if isinstance(costs, Mapping):
         raise ValueError(
@@ -171,13 +130,7 @@ def as_costs(costs: ArrayLike) -> FloatArray:
 
 
 def class_costs(costs: ArrayLike, n_classes: int) -> FloatArray:
-    """Costs as an array of shape (n_classes, n_classes), rows = truth.
-
-    Raises
-    ------
-    ValueError
-        If they are not finite or have another shape.
-    """
+    """Finite costs of shape (n_classes, n_classes), rows = truth."""
     matrix = as_costs(costs)
     if matrix.shape != (n_classes, n_classes) or not np.isfinite(matrix).all():
         raise ValueError(
@@ -188,13 +141,7 @@ def class_costs(costs: ArrayLike, n_classes: int) -> FloatArray:
 
 
 def error_costs(costs: ArrayLike, n_classes: int) -> FloatArray:
-    """What each error costs more than the right answer in its row; diagonal 0.
-
-    Raises
-    ------
-    ValueError
-        If `costs` is no cost matrix, or an error does not cost more.
-    """
+    """What each error costs more (> 0) than the right answer in its row; diagonal 0."""
     matrix = class_costs(costs, n_classes)
     excess = matrix - np.diag(matrix)[:, None]
     if not (excess[~np.eye(n_classes, dtype=bool)] > 0).all():
@@ -208,30 +155,9 @@ def error_costs(costs: ArrayLike, n_classes: int) -> FloatArray:
 def spread_over_classes(
     values: NDArray[Any], seen: BoolArray, fill: float | bool, axis: int = -1
 ) -> NDArray[Any]:
-    """Values of the classes with rows, placed among all classes.
+    """Values of the classes with rows, placed among all classes along `axis`.
 
-    Parameters
-    ----------
-    values : ndarray
-        One entry along `axis` for each class with rows.
-    seen : ndarray of bool, shape (K,)
-        Classes that have rows.
-    fill : float or bool
-        Value of the others.
-    axis : int, default=-1
-        Axis of the classes.
-
-    Returns
-    -------
-    ndarray
-        `values` itself when all classes have rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> seen = np.array([True, False, True])
-    >>> spread_over_classes(np.array([[1.0, 2.0]]), seen, -np.inf).tolist()
-    [[1.0, -inf, 2.0]]
+    The others get `fill`; `values` itself when all classes have rows.
     """
     if seen.all():
         return values

@@ -12,29 +12,10 @@ from numpy.typing import NDArray
 def keyed_uniform(
     items: Iterable[bytes], key: int | str | bytes
 ) -> NDArray[np.float64]:
-    """Uniform numbers in [0, 1), each a keyed hash of one item alone.
+    """Uniform numbers in [0, 1), each a keyed hash of one item alone (BLAKE2b).
 
     The same item and key give the same number in any batch, order or process;
-    without the key the numbers cannot be foretold (BLAKE2b).
-
-    Parameters
-    ----------
-    items : iterable of bytes
-        What the coins are thrown for.
-    key : int, str or bytes
-        The secret.
-
-    Raises
-    ------
-    TypeError
-        If `key` is of another type.
-
-    Examples
-    --------
-    >>> from prudent.core.coins import keyed_uniform
-    >>> first, again = keyed_uniform([b"row", b"row"], key="secret")
-    >>> bool(first == again), bool(first == keyed_uniform([b"row"], key="other")[0])
-    (True, False)
+    without the key the numbers cannot be foretold.
     """
     if not isinstance(key, int | str | bytes | np.integer):
         raise TypeError(

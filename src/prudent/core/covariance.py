@@ -31,22 +31,11 @@ CovarianceRule = str | float | Callable[[FloatArray], NDArray[Any]]
 class ClassCovariances:
     """Positive definite matrices of the classes, and what was done to get them.
 
-    Attributes
-    ----------
-    matrices : ndarray of shape (M, d, d)
-        One for each class, or one for all (M = 1).
-    kind : str
-        The rule behind them; see `rule_name`.
-    pooled : ndarray of int
-        Positions of classes without a matrix of their own, which have the pooled one.
-    floored_features : tuple of (int, ndarray)
-        Class and its features whose variance was raised.
-    condition : ndarray of shape (M,)
-        Condition number before eigenvalues were raised.
-    n_floored : ndarray of int, shape (M,)
-        Eigenvalues that were raised.
-    floor : float
-        What they were raised to, as a share of the largest.
+    `matrices` (M, d, d), one for each class or one for all, of the rule `kind`;
+    classes in `pooled` have no matrix of their own but the pooled one, and
+    `floored_features` are pairs of a class and its features whose variance was raised.
+    `condition` (M,) is that before `n_floored` eigenvalues were raised to a share
+    `floor` of the largest.
     """
 
     matrices: FloatArray
@@ -75,14 +64,8 @@ def shrinkage_amounts(
 ) -> FloatArray:
     """How much a named rule or an amount shrinks each class, (K,).
 
-    Parameters
-    ----------
-    rule : {"empirical", "oas", "ledoit_wolf"} or float in [0, 1]
-    weight : ndarray of shape (K,)
-    scatter : ndarray of shape (K, d, d)
-        In the units in which the matrices are shrunk.
-    fourth : ndarray of shape (K,), default=None
-        Sums of w |z|^4 about the class means, which "ledoit_wolf" needs.
+    `scatter` is in the units in which the matrices are shrunk; "ledoit_wolf" needs
+    `fourth`, sums of w |z|^4 about the class means.
     """
     if rule == "oas":
         return oas_shrinkage(weight, scatter)
@@ -102,35 +85,13 @@ def estimate_covariances(
     fourth: FloatArray | None = None,
     rows_of: Callable[[int], tuple[FloatArray, FloatArray | None]] | None = None,
 ) -> FloatArray:
-    """Covariance matrix of each class by the setting `covariance=`.
+    """Covariance matrix of each class, (K, d, d), by the setting `covariance=`.
 
-    Parameters
-    ----------
-    rule : str, float or callable
-        "empirical" is S / divisor; "oas" and "ledoit_wolf" shrink it towards the
-        identity by their own amount; a float a is (1 - a) C + a diag(C); a function
-        takes rows (n, d) to their covariance (d, d).
-    weight : ndarray of shape (K,)
-        Total weights, read as repetitions.
-    scatter : ndarray of shape (K, d, d)
-        Sums of w z z' about the class means, in the units in which to shrink.
-    divisor : ndarray of shape (K,), default=None
-        What divides the scatter, the weight by default. A class of divisor <= 0
-        gets zeros.
-    fourth : ndarray of shape (K,), default=None
-        Sums of w |z|^4, for "ledoit_wolf".
-    rows_of : callable, default=None
-        Rows of class k in the same units and their weights, for a function.
-
-    Returns
-    -------
-    ndarray of shape (K, d, d)
-
-    Raises
-    ------
-    ValueError
-        If the rule needs what is not given, or a function meets weights that are no
-        whole numbers; see `fitted_covariance`.
+    "empirical" is S / divisor (the weight by default; zeros where it is not > 0);
+    "oas" and "ledoit_wolf" shrink it towards the identity by their own amount; a float
+    a is (1 - a) C + a diag(C); a function takes the rows of class k and their weights,
+    which `rows_of(k)` gives, to their covariance. `scatter` and rows are in the units
+    in which to shrink.
     """
     if divisor is None:
         divisor = weight
@@ -158,13 +119,7 @@ def fitted_covariance(
     rows: FloatArray,
     weight: FloatArray | None = None,
 ) -> FloatArray:
-    """Covariance of rows by a function of them; weights are repetitions.
-
-    Raises
-    ------
-    ValueError
-        If a weight is no whole number, or the function gives no finite (d, d) matrix.
-    """
+    """Covariance of rows by a function of them; whole weights are repetitions."""
     name = rule_name(rule)
     if weight is not None:
         repetitions = weight.astype(np.intp)
@@ -194,23 +149,9 @@ def invertible(
 ) -> ClassCovariances:
     """Repair matrices that cannot be inverted, and say which.
 
-    Parameters
-    ----------
-    matrices : ndarray of shape (M, d, d)
-    rule : str, float or callable
-        The rule behind them, for the record.
-    floor : float
-        Eigenvalues are raised to this share of the largest one.
-    pooled : callable, default=None
-        The matrix of all classes, which replaces a matrix of zeros (one row, or all
-        rows equal).
-    floored_features : tuple, default=()
-        Features whose variance was raised before, for the record.
-
-    Raises
-    ------
-    DegenerateDataError
-        If a matrix is 0 and there is no pooled one, or that is 0 too.
+    Eigenvalues are raised to a share `floor` of the largest. `pooled`, the matrix of
+    all classes, replaces a matrix of zeros (one row, or all rows equal). The rule and
+    the `floored_features` raised before are for the record.
     """
     lost = np.flatnonzero(~(np.trace(matrices, axis1=1, axis2=2) > 0))
     repaired = np.array(matrices)

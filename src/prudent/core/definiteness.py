@@ -21,15 +21,7 @@ ROUNDING, PRINTED = 1e-10, 1e-8
 
 @dataclass(frozen=True, slots=True)
 class FlooredCovariance:
-    """A symmetric matrix whose eigenvalues were raised to a minimum.
-
-    Attributes
-    ----------
-    covariance : ndarray of shape (d, d)
-        The matrix with every eigenvalue >= the minimum.
-    n_clipped : int
-        How many eigenvalues were below it.
-    """
+    """A matrix whose `n_clipped` eigenvalues were raised to a minimum."""
 
     covariance: FloatArray
     n_clipped: int
@@ -38,32 +30,10 @@ class FlooredCovariance:
 def floor_eigenvalues(
     covariance: FloatArray, minimum: float | Literal["auto"]
 ) -> FlooredCovariance:
-    """Raise the eigenvalues of a symmetric matrix to at least `minimum`.
+    """Raise the eigenvalues of a symmetric matrix to at least `minimum` >= 0.
 
-    Parameters
-    ----------
-    covariance : ndarray of shape (d, d)
-        Symmetric and finite.
-    minimum : float or "auto"
-        Smallest eigenvalue allowed, in squared units of the features, >= 0;
-        "auto" is d * eps * (largest eigenvalue).
-
-    Returns
-    -------
-    FlooredCovariance
-        The matrix itself, unchanged, when nothing is clipped.
-
-    Raises
-    ------
-    ValueError
-        If `minimum` is negative or NaN.
-
-    Examples
-    --------
-    >>> from prudent.core.covariance import floor_eigenvalues
-    >>> floored = floor_eigenvalues([[1.0, 2.0], [2.0, 1.0]], 0.1)
-    >>> floored.covariance.round(12).tolist(), floored.n_clipped
-    ([[1.55, 1.45], [1.45, 1.55]], 1)
+    "auto" is d * eps * (largest eigenvalue). The matrix itself, unchanged, when
+    nothing is clipped.
     """
     covariance = np.asarray(covariance, dtype=np.float64)
     values, vectors = np.linalg.eigh(covariance)
@@ -88,46 +58,12 @@ def check_positive_definite(
     classes: Sequence[Any] | NDArray[Any] | None = None,
     feature_names: Sequence[Any] | NDArray[Any] | None = None,
 ) -> FloatArray:
-    """Cholesky factors of class covariances, or an error that names the culprit.
+    """Lower Cholesky factors of class covariances, or an error that names the culprit.
 
-    Parameters
-    ----------
-    covariances : ndarray of shape (K, d, d)
-        Symmetric matrices.
-    classes : sequence of length K, default=None
-        Labels for the message; numbers 0..K-1 by default.
-    feature_names : sequence of length d, default=None
-        Names for the message; column numbers by default.
-
-    Returns
-    -------
-    ndarray of shape (K, d, d)
-        Lower triangular L with C = L L'.
-
-    Raises
-    ------
-    ValueError
-        If an entry is not finite.
-    SingularCovarianceError
-        If a matrix is not positive definite to working accuracy.
-
-    Notes
-    -----
     The pivot ratio L_jj^2 / C_jj is 1 - R^2 of feature j on the features before
     it. Below 100 d eps the feature is a linear combination of them, and j is the
     one to name. A pseudo-inverse is never used: it would give distance 0 along
     the null space, and so call impossible points typical.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from prudent.core.definiteness import check_positive_definite
-    >>> check_positive_definite(np.array([[[4.0, 2.0], [2.0, 2.0]]])).tolist()
-    [[[2.0, 0.0], [1.0, 1.0]]]
-    >>> check_positive_definite(np.ones((1, 2, 2)), classes=["benign"])
-    Traceback (most recent call last):
-        ...
-    prudent.exceptions.SingularCovarianceError: ...
     """
     covariances = np.asarray(covariances, dtype=np.float64)
     n_classes, n_features = covariances.shape[:2]
@@ -175,20 +111,9 @@ def check_not_indefinite(covariances: FloatArray, classes: NDArray[Any]) -> None
 
 
 def symmetric_nonnegative(covariances: FloatArray, classes: NDArray[Any]) -> FloatArray:
-    """Published covariance matrices made exactly symmetric and semidefinite.
+    """Covariances that carry rounding of print, exactly symmetric and semidefinite.
 
-    Parameters
-    ----------
-    covariances : ndarray of shape (K, d, d)
-        Matrices that carry rounding of print.
-    classes : ndarray of shape (K,)
-        Labels for the message.
-
-    Raises
-    ------
-    ValueError
-        If a matrix is not finite, is asymmetric by more than 1e-8 of its largest
-        entry, or has an eigenvalue below -1e-8 times the largest one.
+    Asymmetry and negative eigenvalues up to 1e-8, relative, are taken for rounding.
     """
     repaired = np.empty_like(covariances)
     for k, (covariance, label) in enumerate(zip(covariances, classes, strict=True)):

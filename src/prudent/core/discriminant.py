@@ -9,48 +9,15 @@ from prudent.core.types import FloatArray
 
 
 def discriminant_axes(moments: ClassMoments) -> tuple[FloatArray, FloatArray]:
-    """Two directions of a linear discriminant analysis, and the way back.
+    """Two axes of a linear discriminant analysis, (d, 2), and the way back, (2, d).
 
-    Parameters
-    ----------
-    moments : ClassMoments
-        Statistics of at least two classes, with full scatter.
-
-    Returns
-    -------
-    into : ndarray of shape (d, 2)
-        Rows times `into` have uncorrelated columns of unit spread within the
-        classes. One column only where the features have no second direction.
-    out : ndarray of shape (2, d)
-        Plane points times `out` are rows again, less what the plane leaves out.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two classes.
-
-    Notes
-    -----
-    In coordinates where the pooled within-class covariance is the identity, the
-    axes are the leading eigenvectors of the between-class scatter. Two classes have
-    one such axis only; the second is then the direction, orthogonal to it, in which
-    their spreads differ most. Directions without spread are left out. The largest
-    entry of an axis is positive, as an eigenvector has no sign of its own.
-
-    References
-    ----------
-    Fisher (1936), "The use of multiple measurements in taxonomic problems", Annals
-    of Eugenics 7.
-
-    Examples
-    --------
-    >>> from prudent import ClassMoments
-    >>> from prudent.core.discriminant import discriminant_axes
-    >>> from sklearn.datasets import load_iris
-    >>> moments = ClassMoments.from_arrays(*load_iris(return_X_y=True))
-    >>> into, out = discriminant_axes(moments)
-    >>> (out @ into).round(9).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
+    Rows times the first have uncorrelated columns of unit spread within the classes;
+    plane points times the second are rows again, less what the plane leaves out. In
+    coordinates where the pooled within-class covariance is the identity, the axes are
+    the leading eigenvectors of the between-class scatter (Fisher 1936). Two classes
+    have one such axis only; the second is then the direction, orthogonal to it, in
+    which their spreads differ most. Directions without spread are left out, so there
+    may be one column only. The largest entry of an axis is positive.
     """
     if len(moments.classes) < 2:
         raise ValueError("discriminant axes need rows of at least two classes.")

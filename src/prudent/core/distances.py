@@ -30,57 +30,17 @@ def row_blocks(n_rows: int, n_features: int) -> Iterator[slice]:
 def squared_mahalanobis(
     X: NDArray[Any], means: FloatArray, covariances: FloatArray
 ) -> FloatArray:
-    """Squared Mahalanobis distance of each row to each class centre.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Rows, real numbers.
-    means : ndarray of shape (K, d)
-        Class centres.
-    covariances : ndarray of shape (K, d, d)
-        Symmetric positive definite matrices.
-
-    Returns
-    -------
-    ndarray of shape (n, K)
-        (x_i - m_k)' C_k^-1 (x_i - m_k), >= 0, without unit.
-
-    Raises
-    ------
-    SingularCovarianceError
-        If a covariance matrix is singular or indefinite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from prudent.core.distances import squared_mahalanobis
-    >>> X = np.array([[0.0, 0.0], [1.0, 0.0]])
-    >>> C = np.array([[[2.0, 0.5], [0.5, 1.0]]])
-    >>> squared_mahalanobis(X, np.zeros((1, 2)), C).round(9).tolist()
-    [[0.0], [0.571428571]]
-    """
+    """(x_i - m_k)' C_k^-1 (x_i - m_k) of each row and class, (n, K)."""
     return MahalanobisFactors.from_covariances(means, covariances).squared_distances(X)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MahalanobisFactors:
-    """Class centres and inverse Cholesky factors, ready for many rows.
+    """Class centres (pairs) and inverse Cholesky factors L_k^-1, ready for many rows.
 
-    Attributes
-    ----------
-    means, means_lo : ndarray of shape (K, d)
-        Class centres as unevaluated pairs.
-    inverse_factors : ndarray of shape (K, d, d)
-        Lower triangular U_k = L_k^-1 with C_k = L_k L_k'.
-    log_determinants : ndarray of shape (K,)
-        log det C_k.
-
-    Notes
-    -----
-    The square is never expanded: x'C^-1 x - 2 m'C^-1 x + ... is meaningless at a
-    condition number of 1e12, where the inverse factor is as accurate as a
-    triangular solve.
+    `log_determinants` are those of C_k = L_k L_k'. The square is never expanded:
+    x'C^-1 x - 2 m'C^-1 x + ... is meaningless at a condition number of 1e12, where the
+    inverse factor is as accurate as a triangular solve.
     """
 
     means: FloatArray
@@ -128,14 +88,9 @@ class MahalanobisFactors:
         return out
 
     def blocks(self, X: NDArray[Any]) -> Iterator[tuple[slice, FloatArray]]:
-        """Squared distances block by block, for callers that go on with them.
+        """Slices of rows with their squared distances, for callers that go on.
 
-        Yields
-        ------
-        rows : slice
-            Rows of this block.
-        distances : ndarray of shape (block, K)
-            Their squared distances; the array is reused by the next block.
+        The array (block, K) is reused by the next block.
         """
         n_classes, n_features = self.means.shape
         compiled = n_features <= COMPILED_FEATURES

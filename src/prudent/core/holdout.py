@@ -16,13 +16,10 @@ NAMING_SHARE, LEAST_DISTINCT = 0.9, 20
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Rows to learn from and rows held out.
+    """Positions of the rows to learn from and of those held out.
 
-    Attributes
-    ----------
-    fit, held_out : ndarray of int
-        Positions of the rows. With groups, `held_out` has one row of each group
-        held out; the other rows of these groups are in neither.
+    With groups, `held_out` has one row of each group held out; the other rows of these
+    groups are in neither.
     """
 
     fit: NDArray[np.intp]
@@ -42,22 +39,10 @@ def hold_out(
 ) -> HeldOut:
     """Draw the rows to hold out: plainly, or whole groups with one row each.
 
-    Parameters
-    ----------
-    n_rows : int
-        At least 2; with groups, at least 2 groups.
-    share : float
-        Share of the rows (or groups) to hold out, in (0, 1).
-    random : RandomState
-        The draw is plain: a draw stratified by class is not exchangeable with a
-        new row, and its counts are not binomial.
-    groups : ndarray of shape (n_rows,), default=None
-        Rows that belong together have equal values.
-
-    Notes
-    -----
-    Of each group held out one row drawn at random counts, so that every rank and
-    binomial argument holds with groups for rows: the promise is about a random row
+    `share` is that of the rows, or of the groups, two at least. The draw is plain: one
+    stratified by class is not exchangeable with a new row, and its counts are not
+    binomial. Of each group held out one row drawn at random counts, so that every rank
+    and binomial argument holds with groups for rows: the promise is about a random row
     of a new group.
     """
     if groups is None:

@@ -17,25 +17,10 @@ from prudent.core.types import BoolArray, FloatArray
 def posterior_bounds(
     lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Least and largest posterior probability of each class.
+    """Least and largest posterior probability of each class, (n, K) each.
 
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n, K)
-        Bounds low <= up of the joint log densities.
-
-    Returns
-    -------
-    lower, upper : ndarray of shape (n, K)
-        With l = exp(low) and u = exp(up): l_k / (l_k + sum of the others' u) and
-        u_k / (u_k + sum of the others' l), both attained.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> l, u = np.log([[0.2, 0.1, 0.05]]), np.log([[0.5, 0.3, 0.12]])
-    >>> posterior_bounds(l, u)[0].round(6).tolist()
-    [[0.322581, 0.138889, 0.058824]]
+    With l = exp(lower) and u = exp(upper): l_k / (l_k + sum of the others' u) and
+    u_k / (u_k + sum of the others' l), both attained.
     """
     least, most = log_odds_bounds(lower, upper)
     return expit(least), expit(most)

@@ -24,15 +24,7 @@ FEATURES_PER_BAND, MOST_BANDS = 16, 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RawSums:
-    """Sums of w, w(x - o) and w(x - o)(x - o)' of K classes; see `RawMoments`.
-
-    Attributes
-    ----------
-    origin : ndarray of shape (d,)
-    s0 : ndarray of shape (K,)
-    s1 : ndarray of shape (K, d)
-    s2 : ndarray of shape (K, d, d)
-    """
+    """Sums of w, w(x - o) and w(x - o)(x - o)' of K classes; see `RawMoments`."""
 
     origin: FloatArray
     s0: FloatArray
@@ -55,7 +47,7 @@ class RawSums:
         X : ndarray of shape (n, d)
             Finite rows.
         H : ndarray of shape (n, K)
-            Finite weights of any sign.
+            Finite weights of any sign; the sums are exactly linear in them.
         origin : array-like of shape (d,)
             The same point for all parts that will be added.
         negligible : float, default=0.0
@@ -65,7 +57,6 @@ class RawSums:
         Returns
         -------
         RawMoments
-            Exactly linear in `H` when nothing is negligible.
         """
         origin = np.asarray(origin, dtype=np.float64)
         s1, s2 = _soft_sums(X, H, origin, negligible)

@@ -20,17 +20,7 @@ from prudent.core.types import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Rows in memory at once.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, d)
-        Real numbers of any type.
-    codes : ndarray of shape (n,)
-        Class of each row, 0..K-1.
-    weight : ndarray of shape (n,) or None
-        Repetitions of each row; None is one each.
-    """
+    """Rows (n, d) in memory at once, their classes 0..K-1 and repetitions, if any."""
 
     X: NDArray[Any]
     codes: IntArray
@@ -111,28 +101,14 @@ class Rows(Protocol):
     def of_class(self, k: int) -> tuple[FloatArray, FloatArray | None]:
         """All rows of a class in one place, and their weights.
 
-        Raises
-        ------
-        TypeError
-            If the blocks are not in this process: they may not fit in it.
+        TypeError if the blocks are not in this process: they may not fit in it.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalRows:
-    """Blocks in the memory of this process; see `Rows`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from prudent.core.rows import LocalRows
-    >>> rows = LocalRows.of(np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 0]))
-    >>> rows.reduce(lambda block: block.X.sum(axis=0), sum).tolist()
-    [7.0]
-    >>> rows.of_class(0)[0].ravel().tolist()
-    [1.0, 4.0]
-    """
+    """Blocks in the memory of this process; see `Rows`."""
 
     blocks: Sequence[Any]
 

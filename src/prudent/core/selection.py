@@ -33,12 +33,7 @@ class Selection(NamedTuple):
 
 
 def check_selection(rate: float, null_share: str, confidence: float | None) -> None:
-    """Refuse settings out of range.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse settings out of range."""
     if not 0 < rate < 1:
         raise ValueError(f"`false_discovery_rate` must lie in (0, 1), got {rate}.")
     if null_share not in ("one", "storey"):
@@ -59,40 +54,12 @@ def select_rows(
 ) -> Selection:
     """Select rows by their conformal p-values (Benjamini and Hochberg).
 
-    Parameters
-    ----------
-    p_values : ndarray of shape (n_rows,)
-        (1 + #{s_i <= s}) / (m + 1) among the scores of the calibration rows.
-    n_calibration : int
-        m.
-    rate : float
-        False discovery rate q in (0, 1).
-    null_share : {"one", "storey"}, default="one"
-        Share of ordinary rows: taken as 1, or estimated from the large p-values.
-    confidence : float, default=None
-        None: the rate holds on average over calibration rows; else given them, with
-        this probability.
-
-    Returns
-    -------
-    Selection
-
-    Notes
-    -----
-    The r smallest p-values with p_(r) n <= r q, for the largest such r. Split
-    conformal p-values depend positively, so the rate is at most q times the share of
-    ordinary rows (Bates, Candes, Lei, Romano and Sesia 2023, Annals of Statistics 51).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from prudent.core.selection import select_rows
-    >>> p = np.array([1, 1, 2, 3, 5, 8, 30, 60, 90, 100]) / 100
-    >>> (
-    ...     select_rows(p, 99, rate=0.1).mask.sum(),
-    ...     select_rows(p, 99, rate=0.05).mask.sum(),
-    ... )
-    (np.int64(5), np.int64(2))
+    The r smallest p-values, each (1 + #{s_i <= s}) / (m + 1) among m = `n_calibration`
+    scores, with p_(r) n <= r q, for the largest such r. Split conformal p-values depend
+    positively, so the rate is at most q times the share of ordinary rows (Bates,
+    Candes, Lei, Romano and Sesia 2023, Annals of Statistics 51), which is taken as 1
+    or estimated from the large p-values ("storey"). Without `confidence` the rate
+    holds on average over calibration rows; else given them, with this probability.
     """
     n = len(p_values)
     if confidence is not None:

@@ -41,38 +41,13 @@ DIVERGENCES = tuple(SENTENCES)
 def worst_rate(
     p: float, divergence: str, radius: float, order: float | None = None
 ) -> float:
-    """Largest probability, under a shifted law, of an event of probability p.
+    """Largest probability, in [p, 1], under a shifted law of an event of probability p.
 
-    Parameters
-    ----------
-    p : float
-        Probability under the law of the held-out rows, in [0, 1].
-    divergence : {"kl", "reverse_kl", "chi2", "reverse_chi2", "hellinger", \
-"total_variation", "likelihood_ratio", "renyi"}
-        How far the laws are apart, natural logarithms: D(Q || P) of the future law Q
-        from the held-out law P; exchanged; sum Q^2/P - 1; exchanged;
-        1 - sum sqrt(PQ); half the sum of absolute differences; the largest Q/P;
-        Renyi's of `order`.
-    radius : float
-        Largest divergence, >= 0; for "likelihood_ratio" >= 1.
-    order : float, default=None
-        Order of "renyi", > 0; of order 1 it is "kl".
-
-    Returns
-    -------
-    float
-        In [p, 1]; concave and increasing in `p`, increasing in `radius`.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from prudent.core.shift import worst_rate
-    >>> round(worst_rate(0.05, "kl", 0.1), 6), worst_rate(0.05, "likelihood_ratio", 2)
-    (0.172949, 0.1)
+    `divergence` says how far the laws are apart, natural logarithms: "kl" is D(Q || P)
+    of the future law Q from the held-out law P, "chi2" sum Q^2/P - 1, each "reverse"
+    the same exchanged; "hellinger" 1 - sum sqrt(PQ); "total_variation" half the sum of
+    absolute differences; "likelihood_ratio" the largest Q/P; "renyi" Renyi's of
+    `order`, of order 1 "kl". Concave and increasing in p, increasing in `radius`.
     """
     check_shift(divergence, radius, order)
     _check_probability("p", p)
@@ -90,16 +65,7 @@ def worst_rate(
 def bernoulli_divergence(
     q: float, p: float, divergence: str, order: float | None = None
 ) -> float:
-    """Divergence of a Bernoulli law of rate q from one of rate p.
-
-    Arguments as in :func:`worst_rate`; may be infinite.
-
-    Examples
-    --------
-    >>> from prudent.core.shift import bernoulli_divergence
-    >>> round(bernoulli_divergence(0.1, 0.05, "kl"), 9)
-    0.020654219
-    """
+    """Divergence, perhaps infinite, of a Bernoulli law of rate q from one of rate p."""
     check_shift(divergence, 1.0, order)
     _check_probability("q", q)
     _check_probability("p", p)

@@ -26,25 +26,11 @@ def shrink(
 
 
 def oas_shrinkage(weight: FloatArray, scatter: FloatArray) -> FloatArray:
-    """Oracle approximating shrinkage towards the identity, one per class.
+    """Oracle approximating shrinkage towards the identity, (K,).
 
-    Parameters
-    ----------
-    weight : ndarray of shape (K,)
-        Total weights W > 0.
-    scatter : ndarray of shape (K, d, d)
-        Scatter matrices S.
-
-    Returns
-    -------
-    ndarray of shape (K,)
-        With C = S / W, mu = trace C / d and al = mean C_ij^2: a = min(1,
-        (al + mu^2) / ((W + 1)(al - mu^2 / d))), and 1 where the denominator is 0.
-
-    References
-    ----------
-    Chen, Wiesel, Eldar and Hero (2010), "Shrinkage algorithms for MMSE covariance
-    estimation", IEEE Transactions on Signal Processing 58, equation 23.
+    With C = S / W, mu = trace C / d and al = mean C_ij^2: a = min(1, (al + mu^2) /
+    ((W + 1)(al - mu^2 / d))), and 1 where the denominator is 0. Chen, Wiesel, Eldar
+    and Hero (2010), IEEE Transactions on Signal Processing 58, equation 23.
     """
     C = scatter / weight[:, None, None]
     n_features = C.shape[-1]
@@ -59,28 +45,11 @@ def oas_shrinkage(weight: FloatArray, scatter: FloatArray) -> FloatArray:
 def ledoit_wolf_shrinkage(
     weight: FloatArray, scatter: FloatArray, fourth: FloatArray
 ) -> FloatArray:
-    """Ledoit-Wolf shrinkage towards the identity, one per class.
+    """Ledoit-Wolf shrinkage to the identity, (K,), with fourth f = sum w |x - m|^4.
 
-    Parameters
-    ----------
-    weight : ndarray of shape (K,)
-        Total weights W > 0.
-    scatter : ndarray of shape (K, d, d)
-        Scatter matrices S.
-    fourth : ndarray of shape (K,)
-        f = sum w ||x - m||^4.
-
-    Returns
-    -------
-    ndarray of shape (K,)
-        With C = S / W, mu = trace C / d and fro = sum C_ij^2: delta =
-        (fro - d mu^2) / d, beta = (f / W - fro) / (d W), a = max(0, min(beta,
-        delta)) / delta, and 0 where delta = 0.
-
-    References
-    ----------
-    Ledoit and Wolf (2004), "A well-conditioned estimator for large-dimensional
-    covariance matrices", Journal of Multivariate Analysis 88.
+    With C = S / W, mu = trace C / d and fro = sum C_ij^2: delta = (fro - d mu^2) / d,
+    beta = (f / W - fro) / (d W), a = max(0, min(beta, delta)) / delta, and 0 where
+    delta = 0. Ledoit and Wolf (2004), Journal of Multivariate Analysis 88.
     """
     C = scatter / weight[:, None, None]
     n_features = C.shape[-1]

@@ -95,14 +95,11 @@ def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
 def merge(a: Statistics, b: Statistics) -> Statistics:
     """Statistics of the rows of both parts, class by class.
 
-    Bit for bit commutative; a part of weight 0 leaves the other one unchanged.
-
-    Notes
-    -----
-    With w = wa + wb and D = mean_b - mean_a (as pairs), the scatter is
-    S_a + S_b + (wa wb / w) D D' (Chan, Golub and LeVeque 1983). The mean is kept
-    as an unevaluated pair: in one float64 the difference of two block means
-    would carry an error of one ulp of the mean.
+    Bit for bit commutative; a part of weight 0 leaves the other one unchanged. With
+    w = wa + wb and D = mean_b - mean_a (as pairs), the scatter is S_a + S_b +
+    (wa wb / w) D D' (Chan, Golub and LeVeque 1983). The mean is kept as an unevaluated
+    pair: in one float64 the difference of two block means would carry an error of one
+    ulp of the mean.
     """
     weight = a.weight + b.weight
     if ((weight == 0) & (a.weight != 0)).any():

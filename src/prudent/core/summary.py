@@ -15,16 +15,7 @@ from prudent.core.validation import label_array, shown
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summary:
-    """What a paper prints about its classes, checked.
-
-    Attributes
-    ----------
-    classes : ndarray of shape (K,)
-        Distinct labels, in the order given.
-    means : ndarray of shape (K, d)
-    covariances : ndarray of shape (K, d, d)
-    counts : ndarray of shape (K,)
-    """
+    """What a paper prints about its K classes, checked, in the order given."""
 
     classes: NDArray[Any]
     means: FloatArray
@@ -41,18 +32,7 @@ def read_summary(
     standard_deviations: Any = None,
     correlations: Any = None,
 ) -> Summary:
-    """Summary statistics whose shapes, ranges and names agree.
-
-    Parameters
-    ----------
-    means, covariances, counts, classes, ddof, standard_deviations, correlations
-        See `ClassMoments.from_covariances`.
-
-    Raises
-    ------
-    ValueError
-        If they do not agree, or are out of range.
-    """
+    """Summary statistics whose shapes, ranges and names agree."""
     mean = _numbers("means", means)
     if mean.ndim != 2 or not mean.size:
         raise ValueError(

@@ -87,15 +87,7 @@ def check_values(X: NDArray[Any], statistics: Statistics) -> None:
 def check_not_tiny(mean: FloatArray, variation: FloatArray) -> None:
     """Raise for a column whose numbers are so small that their squares are lost.
 
-    Parameters
-    ----------
-    mean, variation : ndarray of shape (K, d)
-        Class means, and sums of squares about them, of accumulated rows.
-
-    Raises
-    ------
-    ValueError
-        Naming the first such column.
+    `mean` and `variation`, sums of squares about it, are (K, d).
     """
     size = np.abs(mean).max(axis=0)
     lost = (size > 0) & (size < TINY) & (variation < TINY_VARIATION).all(axis=0)
