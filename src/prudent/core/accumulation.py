@@ -93,6 +93,9 @@ def _accumulate_by_class(
         if weight is not None:
             W = np.array([weight[rows].sum() for rows in parts])
         origin = X[[rows[0] for rows in parts]].astype(np.float64)
+        if n_features > MATMUL_FEATURES:
+            # A pass for the means is cheap next to sums of squares taken twice.
+            origin += _mean_gaps(X, parts, origin, buffer)
         new = _centred(count, W, origin, sums_about)
         if total is not None:
             total.put(live, merge(total.take(live), new))
@@ -151,6 +154,22 @@ def _class_sums(
 
             mirror(s2[k])
     return Sums(s1, s2, s3, s4) if fourth else Sums(s1, s2)
+
+
+def _mean_gaps(
+    X: NDArray[Any],
+    parts: list[NDArray[np.intp]],
+    origins: FloatArray,
+    buffer: FloatArray,
+) -> FloatArray:
+    """Mean of each class less its origin: exactly 0 where a column is constant."""
+    gaps = np.zeros_like(origins)
+    for k, rows in enumerate(parts):
+        for begin in range(0, len(rows), len(buffer)):
+            block = rows[begin : begin + len(buffer)]
+            gaps[k] += _gather(X, block, origins[k], buffer[: len(block)]).sum(axis=0)
+        gaps[k] /= len(rows)
+    return gaps
 
 
 def _gather(

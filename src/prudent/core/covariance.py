@@ -103,10 +103,7 @@ def estimate_covariances(
         for k in np.flatnonzero(usable).tolist():
             fitted[k] = fitted_covariance(rule, *rows_of(k))
         return fitted
-    columns = usable[:, None, None]
-    empirical = np.where(
-        columns, scatter / np.where(columns, divisor[:, None, None], 1.0), 0.0
-    )
+    empirical = scatter / np.where(usable, divisor, np.inf)[:, None, None]
     if rule == "empirical":
         return empirical
     amounts = shrinkage_amounts(rule, weight, scatter, fourth)

@@ -10,16 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.accumulation import accumulate
-from prudent.core.covariance import (
-    Estimator,
-    class_covariances,
-)
-from prudent.core.definiteness import symmetric_nonnegative
+from prudent.core.covariance import Estimator, class_covariances
 from prudent.core.raw_moments import RawSums
 from prudent.core.serialization import pack, unpack
 from prudent.core.shrinkage import Target
 from prudent.core.statistics import Statistics, merge, remove
-from prudent.core.summary import read_summary
+from prudent.core.summary import FromSummary
 from prudent.core.types import FloatArray
 from prudent.core.validation import (
     Structure,
@@ -37,11 +33,12 @@ from prudent.core.validation import (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClassMoments:
+class ClassMoments(FromSummary):
     """Weighted moments of each class, additive over parts of the data.
 
     Parts merge in any split and order to the same moments, up to 1e-13 of
-    sqrt(S_ii S_jj), even where the mean is 1e12 times the spread.
+    sqrt(S_ii S_jj), even where the mean is 1e12 times the spread (Chan, Golub and
+    LeVeque 1983, The American Statistician 37, with the mean kept as a pair).
 
     Parameters
     ----------
@@ -56,15 +53,8 @@ class ClassMoments:
         units of the features.
     scatter : ndarray of shape (K, d, d), or (K, d) for ``structure="diagonal"``
         S = sum w (x - m)(x - m)', symmetric bit for bit, or its diagonal.
-    third : ndarray of shape (K, d) or None
-        t = sum w ||x - m||^2 (x - m).
-    fourth : ndarray of shape (K,) or None
-        f = sum w ||x - m||^4.
-
-    Notes
-    -----
-    Merging: Chan, Golub and LeVeque (1983), "Algorithms for computing the sample
-    variance", The American Statistician 37, with the mean kept as a pair.
+    third, fourth : ndarray of shape (K, d), (K,) or None
+        t = sum w ||x - m||^2 (x - m) and f = sum w ||x - m||^4.
 
     Examples
     --------
@@ -119,8 +109,7 @@ class ClassMoments:
         sample_weight : array-like of shape (n,), default=None
             Weights >= 0, read as repetitions; rows of weight 0 are not looked at.
         classes : array-like of shape (K,), default=None
-            All labels; one that does not occur in `y` gets weight 0. By default
-            the labels that occur.
+            All labels, by default those of `y`; others get weight 0.
         fourth : bool, default=False
             Also learn `third` and `fourth`, which Ledoit-Wolf shrinkage needs.
         structure : {"full", "diagonal"}, default="full"
@@ -168,20 +157,10 @@ class ClassMoments:
         structure: Structure = "full",
         block_rows: int | None = None,
     ) -> Self:
-        """Moments of encoded rows, without validation.
+        """Moments of encoded rows (n, d), without validation.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Finite real numbers.
-        codes : ndarray of shape (n,)
-            Class of each row, 0..n_classes - 1; these are also the labels.
-        n_classes : int
-            Number of classes K.
-        weight : ndarray of shape (n,), default=None
-            Weights, of any sign as long as no sum of them is 0.
-        fourth, structure, block_rows
-            As in `from_arrays`.
+        `codes` (n,) are the classes 0..n_classes - 1 of the rows, and the labels;
+        weights may have any sign as long as no sum of them is 0.
         """
         statistics = accumulate(
             X,
@@ -212,82 +191,11 @@ class ClassMoments:
         return cls._of(labels, statistics)
 
     @classmethod
-    def from_covariances(
-        cls,
-        means: ArrayLike,
-        covariances: ArrayLike | None = None,
-        counts: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
-        ddof: Literal[0, 1] = 0,
-        *,
-        standard_deviations: ArrayLike | None = None,
-        correlations: ArrayLike | None = None,
-    ) -> Self:
-        """Moments that have the given means and covariances.
-
-        Arrays, or pandas or polars data frames, whose names have to agree: columns
-        are features, a pandas index that is not 0..K-1 holds the labels.
-
-        Parameters
-        ----------
-        means : array-like of shape (K, d)
-            Class means.
-        covariances : array-like of shape (K, d, d), default=None
-            Class covariances; K data frames, or the frame of
-            ``X.groupby(y).cov()``, will do. Symmetric to 1e-8 and positive
-            semidefinite to 1e-8, both relative; smaller negative eigenvalues are
-            clipped to 0.
-        counts : array-like of shape (K,)
-            Total weight of each class, > `ddof`.
-        classes : array-like of shape (K,), default=None
-            Distinct labels, in the order of `means`; by default the row labels of
-            `means`, else 0..K-1.
-        ddof : {0, 1}, default=0
-            The covariances are S / (W - ddof).
-        standard_deviations : array-like of shape (K, d), default=None
-            With `correlations`, in place of `covariances`; >= 0.
-        correlations : array-like of shape (K, d, d) or (d, d), default=None
-            In [-1, 1], with 1 on the diagonal; (d, d) serves all classes.
-
-        Raises
-        ------
-        ValueError
-            If shapes or names disagree, a number is not finite, a covariance is not
-            symmetric positive semidefinite, a count is not > `ddof`, or there is
-            not one of `covariances` and `standard_deviations`.
-        """
-        given = read_summary(
-            means,
-            covariances,
-            counts,
-            classes,
-            ddof,
-            standard_deviations,
-            correlations,
-        )
-        order = np.argsort(given.classes)
-        labels, weight = given.classes[order], given.counts[order]
-        matrices = symmetric_nonnegative(given.covariances[order], labels)
-        return cls(
-            labels,
-            np.rint(weight).astype(np.int64),
-            weight,
-            given.means[order],
-            np.zeros_like(given.means),
-            matrices * (weight - ddof)[:, None, None],
-        )
-
-    @classmethod
     def reduce(cls, parts: Iterable[Self]) -> Self:
-        """Sum of many parts by a binary tree over their position.
+        """Sum of many parts, one at least, by a binary tree over their position.
 
         The tree depends on the number of parts alone, so results repeat bit for
         bit whoever computes the parts; O(log n) of them are held at a time.
-
-        Raises
-        ------
-        ValueError
-            If there are no parts.
         """
         stack: list[tuple[int, Self]] = []
         for part in parts:
@@ -325,8 +233,8 @@ class ClassMoments:
         Raises
         ------
         ValueError
-            If the part has classes or weight that the total lacks, or it had
-            so much of the spread that fewer than 4 digits would be left.
+            If the part has classes or weight that the total lacks, or so much of the
+            spread that fewer than 4 digits would be left.
 
         Warns
         -----
@@ -352,8 +260,7 @@ class ClassMoments:
     def within(self) -> Self:
         """One class, labelled 0, of the rows shifted to the pooled mean.
 
-        Its scatter is the sum of the class scatters, as in linear discriminant
-        analysis with one covariance for all classes.
+        Its scatter is the sum of the class scatters.
         """
         pooled = self.pooled()
         arrays = pooled._statistics.arrays()
@@ -410,9 +317,8 @@ class ClassMoments:
         Raises
         ------
         DegenerateDataError
-            If a class has a weight total <= `ddof`.
-        SingularCovarianceError
-            If the statistics of a class are indefinite (signed weights).
+            If a class has a weight total <= `ddof`, or its statistics are indefinite
+            (`SingularCovarianceError`, from signed weights).
         ValueError
             If an argument is out of range or needs statistics not kept here.
         """
@@ -465,20 +371,15 @@ class RawMoments(RawSums):
     ----------
     origin : ndarray of shape (d,)
         The point o, in the units of the features.
-    s0 : ndarray of shape (K,)
-        sum w.
-    s1 : ndarray of shape (K, d)
-        sum w (x - o).
-    s2 : ndarray of shape (K, d, d)
-        sum w (x - o)(x - o)'.
+    s0, s1, s2 : ndarray of shape (K,), (K, d), (K, d, d)
+        The sums.
 
     Examples
     --------
     >>> import numpy as np
     >>> from prudent import RawMoments
-    >>> X = np.array([[0.0], [1.0], [5.0]])
     >>> H = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
-    >>> raw = RawMoments.from_soft(X, H, [2.0])
+    >>> raw = RawMoments.from_soft(np.array([[0.0], [1.0], [5.0]]), H, [2.0])
     >>> raw.s0.tolist(), (raw - 0.5 * raw).s0.tolist()
     ([1.5, 1.5], [0.75, 0.75])
     """
@@ -486,15 +387,8 @@ class RawMoments(RawSums):
     def to_moments(self) -> ClassMoments:
         """Class moments with labels 0..K-1 and unknown `count` (0).
 
-        Raises
-        ------
-        ValueError
-            If the weight total of a class is 0 but its sums are not.
-
-        Warns
-        -----
-        PrudentWarning
-            If the class means lie so far from the origin, relative to the spread,
-            that the scatter loses more than 1e-8 relative.
+        ValueError if the weight total of a class is 0 but its sums are not; a warning
+        if its mean lies so far from the origin, relative to the spread, that the
+        scatter loses more than 1e-8 relative.
         """
         return ClassMoments._of(np.arange(len(self.s0)), self.central())

@@ -4,17 +4,83 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from prudent.core.definiteness import symmetric_nonnegative
 from prudent.core.types import FloatArray
 from prudent.core.validation import label_array, shown
 
 
+class FromSummary:
+    """Moments from what is published about classes."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_covariances(
+        cls,
+        means: ArrayLike,
+        covariances: ArrayLike | None = None,
+        counts: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        ddof: Literal[0, 1] = 0,
+        *,
+        standard_deviations: ArrayLike | None = None,
+        correlations: ArrayLike | None = None,
+    ) -> Self:
+        """Moments that have the given means and covariances.
+
+        Arrays, or pandas or polars data frames, whose names have to agree: columns
+        are features, a pandas index that is not 0..K-1 holds the labels.
+
+        Parameters
+        ----------
+        means : array-like of shape (K, d)
+            Class means.
+        covariances : array-like of shape (K, d, d), default=None
+            Class covariances; K data frames, or the frame of
+            ``X.groupby(y).cov()``, will do. Symmetric and positive semidefinite to
+            1e-8, relative; smaller negative eigenvalues are clipped to 0.
+        counts : array-like of shape (K,)
+            Total weight of each class, > `ddof`.
+        classes : array-like of shape (K,), default=None
+            Distinct labels, in the order of `means`; by default the row labels of
+            `means`, else 0..K-1.
+        ddof : {0, 1}, default=0
+            The covariances are S / (W - ddof).
+        standard_deviations : array-like of shape (K, d), default=None
+            With `correlations`, in place of `covariances`; >= 0.
+        correlations : array-like of shape (K, d, d) or (d, d), default=None
+            In [-1, 1], with 1 on the diagonal; (d, d) serves all classes.
+
+        Raises
+        ------
+        ValueError
+            If shapes or names disagree, a number is not finite, a covariance is not
+            symmetric positive semidefinite, a count is not > `ddof`, or there is
+            not one of `covariances` and `standard_deviations`.
+        """
+        given = _read(
+            means, covariances, counts, classes, ddof, standard_deviations, correlations
+        )
+        order = np.argsort(given.classes)
+        labels, weight = given.classes[order], given.counts[order]
+        matrices = symmetric_nonnegative(given.covariances[order], labels)
+        return cls(
+            labels,  # type: ignore[call-arg]
+            np.rint(weight).astype(np.int64),
+            weight,
+            given.means[order],
+            np.zeros_like(given.means),
+            matrices * (weight - ddof)[:, None, None],
+        )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Summary:
+class _Summary:
     """What a paper prints about its K classes, checked, in the order given."""
 
     classes: NDArray[Any]
@@ -23,7 +89,7 @@ class Summary:
     counts: FloatArray
 
 
-def read_summary(
+def _read(
     means: Any,
     covariances: Any,
     counts: Any,
@@ -31,7 +97,7 @@ def read_summary(
     ddof: int,
     standard_deviations: Any = None,
     correlations: Any = None,
-) -> Summary:
+) -> _Summary:
     """Summary statistics whose shapes, ranges and names agree."""
     mean = _numbers("means", means)
     if mean.ndim != 2 or not mean.size:
@@ -70,7 +136,7 @@ def read_summary(
         matrices = _from_deviations(
             standard_deviations, correlations, names, labels, mean
         )
-    return Summary(labels, mean, matrices, weight)
+    return _Summary(labels, mean, matrices, weight)
 
 
 def feature_names(table: Any) -> list[str] | None:

@@ -46,9 +46,9 @@ class Learned:
     """What a fit found; what is per class is in the order of all classes.
 
     `errors` (K,) and `accuracy`, which the objective is about, are worst-case;
-    `covariances` are those used, before any radius; `constant` are the features left
-    out, `remarks` what a user must hear about the promises, and `open_gap` tells of
-    the plane that is not certified to be the best.
+    `covariances` are those used, before any radius for a linear fit; `constant` are
+    the features left out, `remarks` what a user must hear about the promises, and
+    `open_gap` tells of the plane that is not certified to be the best.
     """
 
     model: Model
@@ -108,7 +108,7 @@ def learn(
         check_not_tiny(own.mean, np.diagonal(own.scatter, axis1=1, axis2=2))
     kept = np.delete(np.arange(own.mean.shape[1]), constant)
     prior = class_priors(priors, moments.weight)[seen]
-    classes = _classes(own, covariances, used, prior, kept)
+    classes = _classes(own, covariances, used, prior, kept, keep=span is None)
     duels = solve_duels(classes, objective, weights, constant_if_coinciding)
     # A null direction of estimated covariances: kappa is infinite, by definition.
     proves_nothing = estimated and any(duel.is_separable for duel in duels)
@@ -174,14 +174,20 @@ def _classes(
     radii: Radii,
     prior: FloatArray,
     kept: IntArray,
+    *,
+    keep: bool,
 ) -> Classes:
-    """What the planes know of the classes with rows, in the features that vary."""
+    """What the planes know of the classes with rows, in the features that vary.
+
+    Without `keep` the covariances may be overwritten: a kernel has large ones.
+    """
     mean, mean_lo = moments.mean, moments.mean_lo
     if len(kept) < mean.shape[1]:
         mean, mean_lo = mean[:, kept], mean_lo[:, kept]
         covariances = covariances[:, kept][:, :, kept]
     if radii.covariance.any():
-        covariances = covariances.copy()
+        if keep:
+            covariances = covariances.copy()
         diagonal = np.arange(len(kept))
         covariances[:, diagonal, diagonal] += radii.covariance[:, None]
     return Classes(
