@@ -23,6 +23,7 @@ ESTIMATORS = {
     "detector",
     "cross_validation",
     "rejection_game",
+    "training",  # from the parameters and rows of an estimator to its mathematics
     "default_classifier",
     "worst_case",
     "linear_classifier",

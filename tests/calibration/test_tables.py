@@ -239,6 +239,15 @@ def test_empty_frame_is_an_error():
         RiskCalibratedClassifier(family="mixed").fit(pd.DataFrame({"a": []}), [])
 
 
+def test_frame_of_numbers_alone_is_mixed_without_words():
+    X, y = load_iris(return_X_y=True)
+    settings = {"stopping": "none", "max_iter": 5}
+    mixed = RiskCalibratedClassifier(family="mixed", **settings)
+    diag = RiskCalibratedClassifier(family="diag", **settings).fit(X, y)
+    mixed.fit(pd.DataFrame(X), y)
+    np.testing.assert_allclose(mixed.loss_curve_, diag.loss_curve_, rtol=1e-12)
+
+
 def test_frame_of_words_alone_is_mixed_without_numbers():
     frame = pd.DataFrame({"word": ["a", "b", "a", "b", "a", "b"]})
     y = [0, 1, 0, 1, 1, 0]

@@ -10,8 +10,7 @@ import pytest
 from dask import delayed
 
 from prudent import RiskCalibratedClassifier
-from prudent.calibration.families import PriorStrengths
-from prudent.calibration.gaussian import DiagonalFamily
+from prudent.calibration import DiagonalFamily, PriorStrengths
 from prudent.core.rows import Block, LocalRows
 from prudent.dask import fit, predict
 from prudent.dask.folds import Deal, least_draws, with_draws

@@ -25,79 +25,42 @@ _MAX_HALVINGS = 40
 
 @dataclass(frozen=True, slots=True)
 class StepRule:
-    """How far a step goes and what happens when it goes too far.
+    """How far a step goes and what happens when it goes too far."""
 
-    Attributes
-    ----------
-    learning_rate : float
-        First step lr0.
-    freeze : bool
-        Refuse what would leave the valid cone, instead of halving the step.
-    line_search : bool
-        Reject a step that raises the objective and halve lr.
-    adaptive : bool
-        After each accepted step, lr <- min(1.2 lr, 4 lr0, 1 / (1 + lambda)).
-    """
-
-    learning_rate: float
-    freeze: bool = False
-    line_search: bool = True
-    adaptive: bool = False
+    learning_rate: float  # lr0, of the first step
+    freeze: bool = False  # refuse what would leave the valid cone, do not halve
+    line_search: bool = True  # reject a step that raises the objective and halve lr
+    adaptive: bool = False  # then lr <- min(1.2 lr, 4 lr0, 1 / (1 + lambda))
 
 
 @dataclass(frozen=True, slots=True)
 class Iterate:
-    """One evaluated model on the way.
-
-    Attributes
-    ----------
-    statistics : list of ndarray
-    evaluation : Evaluation
-    step : float
-        The lr that led here.
-    is_accepted : bool
-        False where the line search turned the model down.
-    is_full_step : bool
-        Whether every block and count took its full step.
-    """
+    """One evaluated model on the way."""
 
     statistics: Statistics
     evaluation: Evaluation
-    step: float
-    is_accepted: bool = True
-    is_full_step: bool = True
+    step: float  # the lr that led here
+    is_accepted: bool = True  # by the line search
+    is_full_step: bool = True  # of every block and count
+
+    @property
+    def curve_point(self) -> tuple[float, float, float, float]:
+        """Log loss, error, risk and lr."""
+        losses = self.evaluation.losses
+        return losses.log_loss, losses.error, losses.risk, self.step
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationPath:
-    """A calibration and the iterate that was kept.
+    """A calibration and the iterate that was kept."""
 
-    Attributes
-    ----------
-    statistics, parameters : object
-        Of the kept iterate.
-    best_iteration : int
-        Its number of accepted updates t.
-    n_evaluations : int
-        All evaluations, those rejected by the line search included.
-    n_frozen : int
-        Accepted updates in which some block or count did not take its full step.
-    log_loss, error, risk, learning_rate : ndarray of shape (T + 1,)
-        Training losses and lr after t = 0..T accepted updates.
-    criterion : tuple
-        What the iterates were judged by; the kept one is the first minimum.
-    """
-
-    statistics: Statistics
+    statistics: Statistics  # of the kept iterate
     parameters: Any
-    best_iteration: int
-    n_evaluations: int
-    n_frozen: int
-    log_loss: FloatArray
-    error: FloatArray
-    risk: FloatArray
-    learning_rate: FloatArray
-    criterion: tuple[Any, ...]
+    best_iteration: int  # its number of accepted updates t
+    n_evaluations: int  # those rejected by the line search included
+    n_frozen: int  # accepted updates that were not full steps
+    curves: FloatArray  # (4, T + 1): log loss, error, risk, lr after t updates
+    criterion: tuple[Any, ...]  # of each t; the first minimum is kept
 
 
 def ascend(
@@ -112,59 +75,33 @@ def ascend(
     batches: Iterator[IntArray] | None = None,
     watch: Callable[[], bool] = lambda: False,
 ) -> CalibrationPath:
-    """Calibrate from the statistics `start` and keep the first best iterate.
+    """Calibrate from valid statistics `start` and keep the first best iterate.
 
-    Parameters
-    ----------
-    objective : Objective
-    start : list of ndarray
-        Valid statistics, usually `objective.closed_form()`.
-    rule : StepRule
-    criterion : callable
-        (t, accepted iterate) -> comparable; the least one is kept.
-    max_evaluations : int
-        Evaluations of the model, the start and the rejected steps included.
-    max_updates : int, default=inf
-        Stop after this many accepted updates.
-    labels : list of ndarray, default=None
-        s(X, Y), where the generative weight pulls; None is `start`.
-    batches : iterator of int arrays, default=None
-        Rows behind each step; None takes all rows.
-    watch : callable, default=lambda: False
-        Called after each evaluation; True stops the calibration.
-
-    Returns
-    -------
-    CalibrationPath
+    The least `criterion` of (t, accepted iterate) is kept. `labels` are s(X, Y), where
+    the generative weight pulls (None is `start`), `batches` the rows behind each step
+    (None takes all); `watch` is called after each evaluation, True stops.
     """
-    accepted: list[tuple[float, ...]] = []
     values: list[Any] = []
-    kept, best = None, 0
-    n_evaluations = 0
+    points: list[tuple[float, ...]] = []
+    best, n_frozen, n_evaluations = 0, 0, 0
     path = iterates(objective, start, rule, max_evaluations, labels, batches)
     for iterate in path:
         n_evaluations += 1
         if iterate.is_accepted:
-            model, loss = iterate.evaluation.parameters, iterate.evaluation.losses
             values.append(criterion(len(values), iterate))
-            if kept is None or values[-1] < values[best]:
-                kept, best = (iterate.statistics, model), len(values) - 1
-            figures = loss.log_loss, loss.error, loss.risk, iterate.step
-            accepted.append((*figures, not iterate.is_full_step))
-        if watch() or len(accepted) > max_updates:
+            if len(values) == 1 or values[-1] < values[best]:
+                best, kept = len(values) - 1, iterate
+            points.append(iterate.curve_point)
+            n_frozen += not iterate.is_full_step
+        if watch() or len(values) > max_updates:
             break
-    assert kept is not None  # the first iterate is the start, always accepted
-    curves = np.array(accepted).T
     return CalibrationPath(
-        statistics=kept[0],
-        parameters=kept[1],
+        statistics=kept.statistics,
+        parameters=kept.evaluation.parameters,
         best_iteration=best,
         n_evaluations=n_evaluations,
-        n_frozen=int(curves[4].sum()),
-        log_loss=curves[0],
-        error=curves[1],
-        risk=curves[2],
-        learning_rate=curves[3],
+        n_frozen=n_frozen,
+        curves=np.array(points).T,
         criterion=tuple(values),
     )
 
@@ -226,22 +163,9 @@ def step_on_batch(
 ) -> tuple[Iterate, Statistics]:
     """One step that takes the rows of `objective` as a sample of all rows so far.
 
-    Parameters
-    ----------
-    objective : Objective
-        Over the batch.
-    statistics : list of ndarray
-        Calibrated statistics of all rows so far, the batch included.
-    labels : list of ndarray
-        s(X, Y) of all rows so far.
-    rule : StepRule
-
-    Returns
-    -------
-    before : Iterate
-        The model before the step, judged on the batch.
-    after : list of ndarray
-        Statistics after the step.
+    `statistics` are the calibrated ones of all rows so far, the batch included, and
+    `labels` their s(X, Y). Returns the model before the step, judged on the batch, and
+    the statistics after it.
     """
     evaluation = objective.evaluate(statistics)
     assert evaluation.direction is not None
@@ -251,8 +175,7 @@ def step_on_batch(
     after, is_full = _move(
         objective.family, statistics, direction, rule.learning_rate, rule.freeze
     )
-    before = Iterate(statistics, evaluation, rule.learning_rate, True, is_full)
-    return before, after
+    return Iterate(statistics, evaluation, rule.learning_rate, True, is_full), after
 
 
 def _pull(

@@ -2,85 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import check_cv
-from sklearn.utils import check_array, check_random_state, check_X_y
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from prudent._compat import (
-    CallbackSupportMixin,
-    Interval,
-    StrOptions,
-    fit_context,
-    validate_data,
-)
-from prudent.calibration.ascent import StepRule
-from prudent.calibration.categorical import MixedRows
-from prudent.calibration.families import Family, PriorStrengths, Statistics
-from prudent.calibration.learn import FAMILY_NAMES, FamilySettings, Learned, learn
-from prudent.calibration.model import Model
-from prudent.calibration.objective import Trial
+from prudent._compat import CallbackSupportMixin, Interval, StrOptions, fit_context
+from prudent.calibration.answers import CalibratedAnswers, learns_statistics
+from prudent.calibration.families import Family
+from prudent.calibration.learn import FAMILY_NAMES
 from prudent.calibration.promises import error_promise
-from prudent.calibration.reading import (
-    Columns,
-    NumberReader,
-    Reader,
-    first_reader,
-    recoded,
-    row_keys,
-    seen_levels,
+from prudent.calibration.stream import Stream
+from prudent.calibration.training import (
+    calibrated,
+    drawn_seed,
+    held_out_trial,
+    streamed,
+    trials_of_folds,
+    watching,
 )
-from prudent.calibration.stopping import dealt_folds
-from prudent.calibration.stream import Stream, classes_after
-from prudent.core.classes import check_two_classes, class_costs
-from prudent.core.guarantee import Guarantee
-from prudent.core.rows import Block, LocalRows, Rows
-from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.estimator_tools import (
-    check_groups,
-    frame_columns,
-    hold_out_rows,
-    refuse_dask,
-    warn_constant_features,
-)
+from prudent.calibration.trials import Trial
+from prudent.core.classes import check_two_classes
+from prudent.core.rows import Block, LocalRows
+from prudent.estimator_tools import check_groups
 
 _ABOVE_0 = Interval(Real, 0, None, closed="neither")
 _AT_LEAST_0 = Interval(Real, 0, None, closed="left")
 _AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
 
 
-def _learns_statistics(estimator: Any) -> bool:
-    if estimator.method == "gd":
-        raise AttributeError(
-            "method='gd' has no statistics to add up: use `fit`, or method='rc'."
-        )
-    return True
-
-
-def _has_density(estimator: Any) -> bool:
-    if not isinstance(estimator.family, str) or estimator.method == "gd":
-        raise AttributeError(
-            "only the built-in families have a density, and method='gd' has none."
-        )
-    return True
-
-
-def _can_be_sampled(estimator: Any) -> bool:
-    if estimator.family == "mixed":
-        raise AttributeError("rows of family='mixed' need the types of a data frame.")
-    return _has_density(estimator)
-
-
-class RiskCalibratedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class RiskCalibratedClassifier(
+    CallbackSupportMixin, CalibratedAnswers, ClassifierMixin, BaseEstimator
+):
     """Closed-form classifier whose statistics are calibrated to explain the labels.
 
     Start from the closed-form fit of a probabilistic classifier (naive Bayes,
@@ -88,9 +44,8 @@ class RiskCalibratedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstima
     class, lower those of the class the model believes in. The result is a valid
     member of the family, but trained to classify. Use it where a simple generative
     model is wanted and misspecified; rich families on few rows overfit, which the
-    default `stopping="cv"` guards against at six times the cost of one fit.
-
-    Also known as risk-based calibration, RC.
+    default `stopping="cv"` guards against at six times the cost of one fit. Also known
+    as risk-based calibration, RC.
 
     Parameters
     ----------
@@ -132,19 +87,19 @@ default="full"
         costs[a, b] is the cost of predicting b when a is true. Overrides `loss` by
         the expected cost, and `predict` minimises it.
     generative_weight : float, default=0.0
-        Weight lambda >= 0 of the joint log-likelihood beside the conditional one.
+        Weight lambda >= 0 of the joint log-likelihood added to the conditional one.
     class_prior_strength, mean_prior_strength : float, default=0.0
-        Shrinkage m0 of the class probabilities towards equal ones and m1 of the means
-        towards the overall mean, in equivalent numbers of rows.
+        Shrinkage, in rows: m0 of the class probabilities towards equal ones, m1 of the
+        means towards `mean_prior`.
     covariance_prior_strength : float or "auto", default="auto"
-        Shrinkage m2 of covariances towards the overall variances, in rows; "auto" is
-        1, and 1 + 0.1 n_features for "full".
+        Shrinkage m2, in rows, of covariances towards `covariance_prior`; "auto" is 1,
+        and 1 + 0.1 n_features for "full".
     mean_prior : array-like of shape (n_features,), default=None
-        Means towards which m1 shrinks, in the units of `X`; None is the overall mean.
+        In the units of `X`; None is the overall mean.
     covariance_prior : array-like of shape (n_features, n_features) or \
 (n_features,), default=None
-        Covariances, or variances alone, towards which m2 shrinks, in the units of
-        `X`; None is the overall variances.
+        Covariances, or variances alone, in the units of `X`; None is the overall
+        variances.
     level_prior_strength : float or array-like, default=1.0
         Pseudo counts a of a categorical feature, spread over its levels; one number
         or one per categorical feature.
@@ -154,15 +109,14 @@ default="full"
         Where to start: from the labels, or from random soft labels.
     n_init : int, default=1
         Starts with `init="random"`, of which the best is kept: by the stopping rule
-        with "train" and "holdout", else by the training log loss. A promise pays for
-        all of them.
+        with "train" and "holdout", else by the training log loss.
     method : {"rc", "gd", "tm", "dfe"}, default="rc"
         Calibration, or one of the baselines: gradient descent on softmax regression
         from the closed-form start ("tied", "tied_diag" only); the TM algorithm, RC
         with lr = 1, no shrinkage and no line search; or the discriminative frequency
         estimate, which raises the statistics of the true class only.
     random_state : int, RandomState instance or None, default=None
-        Of folds, hold-out and batches; None draws them afresh in every `fit`.
+        Of folds, hold-out, starts and batches; None draws afresh in every `fit`.
 
     Attributes
     ----------
@@ -175,8 +129,7 @@ default="full"
     means_ : ndarray of shape (n_classes, n_features)
         Means of a Gaussian family, in the units of `X`.
     covariances_ : ndarray
-        Of "full" (n_classes, n_features, n_features) or "tied" (n_features,
-        n_features).
+        Of "full" (n_classes, n_features, n_features), "tied" (n_features, n_features).
     variances_ : ndarray
         Of "diag" (n_classes, n_features) or "tied_diag" (n_features,).
     level_probabilities_ : list of ndarray of shape (n_classes, n_levels)
@@ -222,11 +175,10 @@ default="full"
     density of its cells.
 
     Guarantee (`stopping="holdout"`): the error rate is at most the exact binomial
-    upper limit of the held-out errors at level 0.05 / `max_iter`, with confidence
-    0.95, if the rows are independent draws from one population (with `groups`: if the
-    groups are). The division pays for picking the best of `max_iter` iterates on the
-    same rows. Everything that is learned, levels of categorical features included, is
-    learned from the other rows.
+    upper limit of the held-out errors at level 0.05 / (`max_iter` x starts), with
+    confidence 0.95, if the rows are independent draws from one population (with
+    `groups`: if the groups are). The division pays for picking the best iterate on the
+    same rows. All else, levels of categorical features too, is learned from the others.
 
     References
     ----------
@@ -248,11 +200,6 @@ default="full"
     >>> round(start.score(X, y), 3), round(model.score(X, y), 3)
     (0.966, 0.994)
     """
-
-    _stream: Stream | None
-    _reader: Reader
-    _model: Model
-    guarantees_: tuple[Guarantee, ...]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "family": [StrOptions(FAMILY_NAMES), Family],
@@ -370,28 +317,30 @@ default="full"
             If there are fewer than two classes, a setting is out of range, or a
             class has no row in the part of the data that is fitted.
         """
-        watch = self._watch(X, y)
-        block, labels, kept = self._read_training(X, y, sample_weight)
+        watch = watching(self, X, y)
+        rows, labels, weight, kept = self._read_training(X, y, sample_weight)
         if groups is not None:
             groups = check_groups(groups, len(y))
         classes, codes = np.unique(labels, return_inverse=True)
         check_two_classes(classes)
-        block = Block(block.X, codes, block.weight)
-        seed, folds, held_out = self._draw_seed(), None, None
+        block = Block(rows, codes, weight)
+        seed, folds, trial = drawn_seed(self), None, Trial(block)
         if self.stopping == "holdout":
             own = None if groups is None else groups[kept]
-            block, held_out = self._hold_out(block, seed, own)
+            trial = held_out_trial(self, block, seed, own)
         elif self.stopping == "cv":
-            folds = self._folds(block, np.asarray(y), kept, groups, seed)
-        rows = LocalRows([Trial(block, held_out)])
-        self._learn(rows, folds, classes, seed, watch)
+            y = np.asarray(y)
+            folds = trials_of_folds(self.cv, block, y, kept, groups, seed)
+        learned = calibrated(self, LocalRows([trial]), folds, classes, seed, watch)
+        self._keep(learned, classes)
+        held_out = trial.held_out
         # Rows counted several times are no independent draws.
-        if held_out is not None and _are_ones(block) and _are_ones(held_out):
+        if held_out is not None and bool((weight == 1).all()):
             wrong = np.count_nonzero(self._model.decide(held_out.X) != held_out.codes)
             self._promise(int(wrong), len(held_out.codes), by_group=groups is not None)
         return self
 
-    @available_if(_learns_statistics)
+    @available_if(learns_statistics)
     def partial_fit(
         self,
         X: Any,
@@ -430,358 +379,16 @@ default="full"
         """
         self._validate_params()
         stream: Stream | None = getattr(self, "_stream", None)
-        block, y, _ = self._read_training(X, y, sample_weight, first=stream is None)
-        known = classes_after(stream, classes, y)
-        block = Block(block.X, np.searchsorted(known, y), block.weight)
-        costs, decision_costs = self._costs(len(known))
-        if stream is None:
-            declared = classes is not None
-            stream = Stream.begin(self._family_settings(), block, known, declared)
-        stream = stream.with_classes(known).add(
-            block, self._step_rule(), costs, self.generative_weight
-        )
-        self._stream, self.guarantees_ = stream, ()
-        (
-            self.loss_curve_,
-            self.error_curve_,
-            self.objective_curve_,
-            self.learning_rate_curve_,
-        ) = stream.curves
-        self.n_frozen_ = stream.n_frozen
-        self.best_iteration_ = len(stream.steps)
-        self.n_iter_ = self.best_iteration_ + 1
-        self._is_solved = stream.is_solved()
-        if self._is_solved:
-            self._store(known, stream.model(decision_costs), stream.statistics)
+        first = stream is None
+        rows, y, weight, _ = self._read_training(X, y, sample_weight, first=first)
+        stream, model = streamed(self, stream, classes, rows, y, weight)
+        self._stream, self.n_frozen_ = stream, stream.n_frozen
+        n_steps = len(stream.curve)
+        self._store_path(stream.curves, best_iteration=n_steps, n_iter=n_steps + 1)
+        self._is_solved = model is not None
+        if model is not None:
+            self._store(stream.classes, model, stream.statistics)
         return self
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Log odds of the second class, or log posteriors; with `costs`, minus costs.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: log h(1 | x) - log h(0 | x), with `costs` the expected cost
-            of predicting class 0 minus that of class 1. More classes: the log
-            posteriors, of a family with `coef_` the linear scores, which differ from
-            them by a constant of the row; with `costs` minus the expected cost of
-            each prediction.
-        """
-        rows = self._read_rows(X)
-        scores = self._model.scores(rows)
-        if len(self.classes_) == 2:
-            return scores[:, 1] - scores[:, 0]
-        if self.costs is not None:
-            return scores
-        if hasattr(self._model.family, "coefficients"):
-            of_seen = scores[:, self._model.seen]
-            return scores - of_seen.mean(axis=1, keepdims=True)
-        return scores - logsumexp(scores, axis=1, keepdims=True)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Class with the largest posterior, or with `costs` the least expected cost.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        rows = self._read_rows(X)
-        return self.classes_[self._model.decide(rows)]
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Posterior h(k | x) of each class.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Rows sum to 1.
-        """
-        rows = self._read_rows(X)
-        return self._model.posteriors(rows)
-
-    @available_if(_has_density)
-    def score_samples(self, X: Any) -> FloatArray:
-        """Log density of each row under the model, over all classes.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Log of sum_k p_k f_k(x), in the units of `X`, over the features that vary
-            and the cells that are there. Levels have probabilities for densities.
-        """
-        rows = self._read_rows(X)
-        return self._model.log_density(rows)
-
-    @available_if(_can_be_sampled)
-    def sample(
-        self, n_samples: int = 1, random_state: Any = None
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Draw rows from the model.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-        random_state : int, RandomState instance or None, default=None
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-            Numbers, or levels for `family="categorical"`.
-        y : ndarray of shape (n_samples,)
-            Their labels.
-        """
-        check_is_fitted(self)
-        if n_samples < 1:
-            raise ValueError(f"`n_samples` must be at least 1, got {n_samples}.")
-        random = check_random_state(random_state)
-        model = self._model
-        priors = self.priors_[model.seen]
-        codes = random.choice(len(priors), size=n_samples, p=priors / priors.sum())
-        family: Any = model.family
-        rows = family.sample(model.parameters, codes, random)
-        y = self.classes_[np.flatnonzero(model.seen)[codes]]
-        return self._reader.values(rows), y
-
-    # What the mathematics needs to know of the parameters.
-
-    def _family_settings(self) -> FamilySettings:
-        mean, covariance = (
-            None if prior is None else np.asarray(prior, dtype=np.float64)
-            for prior in (self.mean_prior, self.covariance_prior)
-        )
-        strengths = PriorStrengths()
-        if self.method != "tm":  # TM: maximum likelihood
-            covariances = self.covariance_prior_strength
-            levels = np.asarray(self.level_prior_strength, dtype=np.float64)
-            strengths = PriorStrengths(
-                classes=self.class_prior_strength,
-                means=self.mean_prior_strength,
-                covariances=None if isinstance(covariances, str) else covariances,
-                levels=float(levels) if levels.ndim == 0 else tuple(levels.tolist()),
-                mean=mean,
-                covariance=covariance,
-            )
-        return FamilySettings(
-            family=self.family,
-            method=self.method,
-            strengths=strengths,
-            n_levels=self._reader.n_levels,
-        )
-
-    def _step_rule(self) -> StepRule:
-        is_tm = self.method == "tm"  # full steps
-        return StepRule(
-            learning_rate=1.0 if is_tm else self.learning_rate,
-            freeze=self.guard == "freeze",
-            line_search=self.line_search and not is_tm,
-            adaptive=self.step == "adaptive",
-        )
-
-    def _costs(self, n_classes: int) -> tuple[FloatArray | None, FloatArray | None]:
-        """Costs that the calibration lowers, and those that decide."""
-        if self.costs is not None:
-            costs = class_costs(self.costs, n_classes)
-            return costs, costs
-        return (1.0 - np.eye(n_classes) if self.loss == "zero_one" else None), None
-
-    def _draw_seed(self) -> int:
-        """One seed for folds, batches and the hold-out."""
-        random = check_random_state(self.random_state)
-        return int(random.randint(np.iinfo(np.int32).max))
-
-    def _watch(self, X: Any, y: Any) -> Callable[[], bool]:
-        """Tells scikit-learn's callbacks of each evaluation; whether to stop."""
-        # A context costs as much as some evaluations of few rows.
-        if not getattr(self, "_skl_callbacks", ()):
-            return lambda: False
-        context = self._init_callback_context(max_subtasks=self.max_iter)
-        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-
-        def watch() -> bool:
-            evaluation = context.subcontext(task_name="evaluation")
-            evaluation.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            return bool(evaluation.call_on_fit_task_end(estimator=self, X=X, y=y))
-
-        return watch
-
-    # Reading rows.
-
-    def _read_training(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, *, first: bool = True
-    ) -> tuple[Block, NDArray[Any], IntArray]:
-        """Rows of positive weight, their labels, and their places among all rows.
-
-        The codes of the block come later. With `first`, the rows set the levels of
-        categorical features; else those of an earlier batch stay.
-        """
-        refuse_dask(X)
-        if self.family in ("categorical", "mixed"):
-            columns, is_level = _columns(X)
-            validate_data(self, X, reset=first, skip_check_array=True)
-            if first:
-                self._reader = first_reader(self.family, columns, is_level)
-            rows = self._read_columns(columns)
-        else:
-            if first:
-                self._reader = NumberReader()
-            rows = validate_data(self, X, reset=first, **self._finite())
-        places = np.arange(len(rows))
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is "
-                "None."
-            )
-        # Whatever the features are: their places stand in for them.
-        _, y = check_X_y(places[:, np.newaxis], y, estimator=self)
-        check_classification_targets(y)
-        weight = np.ones(len(y))
-        if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, rows, dtype=np.float64, ensure_non_negative=True
-            )
-            places = np.flatnonzero(weight > 0)
-            if not len(places):
-                raise ValueError(
-                    "all entries of `sample_weight` are zero: give at least one row "
-                    "a positive weight."
-                )
-        if len(places) < len(rows):
-            rows, y, weight = rows[places], y[places], weight[places]
-        return Block(rows, np.zeros(0, dtype=np.intp), weight), y, places
-
-    def _read_rows(self, X: Any) -> Any:
-        """Rows to predict, as the model takes them."""
-        check_is_fitted(self)
-        refuse_dask(X)
-        if self.family not in ("categorical", "mixed"):
-            return validate_data(self, X, reset=False, **self._finite())
-        columns, _ = _columns(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return self._read_columns(columns)
-
-    def _read_columns(self, columns: Columns) -> Any:
-        rows = self._reader.rows(columns)
-        if isinstance(rows, MixedRows) and rows.numbers.shape[1]:
-            check_array(rows.numbers, input_name="X", ensure_all_finite="allow-nan")
-        return rows
-
-    def _finite(self) -> dict[str, Any]:
-        """Missing numbers pass where the family knows what to do with them."""
-        passes = isinstance(self.family, str) and self.method != "gd"
-        return {"ensure_all_finite": "allow-nan" if passes else True}
-
-    def _hold_out(
-        self, block: Block, seed: int, groups: NDArray[Any] | None
-    ) -> tuple[Block, Block]:
-        """Rows to fit and rows held out, with the levels that the former know."""
-        split = hold_out_rows(
-            self,
-            row_keys(block.X),
-            self.validation_fraction,
-            np.random.RandomState(seed),
-            groups,
-        )
-        fitted, held_out = (block.taken(rows) for rows in (split.fit, split.held_out))
-        # What the held-out rows alone know is not known to a fit they judge.
-        seen = seen_levels(fitted.X, self._reader.n_levels)
-        self._reader = self._reader.restricted(seen)
-        fitted, held_out = (
-            Block(recoded(part.X, seen), part.codes, part.weight)
-            for part in (fitted, held_out)
-        )
-        return fitted, held_out
-
-    def _folds(
-        self,
-        block: Block,
-        y: NDArray[Any],
-        kept: IntArray,
-        groups: NDArray[Any] | None,
-        seed: int,
-    ) -> Iterator[Rows] | None:
-        """Trials of the cross-validation; None if a class cannot be validated.
-
-        `kept` are the places of the rows among those with the labels `y` and the
-        `groups` given to `fit`.
-        """
-        cv = most = 5 if self.cv is None else self.cv
-        if np.isscalar(cv):
-            own = None if groups is None else groups[kept]
-            pairs = dealt_folds(row_keys(block.X), block.codes, most, seed, own)
-            if not pairs:
-                return None
-        else:
-            place = np.full(len(y), -1)
-            place[kept] = np.arange(len(kept))
-            splitter = check_cv(cv, y, classifier=True)
-            pairs = [
-                tuple(found[found >= 0] for found in (place[fit], place[test]))
-                for fit, test in splitter.split(np.zeros((len(y), 1)), y, groups)
-            ]
-        # One fold at a time: each is a copy of nearly all rows.
-        return (
-            LocalRows([Trial(block.taken(fit), block.taken(test))])
-            for fit, test in pairs
-        )
-
-    # Learning and keeping.
-
-    def _learn(
-        self,
-        rows: Rows,
-        folds: Any,
-        classes: NDArray[Any],
-        seed: int,
-        watch: Callable[[], bool],
-    ) -> None:
-        """Calibrate trials, here or on dask blocks, and keep the result."""
-        costs, decision_costs = self._costs(len(classes))
-        learned = learn(
-            rows,
-            folds,
-            settings=self._family_settings(),
-            classes=classes.tolist(),
-            stopping=self.stopping,
-            rule=self._step_rule(),
-            max_iter=self.max_iter,
-            costs=costs,
-            decision_costs=decision_costs,
-            generative_weight=self.generative_weight,
-            batch_size=self.batch_size,
-            n_random_starts=self.n_init if self.init == "random" else 0,
-            seed=seed,
-            watch=watch,
-        )
-        self._keep(learned, classes)
-
-    def _keep(self, learned: Learned, classes: NDArray[Any]) -> None:
-        path = learned.path
-        self.best_iteration_ = path.best_iteration
-        self.n_iter_ = path.n_evaluations
-        self.n_frozen_ = path.n_frozen
-        self.loss_curve_ = path.log_loss
-        self.error_curve_ = path.error
-        self.objective_curve_ = path.risk
-        self.learning_rate_curve_ = path.learning_rate
-        self.guarantees_ = ()
-        self._stream, self._is_solved = None, True
-        self._store(classes, learned.model, path.statistics)
 
     def _promise(self, wrong: int, n_held_out: int, *, by_group: bool = False) -> None:
         n_starts = self.n_init if self.init == "random" else 1
@@ -790,54 +397,3 @@ default="full"
                 wrong, n_held_out, n_starts * self.max_iter, by_group=by_group
             ),
         )
-
-    def _store(
-        self, classes: NDArray[Any], model: Model, statistics: Statistics
-    ) -> None:
-        self.classes_, self._model = classes, model
-        self.family_, self.statistics_ = model.family, statistics
-        for name, value in model.learned().items():
-            setattr(self, name, value)
-        for name in ("coef_", "intercept_"):  # of an earlier fit of another family
-            self.__dict__.pop(name, None)
-        if hasattr(model.family, "coefficients"):
-            self._store_coefficients(*model.family.coefficients(model.parameters))
-        constant = getattr(model.family, "constant_features", np.zeros(0, np.intp))
-        self.constant_features_ = np.sort(self._reader.positions(constant))
-        warn_constant_features(self, self.constant_features_)
-
-    def _store_coefficients(self, slopes: FloatArray, intercepts: FloatArray) -> None:
-        """Coefficients of the decision function, of the classes with rows."""
-        if len(slopes) == 2:
-            self.coef_, self.intercept_ = np.diff(slopes, axis=0), np.diff(intercepts)
-        else:
-            self.coef_ = slopes - slopes.mean(axis=0)
-            self.intercept_ = intercepts - intercepts.mean()
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return getattr(self, "_is_solved", False)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = self.family in ("categorical", "mixed")
-        tags.input_tags.string = tags.input_tags.categorical
-        # "full" and "tied" predict rows with missing cells, but learn from whole ones.
-        learns_missing = ("categorical", "mixed", "diag", "tied_diag")
-        tags.input_tags.allow_nan = (
-            self.family in learns_missing and self.method != "gd"
-        )
-        return tags
-
-
-def _columns(X: Any) -> tuple[Columns, BoolArray | None]:
-    """One array per column, missing values as None or NaN; which hold levels."""
-    found = frame_columns(X)
-    if found is not None:
-        return found
-    # As an array, a list of numbers and words would become words alone.
-    dtype = None if hasattr(X, "dtype") else object
-    return list(check_array(X, dtype=dtype, ensure_all_finite=False).T), None
-
-
-def _are_ones(block: Block) -> bool:
-    return block.weight is None or bool((block.weight == 1).all())

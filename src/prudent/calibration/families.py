@@ -26,7 +26,6 @@ class Family(Protocol):
     - `tied = True`: the classes share parameters, so that one invalid class block
       shortens the step of all of them;
     - `prepare(X)`: what the other methods take in place of `X`, worked out once;
-    - `start(labels)`: statistics to start from, given those of the labels;
     - `row_constant(X, parameters)`: shape (n_samples,), what `log_joint` leaves out;
       read only with `generative_weight > 0`;
     - `freeze(old, new)`: the statistics after a step under `guard="freeze"`; without

@@ -3,40 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent.calibration.ascent import CalibrationPath, Iterate, StepRule, ascend
 from prudent.calibration.categorical import CategoricalFamily, MixedFamily
+from prudent.calibration.diagonal import DiagonalFamily, TiedDiagonalFamily
 from prudent.calibration.families import Family, PriorStrengths, Statistics
-from prudent.calibration.gaussian import (
-    DiagonalFamily,
-    FullFamily,
-    GaussianFamily,
-    TiedDiagonalFamily,
-    TiedFamily,
-)
-from prudent.calibration.model import Model, prepare
-from prudent.calibration.objective import (
-    Objective,
-    Trial,
-    batches_of_epochs,
-    weights,
-)
+from prudent.calibration.gaussian import GaussianFamily
+from prudent.calibration.matrices import FullFamily, TiedFamily
+from prudent.calibration.model import Model
+from prudent.calibration.objective import Objective, batches_of_epochs
 from prudent.calibration.softmax import SoftmaxFamily
-from prudent.calibration.spread import (
-    ColumnMoments,
-    Spread,
-    check_scales,
-    column_moments,
-    merged_moments,
-)
-from prudent.calibration.stopping import earliest_least_error, group_equal_rows
-from prudent.core.rows import Block, Rows
+from prudent.calibration.spread import Spread
+from prudent.calibration.stopping import earliest_least_error
+from prudent.calibration.trials import Trial, fitted_spread, weights
+from prudent.core.rows import Rows
 from prudent.core.types import FloatArray, IntArray
 from prudent.core.validation import Structure
 from prudent.exceptions import (
@@ -58,15 +43,7 @@ _FEW_UPDATES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """What a fit found.
-
-    Attributes
-    ----------
-    model : Model
-        The rule.
-    path : CalibrationPath
-        The calibration and the iterate that was kept.
-    """
+    """The rule, and the calibration of which it is an iterate."""
 
     model: Model
     path: CalibrationPath
@@ -74,21 +51,12 @@ class Learned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilySettings:
-    """Which family, and how strongly it is shrunken.
-
-    Attributes
-    ----------
-    family : str or Family
-    method : {"rc", "gd", "tm", "dfe"}
-    strengths : PriorStrengths
-    n_levels : ndarray of int
-        Levels of each categorical feature.
-    """
+    """Which family, and how strongly it is shrunken."""
 
     family: str | Family
     method: str
     strengths: PriorStrengths
-    n_levels: IntArray
+    n_levels: IntArray  # of each categorical feature
 
     def __post_init__(self) -> None:
         if self.method == "gd" and self.family not in ("tied", "tied_diag"):
@@ -134,9 +102,7 @@ class FamilySettings:
             gaussian = DiagonalFamily.from_spread(spread, self.strengths)
             return MixedFamily(gaussian, levels)
         family: Any = GAUSSIAN[self.family].from_spread(spread, self.strengths)
-        if self.method == "gd" and isinstance(family, TiedFamily):
-            return SoftmaxFamily(family, spread.total)
-        return family
+        return SoftmaxFamily(family) if self.method == "gd" else family
 
     def _check_priors(self, d: int) -> None:
         """Raise unless the prior moments fit d features."""
@@ -180,68 +146,26 @@ def learn(
     seed: int = 0,
     watch: Callable[[], bool] = lambda: False,
 ) -> Learned:
-    """Calibrate the closed-form fit of the rows.
+    """Calibrate the closed-form fit of `rows`, blocks of `Trial`.
 
-    Parameters
-    ----------
-    rows : Rows
-        Blocks of `Trial`. With `stopping="holdout"` their held-out rows choose the
-        iterate.
-    folds : iterable of Rows or None
-        For `stopping="cv"`: as `rows`, one for each fold; None where some class
-        cannot be validated.
-    settings : FamilySettings
-    classes : sequence
-        Labels, for messages; code k stands for classes[k].
-    stopping : {"cv", "holdout", "train", "none"}
-    rule : StepRule
-    max_iter : int
-        Evaluations of each path.
-    costs : ndarray of shape (r, r) or None
-        What the calibration lowers in place of the log loss.
-    decision_costs : ndarray of shape (r, r) or None
-        What the predictions minimise.
-    generative_weight : float
-    batch_size : int or None
-        Rows behind each step; needs rows in one block.
-    n_random_starts : int
-        Of random soft labels in place of the closed form (0); the best one is kept.
-    seed : int
-        Of the batches and the starts.
-    watch : callable
-        Called after each evaluation of the path that is returned; True ends it.
-
-    Raises
-    ------
-    SingularCovarianceError
-        If a covariance of the closed form is singular.
-    ValueError
-        If a class has no row to fit, or the numbers of a column are out of range.
+    With `stopping="holdout"` their held-out rows choose the iterate, with "cv" those of
+    `folds` the number of updates (None where some class cannot be validated). Code k
+    stands for classes[k]. `costs` (r, r) are what the calibration lowers in place of
+    the log loss, `decision_costs` what the predictions minimise. `batch_size` needs
+    rows in one block. The best of `n_random_starts` is kept; 0 starts from the labels.
+    `watch` is called after each evaluation of the path that is returned; True ends it.
     """
 
     def climb(
-        trial: Rows,
+        trials: Rows,
         criterion: Callable[[int, Iterate], Any],
         max_updates: float = float("inf"),
         watch: Callable[[], bool] = lambda: False,
         draw: int = 0,
     ) -> tuple[Family, CalibrationPath]:
-        summary = _summary(trial, settings, len(classes))
-        _check_classes(summary.n_rows, classes)
-        family = settings.make(summary.spread)
-        prepared = trial.transform(_prepared, family, batch_size is None)
-        objective = Objective(
-            prepared,
-            family,
-            len(classes),
-            costs,
-            generative_weight,
-            strengthens_only=settings.method == "dfe",
+        family, objective = _posed(
+            trials, settings, classes, costs, generative_weight, batch_size is None
         )
-        batches, n_rows = None, int(summary.n_rows.sum())
-        if batch_size is not None and batch_size < n_rows:
-            random = np.random.RandomState(seed)
-            batches = batches_of_epochs(n_rows, batch_size, random)
         labels = objective.closed_form()
         start = closed_form_start(family, labels, classes)
         if n_random_starts:
@@ -254,10 +178,10 @@ def learn(
             max_evaluations=max_iter,
             max_updates=max_updates,
             labels=labels if n_random_starts else start,
-            batches=batches,
+            batches=_batches(objective.rows, batch_size, seed),
             watch=watch,
         )
-        if np.isnan(path.log_loss).any():
+        if np.isnan(path.curves[0]).any():
             raise ValueError(
                 f"{type(family).__name__}.log_joint returned NaN; it must return "
                 "numbers, -inf for the impossible."
@@ -268,22 +192,15 @@ def learn(
     criterion = _CRITERIA.get(stopping, _last)
     if stopping == "cv" and folds is None:
         max_updates = min(_FEW_UPDATES, max_iter - 1)
-        warnings.warn(
-            "RiskCalibratedClassifier: a class has a single distinct row (or group): "
-            "nothing can be cross-validated, and the calibration stops after "
-            f"{max_updates} updates.",
-            PrudentWarning,
-            stacklevel=3,
-        )
-    elif stopping == "cv":
-        assert folds is not None
+        _warn_unvalidated(max_updates)
+    elif folds is not None:
         curves = [climb(fold, _held_out_cost)[1].criterion for fold in folds]
         max_updates = earliest_least_error(curves, 1e-9 * sum(rows.map(_total)))
-    family, path = climb(rows, criterion, max_updates, watch)
+    best = climb(rows, criterion, max_updates, watch)
     for draw in range(1, n_random_starts):
         other = climb(rows, criterion, max_updates, watch, draw)
-        if _worth(other[1], stopping) < _worth(path, stopping):
-            family, path = other
+        best = min(best, other, key=lambda found: _worth(found[1], stopping))
+    family, path = best
     seen = np.ones(len(classes), dtype=bool)
     return Learned(
         model=Model(family, path.parameters, seen, decision_costs), path=path
@@ -302,6 +219,52 @@ def closed_form_start(
     return labels
 
 
+def _posed(
+    trials: Rows,
+    settings: FamilySettings,
+    classes: Sequence[Any],
+    costs: FloatArray | None,
+    generative_weight: float,
+    merges: bool,
+) -> tuple[Family, Objective]:
+    """The family made of the rows to fit, and what it is to lower on them."""
+    n_rows, spread = fitted_spread(
+        trials,
+        len(classes),
+        settings.structure,
+        learns_missing=settings.learns_missing,
+    )
+    absent = np.flatnonzero(n_rows == 0)
+    if len(absent):
+        raise ValueError(
+            f"class {classes[absent[0]]!r} has no row in the part of the data that is "
+            "fitted; use `stopping='cv'` with an integer `cv`, which spreads every "
+            "class over the folds."
+        )
+    family = settings.make(spread)
+    objective = Objective(
+        trials.transform(Trial.prepared, family, merges),
+        family,
+        len(classes),
+        costs,
+        generative_weight,
+        strengthens_only=settings.method == "dfe",
+    )
+    return family, objective
+
+
+def _batches(
+    rows: Rows, batch_size: int | None, seed: int
+) -> Iterator[IntArray] | None:
+    """Rows behind each step; None for all of them."""
+    if batch_size is None:
+        return None
+    (n_rows,) = rows.map(_n_fitted)
+    if batch_size >= n_rows:
+        return None
+    return batches_of_epochs(n_rows, batch_size, np.random.RandomState(seed))
+
+
 # Which iterate is kept: the least of these, the first of equals.
 
 
@@ -309,7 +272,7 @@ def _worth(path: CalibrationPath, stopping: str) -> Any:
     """What random starts are compared by, the less the better."""
     if stopping in _CRITERIA:
         return path.criterion[path.best_iteration]
-    return path.log_loss[path.best_iteration]
+    return path.curves[0, path.best_iteration]
 
 
 def _last(t: int, iterate: Iterate) -> Any:
@@ -332,95 +295,22 @@ _CRITERIA: dict[str, Callable[[int, Iterate], Any]] = {
 }
 
 
-# What the fitted rows say together.
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Summary:
-    n_rows: IntArray  # of each class
-    total: float  # weight
-    moments: ColumnMoments | None
-    spread: Spread | None = None
-
-
-def _summary(rows: Rows, settings: FamilySettings, n_classes: int) -> _Summary:
-    structure = settings.structure
-    found = rows.map(_summarise, n_classes, structure, settings.learns_missing)
-    parts = [part for part in found if part is not None]
-    n_rows = np.sum([part.n_rows for part in parts], axis=0)
-    total = float(np.sum([part.total for part in parts]))
-    if structure is None or not parts:
-        return _Summary(n_rows, total, None)
-    moments = merged_moments([part.moments or [] for part in parts])
-    spread = Spread.of(moments, total)
-    check_scales(spread, rows.transform(_numbers))
-    return _Summary(n_rows, total, moments, spread)
-
-
-def _summarise(
-    trial: Trial, n_classes: int, structure: Structure | None, learns_missing: bool
-) -> _Summary | None:
-    block = trial.fitted
-    if block is None:
-        return None
-    moments = None
-    if structure is not None:
-        moments = column_moments(
-            _numbers_of(block),
-            weights(block),
-            structure,
-            learns_missing=learns_missing,
-        )
-    n_rows = np.bincount(block.codes, minlength=n_classes)
-    return _Summary(n_rows, float(weights(block).sum()), moments)
-
-
 def _total(trial: Trial) -> float:
     return 0.0 if trial.fitted is None else float(weights(trial.fitted).sum())
 
 
-def _numbers(trial: Trial) -> NDArray[Any] | None:
-    if trial.fitted is None:
-        return None
-    return _numbers_of(trial.fitted)
+def _n_fitted(trial: Trial) -> int:
+    return 0 if trial.fitted is None else len(trial.fitted.codes)
 
 
-def _numbers_of(block: Block) -> NDArray[Any]:
-    return getattr(block.X, "numbers", block.X)
-
-
-def _prepared(trial: Trial, family: Family, merge: bool) -> Trial:
-    """Rows as the family takes them; equal rows of level codes once, if that pays."""
-    fitted, held_out = trial.fitted, trial.held_out
-    if merge and fitted is not None and isinstance(family, CategoricalFamily):
-        fitted = _merged(fitted)
-
-    def prepared(block: Block | None) -> Block | None:
-        if block is None:
-            return None
-        return Block(prepare(family, block.X), block.codes, weights(block))
-
-    return Trial(prepared(fitted), prepared(held_out))
-
-
-def _merged(block: Block) -> Block:
-    """Equal rows as one with the sum of their weights, where that halves them."""
-    groups = group_equal_rows(block.X, block.codes)
-    _, first = np.unique(groups, return_index=True)
-    if 2 * len(first) > len(groups):
-        return block
-    weight = np.bincount(groups, weights(block)).astype(np.float64)
-    return Block(block.X[first], block.codes[first], weight)
-
-
-def _check_classes(n_rows: IntArray, classes: Sequence[Any]) -> None:
-    absent = np.flatnonzero(n_rows == 0)
-    if len(absent):
-        raise ValueError(
-            f"class {classes[absent[0]]!r} has no row in the part of the data that is "
-            "fitted; use `stopping='cv'` with an integer `cv`, which spreads every "
-            "class over the folds."
-        )
+def _warn_unvalidated(max_updates: float) -> None:
+    warnings.warn(
+        "RiskCalibratedClassifier: a class has a single distinct row (or group): "
+        "nothing can be cross-validated, and the calibration stops after "
+        f"{max_updates} updates.",
+        PrudentWarning,
+        stacklevel=4,
+    )
 
 
 def _check_valid(

@@ -26,32 +26,18 @@ _CACHED_NUMBERS = 32_768
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Losses of a model, summed over weighted rows: those of blocks of rows add up.
+    """Losses of a model, summed over weighted rows: those of blocks of rows add up."""
 
-    Attributes
-    ----------
-    total_objective : float
-        What the line search lowers.
-    total_log_loss : float
-        Of -w log h(y | x).
-    total_risk : float
-        Of w (1 - h(y | x)), the error of drawing the answer from the posterior; with
-        costs the expected cost w sum_b h(b | x) C[y, b].
-    total_cost : float
-        Cost of the predictions; the wrong weight without costs.
-    wrong : float
-        Weight of the rows predicted wrongly: the true class is not the first with
-        the largest score (least expected cost).
-    weight : float
-        Of all rows.
-    """
-
-    total_objective: float
-    total_log_loss: float
+    total_objective: float  # what the line search lowers
+    total_log_loss: float  # of -w log h(y | x)
+    #: Of w (1 - h(y | x)), the error of drawing the answer from the posterior; with
+    #: costs the expected cost w sum_b h(b | x) C[y, b].
     total_risk: float
-    total_cost: float
+    total_cost: float  # of the predictions; the wrong weight without costs
+    #: Weight of the rows of which the true class is not the first with the largest
+    #: score (least expected cost).
     wrong: float
-    weight: float
+    weight: float  # of all rows
 
     def __add__(self, other: Losses) -> Losses:
         return Losses(
@@ -60,7 +46,7 @@ class Losses:
 
     @property
     def objective(self) -> float:
-        """What the line search lowers, as a mean over the rows."""
+        """Mean of what the line search lowers."""
         return self.total_objective / self.weight
 
     @property
@@ -87,13 +73,7 @@ class Losses:
 def log_residuals(scores: FloatArray, codes: IntArray, weight: FloatArray) -> Losses:
     """Turn log joints (r, m) into W = w (Y - H) in place and sum the losses.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (r, m), C-ordered
-        Log joint up to a constant of the row; overwritten.
-    codes : ndarray of int, shape (m,)
-        Row of `scores` that is the true class.
-    weight : ndarray of shape (m,)
+    `scores` is C-ordered, and known up to a constant of the row.
     """
     if scores.size < COMPILED_FROM:
         log_loss, wrong, risk = interpreted_residual_sums(scores, codes, weight)
@@ -133,18 +113,8 @@ def cost_residuals(
 def class_scores(log_joint: FloatArray, costs: FloatArray | None) -> FloatArray:
     """What a prediction compares: log joints, with costs minus the expected costs.
 
-    Scores that differ by rounding are made equal, so that the answer to a row does
-    not depend on the rows it comes with: the first of them is predicted.
-
-    Parameters
-    ----------
-    log_joint : ndarray of shape (m, r)
-    costs : ndarray of shape (r, r) or None
-        Rows the true class.
-
-    Returns
-    -------
-    ndarray of shape (m, r)
+    Shape (m, r). Scores that differ by rounding are made equal, so that the answer to
+    a row does not depend on the rows it comes with: the first of them is predicted.
     """
     if costs is None:
         scores = log_joint

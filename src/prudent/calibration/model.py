@@ -20,22 +20,12 @@ class Model:
 
     Rows are those of the family before it prepares them: numbers (m, d), level codes
     (m, J), or both.
-
-    Attributes
-    ----------
-    family : Family
-    parameters : object
-        Of the classes with rows.
-    seen : ndarray of bool, shape (n_classes,)
-        Classes with rows; the others were declared and have not come yet.
-    costs : ndarray of shape (n_classes, n_classes) or None
-        Rows the true class.
     """
 
     family: Family
-    parameters: Any
-    seen: BoolArray
-    costs: FloatArray | None = None
+    parameters: Any  # of the classes with rows
+    seen: BoolArray  # classes with rows; the others were declared and may come yet
+    costs: FloatArray | None = None  # (n_classes, n_classes), rows the true class
 
     def log_joint(self, rows: Any) -> FloatArray:
         """Log h(x, k) up to a constant of the row, shape (m, n_classes)."""
@@ -51,11 +41,35 @@ class Model:
         """Class of each row, the first of those with the largest score."""
         return self.scores(rows).argmax(axis=1)
 
+    def decision(self, rows: Any) -> FloatArray:
+        """Two classes: difference of the scores (m,). More: log posteriors, or costs.
+
+        Scores of a family with coefficients stay linear in the row.
+        """
+        scores = self.scores(rows)
+        if len(self.seen) == 2:
+            return scores[:, 1] - scores[:, 0]
+        if self.costs is not None:
+            return scores
+        if hasattr(self.family, "coefficients"):
+            return scores - scores[:, self.seen].mean(axis=1, keepdims=True)
+        return scores - logsumexp(scores, axis=1, keepdims=True)
+
+    def coefficients(self) -> tuple[FloatArray, FloatArray] | None:
+        """Slopes and intercepts of the decision of the classes with rows, if linear."""
+        if not hasattr(self.family, "coefficients"):
+            return None
+        slopes, intercepts = self.family.coefficients(self.parameters)
+        if len(slopes) == 2:
+            return np.diff(slopes, axis=0), np.diff(intercepts)
+        return slopes - slopes.mean(axis=0), intercepts - intercepts.mean()
+
     def log_density(self, rows: Any) -> FloatArray:
         """Log density of each row over all classes, in the units of X, (m,)."""
-        prepared = prepare(self.family, rows)
-        densities = self.family.log_density(prepared, self.parameters)  # type: ignore[attr-defined]
-        return logsumexp(densities, axis=1)
+        family: Any = self.family
+        return logsumexp(
+            family.log_density(prepare(family, rows), self.parameters), axis=1
+        )
 
     def posteriors(self, rows: Any) -> FloatArray:
         """h(k | x), shape (m, n_classes)."""

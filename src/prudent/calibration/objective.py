@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any, Self
@@ -12,70 +12,32 @@ import numpy as np
 
 from prudent.calibration.families import Family, Statistics
 from prudent.calibration.losses import Losses, cost_residuals, log_residuals
+from prudent.calibration.trials import Trial, weights
 from prudent.core.rows import Block, LocalRows, Rows
 from prudent.core.types import FloatArray, IntArray
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Trial:
-    """The rows of one block that are learned from, and those that are only judged.
-
-    Attributes
-    ----------
-    fitted, held_out : Block or None
-        None for no rows. Every block has its `weight`.
-    """
-
-    fitted: Block | None
-    held_out: Block | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A model, its losses, and the way that leads on from it.
-
-    Attributes
-    ----------
-    parameters : object
-    losses : Losses
-        On the rows it is fitted to.
-    direction : list of ndarray or None
-        G = sum_i W_ik psi(x_i); None where nobody asked.
-    held_out : Losses or None
-        On the rows held out.
-    """
+    """A model, its losses, and the way that leads on from it."""
 
     parameters: Any
-    losses: Losses
-    direction: Statistics | None
-    held_out: Losses | None
+    losses: Losses  # on the rows it is fitted to
+    direction: Statistics | None  # G = sum_i W_ik psi(x_i), where somebody asked
+    held_out: Losses | None  # on the rows held out, where there are any
 
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """Labelled rows, the family that explains them, and the loss to lower.
+    """Labelled rows, the family that explains them, and the loss to lower."""
 
-    Attributes
-    ----------
-    rows : Rows
-        Blocks of `Trial`, their rows as the family has prepared them.
-    family : Family
-        Maps statistics to models.
-    n_classes : int
-    costs : ndarray of shape (r, r) or None
-        None lowers the log loss.
-    generative_weight : float
-        Lambda of the ascent direction G + lambda (s(X, Y) - s).
-    strengthens_only : bool, default=False
-        Leave the classes that are not true out of G (discriminative frequency
-        estimate): the statistics grow.
-    """
-
-    rows: Rows
+    rows: Rows  # blocks of `Trial`, their rows as the family has prepared them
     family: Family
     n_classes: int
-    costs: FloatArray | None = None
-    generative_weight: float = 0.0
+    costs: FloatArray | None = None  # (r, r); None lowers the log loss
+    generative_weight: float = 0.0  # lambda of G + lambda (s(X, Y) - s)
+    #: Leave the classes that are not true out of G (discriminative frequency
+    #: estimate): the statistics grow.
     strengthens_only: bool = False
 
     @classmethod
@@ -85,18 +47,15 @@ class Objective:
 
     def closed_form(self) -> Statistics:
         """s(X, Y), the statistics of the labels themselves."""
-        return _add_up(
-            self.rows.map(_closed_form, self.family, self.n_classes),
-        )
+        return _add_up(self.rows.map(_closed_form, self.family, self.n_classes))
 
     def drawn(self, seed: int, draw: int) -> Statistics:
         """s(X, Q) of random labels Q, uniform on the simplex; number `draw` of them."""
-        numbers = range(self.rows.n_blocks)
+        numbers = list(range(self.rows.n_blocks))
         random = (seed, draw)
-        found = self.rows.map(
-            _drawn, self.family, self.n_classes, random, each=list(numbers)
+        return _add_up(
+            self.rows.map(_drawn, self.family, self.n_classes, random, each=numbers)
         )
-        return _add_up(found)
 
     def evaluate(
         self,
@@ -130,49 +89,27 @@ class Objective:
                 f"{(len(codes), self.n_classes)}, got {log_joint.shape}."
             )
         scores = np.ascontiguousarray(log_joint.T)
-        # First, because the residuals overwrite the scores.
         generative = 0.0
-        if self.generative_weight:
-            generative = self._generative_loss(block, scores, parameters)
+        if self.generative_weight:  # first, because the residuals overwrite the scores
+            own = scores[codes, np.arange(len(codes))]
+            if hasattr(self.family, "row_constant"):
+                own = own + self.family.row_constant(block.X, parameters)
+            generative = -float(weight @ own)
         if self.costs is None:
             losses = log_residuals(scores, codes, weight)
         else:
             losses = cost_residuals(scores, codes, weight, self.costs)
         if self.strengthens_only:
-            codes_of_rows = np.arange(len(codes))
-            gains = scores[codes, codes_of_rows]
+            true = codes, np.arange(len(codes))
+            gains = scores[true]
             scores[:] = 0.0
-            scores[codes, codes_of_rows] = gains
-        objective = losses.total_objective + self.generative_weight * generative
-        return (
-            Losses(
-                objective,
-                losses.total_log_loss,
-                losses.total_risk,
-                losses.total_cost,
-                losses.wrong,
-                losses.weight,
-            ),
-            scores,
-        )
-
-    def _generative_loss(
-        self, block: Block, scores: FloatArray, parameters: Any
-    ) -> float:
-        """Negative log joint of the rows with their labels, summed."""
-        log_joint = scores[block.codes, np.arange(len(block.codes))]
-        if hasattr(self.family, "row_constant"):
-            log_joint = log_joint + self.family.row_constant(block.X, parameters)
-        return -float(weights(block) @ log_joint)
+            scores[true] = gains
+        total = losses.total_objective + self.generative_weight * generative
+        return replace(losses, total_objective=total), scores
 
     def __getstate__(self) -> dict[str, Any]:
         # What travels to the blocks: everything but the blocks.
         return {**self.__dict__, "rows": None}
-
-
-def weights(block: Block) -> FloatArray:
-    """Weight of each row of a block."""
-    return np.ones(len(block.codes)) if block.weight is None else block.weight
 
 
 def batches_of_epochs(

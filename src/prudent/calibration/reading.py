@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any, Protocol, Self
+from itertools import chain, compress
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,100 +17,53 @@ from prudent.core.types import BoolArray, IntArray
 Columns = Sequence[NDArray[Any]]
 
 
-class Reader(Protocol):
+@dataclass(frozen=True, slots=True)
+class Reader:
     """Reads later rows the way the training rows were read."""
 
-    @property
-    def n_levels(self) -> IntArray:
-        """Number of levels of each categorical feature."""
-        ...
+    is_level: BoolArray  # (n_features,); the other columns hold numbers
+    levels: tuple[tuple[Any, ...], ...] = ()  # known ones of each of these, in order
+    is_mixed: bool = False  # numbers and levels side by side
 
-    def rows(self, columns: Columns) -> Any:
-        """Numbers, level codes or both."""
-        ...
+    @classmethod
+    def of_first_rows(
+        cls, family: str, columns: Columns, is_level: BoolArray | None
+    ) -> Reader:
+        """Reader of data whose first rows are given in columns.
 
-    def values(self, rows: Any) -> NDArray[Any]:
-        """The array behind some rows."""
-        ...
-
-    def positions(self, features: IntArray) -> IntArray:
-        """Columns of X behind these features of the family."""
-        ...
-
-    def merged(self, others: Sequence[Self]) -> Self:
-        """Reader that also knows the levels of other rows of the same data."""
-        ...
-
-    def restricted(self, seen: Sequence[BoolArray]) -> Self:
-        """Reader that knows, of each categorical feature, only the levels seen."""
-        ...
-
-
-def first_reader(family: str, columns: Columns, is_level: BoolArray | None) -> Reader:
-    """Reader of data whose first rows are given in columns.
-
-    `is_level` tells the columns of a data frame that hold levels from those that hold
-    numbers; None for an array, which does not say.
-
-    Raises
-    ------
-    ValueError
-        If `family` is "mixed" and the columns are of an array.
-    """
-    if family == "categorical":
-        return LevelReader(tuple(_distinct(values) for values in columns))
-    if is_level is None:
-        raise ValueError(
-            "`family='mixed'` tells categorical from numeric columns by their type, "
-            "so X must be a pandas or polars data frame, got an array; for an array "
-            "use `family='diag'` or `family='categorical'`."
-        )
-    levels = tuple(
-        _distinct(values) if holds_levels else ()
-        for values, holds_levels in zip(columns, is_level, strict=True)
-    )
-    return MixedReader(is_level, levels)
-
-
-@dataclass(frozen=True, slots=True)
-class NumberReader:
-    """Numbers as they are."""
+        `is_level` is None for an array, which does not say what its columns hold.
+        """
+        if family == "categorical":
+            is_level = np.ones(len(columns), dtype=np.bool_)
+        elif is_level is None:
+            raise ValueError(
+                "`family='mixed'` tells categorical from numeric columns by their "
+                "type, so X must be a pandas or polars data frame, got an array; for "
+                "an array use `family='diag'` or `family='categorical'`."
+            )
+        levels = tuple(_distinct(values) for values in compress(columns, is_level))
+        return cls(is_level, levels, family == "mixed")
 
     @property
     def n_levels(self) -> IntArray:
-        return np.zeros(0, dtype=np.intp)
+        """Number of levels of each categorical feature, at least 1."""
+        return np.array([max(len(v), 1) for v in self.levels], dtype=np.intp)
 
-    def rows(self, columns: Columns) -> NDArray[Any]:
-        return np.column_stack(columns)
+    def rows(self, columns: Columns) -> IntArray | MixedRows:
+        """Level codes, with numbers beside them in a mixed table."""
+        codes = np.empty((len(columns[0]), len(self.levels)), dtype=np.intp)
+        for j, values in enumerate(compress(columns, self.is_level)):
+            codes[:, j] = _level_codes(values, self.levels[j])
+        if not self.is_mixed:
+            return codes
+        numeric = compress(columns, ~self.is_level)
+        numbers = np.column_stack([np.zeros((len(codes), 0)), *numeric])
+        return MixedRows(numbers.astype(np.float64), codes)
 
-    def values(self, rows: Any) -> NDArray[Any]:
-        return rows
-
-    def positions(self, features: IntArray) -> IntArray:
-        return features
-
-    def merged(self, others: Sequence[Self]) -> Self:
-        return self
-
-    def restricted(self, seen: Sequence[BoolArray]) -> Self:
-        return self
-
-
-@dataclass(frozen=True, slots=True)
-class LevelReader:
-    """Every column holds levels."""
-
-    levels: tuple[tuple[Any, ...], ...]
-
-    @property
-    def n_levels(self) -> IntArray:
-        # A column without any level counts as a constant one.
-        return np.array([max(len(values), 1) for values in self.levels])
-
-    def rows(self, columns: Columns) -> IntArray:
-        return _level_codes(columns, self.levels)
-
-    def values(self, rows: Any) -> NDArray[Any]:
+    def values(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Numbers as they are, or the levels behind codes."""
+        if not self.levels:
+            return rows
         columns = [
             np.array([*levels, None], dtype=object)[codes]
             for levels, codes in zip(self.levels, rows.T, strict=True)
@@ -118,58 +71,24 @@ class LevelReader:
         return np.column_stack(columns)
 
     def positions(self, features: IntArray) -> IntArray:
-        return features
-
-    def merged(self, others: Sequence[Self]) -> Self:
-        levels = [self.levels, *(other.levels for other in others)]
-        return replace(self, levels=_union(levels))
-
-    def restricted(self, seen: Sequence[BoolArray]) -> Self:
-        return replace(self, levels=_only(self.levels, seen))
-
-
-@dataclass(frozen=True, slots=True)
-class MixedReader:
-    """Some columns hold levels, the others numbers."""
-
-    is_level: NDArray[np.bool_]
-    levels: tuple[tuple[Any, ...], ...]  # empty for the numeric columns
-
-    @property
-    def n_levels(self) -> IntArray:
-        return np.array(
-            [
-                max(len(v), 1)
-                for v, chosen in zip(self.levels, self.is_level, strict=True)
-                if chosen
-            ],
-            dtype=np.intp,
-        )
-
-    def values(self, rows: Any) -> NDArray[Any]:
-        raise TypeError("numbers beside levels are no array.")
-
-    def rows(self, columns: Columns) -> MixedRows:
-        pairs = list(zip(columns, self.is_level, strict=True))
-        numeric = [values for values, is_level in pairs if not is_level]
-        named = [values for values, is_level in pairs if is_level]
-        numbers = np.column_stack([np.zeros((len(columns[0]), 0)), *numeric])
-        levels = [self.levels[j] for j in np.flatnonzero(self.is_level)]
-        return MixedRows(numbers.astype(np.float64), _level_codes(named, levels))
-
-    def positions(self, features: IntArray) -> IntArray:
-        # The family counts the numbers first and then the levels.
+        """Columns of X behind features of the family: numbers first, then levels."""
         return np.argsort(self.is_level, kind="stable")[features]
 
-    def merged(self, others: Sequence[Self]) -> Self:
-        levels = [self.levels, *(other.levels for other in others)]
-        return replace(self, levels=_union(levels))
+    def merged(self, others: Iterable[Reader]) -> Reader:
+        """Reader that also knows the levels of other rows of the same data."""
+        of_columns = zip(self.levels, *(other.levels for other in others), strict=True)
+        union = [_in_order(set(chain.from_iterable(known))) for known in of_columns]
+        return replace(self, levels=tuple(union))
 
-    def restricted(self, seen: Sequence[BoolArray]) -> Self:
-        chosen = iter(seen)
-        everything = np.zeros(0, dtype=np.bool_)
-        of_columns = [next(chosen) if held else everything for held in self.is_level]
-        return replace(self, levels=_only(self.levels, of_columns))
+    def restricted(self, seen: Sequence[BoolArray]) -> Reader:
+        """Reader that knows, of each categorical feature, only the levels seen."""
+        pairs = zip(self.levels, seen, strict=True)
+        # A column without any level has one to be seen.
+        kept = [
+            tuple(v for v, is_seen in zip(levels, known, strict=False) if is_seen)
+            for levels, known in pairs
+        ]
+        return replace(self, levels=tuple(kept))
 
 
 def row_keys(rows: Any) -> NDArray[Any]:
@@ -192,7 +111,7 @@ def seen_levels(rows: Any, n_levels: IntArray) -> list[BoolArray]:
 
 
 def recoded(rows: Any, seen: Sequence[BoolArray]) -> Any:
-    """Rows as a table reads them that knows only these levels."""
+    """Rows as a reader reads them that knows only these levels."""
     if isinstance(rows, MixedRows):
         return MixedRows(rows.numbers, recoded(rows.levels, seen))
     if not len(seen):
@@ -225,39 +144,17 @@ def _factorise(values: NDArray[Any]) -> tuple[list[Any], IntArray]:
 
 
 def _distinct(values: NDArray[Any]) -> tuple[Any, ...]:
-    """Levels in sorted order, numbers before words; a missing value is none."""
+    """Levels in sorted order; a missing value is none."""
     return _in_order(level for level in _factorise(values)[0] if level is not None)
 
 
-def _union(levels: Sequence[tuple[tuple[Any, ...], ...]]) -> tuple[Any, ...]:
-    """Levels of each column that occur anywhere."""
-    columns = zip(*levels, strict=True)
-    return tuple(_in_order(set(chain.from_iterable(column))) for column in columns)
-
-
-def _only(
-    levels: tuple[tuple[Any, ...], ...], seen: Sequence[BoolArray]
-) -> tuple[tuple[Any, ...], ...]:
-    return tuple(
-        tuple(level for level, is_seen in zip(column, known, strict=False) if is_seen)
-        for column, known in zip(levels, seen, strict=True)
-    )
-
-
 def _in_order(levels: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(
-        sorted(
-            levels,
-            key=lambda v: (isinstance(v, str), v),
-        )
-    )
+    """Sorted, numbers before words."""
+    return tuple(sorted(levels, key=lambda level: (isinstance(level, str), level)))
 
 
-def _level_codes(columns: Columns, levels: Any) -> IntArray:
-    """Position of each value among the levels of its column, or `UNSEEN`, `MISSING`."""
-    codes = np.empty((len(columns[0]) if columns else 0, len(columns)), dtype=np.intp)
-    for j, (values, known) in enumerate(zip(columns, levels, strict=True)):
-        position = {level: k for k, level in enumerate(known)} | {None: MISSING}
-        distinct, inverse = _factorise(values)
-        codes[:, j] = np.array([position.get(v, UNSEEN) for v in distinct])[inverse]
-    return codes
+def _level_codes(values: NDArray[Any], levels: tuple[Any, ...]) -> IntArray:
+    """Position of each value among the levels, or `UNSEEN`, `MISSING`."""
+    position = {level: k for k, level in enumerate(levels)} | {None: MISSING}
+    distinct, inverse = _factorise(values)
+    return np.array([position.get(v, UNSEEN) for v in distinct], dtype=np.intp)[inverse]

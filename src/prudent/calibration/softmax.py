@@ -13,24 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.calibration.families import Statistics
-from prudent.calibration.gaussian import SeenRows, TiedFamily, in_units
+from prudent.calibration.gaussian import SeenRows
+from prudent.calibration.matrices import TiedFamily
 from prudent.core.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
 class SoftmaxFamily:
-    """Softmax regression on the standardised rows of a tied Gaussian family.
+    """Softmax regression on the rows that a tied Gaussian family standardises.
 
-    Attributes
-    ----------
-    gaussian : TiedFamily
-        Standardises the rows and gives the closed-form start.
-    total : float
-        Total weight M.
+    The weight of all of them, M, is that of the family.
     """
 
     gaussian: TiedFamily
-    total: float
 
     @property
     def constant_features(self) -> IntArray:
@@ -43,10 +38,10 @@ class SoftmaxFamily:
         assert not isinstance(rows, SeenRows)
         return rows
 
-    def start(self, labels: Statistics) -> Statistics:
-        """M theta of the discriminant with the statistics of these sums of (1, z)."""
-        closed_form = self.gaussian_statistics(labels)
-        return [self.total * self.gaussian.parameters(closed_form).scores]
+    def start(self, sums: Statistics) -> Statistics:
+        """M theta of the discriminant with these sums of (1, z)."""
+        parameters = self.gaussian.parameters(self.gaussian_statistics(sums))
+        return [self.gaussian.total * parameters.scores]
 
     def gaussian_statistics(self, sums: Statistics) -> Statistics:
         """Sums of (1, z) as the statistics of the Gaussian family."""
@@ -58,7 +53,7 @@ class SoftmaxFamily:
 
     def parameters(self, statistics: Statistics) -> FloatArray:
         """Theta (r, d + 1)."""
-        return statistics[0] / self.total
+        return statistics[0] / self.gaussian.total
 
     def log_joint(self, Z: FloatArray, parameters: FloatArray) -> FloatArray:
         """theta_k' (1, z), shape (m, r)."""
@@ -66,12 +61,8 @@ class SoftmaxFamily:
 
     def coefficients(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Coefficients (r, d) and intercepts (r,) in the units of X."""
-        return in_units(self.gaussian, parameters)
+        return self.gaussian.coefficients_in_units(parameters)
 
     def is_valid(self, statistics: Statistics) -> BoolArray:
         """Every coefficient is allowed, shape (r,)."""
         return np.ones(len(statistics[0]), dtype=bool)
-
-    def learned(self, parameters: FloatArray) -> dict[str, FloatArray]:
-        """No generative parameters: the coefficients are all there is."""
-        return {}

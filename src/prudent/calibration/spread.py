@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.core.classes import restrict
 from prudent.core.moments import ClassMoments
-from prudent.core.rows import Rows
 from prudent.core.types import FloatArray, IntArray
 from prudent.core.validation import Structure, check_values
 
@@ -25,23 +25,12 @@ ColumnMoments = list[ClassMoments]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spread:
-    """What standardises rows.
+    """What standardises rows."""
 
-    Attributes
-    ----------
-    total : float
-        Weight of all rows.
-    centre : ndarray of shape (d,)
-    covariance : ndarray of shape (d, d) or (d,)
-        Over all rows, with denominator `total`, or the variances alone.
-    has_missing : bool
-        Whether cells are missing.
-    """
-
-    total: float
-    centre: FloatArray
-    covariance: FloatArray
-    has_missing: bool = False
+    total: float  # weight of all rows
+    centre: FloatArray  # (d,)
+    covariance: FloatArray  # (d, d) or variances (d,), with denominator `total`
+    has_missing: bool = False  # cells
 
     @classmethod
     def of(cls, moments: ColumnMoments, total: float) -> Self:
@@ -67,6 +56,28 @@ class Spread:
     def varying(self) -> IntArray:
         """Columns that vary by more than rounding."""
         return np.flatnonzero(self.scale > ROUNDING * np.abs(self.centre))
+
+    @property
+    def suspicious(self) -> IntArray:
+        """Columns whose squares may have underflowed: they look constant."""
+        return np.flatnonzero(self.scale < _LEAST_SCALE)
+
+    def check_ranges(self, ranges: Sequence[FloatArray]) -> None:
+        """Refuse `suspicious` columns that vary; `ranges` as of `column_ranges`."""
+        lowest, highest = np.array(ranges).swapaxes(0, 1)
+        widths = highest.max(axis=0) - lowest.min(axis=0)
+        for j, width in zip(self.suspicious, widths, strict=True):
+            if width > ROUNDING * abs(self.centre[j]):
+                raise ValueError(
+                    f"column {j} varies by {width:.3g} only, whose square underflows: "
+                    "multiply the column by a constant."
+                )
+
+
+def column_ranges(X: NDArray[Any], columns: IntArray) -> FloatArray:
+    """Least and largest number of some columns, shape (2, n_columns)."""
+    chosen = X[:, columns].astype(np.float64)
+    return np.array([np.fmin.reduce(chosen, axis=0), np.fmax.reduce(chosen, axis=0)])
 
 
 def column_moments(
@@ -102,36 +113,12 @@ def merged_moments(parts: Sequence[ColumnMoments]) -> ColumnMoments:
     """Moments of several blocks together, in their order."""
     width = max(len(part) for part in parts)
     if width > 1:
-        parts = [part if len(part) == width else _split(part[0]) for part in parts]
+        one, columns = np.ones(1, dtype=bool), np.arange(width)[:, np.newaxis]
+        parts = [
+            part if len(part) == width else [restrict(part[0], one, j) for j in columns]
+            for part in parts
+        ]
     return [ClassMoments.reduce(column) for column in zip(*parts, strict=True)]
-
-
-def check_scales(spread: Spread, rows: Rows) -> None:
-    """Refuse columns whose squares underflow: they would look constant.
-
-    `rows` are blocks of arrays (m, d), or None; they are looked at only where a scale
-    is suspicious.
-    """
-    suspicious = np.flatnonzero(spread.scale < _LEAST_SCALE)
-    if not len(suspicious):
-        return
-    found = [ends for ends in rows.map(_range, suspicious) if ends is not None]
-    lowest, highest = np.array(found).swapaxes(0, 1)
-    widths = highest.max(axis=0) - lowest.min(axis=0)
-    for j, width in zip(suspicious, widths, strict=True):
-        if width > ROUNDING * abs(spread.centre[j]):
-            raise ValueError(
-                f"column {j} varies by {width:.3g} only, whose square underflows: "
-                "multiply the column by a constant."
-            )
-
-
-def _range(X: NDArray[Any] | None, columns: IntArray) -> FloatArray | None:
-    """Least and largest number of some columns, shape (2, n_columns)."""
-    if X is None:
-        return None
-    chosen = X[:, columns].astype(np.float64)
-    return np.array([np.fmin.reduce(chosen, axis=0), np.fmax.reduce(chosen, axis=0)])
 
 
 def _moments(X: NDArray[Any], weight: FloatArray, structure: Structure) -> ClassMoments:
@@ -140,21 +127,3 @@ def _moments(X: NDArray[Any], weight: FloatArray, structure: Structure) -> Class
         moments = ClassMoments.from_rows(X, one_class, 1, weight, structure=structure)
     check_values(X, moments._statistics)
     return moments
-
-
-def _split(moments: ClassMoments) -> ColumnMoments:
-    """Each column by itself."""
-    scatter = moments.scatter[0]
-    if scatter.ndim == 2:
-        scatter = scatter.diagonal()
-    return [
-        ClassMoments(
-            moments.classes,
-            moments.count,
-            moments.weight,
-            moments.mean[:, j : j + 1],
-            moments.mean_lo[:, j : j + 1],
-            scatter[np.newaxis, j : j + 1],
-        )
-        for j in range(len(scatter))
-    ]

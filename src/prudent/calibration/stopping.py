@@ -12,19 +12,9 @@ from prudent.core.types import IntArray
 
 
 def group_equal_rows(keys: NDArray[np.generic], codes: IntArray) -> IntArray:
-    """Number equal labelled rows alike, in sorted order of (class, row).
+    """Number labelled rows, equal ones alike, in sorted order of (class, row).
 
-    Parameters
-    ----------
-    keys : ndarray of shape (m, n_keys)
-        Numbers that tell the rows apart.
-    codes : ndarray of int, shape (m,)
-        Class of each row.
-
-    Returns
-    -------
-    ndarray of int, shape (m,)
-        Group of each row, 0, 1, ... in sorted order.
+    `keys` (m, n_keys) are numbers that tell the rows apart.
     """
     columns = [*keys.T[::-1], codes]
     order = np.lexsort(columns)
@@ -41,22 +31,9 @@ def deal_folds(
 ) -> IntArray:
     """Fold of each row; rows of a group share one, classes spread evenly.
 
-    The groups are permuted within each class and dealt round robin, so that with
-    groups of equal rows neither their order nor repetition changes the folds. A group
-    of several classes counts for the rarest of them.
-
-    Parameters
-    ----------
-    groups : ndarray of int, shape (m,)
-        0, 1, ...; such as from `group_equal_rows`.
-    codes : ndarray of int, shape (m,)
-    n_folds : int
-    random : RandomState
-
-    Returns
-    -------
-    ndarray of int, shape (m,)
-        In 0..n_folds-1.
+    The groups 0, 1, ... are permuted within each class and dealt round robin, so that
+    with groups of equal rows neither their order nor repetition changes the folds. A
+    group of several classes counts for the rarest of them.
     """
     rarest_first = np.argsort(np.bincount(codes)[codes], kind="stable")
     _, first = np.unique(groups[rarest_first], return_index=True)
@@ -73,15 +50,10 @@ def deal_folds(
 
 
 def earliest_least_error(curves: Sequence[Sequence[float]], tolerance: float) -> int:
-    """Number of updates T with the least total validation error.
+    """Number of updates T with the least total validation error, up to a tolerance.
 
-    Parameters
-    ----------
-    curves : sequence of sequences
-        Validation error of each fold after 0, 1, ... updates; a shorter one goes on
-        at its last value.
-    tolerance : float
-        Totals within this of the least one count as equal; the earliest wins.
+    The curves are the errors of each fold after 0, 1, ... updates; a shorter one goes
+    on at its last value. Of equal totals the earliest wins.
     """
     length = max(len(curve) for curve in curves)
     padded = [np.pad(curve, (0, length - len(curve)), "edge") for curve in curves]

@@ -12,38 +12,25 @@ from prudent.calibration.ascent import StepRule, step_on_batch
 from prudent.calibration.families import Family, Statistics
 from prudent.calibration.learn import FamilySettings
 from prudent.calibration.model import Model, prepare
-from prudent.calibration.objective import Objective, weights
+from prudent.calibration.objective import Objective
 from prudent.calibration.spread import Spread, column_moments
+from prudent.calibration.trials import numbers_of, weights
 from prudent.core.rows import Block
 from prudent.core.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Statistics of all rows so far.
+    """Statistics of all rows so far."""
 
-    Attributes
-    ----------
-    family : Family
-        Centre and scale are those of the first batch.
-    classes : ndarray
-        Labels in sorted order.
-    is_declared : bool
-        Whether the caller named all classes in advance.
-    statistics : list of ndarray
-        Calibrated statistics, with a block of zeros for each class not yet seen.
-    labels : list of ndarray
-        s(X, Y) of all rows so far.
-    steps : tuple of (log_loss, error, risk, learning_rate, is_frozen)
-        The model before each step, judged on its batch.
-    """
-
-    family: Family
-    classes: NDArray[Any]
-    is_declared: bool
-    statistics: Statistics
-    labels: Statistics
-    steps: tuple[tuple[float, ...], ...] = ()
+    family: Family  # centre and scale are those of the first batch
+    classes: NDArray[Any]  # in sorted order
+    is_declared: bool  # whether the caller named all classes in advance
+    statistics: Statistics  # calibrated, blocks of zeros for classes not yet seen
+    labels: Statistics  # s(X, Y)
+    #: Log loss, error, risk and lr of the model before each step, on its batch.
+    curve: tuple[tuple[float, ...], ...] = ()
+    n_frozen: int = 0  # steps in which some block or count did not move in full
 
     @classmethod
     def begin(
@@ -56,8 +43,8 @@ class Stream:
         """Stream without rows, standardised by the first batch."""
         spread = None
         if settings.structure is not None:
-            numbers, weight = getattr(block.X, "numbers", block.X), weights(block)
-            moments = column_moments(numbers, weight, settings.structure)
+            weight = weights(block)
+            moments = column_moments(numbers_of(block), weight, settings.structure)
             spread = Spread.of(moments, float(weight.sum()))
         family = settings.make(spread)
         nothing = np.zeros((1, len(classes)))
@@ -74,16 +61,7 @@ class Stream:
     @property
     def curves(self) -> FloatArray:
         """Log loss, error, risk and lr of each step, shape (4, n_steps)."""
-        return np.array(self.steps, dtype=np.float64).reshape(-1, 5).T[:4]
-
-    @property
-    def n_frozen(self) -> int:
-        """Steps in which some block or count did not move in full."""
-        return sum(bool(is_frozen) for *_, is_frozen in self.steps)
-
-    def of_seen_classes(self) -> Statistics:
-        """Calibrated statistics without the blocks of unseen classes."""
-        return [block[self.seen] for block in self.statistics]
+        return np.array(self.curve, dtype=np.float64).reshape(-1, 4).T
 
     def with_classes(self, classes: NDArray[Any]) -> Stream:
         """The same stream with a block for each of `classes`, old and new."""
@@ -133,40 +111,37 @@ class Stream:
             costs=None if costs is None else costs[np.ix_(seen, seen)],
             generative_weight=generative_weight,
         )
-        labels = [block[seen] for block in grown.labels]
+        labels = [of_all[seen] for of_all in grown.labels]
         before, after = step_on_batch(objective, grown.of_seen_classes(), labels, rule)
-        statistics = [block.copy() for block in grown.statistics]
-        for block_of_all, new in zip(statistics, after, strict=True):
-            block_of_all[seen] = new
-        loss = before.evaluation.losses
-        entry = (loss.log_loss, loss.error, loss.risk, before.step)
+        statistics = [of_all.copy() for of_all in grown.statistics]
+        for of_all, new in zip(statistics, after, strict=True):
+            of_all[seen] = new
         return replace(
             grown,
             statistics=statistics,
-            steps=(*self.steps, (*entry, not before.is_full_step)),
+            curve=(*self.curve, before.curve_point),
+            n_frozen=self.n_frozen + (not before.is_full_step),
         )
 
-    def model(self, costs: FloatArray | None) -> Model:
-        """The rule of the classes seen so far."""
-        parameters = self.family.parameters(self.of_seen_classes())
-        return Model(self.family, parameters, self.seen, costs)
+    def of_seen_classes(self) -> Statistics:
+        """Calibrated statistics without the blocks of unseen classes."""
+        return [block[self.seen] for block in self.statistics]
 
     def is_solved(self) -> bool:
         """Whether two classes were seen and all seen classes can be solved."""
         start = self.of_seen_classes()
         return len(start[0]) >= 2 and bool(self.family.is_valid(start).all())
 
+    def model(self, costs: FloatArray | None) -> Model:
+        """The rule of the classes seen so far."""
+        parameters = self.family.parameters(self.of_seen_classes())
+        return Model(self.family, parameters, self.seen, costs)
+
 
 def classes_after(
     stream: Stream | None, declared: ArrayLike | None, y: NDArray[Any]
 ) -> NDArray[Any]:
-    """All classes once a batch with labels `y` has been added.
-
-    Raises
-    ------
-    ValueError
-        If a declared list changes or `y` holds a label outside it.
-    """
+    """All classes once a batch with labels `y` has been added."""
     if stream is None:
         known = np.unique(y if declared is None else declared)
     elif stream.is_declared:

@@ -14,8 +14,9 @@ from sklearn.utils.multiclass import unique_labels
 
 from prudent.calibration import RiskCalibratedClassifier
 from prudent.calibration.model import Model
-from prudent.calibration.objective import Trial
 from prudent.calibration.reading import Reader, recoded, seen_levels
+from prudent.calibration.training import calibrated, drawn_seed, watching
+from prudent.calibration.trials import Trial
 from prudent.core.classes import check_two_classes
 from prudent.core.holdout import hold_out
 from prudent.core.rows import Block, Rows
@@ -43,11 +44,11 @@ def fit_calibration(estimator: RiskCalibratedClassifier, chunks: Chunks) -> None
         As `estimator.fit`.
     """
     _check_settings(estimator)
-    watch = estimator._watch(None, None)
+    watch = watching(estimator, None, None)
     reader, labelled, sizes, classes = _read(estimator, chunks)
     estimator.n_features_in_ = chunks.n_features
     estimator._reader = reader
-    seed, folds = estimator._draw_seed(), None
+    seed, folds = drawn_seed(estimator), None
     if estimator.stopping == "holdout":
         trials = _hold_out(estimator, labelled, sizes, seed)
     else:
@@ -55,7 +56,8 @@ def fit_calibration(estimator: RiskCalibratedClassifier, chunks: Chunks) -> None
         if estimator.stopping == "cv":
             folds = _folds(estimator, labelled, len(classes), seed)
     del labelled
-    estimator._learn(trials, folds, classes, seed, watch)
+    learned = calibrated(estimator, trials, folds, classes, seed, watch)
+    estimator._keep(learned, classes)
     if estimator.stopping == "holdout":
         counts = trials.map(_count_wrong, estimator._model)
         estimator._promise(*np.sum(counts, axis=0).tolist())
@@ -146,7 +148,7 @@ def _head(chunk: Chunk, worker: RiskCalibratedClassifier) -> _Head | None:
     if y is None or len(X) == 0:
         return None
     worker = copy(worker)
-    _, labels, _ = worker._read_training(X, y, None)
+    _, labels, *_ = worker._read_training(X, y, None)
     return _Head(worker._reader, np.unique(labels), len(labels))
 
 
@@ -156,8 +158,8 @@ def _labelled(
     X, y = chunk
     if y is None or len(X) == 0:
         return None
-    block, labels, _ = worker._read_training(X, y, None, first=False)
-    return Block(block.X, np.searchsorted(classes, labels))
+    rows, labels, *_ = worker._read_training(X, y, None, first=False)
+    return Block(rows, np.searchsorted(classes, labels))
 
 
 def _held_apart(block: Block | None, held_out: NDArray[np.uint8]) -> Trial:

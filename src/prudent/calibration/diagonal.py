@@ -1,0 +1,147 @@
+"""Gaussian families of independent features, variances per class or for all.
+
+Cells may be missing: their statistics are sums over the cells that are there, with
+the counts of those last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from prudent.calibration.families import Statistics
+from prudent.calibration.gaussian import (
+    ROWS_PER_BLOCK,
+    GaussianFamily,
+    GaussianParameters,
+    SeenRows,
+    Standardised,
+)
+from prudent.calibration.matrices import TiedFamily
+from prudent.core.types import FloatArray
+from prudent.core.validation import Structure
+
+
+@dataclass(frozen=True)
+class DiagonalFamily(GaussianFamily):
+    """One variance per class and feature: Gaussian naive Bayes.
+
+    Statistics s0 (r,), s1 (r, d), s2 (r, d) of 1, x and x^2.
+    """
+
+    is_diagonal: ClassVar[bool] = True
+
+    def statistics(self, rows: Standardised, Q: FloatArray) -> Statistics:
+        """s0, s1, s2 of the soft labels Q (m, r), with missing cells their counts."""
+        Z = rows.Z if isinstance(rows, SeenRows) else rows
+        first = Q.T @ Z
+        second = np.zeros((Q.shape[1], Z.shape[1] - 1))
+        for start in range(0, len(Z), ROWS_PER_BLOCK):
+            block = slice(start, start + ROWS_PER_BLOCK)
+            second += Q.T[:, block] @ np.square(Z[block, 1:])
+        return [first[:, 0], first[:, 1:], second, *_cell_counts(self, rows, Q)]
+
+    def log_joint(
+        self, rows: Standardised, parameters: GaussianParameters
+    ) -> FloatArray:
+        """Log density of independent normal features plus log p_k, shape (m, r)."""
+        curvatures = -0.5 / parameters.covariances
+        if isinstance(rows, SeenRows):
+            Z, linear = rows.Z, parameters.scores[:, 1:]
+            constants = np.log(parameters.covariances) + parameters.means * linear
+            scores = -0.5 * constants @ rows.seen.T + linear @ Z[:, 1:].T
+            scores += parameters.log_priors[:, np.newaxis]
+        else:
+            Z = rows
+            scores = parameters.scores @ Z.T
+        for start in range(0, len(Z), ROWS_PER_BLOCK):
+            block = slice(start, start + ROWS_PER_BLOCK)
+            scores[:, block] += curvatures @ np.square(Z[block, 1:]).T
+        return scores.T
+
+    def _moments(self, statistics: Statistics) -> tuple[FloatArray, FloatArray]:
+        """Means, and variances sigma^2_kj = s2_kj / n_kj - mu_kj^2 shrunken."""
+        _, s1, s2, *_ = statistics
+        n = self._cells(statistics)
+        means = _ratio(s1, n)
+        variances = self._prior_scatter + s2 - s1 * means
+        return means, variances / (self._covariance_strength + n)
+
+    def _with_scores(
+        self, log_priors: FloatArray, means: FloatArray, covariances: FloatArray
+    ) -> GaussianParameters:
+        # log p_k - sum_j (log sigma^2 + (x - mu)^2 / sigma^2) / 2, expanded in x
+        linear = means / covariances
+        logs = np.log(covariances) + means * linear
+        constants = log_priors - 0.5 * logs.sum(axis=1)
+        scores = np.concatenate([constants[:, np.newaxis], linear], axis=1)
+        return GaussianParameters(log_priors, means, covariances, scores)
+
+
+@dataclass(frozen=True)
+class TiedDiagonalFamily(TiedFamily):
+    """One variance per feature for all classes: the paper's logistic regression.
+
+    Statistics s0 (r,), s1 (r, d), with the second moment v / M (d,) fixed.
+    """
+
+    is_diagonal: ClassVar[bool] = True
+    structure: ClassVar[Structure] = "diagonal"
+
+    def statistics(self, rows: Standardised, Q: FloatArray) -> Statistics:
+        """s0, s1 of the soft labels Q (m, r), with missing cells their counts."""
+        first = Q.T @ (rows.Z if isinstance(rows, SeenRows) else rows)
+        return [first[:, 0], first[:, 1:], *_cell_counts(self, rows, Q)]
+
+    def log_joint(
+        self, rows: Standardised, parameters: GaussianParameters
+    ) -> FloatArray:
+        """As `TiedFamily.log_joint`, over the cells that are there."""
+        if not isinstance(rows, SeenRows):
+            return super().log_joint(rows, parameters)
+        linear = parameters.scores[:, 1:]
+        scores = rows.Z[:, 1:] @ linear.T
+        scores -= 0.5 * rows.seen @ (parameters.means * linear).T
+        return scores + parameters.log_priors
+
+    def row_constant(
+        self, rows: Standardised, parameters: GaussianParameters
+    ) -> FloatArray:
+        """As `TiedFamily.row_constant`, over the cells that are there."""
+        if not isinstance(rows, SeenRows):
+            return super().row_constant(rows, parameters)
+        variances = parameters.covariances
+        quadratic = np.square(rows.Z[:, 1:]) @ (1 / variances)
+        return -0.5 * (rows.seen @ np.log(variances) + quadratic)
+
+    def _moments(self, statistics: Statistics) -> tuple[FloatArray, FloatArray]:
+        s1, n = statistics[1], self._cells(statistics)
+        total = n.sum(axis=0)
+        means = _ratio(s1, n)
+        within = total * self.second_moment - (s1 * means).sum(axis=0)
+        within += self._prior_scatter
+        return means, within / (self._covariance_strength + total)
+
+    def _second_sums(self, Z: FloatArray, weight: FloatArray) -> FloatArray:
+        return np.einsum("i,ij,ij->j", weight, Z[:, 1:], Z[:, 1:])
+
+
+def _cell_counts(
+    family: GaussianFamily, rows: Standardised, Q: FloatArray
+) -> Statistics:
+    """Counts (r, d) of the cells that are there, if any cell is missing at all."""
+    if not isinstance(rows, SeenRows):
+        return []
+    if not family.counts_cells:
+        raise ValueError(
+            "X contains NaN, which earlier rows of the same fit did not: give "
+            "`partial_fit` whole rows, or `fit` all of them."
+        )
+    return [Q.T @ rows.seen]
+
+
+def _ratio(sums: FloatArray, counts: FloatArray) -> FloatArray:
+    """Means; 0, the mean of all classes, where nothing was counted."""
+    return sums / np.where(counts == 0, 1.0, counts)

@@ -1,0 +1,179 @@
+"""Gaussian families with covariance matrices, one per class or one for all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from prudent.calibration.families import PriorStrengths, Statistics
+from prudent.calibration.gaussian import (
+    GaussianFamily,
+    GaussianParameters,
+    SeenRows,
+    Standardised,
+    standardised,
+)
+from prudent.calibration.spread import Spread
+from prudent.calibration.whitening import Whitening, squared_distances
+from prudent.core.raw_moments import RawSums
+from prudent.core.types import FloatArray
+from prudent.core.validation import Structure
+
+#: |W_ik| up to this share of the largest weight moves no statistic visibly.
+_NEGLIGIBLE = 1e-10
+
+
+@dataclass(frozen=True)
+class FullFamily(GaussianFamily):
+    """One covariance matrix per class: quadratic discriminant analysis.
+
+    Statistics s0 (r,), s1 (r, d), s2 (r, d, d) of 1, x and xx'.
+    """
+
+    strength_per_feature: ClassVar[float] = 0.1
+
+    def statistics(self, Z: FloatArray, Q: FloatArray) -> Statistics:
+        """s0, s1, s2 of the soft labels Q (m, r)."""
+        sums = RawSums.from_soft(Z, Q, np.zeros(Z.shape[1]), negligible=_NEGLIGIBLE)
+        # The column of ones: s0 and s1 leave out the same rows as s2.
+        return [sums.s2[:, 0, 0], sums.s2[:, 0, 1:], sums.s2[:, 1:, 1:]]
+
+    def log_joint(
+        self, rows: Standardised, parameters: GaussianParameters
+    ) -> FloatArray:
+        """Log p_k - log det Sigma_k / 2 - squared distance / 2, shape (m, r)."""
+        if isinstance(rows, SeenRows):
+            return self._by_pattern(
+                rows, parameters, self.log_joint, parameters.log_priors
+            )
+        scores = squared_distances(rows, parameters.scores)
+        scores *= -0.5
+        constants = parameters.log_priors - 0.5 * parameters.scores.log_determinants
+        scores += constants[:, np.newaxis]
+        return scores.T
+
+    def _moments(self, statistics: Statistics) -> tuple[FloatArray, FloatArray]:
+        """Means, and Sigma_k = s2_k / s0_k - mu_k mu_k' shrunken."""
+        s0, s1, s2 = statistics
+        means = s1 / s0[:, np.newaxis]
+        covariances = s2 - s1[:, :, np.newaxis] * means[:, np.newaxis]
+        covariances += self._prior_scatter
+        return means, covariances / (self._covariance_strength + s0)[:, None, None]
+
+    def _with_scores(
+        self, log_priors: FloatArray, means: FloatArray, covariances: FloatArray
+    ) -> GaussianParameters:
+        whitening = Whitening.from_cholesky(means, np.linalg.cholesky(covariances))
+        return GaussianParameters(log_priors, means, covariances, whitening)
+
+
+@dataclass(frozen=True)
+class TiedFamily(GaussianFamily):
+    """One covariance matrix for all classes: linear discriminant analysis.
+
+    Statistics s0 (r,), s1 (r, d). The second moment v / M of all rows, (d, d) or the
+    diagonal (d,), with M = `total` does not depend on the labels, so that the
+    calibration never moves it.
+    """
+
+    second_moment: FloatArray = field(default_factory=lambda: np.zeros(0))
+    total: float = 0.0
+
+    tied: ClassVar[bool] = True
+    structure: ClassVar[Structure] = "full"
+
+    @classmethod
+    def from_spread(cls, spread: Spread, strengths: PriorStrengths) -> Self:
+        """Family standardised by the rows behind `spread`."""
+        family = super().from_spread(spread, strengths)
+        kept = family.kept
+        second = standardised(spread.covariance, kept, spread.scale[kept])
+        return replace(family, second_moment=second, total=spread.total)
+
+    def with_rows(self, Z: Standardised, weight: FloatArray) -> Self:
+        """Same standardisation, with these rows added to the second moment."""
+        if isinstance(Z, SeenRows):
+            raise ValueError(
+                "X contains NaN: give `partial_fit` whole rows, or `fit` all of them."
+            )
+        total = self.total + weight.sum()
+        second = self._second_sums(Z, weight)
+        if self.total:
+            second = second + self.total * self.second_moment
+        return replace(self, second_moment=second / total, total=total)
+
+    def statistics(self, rows: Standardised, Q: FloatArray) -> Statistics:
+        """s0, s1 of the soft labels Q (m, r)."""
+        assert not isinstance(rows, SeenRows)
+        first = Q.T @ rows
+        return [first[:, 0], first[:, 1:]]
+
+    def log_joint(
+        self, rows: Standardised, parameters: GaussianParameters
+    ) -> FloatArray:
+        """Log p_k + mu_k' Sigma^-1 x - mu_k' Sigma^-1 mu_k / 2, shape (m, r)."""
+        if isinstance(rows, SeenRows):
+            return self._by_pattern(
+                rows, parameters, self.log_joint, parameters.log_priors
+            )
+        return (parameters.scores @ rows.T).T
+
+    def row_constant(
+        self, rows: Standardised, parameters: GaussianParameters
+    ) -> FloatArray:
+        """-log det Sigma / 2 - x' Sigma^-1 x / 2, which all classes share, (m,)."""
+        covariance = parameters.covariances
+        if isinstance(rows, SeenRows):
+
+            def scored(Z: FloatArray, marginal: GaussianParameters) -> FloatArray:
+                return self.row_constant(Z, marginal)[:, np.newaxis]
+
+            return self._by_pattern(rows, parameters, scored, np.zeros(1))[:, 0]
+        Z = rows[:, 1:]
+        quadratic = np.einsum("ij,ij->i", Z, _solved(covariance, Z))
+        return -0.5 * (_log_determinant(covariance) + quadratic)
+
+    def coefficients(
+        self, parameters: GaussianParameters
+    ) -> tuple[FloatArray, FloatArray]:
+        """Coefficients (r, d) and intercepts (r,) of the log joint in units of X."""
+        return self.coefficients_in_units(parameters.scores)
+
+    def _moments(self, statistics: Statistics) -> tuple[FloatArray, FloatArray]:
+        """Means, and Sigma = v / M - sum_k p_k mu_k mu_k' shrunken."""
+        s0, s1 = statistics
+        total = s0.sum()
+        means = s1 / s0[:, np.newaxis]
+        within = total * self.second_moment - s1.T @ means
+        within += self._prior_scatter
+        return means, within / (self._covariance_strength + total)
+
+    def _with_scores(
+        self, log_priors: FloatArray, means: FloatArray, covariances: FloatArray
+    ) -> GaussianParameters:
+        linear = _solved(covariances, means)
+        constants = log_priors - 0.5 * (means * linear).sum(axis=1)
+        scores = np.concatenate([constants[:, np.newaxis], linear], axis=1)
+        return GaussianParameters(log_priors, means, covariances, scores)
+
+    def _second_sums(self, Z: FloatArray, weight: FloatArray) -> FloatArray:
+        sums = RawSums.from_soft(Z, weight[:, np.newaxis], np.zeros(Z.shape[1]))
+        return sums.s2[0, 1:, 1:]
+
+
+def _solved(covariance: FloatArray, rows: FloatArray) -> FloatArray:
+    """Rows times the inverse of a matrix, or of variances."""
+    if covariance.ndim == 1:
+        return rows / covariance
+    factor = cho_factor(covariance, lower=True, check_finite=False)
+    solution: FloatArray = cho_solve(factor, rows.T, check_finite=False).T
+    return solution
+
+
+def _log_determinant(covariance: FloatArray) -> float:
+    if covariance.ndim == 1:
+        return float(np.log(covariance).sum())
+    return float(np.linalg.slogdet(covariance)[1])

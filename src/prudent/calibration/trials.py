@@ -1,0 +1,106 @@
+"""The rows of one block, those to learn from and those only judged, and their sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.calibration.categorical import CategoricalFamily
+from prudent.calibration.families import Family
+from prudent.calibration.model import prepare
+from prudent.calibration.spread import (
+    ColumnMoments,
+    Spread,
+    column_moments,
+    column_ranges,
+    merged_moments,
+)
+from prudent.calibration.stopping import group_equal_rows
+from prudent.core.rows import Block, Rows
+from prudent.core.types import FloatArray, IntArray
+from prudent.core.validation import Structure
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """The rows of one block that are learned from, and those that are only judged.
+
+    None stands for no rows.
+    """
+
+    fitted: Block | None
+    held_out: Block | None = None
+
+    def prepared(self, family: Family, merges: bool) -> Self:
+        """Rows as the family takes them; equal rows of level codes perhaps once."""
+        fitted = self.fitted
+        if merges and fitted is not None and isinstance(family, CategoricalFamily):
+            fitted = _merged(fitted)
+        return type(self)(_prepared(fitted, family), _prepared(self.held_out, family))
+
+    def summary(
+        self, n_classes: int, structure: Structure | None, learns_missing: bool
+    ) -> tuple[IntArray, float, ColumnMoments] | None:
+        """Number of fitted rows of each class, their weight, and their moments."""
+        block = self.fitted
+        if block is None:
+            return None
+        moments, weight = [], weights(block)
+        if structure is not None:
+            moments = column_moments(
+                numbers_of(block), weight, structure, learns_missing=learns_missing
+            )
+        n_rows = np.bincount(block.codes, minlength=n_classes)
+        return n_rows, float(weight.sum()), moments
+
+    def ranges(self, columns: IntArray) -> FloatArray | None:
+        """Least and largest number of some columns of the fitted rows."""
+        if self.fitted is None:
+            return None
+        return column_ranges(numbers_of(self.fitted), columns)
+
+
+def fitted_spread(
+    trials: Rows, n_classes: int, structure: Structure | None, *, learns_missing: bool
+) -> tuple[IntArray, Spread | None]:
+    """Number of rows to learn from, by class, and their spread if it is asked for."""
+    found = trials.map(Trial.summary, n_classes, structure, learns_missing)
+    n_rows, totals, moments = zip(
+        *(summary for summary in found if summary is not None), strict=True
+    )
+    spread = None
+    if structure is not None:
+        spread = Spread.of(merged_moments(moments), float(np.sum(totals)))
+        if len(spread.suspicious):
+            ranges = trials.map(Trial.ranges, spread.suspicious)
+            spread.check_ranges([ends for ends in ranges if ends is not None])
+    return np.sum(n_rows, axis=0), spread
+
+
+def weights(block: Block) -> FloatArray:
+    """Weight of each row of a block."""
+    return np.ones(len(block.codes)) if block.weight is None else block.weight
+
+
+def numbers_of(block: Block) -> NDArray[Any]:
+    """Rows without their levels."""
+    return getattr(block.X, "numbers", block.X)
+
+
+def _prepared(block: Block | None, family: Family) -> Block | None:
+    if block is None:
+        return None
+    return Block(prepare(family, block.X), block.codes, weights(block))
+
+
+def _merged(block: Block) -> Block:
+    """Equal rows as one with the sum of their weights, where that halves them."""
+    groups = group_equal_rows(block.X, block.codes)
+    _, first = np.unique(groups, return_index=True)
+    if 2 * len(first) > len(groups):
+        return block
+    weight = np.bincount(groups, weights(block)).astype(np.float64)
+    return Block(block.X[first], block.codes[first], weight)
