@@ -21,7 +21,7 @@ from prudent import (
     MinimaxOutlierDetector,
     MinimaxProbabilityClassifier,
 )
-from prudent.adversarial.density.standardisation import Standardisation
+from prudent.adversarial.density.reference import Standardisation
 from prudent.dask import detectors, fit, predict
 from prudent.dask.split import Split
 from prudent.exceptions import PrudentWarning

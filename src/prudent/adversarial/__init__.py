@@ -1,8 +1,8 @@
 """Single-class classification against an adversary (El-Yaniv and Nisenson)."""
 
 from prudent.adversarial.density.detector import LowDensityRejector
-from prudent.adversarial.game.curve import SecurityCurve
 from prudent.adversarial.game.divergence import divergence_bound, divergence_of
+from prudent.adversarial.game.model import SecurityCurve
 from prudent.adversarial.game.rejection_game import RejectionGame
 
 __all__ = [

@@ -1,42 +1,83 @@
-"""Cuts of held-out scores whose false-alarm rate is known in advance."""
+"""Rules from held-out scores, whose false-alarm rate is known in advance.
+
+A cut at an order statistic, or the rejection game played on the estimated density and
+scaled to its rate.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
+from prudent.adversarial.game.divergence import Divergence
+from prudent.adversarial.game.levels import group_events, split_levels
+from prudent.adversarial.game.solver import solve_game
 from prudent.core.binomial import high_probability_rank, mean_rank
+from prudent.core.coins import keyed_uniform
 from prudent.core.types import FloatArray
 
 GuaranteeKind = Literal["mean", "high_probability", "exact"]
+
+_SMALLEST = 1e-300  # probability of a cell
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Reject scores strictly below the threshold."""
+
+    rank: int  # of the threshold among the calibration scores; 0: no cut
+    threshold: float
+
+    def decision(self, scores: FloatArray, X: FloatArray) -> FloatArray:
+        """Score minus threshold."""
+        return scores - self.threshold
+
+
+@dataclass(frozen=True, slots=True)
+class SoftRule:
+    """Reject with probability min(1, t r), r a falling function of the score."""
+
+    scores: FloatArray  # (n,), rising, of the rows the game was played on
+    rejection: FloatArray  # (n,), r of each
+    scale: float  # t
+    key: bytes  # of the coins: the same row gets the same answer
+
+    def rejection_at(self, scores: FloatArray) -> FloatArray:
+        """Probability at the largest known score not above; at the lowest below."""
+        at = np.searchsorted(self.scores, scores, side="right") - 1
+        known = self.rejection[np.maximum(at, 0)]
+        return np.minimum(1.0, self.scale * known)
+
+    def decision(self, scores: FloatArray, X: FloatArray) -> FloatArray:
+        """Coin minus rejection probability."""
+        coins = keyed_uniform((row.tobytes() for row in X), self.key)
+        return coins - self.rejection_at(scores)
+
+
+def cut_at_rate(
+    kind: GuaranteeKind,
+    sorted_scores: FloatArray,
+    rate: float,
+    confidence: float,
+    coin: float,
+) -> Cut:
+    """Cut at the order statistic of held-out scores that keeps the rate."""
+    rank = choose_rank(kind, len(sorted_scores), rate, confidence, coin)
+    return Cut(rank, float(sorted_scores[rank - 1]) if rank else -math.inf)
 
 
 def choose_rank(
     kind: GuaranteeKind, n_scores: int, rate: float, confidence: float, coin: float
 ) -> int:
-    """Rank k: reject below the k-th smallest of `n_scores` held-out scores.
+    """Rank k: reject below the k-th smallest of m = `n_scores` held-out scores.
 
-    Parameters
-    ----------
-    kind : {"mean", "high_probability", "exact"}
-        False-alarm rate at most `rate` on average, with probability `confidence`
-        over the held-out scores, or exactly `rate` on average.
-    n_scores : int
-        Size m of the calibration set.
-    rate : float
-        In (0, 1).
-    confidence : float
-        In (0, 1), for "high_probability".
-    coin : float
-        Uniform in [0, 1), for "exact": k is rounded up from (m + 1) rate with
-        probability its fractional part.
-
-    Returns
-    -------
-    int
-        0: no cut keeps the promise, reject nothing.
+    The false-alarm rate is at most `rate` on average ("mean"), with probability
+    `confidence` over the held-out scores ("high_probability"), or exactly `rate` on
+    average ("exact": k is (m + 1) rate, rounded up where the coin, uniform in [0, 1),
+    is below its fractional part). 0: no cut keeps the promise, reject nothing.
     """
     if kind == "high_probability":
         return high_probability_rank(n_scores, rate, confidence)
@@ -73,26 +114,39 @@ def p_values(sorted_scores: FloatArray, scores: FloatArray) -> FloatArray:
     return (1 + not_above) / (len(sorted_scores) + 1)
 
 
+def play_on_density(
+    fit_scores: FloatArray,
+    calibration_scores: FloatArray,
+    log_cell_volume: float,
+    rate: float,
+    bound: float,
+    key: bytes,
+) -> SoftRule:
+    """Solve the game on the fit rows, then scale it to the false-alarm rate.
+
+    `fit_scores` are rising estimates of log p: the row's cell has probability volume
+    times p, and the row stands for 1/n of the target. Intruders are `bound` bits away.
+    The rate is kept on average whatever the density.
+    """
+    n = len(fit_scores)
+    value = np.exp(fit_scores + log_cell_volume).clip(_SMALLEST, 1.0)
+    events = group_events(value, np.full(n, 1 / n))
+    levels = split_levels(events.value, events.mass, Divergence("kl"), bound)
+    solution = solve_game(levels, rate)
+    rejection = events.spread(solution.rejection, 1.0)
+    largest = 1 / rejection[rejection > 0].min(initial=1.0)
+    rule = SoftRule(fit_scores, rejection, 1.0, key)
+    held_out = rule.rejection_at(calibration_scores)
+    return replace(rule, scale=scale_to_rate(held_out, rate, float(largest)))
+
+
 def scale_to_rate(rejection: FloatArray, rate: float, largest: float) -> float:
     """Largest t <= `largest` with sum_i min(1, t r_i) + 1 <= (m + 1) rate.
 
-    For exchangeable rows, rejecting a new one with probability min(1, t r) then
-    raises false alarms at rate `rate` at most on average, because the sum rises
-    with t and one row adds at most 1.
-
-    Parameters
-    ----------
-    rejection : ndarray of shape (m,)
-        r_i of the calibration rows, in [0, 1].
-    rate : float
-        In (0, 1).
-    largest : float
-        Cap of t, > 0.
-
-    Returns
-    -------
-    float
-        0 when (m + 1) rate < 1.
+    `rejection` (m,) are the r_i of the calibration rows. For exchangeable rows,
+    rejecting a new one with probability min(1, t r) then raises false alarms at rate
+    `rate` at most on average, because the sum rises with t and one row adds at most 1.
+    0 when (m + 1) rate < 1.
     """
     budget = (len(rejection) + 1) * rate * (1 + 4e-16) - 1
     if budget <= 0:

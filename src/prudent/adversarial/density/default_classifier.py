@@ -57,11 +57,6 @@ class MeanLogitClassifier(ClassifierMixin, BaseEstimator):
     kernel model is smooth where the boundary is. Both have a proper loss. One part
     boosting to three of the kernel model follows known level sets best; on real
     sets all weights do alike.
-
-    Parameters
-    ----------
-    random_state : int, RandomState or None, default=None
-        For binning, landmarks and the kernel model's subsample.
     """
 
     def __init__(self, *, random_state: Any = None) -> None:

@@ -16,12 +16,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
-from prudent.adversarial.density.cut import fewest_scores
+from prudent.adversarial.density.cut import Cut, fewest_scores
 from prudent.adversarial.density.default_classifier import LogOdds, MeanLogitClassifier
 from prudent.adversarial.density.learn import AskHeldOut, learn
-from prudent.adversarial.density.model import Cut
 from prudent.adversarial.density.promises import held_out_promise
-from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
     SelectionMixin,
@@ -42,7 +40,7 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
     density, which estimates the log density of the class; the cut is an order
     statistic of the scores of held-out rows, so the false-alarm rate holds for any
     classifier, reference and dimension. Only the power to catch intruders depends
-    on the model. Not for rows that drift: they are not exchangeable.
+    on the model.
 
     Parameters
     ----------
@@ -355,18 +353,16 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
                 PrudentWarning,
                 stacklevel=3,
             )
-        self.guarantees_: tuple[Guarantee, ...] = ()
-        if self.guarantee is not None:
-            promise = held_out_promise(
-                kind,
-                m,
-                rate,
-                rank=self.k_ if isinstance(rule, Cut) else None,
-                confidence=self.confidence,
-                is_fit_given=isinstance(self.estimator, FrozenEstimator),
-                grouped=self._grouped,
-            )
-            self.guarantees_ = (promise,)
+        promise = held_out_promise(
+            kind,
+            m,
+            rate,
+            rank=self.k_ if isinstance(rule, Cut) else None,
+            confidence=self.confidence,
+            is_fit_given=isinstance(self.estimator, FrozenEstimator),
+            grouped=self._grouped,
+        )
+        self.guarantees_ = () if self.guarantee is None else (promise,)
         return self
 
 

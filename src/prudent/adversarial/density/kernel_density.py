@@ -24,17 +24,10 @@ def kernel_width(n_rows: int, n_features: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class NormalKernels:
-    """Mean of round normal densities of one width.
+    """Mean of round normal densities of one width."""
 
-    Attributes
-    ----------
-    centres : ndarray of shape (M, d)
-    width : float
-        Standard deviation h of the kernels.
-    """
-
-    centres: FloatArray
-    width: float
+    centres: FloatArray  # (M, d)
+    width: float  # standard deviation h of the kernels
 
     @classmethod
     def of_likeliest_width(cls, centres: FloatArray) -> Self:
@@ -82,17 +75,9 @@ class NormalKernels:
 
 @dataclass(frozen=True, slots=True)
 class DecorrelatedKernels:
-    """Normal kernels in coordinates that are nearly uncorrelated.
+    """Normal kernels in coordinates L^-1 x that are nearly uncorrelated."""
 
-    Attributes
-    ----------
-    factor : ndarray of shape (d, d)
-        Lower Cholesky factor L of the shrunken covariance; the coordinates are
-        L^-1 x.
-    kernels : NormalKernels
-    """
-
-    factor: FloatArray
+    factor: FloatArray  # (d, d), lower Cholesky factor L of the shrunken covariance
     kernels: NormalKernels
 
     @classmethod

@@ -9,20 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from prudent.adversarial.density.cut import GuaranteeKind, choose_rank
+from prudent.adversarial.density.cut import GuaranteeKind, cut_at_rate, play_on_density
 from prudent.adversarial.density.kernel_density import (
     DecorrelatedKernels,
     NormalKernels,
     kernel_width,
 )
-from prudent.adversarial.density.model import Cut, Density, Model, SoftRule
+from prudent.adversarial.density.model import Density, Model
 from prudent.adversarial.density.reference import (
     GridReference,
     ReferenceName,
+    Standardisation,
     make_reference,
 )
-from prudent.adversarial.density.soft import play_on_density
-from prudent.adversarial.density.standardisation import Standardisation
 from prudent.core.types import FloatArray
 
 _MAX_CENTRES = 1000
@@ -37,50 +36,31 @@ AskHeldOut = Callable[[Callable[[FloatArray], Any]], Any]
 
 @dataclass(frozen=True)
 class Learned:
-    """What one fit found; a rule for any false-alarm rate follows without another.
-
-    Attributes
-    ----------
-    density : Density
-    calibration_scores : ndarray of shape (m,)
-        Rising scores of the held-out rows.
-    fit_scores : ndarray of shape (n,) or None
-        Rising scores of the fit rows, for the soft rule.
-    missing_mass : float
-        Share of held-out rows outside the cells of the grid; 0 otherwise.
-    cell_size : float
-        Side of the cells, else width of the kernels, in standard deviations.
-    key : bytes
-        Of the soft rule's coins.
-    coin : float
-        Of the randomised rank, in [0, 1).
-    """
+    """What one fit found; a rule for any false-alarm rate follows without another."""
 
     density: Density
-    calibration_scores: FloatArray
-    fit_scores: FloatArray | None
-    missing_mass: float
-    cell_size: float
-    key: bytes
-    coin: float
+    calibration_scores: FloatArray  # (m,), rising, of the held-out rows
+    fit_scores: FloatArray | None  # (n,), rising, of the fit rows, for the soft rule
+    missing_mass: float  # share of held-out rows outside the cells of the grid
+    cell_size: float  # else width of the kernels, in standard deviations
+    key: bytes  # of the soft rule's coins
+    coin: float  # of the randomised rank, in [0, 1)
 
     def hard(
         self, false_alarm_rate: float, kind: GuaranteeKind, confidence: float
     ) -> Model:
         """Model that cuts at the order statistic which keeps the rate."""
         scores = self.calibration_scores
-        rank = choose_rank(kind, len(scores), false_alarm_rate, confidence, self.coin)
-        threshold = float(scores[rank - 1]) if rank else -math.inf
-        return Model(self.density, scores, Cut(rank, threshold))
+        rule = cut_at_rate(kind, scores, false_alarm_rate, confidence, self.coin)
+        return Model(self.density, scores, rule)
 
     def soft(self, false_alarm_rate: float, divergence_bound: float) -> Model:
         """Model that plays the rejection game on the estimated density."""
         assert self.fit_scores is not None
-        n_varying = int(self.density.standardisation.varies.sum())
-        rule: SoftRule = play_on_density(
+        rule = play_on_density(
             self.fit_scores,
             self.calibration_scores,
-            n_varying * math.log(self.cell_size),
+            self.density.standardisation.n_varying * math.log(self.cell_size),
             false_alarm_rate,
             divergence_bound,
             self.key,
@@ -98,31 +78,18 @@ def learn(
     is_soft: bool,
     random: np.random.RandomState,
 ) -> Learned:
-    """Learn a density from fit rows and score the held-out rows.
+    """Learn a density from fit rows (n, d) and score the held-out rows.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        Rows of the class to learn from.
-    ask_held_out : callable
-        `ask_held_out(f)` is f of the held-out rows.
-    fit_classifier : callable
-        (rows, labels) -> log odds of label 1.
-    reference : str or object
-        Name of the artificial density, or an object with `sample` and `log_density`.
-    with_kernels : bool
-        Add kernel densities to the estimate, up to 10 000 rows.
-    is_soft : bool
-        Score the fit rows too.
-    random : RandomState
-        Draws the reference, its sample, the centres, key and coin.
+    `reference` is the name of the artificial density or an object with `sample` and
+    `log_density`; `with_kernels` adds kernel densities, up to 10 000 rows; `is_soft`
+    scores the fit rows too.
     """
-    density = learn_density(
+    density = _learn_density(
         rows, fit_classifier, reference, random, with_kernels=with_kernels
     )
     key, coin = random.bytes(32), float(random.uniform())
-    n_varying = int(density.standardisation.varies.sum())
-    cell_size, missing_mass = kernel_width(len(rows), n_varying), 0.0
+    cell_size = kernel_width(len(rows), density.standardisation.n_varying)
+    missing_mass = 0.0
     if isinstance(density.reference, GridReference):
         cell_size = density.reference.cells.size
         missing_mass = float(np.mean(~ask_held_out(density.covers)))
@@ -137,7 +104,7 @@ def learn(
     )
 
 
-def learn_density(
+def _learn_density(
     X: FloatArray,
     fit_classifier: FitClassifier,
     reference: ReferenceName | Any,

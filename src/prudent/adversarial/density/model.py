@@ -7,14 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.adversarial.density.cut import p_values
+from prudent.adversarial.density.cut import Cut, SoftRule, p_values
 from prudent.adversarial.density.kernel_density import (
     DecorrelatedKernels,
     NormalKernels,
 )
-from prudent.adversarial.density.reference import GivenReference, Reference
-from prudent.adversarial.density.standardisation import Standardisation
-from prudent.core.coins import keyed_uniform
+from prudent.adversarial.density.reference import (
+    GivenReference,
+    Reference,
+    Standardisation,
+)
 from prudent.core.types import BoolArray, FloatArray
 
 _OUTSIDE = -1e5  # score of a row outside the reference, less its distance
@@ -28,24 +30,15 @@ class Density:
     """Estimate of a log density from a classifier of rows against artificial rows.
 
     A classifier and kernel densities err in different places, so their mean errs less.
-
-    Attributes
-    ----------
-    standardisation : Standardisation
-    reference : Reference, GivenReference or None
-        Known density of the artificial rows; None when every column is constant.
-    log_odds : callable or None
-        Log odds of a standardised row against an artificial one.
-    kernels : tuple of kernel densities
-        Further estimates, each of the weight `kernel_share`.
-    kernel_share : float
     """
 
     standardisation: Standardisation
+    #: Known density of the artificial rows; None when every column is constant.
     reference: Reference | GivenReference | None
+    #: Log odds of a standardised row against an artificial one.
     log_odds: Callable[[FloatArray], FloatArray] | None
     kernels: tuple[NormalKernels | DecorrelatedKernels, ...] = ()
-    kernel_share: float = 0.0
+    kernel_share: float = 0.0  # weight of each of them in the mean
 
     def score(self, X: FloatArray) -> FloatArray:
         """Estimate log p up to a constant: log odds plus log u.
@@ -83,69 +76,9 @@ class Density:
         return self.reference.log_density(Z)
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Reject scores strictly below the threshold.
-
-    Attributes
-    ----------
-    rank : int
-        The threshold is the rank-th smallest calibration score; 0: no cut.
-    threshold : float
-    """
-
-    rank: int
-    threshold: float
-
-    def decision(self, scores: FloatArray, X: FloatArray) -> FloatArray:
-        """Score minus threshold."""
-        return scores - self.threshold
-
-
-@dataclass(frozen=True, slots=True)
-class SoftRule:
-    """Reject with probability min(1, t r), r a falling function of the score.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n,)
-        Rising scores of the rows the game was played on.
-    rejection : ndarray of shape (n,)
-        r of each.
-    scale : float
-        t.
-    key : bytes
-        Of the coins: the same row gets the same answer.
-    """
-
-    scores: FloatArray
-    rejection: FloatArray
-    scale: float
-    key: bytes
-
-    def rejection_at(self, scores: FloatArray) -> FloatArray:
-        """Probability at the largest known score not above; at the lowest below."""
-        at = np.searchsorted(self.scores, scores, side="right") - 1
-        known = self.rejection[np.maximum(at, 0)]
-        return np.minimum(1.0, self.scale * known)
-
-    def decision(self, scores: FloatArray, X: FloatArray) -> FloatArray:
-        """Coin minus rejection probability."""
-        coins = keyed_uniform((row.tobytes() for row in X), self.key)
-        return coins - self.rejection_at(scores)
-
-
 @dataclass(frozen=True)
 class Model:
-    """Density, the scores it was held to, and the rule they led to.
-
-    Attributes
-    ----------
-    density : Density
-    calibration_scores : ndarray of shape (m,)
-        Rising scores of the held-out rows.
-    rule : Cut or SoftRule
-    """
+    """Density, the rising scores it was held to, and the rule they led to."""
 
     density: Density
     calibration_scores: FloatArray

@@ -23,30 +23,16 @@ def held_out_promise(
     is_fit_given: bool,
     grouped: bool,
 ) -> Guarantee:
-    """False-alarm rate of a cut at an order statistic of held-out scores.
+    """False-alarm rate of a cut at rank k of m = `n_scores` held-out scores.
 
-    Parameters
-    ----------
-    kind : {"mean", "high_probability", "exact"}
-        How the rank was chosen.
-    n_scores : int
-        Calibration rows m.
-    rate : float
-        False-alarm rate asked for; with `kind` "mean" the bound is k / (m + 1).
-    rank : int or None
-        k; None for a randomised rule scaled to `rate`, whose law is not known.
-    confidence : float
-        For "high_probability".
-    is_fit_given : bool
-        Whether only the calibration rows are drawn, not what was learnt before.
-    grouped : bool
-        Whether the held-out rows are one random row each of groups held out.
+    At most the `rate` asked for, with `kind` "mean" k / (m + 1); `rank` is None for a
+    randomised rule scaled to the rate, whose law is not known. `is_fit_given` says that
+    only the calibration rows are drawn, not what was learnt before, `grouped` that they
+    are one random row each of groups held out.
 
-    Notes
-    -----
-    "exact" draws one of two ranks; the evidence names the upper, whose law of the
-    rate is the larger, so that a check by it never calls a true promise broken more
-    often than it may.
+    "exact" draws one of two ranks; the evidence names the upper, whose law of the rate
+    is the larger, so that a check by it never calls a true promise broken more often
+    than it may.
     """
     evidence = {"calibration rows": float(n_scores)}
     bound = rate

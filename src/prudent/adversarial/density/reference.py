@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.adversarial.density.kernel_density import NormalKernels, kernel_width
-from prudent.adversarial.density.standardisation import Standardisation
 from prudent.core.distances import MahalanobisFactors
 from prudent.core.types import BoolArray, FloatArray
 
@@ -25,6 +24,67 @@ _RIDGE = 1e-3  # added to the covariance of standardised rows
 _MAX_CENTRES = 300
 _BOX_MARGIN = 0.1  # of the data's range, on each side
 _SMALLEST_CELL = 2.0**-7  # in standard deviations
+_ROUNDING = 1e-12  # relative; a constant column's rows differ by no more
+_FARTHEST = 1e100  # standard deviations; squares stay finite
+_DEPARTURE = 1e6  # lost by a score for leaving a constant column: below all others
+
+
+@dataclass(frozen=True, slots=True)
+class Standardisation:
+    """Affine map of the varying columns, and the values of the constant ones."""
+
+    varies: BoolArray  # (d,), columns of more than one value
+    #: (d,); columns are divided by 2 ** exponent first, which is exact and keeps the
+    #: squares of columns of any scale from over- and underflowing.
+    exponent: NDArray[np.intc]
+    mean: FloatArray  # (d,), of the divided columns
+    deviation: FloatArray  # (d,), 1 for constant columns
+
+    @classmethod
+    def from_rows(cls, X: FloatArray) -> Self:
+        """Measure the columns of rows."""
+        varies = X.max(axis=0) > X.min(axis=0)
+        exponent = np.frexp(np.abs(X).max(axis=0))[1]
+        U = np.ldexp(X, -exponent)
+        return cls(
+            varies=varies,
+            exponent=exponent,
+            mean=np.where(varies, U.mean(axis=0), U[0]),
+            deviation=np.where(varies, U.std(axis=0), 1.0),
+        )
+
+    @property
+    def n_varying(self) -> int:
+        """Number of columns that vary."""
+        return int(self.varies.sum())
+
+    def log_volume(self) -> float:
+        """Log volume of the unit cube of standardised rows, in the units of rows."""
+        deviation, exponent = self.deviation[self.varies], self.exponent[self.varies]
+        return float(np.log(deviation).sum() + math.log(2) * exponent.sum())
+
+    def apply(self, X: FloatArray) -> FloatArray:
+        """Standardised values of the varying columns."""
+        kept = self.varies
+        with np.errstate(over="ignore"):
+            U = np.ldexp(X[:, kept], -self.exponent[kept])
+            Z = (U - self.mean[kept]) / self.deviation[kept]
+        return np.clip(Z, -_FARTHEST, _FARTHEST)
+
+    def departure(self, X: FloatArray) -> FloatArray:
+        """Penalty of each row for differing in a constant column; 0 if it does not.
+
+        1e6 (1 + relative difference): below every ordinary score, yet finite, since
+        metrics refuse infinite scores.
+        """
+        constant = ~self.varies
+        value = self.mean[constant]
+        with np.errstate(over="ignore"):
+            U = np.ldexp(X[:, constant], -self.exponent[constant])
+            difference = np.abs(U - value) / np.where(value == 0, 1.0, np.abs(value))
+        difference = np.minimum(difference, 1e12)
+        penalty = _DEPARTURE * (1 + difference)
+        return np.where(difference > _ROUNDING, penalty, 0.0).sum(axis=1)
 
 
 class Reference(Protocol):
@@ -161,18 +221,10 @@ class GridReference:
 
 @dataclass(frozen=True, slots=True)
 class GivenReference:
-    """A density of the user's, over rows as they are given.
+    """A density of the user's, over rows as they are given."""
 
-    Attributes
-    ----------
-    given : object
-        With `sample(n, random_state)` and `log_density(X)`.
-    standardisation : Standardisation
-        Of the rows.
-    """
-
-    given: Any
-    standardisation: Standardisation
+    given: Any  # with `sample(n, random_state)` and `log_density(X)`
+    standardisation: Standardisation  # of the rows
 
     def sample(self, n: int, random: np.random.RandomState) -> FloatArray:
         """Draw `n` artificial rows, standardised."""
@@ -204,24 +256,12 @@ def _first_bad(log_u: FloatArray) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CellSet:
-    """Cells floor((x - x0) / g) of a grid that hold at least one row.
+    """Cells floor((x - x0) / g) of a grid that hold at least one row."""
 
-    Attributes
-    ----------
-    origin : ndarray of shape (d,)
-        x0.
-    size : float
-        g, the side of a cell.
-    corners : ndarray of shape (n_cells, d)
-        Cell numbers (whole, as floats).
-    hashes : ndarray of uint64, shape (n_cells,)
-        Of the cells, sorted.
-    """
-
-    origin: FloatArray
-    size: float
-    corners: FloatArray
-    hashes: NDArray[np.uint64]
+    origin: FloatArray  # (d,), x0
+    size: float  # g, the side of a cell
+    corners: FloatArray  # (n_cells, d), cell numbers: whole, as floats
+    hashes: NDArray[np.uint64]  # (n_cells,), sorted
 
     def contains(self, X: FloatArray) -> BoolArray:
         """Whether each row lies in one of the cells; O(d + log n_cells) a row."""

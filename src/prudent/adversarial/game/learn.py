@@ -15,20 +15,11 @@ from prudent.core.types import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A solved game.
-
-    Attributes
-    ----------
-    model : Model
-    rule : Rule
-        With its certificate.
-    n_levels : int
-        Distinct positive probabilities, those that tie as one.
-    """
+    """A solved game: its rule with the certificate, and the levels found."""
 
     model: Model
     rule: Rule
-    n_levels: int
+    n_levels: int  # distinct positive probabilities, those that tie as one
 
 
 def learn(
@@ -45,27 +36,11 @@ def learn(
 ) -> Learned:
     """Solve the game for a false-alarm rate, or for a miss rate.
 
-    Parameters
-    ----------
-    value, mass : ndarray of shape (n_events,)
-        Probability of one event, and of all events an entry stands for.
-    divergence : Divergence
-        How distance from the target is measured.
-    divergence_bound : float or None
-        Least divergence of an intruder; None is 0: any distribution.
-    adversaries : ndarray of shape (n_intruders, n_events) or None
-        The distributions an intruder may follow, in place of the bound.
-    strategy : {"soft", "hard"}
-    tie_tol : float
-        Events whose probabilities lie closer, relative to their size, are treated
-        alike by the best rules against intruders at a distance.
-    false_alarm_rate, miss_rate : float or None
-        One of them: the rate allowed, of which the other is the least.
-
-    Raises
-    ------
-    InfeasibleError
-        If no distribution is so far from the target.
+    `value` is the probability of one event and `mass` that of all events an entry
+    stands for. Intruders are any distributions at least the bound away (None is 0), or
+    the `adversaries` (n_intruders, n_events); against the former, events whose
+    probabilities lie closer than `tie_tol`, relative to their size, are treated alike.
+    One of both rates is given, of which the other is the least.
     """
     events = group_events(value, mass)
     tied = events.tied(tie_tol)

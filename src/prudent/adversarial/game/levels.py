@@ -15,22 +15,17 @@ _BOUND_TOL = 1e-12  # point divergences this close to the bound lie on it
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Events of a target distribution and the level each belongs to.
+    """Events of a target distribution and the level each belongs to."""
 
-    Attributes
-    ----------
-    level : ndarray of int, shape (n_events,)
-        Index of the event's level, -1 for an event of probability 0.
-    share : ndarray of shape (n_events,)
-        Part of the level's mass that the event holds.
-    value, mass : ndarray of shape (n_levels,)
-        Probability of one event of the level, rising, and of the whole level.
-    """
+    level: IntArray  # (n_events,), -1 for an event of probability 0
+    share: FloatArray  # (n_events,), part of the level's mass that the event holds
+    value: FloatArray  # (n_levels,), probability of one event of the level, rising
+    mass: FloatArray  # (n_levels,), probability of the whole level
 
-    level: IntArray
-    share: FloatArray
-    value: FloatArray
-    mass: FloatArray
+    @property
+    def target(self) -> FloatArray:
+        """Probability of each event, or of the level it stands for."""
+        return self.share * self.spread(self.mass, 0.0)
 
     def spread(self, per_level: FloatArray, null: float) -> FloatArray:
         """Give every event its level's number, and `null` to null events."""
@@ -41,6 +36,13 @@ class Events:
         present = self.level >= 0
         shares = (per_event * self.share)[present]
         return np.bincount(self.level[present], shares).astype(np.float64)
+
+    def smallest(self, per_event: FloatArray) -> FloatArray:
+        """Smallest number among the events of each level."""
+        lowest = np.full(len(self.value), np.inf)
+        present = self.level >= 0
+        np.minimum.at(lowest, self.level[present], per_event[present])
+        return lowest
 
     def tied(self, tie_tol: float) -> Events:
         """Join neighbouring levels closer than `tie_tol` times their size.
@@ -62,32 +64,12 @@ class Events:
             mass=mass,
         )
 
-    def target(self) -> FloatArray:
-        """Probability of each event, or of the level it stands for."""
-        return self.share * self.spread(self.mass, 0.0)
-
-    def largest(self, per_event: FloatArray) -> FloatArray:
-        """Largest number among the events of each level."""
-        return -self.smallest(-per_event)
-
-    def smallest(self, per_event: FloatArray) -> FloatArray:
-        """Smallest number among the events of each level."""
-        lowest = np.full(len(self.value), np.inf)
-        present = self.level >= 0
-        np.minimum.at(lowest, self.level[present], per_event[present])
-        return lowest
-
 
 def group_events(value: FloatArray, mass: FloatArray) -> Events:
     """Group events of equal probability, by one sort.
 
-    Parameters
-    ----------
-    value : ndarray of shape (n_events,)
-        Probability of one event, >= 0.
-    mass : ndarray of shape (n_events,)
-        Probability of all events an entry stands for (`value` itself, or more when
-        an entry is a whole level already).
+    `value` is the probability of one event, `mass` that of all events an entry stands
+    for: `value` itself, or more when an entry is a whole level already.
     """
     order = np.argsort(value)
     order = order[np.count_nonzero(value == 0) :]
@@ -107,31 +89,18 @@ def group_events(value: FloatArray, mass: FloatArray) -> Events:
 class Levels:
     """Distinct target probabilities in rising order, split at the bound.
 
-    Attributes
-    ----------
-    value, mass : ndarray of shape (n_levels,)
-        Probability of one event of the level, and of the level as a whole.
-    reached : ndarray of shape (n_levels + 1,)
-        Mass of all levels below each, and 1.
-    excess : ndarray of shape (n_levels,)
-        Point divergence minus bound, in nats for kl; falls with `value`.
-    n_low, n_admissible : int
-        Levels [0, n_low) lie beyond the bound, [n_low, n_admissible) on it, the
-        rest short of it.
-    code : int
-        Divergence, as the kernels number it.
-    scale : float
-        Constant of the divergence's edge equation.
+    Levels [0, n_low) lie beyond the bound, [n_low, n_admissible) on it, the rest short
+    of it.
     """
 
-    value: FloatArray
-    mass: FloatArray
-    reached: FloatArray
-    excess: FloatArray
+    value: FloatArray  # (n_levels,), probability of one event of the level
+    mass: FloatArray  # (n_levels,), probability of the level as a whole
+    reached: FloatArray  # (n_levels + 1,), mass of all levels below each, and 1
+    excess: FloatArray  # (n_levels,), point divergence minus bound, in nats for kl
     n_low: int
     n_admissible: int
-    code: int
-    scale: float
+    code: int  # of the divergence, as the kernels number it
+    scale: float  # constant of the divergence's edge equation
 
     @property
     def low(self) -> slice:
@@ -152,24 +121,7 @@ class Levels:
 def split_levels(
     value: FloatArray, mass: FloatArray, divergence: Divergence, bound: float
 ) -> Levels:
-    """Split rising levels at the divergence bound.
-
-    Parameters
-    ----------
-    value : ndarray of shape (n_levels,)
-        Rising probabilities of single events, > 0.
-    mass : ndarray of shape (n_levels,)
-        Probability of all events of the level, > 0.
-    divergence : Divergence
-        How distance from the target is measured.
-    bound : float
-        Least divergence of an intruder, in the divergence's unit.
-
-    Raises
-    ------
-    InfeasibleError
-        If no distribution is that far from the target.
-    """
+    """Split rising levels at the least divergence of an intruder, in its own unit."""
     points = divergence.at_points(value, float(mass @ value))
     distance = points - bound
     tolerance = _BOUND_TOL * max(1.0, abs(bound))

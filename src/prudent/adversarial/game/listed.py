@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, linprog, milp
 
-from prudent.adversarial.game.curve import best_powers
-from prudent.adversarial.game.model import Rule, Strategy
+from prudent.adversarial.game.model import Rule, Strategy, best_powers
 from prudent.core.types import FloatArray
 
 _TOLERANCES = {
@@ -22,18 +21,10 @@ _UNIT = 1e4  # of the integer programmes, whose solver overlooks errors of 1e-6
 
 @dataclass(frozen=True, slots=True)
 class ListedIntruders:
-    """Distributions of which the intruder picks one.
+    """Distributions of which the intruder picks one."""
 
-    Attributes
-    ----------
-    target : ndarray of shape (n_events,)
-        Probability p of each event; those of probability 0 are rejected.
-    laws : ndarray of shape (n_intruders, n_events)
-        The distributions q.
-    """
-
-    target: FloatArray
-    laws: FloatArray
+    target: FloatArray  # (n_events,), p; events of probability 0 are rejected
+    laws: FloatArray  # (n_intruders, n_events), q
 
     def best_rule(self, rate: float, strategy: Strategy) -> Rule:
         """Max over r of min over q of sum r q, with sum r p at most `rate`.
@@ -70,12 +61,10 @@ class ListedIntruders:
 
     def worst_case(self, rejection: FloatArray) -> tuple[float, FloatArray]:
         """Intruder on the list that a rule rejects least."""
-        rejected = self._rejected(np.where(self.target > 0, rejection, 1.0))
+        rule = np.where(self.target > 0, rejection, 1.0)
+        rejected = np.minimum(1.0, self.laws @ rule)
         worst = int(rejected.argmin())
         return float(rejected[worst]), self.laws[worst].copy()
-
-    def _rejected(self, rejection: FloatArray) -> FloatArray:
-        return np.minimum(1.0, self.laws @ rejection)
 
     def _rule(
         self, rejection: FloatArray, bound: float, mixture: FloatArray | None = None

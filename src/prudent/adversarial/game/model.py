@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from prudent.adversarial.game.curve import SecurityCurve
+from prudent.adversarial.game.divergence import check_distributions
 from prudent.core.coins import keyed_uniform
 from prudent.core.types import BoolArray, FloatArray, IntArray
 
@@ -16,26 +17,14 @@ Strategy = Literal["soft", "hard"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """An optimal rule of its strategy, with its certificate.
+    """An optimal rule of its strategy, with its certificate."""
 
-    Attributes
-    ----------
-    rejection : ndarray of shape (n_events,)
-        Probability of rejecting each event, 1 for null events.
-    value, upper_bound : float
-        Rejection rate of the best intruder, and the most any rule could reach.
-    adversary, mixture : ndarray of shape (n_events,)
-        A best intruder, and the mixture of intruders behind `upper_bound`.
-    is_trivial : bool
-        Whether nothing randomised beats rejecting every event alike.
-    """
-
-    rejection: FloatArray
-    value: float
-    upper_bound: float
-    adversary: FloatArray
-    mixture: FloatArray
-    is_trivial: bool
+    rejection: FloatArray  # (n_events,), probability of rejecting; 1 for null events
+    value: float  # rejection rate of the best intruder
+    upper_bound: float  # the most any rule could reach
+    adversary: FloatArray  # (n_events,), a best intruder
+    mixture: FloatArray  # (n_events,), of intruders, behind `upper_bound`
+    is_trivial: bool  # nothing randomised beats rejecting every event alike
 
 
 class Intruders(Protocol):
@@ -57,20 +46,127 @@ class Intruders(Protocol):
         """Least rejected intruder against any rule."""
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
-    """The rule in use and the set of intruders.
+class OperatingPoint(NamedTuple):
+    """A point of the security curve.
 
     Attributes
     ----------
-    rejection : ndarray of shape (n_events,)
-    target : ndarray of shape (n_events,)
-        Probability of each event, or of each level given as one.
-    intruders : Intruders
+    false_alarm_rate, miss_rate : float
+        Of the optimal randomised rule.
+    cost : float
+        Mean cost of an event.
     """
 
-    rejection: FloatArray
-    target: FloatArray
+    false_alarm_rate: float
+    miss_rate: float
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityCurve:
+    """Miss rate of the best rules against the false-alarm rate they may spend.
+
+    Attributes
+    ----------
+    false_alarm_rates : ndarray of shape (n_rates,)
+        As asked for.
+    soft_miss_rates, hard_miss_rates : ndarray of shape (n_rates,)
+        Largest probability that an intruder passes the optimal randomised and the
+        optimal deterministic rule.
+    target : ndarray of shape (n_events,) or None
+        Probability of each event of the game.
+    """
+
+    false_alarm_rates: FloatArray
+    soft_miss_rates: FloatArray
+    hard_miss_rates: FloatArray
+    target: FloatArray | None = None
+
+    def best(
+        self, false_alarm_cost: float, miss_cost: float, intruder_share: float
+    ) -> OperatingPoint:
+        """Point of the least mean cost among the rates of the curve.
+
+        The cost of an event is (1 - s) a f + s b m for a false-alarm rate f, a miss
+        rate m, a share s of intruders and costs a, b: a minimum over the false-alarm
+        rate, as in Remark 1 of El-Yaniv and Nisenson.
+
+        Parameters
+        ----------
+        false_alarm_cost, miss_cost : float
+            Of one false alarm and of one missed intruder, >= 0.
+        intruder_share : float
+            Share of intruders among all events, in [0, 1].
+
+        Returns
+        -------
+        OperatingPoint
+            False-alarm rate, miss rate and cost; of equal costs the lowest rate.
+
+        Raises
+        ------
+        ValueError
+            If a cost is negative or not finite, or the share lies outside [0, 1].
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from prudent import RejectionGame
+        >>> game = RejectionGame(divergence_bound=3).fit([0.01, 0.04, 0.15, 0.3, 0.5])
+        >>> curve = game.security_curve(np.linspace(0, 1, 101))
+        >>> [round(value, 4) for value in curve.best(1.0, 50.0, 0.01)]
+        [0.07, 0.545, 0.3418]
+        """
+        costs = {"false_alarm_cost": false_alarm_cost, "miss_cost": miss_cost}
+        for name, cost in costs.items():
+            if not 0 <= cost < np.inf:
+                raise ValueError(f"`{name}` must be a number >= 0, got {cost!r}.")
+        if not 0 <= intruder_share <= 1:
+            raise ValueError(
+                f"`intruder_share` must lie in [0, 1], got {intruder_share!r}."
+            )
+        rates, misses = self.false_alarm_rates, self.soft_miss_rates
+        alarms = (1 - intruder_share) * false_alarm_cost * rates
+        total = alarms + intruder_share * miss_cost * misses
+        at = int(np.lexsort((rates, total))[0])
+        return OperatingPoint(float(rates[at]), float(misses[at]), float(total[at]))
+
+    def known_miss_rates(self, q: ArrayLike) -> FloatArray:
+        """Miss rates of the best test against one intruder whose law is known.
+
+        The likelihood ratio test of Neyman and Pearson, randomised at its edge. The
+        soft curve lies above it by the price of not knowing the intruder.
+
+        Parameters
+        ----------
+        q : array-like of shape (n_events,)
+            Probability of each event under the intruder; sums to 1.
+
+        Returns
+        -------
+        ndarray of shape (n_rates,)
+
+        Raises
+        ------
+        ValueError
+            If `q` is not a distribution over the events of the game, or the curve
+            was made without its `target`.
+        """
+        if self.target is None:
+            raise ValueError(
+                "the curve does not know its target: give SecurityCurve the "
+                "probabilities of the events as `target`."
+            )
+        (intruder,) = check_distributions(q, len(self.target), "q")
+        return 1 - best_powers(self.target, intruder, self.false_alarm_rates)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The rule in use and the set of intruders."""
+
+    rejection: FloatArray  # (n_events,)
+    target: FloatArray  # (n_events,), of each event, or of each level given as one
     intruders: Intruders
 
     def rejection_probability(self, events: IntArray) -> FloatArray:
@@ -96,3 +192,16 @@ class Model:
         """Best miss rates of both strategies."""
         soft, hard = (self.intruders.values(rates, kind) for kind in ("soft", "hard"))
         return SecurityCurve(rates, 1 - soft, 1 - hard, self.target)
+
+
+def best_powers(p: FloatArray, q: FloatArray, rates: FloatArray) -> FloatArray:
+    """Power against q of the best randomised tests of p at these levels.
+
+    Events of p = 0 cost nothing.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        order = np.argsort(-np.where(p > 0, q / p, np.inf), kind="stable")
+    free = np.count_nonzero(p == 0)
+    spent = np.append(0.0, np.cumsum(p[order[free:]]))
+    gained = np.cumsum(np.append(q[order[:free]].sum(), q[order[free:]]))
+    return np.minimum(1.0, np.interp(rates, spent, gained))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prudent.core.guarantee import AverageOver, Guarantee
+from prudent.core.guarantee import Guarantee, Quantity
 
 KNOWN = "p is known exactly"
 PLUG_IN = "plug-in density: the estimated probabilities are taken as exact"
@@ -27,48 +27,28 @@ def promises(
     is_soft: bool,
     is_dual: bool,
 ) -> tuple[Guarantee, Guarantee]:
-    """False-alarm rate and miss rate of a rule.
+    """False-alarm rate of ordinary events and miss rate of the best intruder.
 
-    Parameters
-    ----------
-    false_alarm_rate, miss_rate : float
-        Of ordinary events, and of the best intruder.
-    gap : float
-        Duality gap.
-    known : str
-        What is assumed of the target.
-    divergence_bound : float or None
-        Least divergence of an intruder; None: any intruder.
-    n_adversaries : int
-        Length of the list of intruders; 0: no list.
-    is_soft : bool
-        The rates are averages over the rule's coins then: under one key the answers
-        to the same events stay the same for ever.
-    is_dual : bool
-        Whether the miss rate was given and the false-alarm rate found.
+    `known` is assumed of the target. Intruders are `n_adversaries` listed ones, or with
+    0 any at the divergence bound (None: any at all). Soft rates are averages over the
+    rule's coins: under one key the answers to the same events stay the same for ever.
+    `is_dual` says that the miss rate was given and the false-alarm rate found.
     """
-    average_over: AverageOver | None = "the rule's coins" if is_soft else None
-    evidence = {"duality gap": gap}
-    source = f"El-Yaniv and Nisenson, Theorem {46 if is_dual else 23}"
+
+    def promise(quantity: Quantity, bound: float, *assumptions: str) -> Guarantee:
+        return Guarantee(
+            quantity=quantity,
+            bound=bound,
+            sense="<=",
+            average_over="the rule's coins" if is_soft else None,
+            assumptions=(known, *assumptions),
+            evidence={"duality gap": gap},
+            source=f"El-Yaniv and Nisenson, Theorem {46 if is_dual else 23}",
+        )
+
     return (
-        Guarantee(
-            quantity="false alarm rate",
-            bound=false_alarm_rate,
-            sense="<=",
-            average_over=average_over,
-            assumptions=(known,),
-            evidence=evidence,
-            source=source,
-        ),
-        Guarantee(
-            quantity="miss rate",
-            bound=miss_rate,
-            sense="<=",
-            average_over=average_over,
-            assumptions=(known, _intruder(divergence_bound, n_adversaries)),
-            evidence=evidence,
-            source=source,
-        ),
+        promise("false alarm rate", false_alarm_rate),
+        promise("miss rate", miss_rate, _intruder(divergence_bound, n_adversaries)),
     )
 
 

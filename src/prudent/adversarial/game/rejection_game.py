@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions
-from prudent.adversarial.game.curve import SecurityCurve
-from prudent.adversarial.game.divergence import DIVERGENCES, Divergence, DivergenceName
-from prudent.adversarial.game.learn import critical_divergence, learn
-from prudent.adversarial.game.probabilities import (
+from prudent.adversarial.game.divergence import (
+    DIVERGENCES,
+    Divergence,
+    DivergenceName,
     cell_probabilities,
     check_distributions,
     check_probabilities,
@@ -24,6 +24,8 @@ from prudent.adversarial.game.probabilities import (
     frequencies,
     level_masses,
 )
+from prudent.adversarial.game.learn import critical_divergence, learn
+from prudent.adversarial.game.model import SecurityCurve
 from prudent.adversarial.game.promises import KNOWN, PLUG_IN, promises, smoothed
 from prudent.core.types import BoolArray, FloatArray
 
@@ -31,11 +33,10 @@ from prudent.core.types import BoolArray, FloatArray
 class RejectionGame(BaseEstimator):
     """Optimal rejection on a finite event space against a constrained adversary.
 
-    Ordinary events follow a known distribution p. An intruder sees p and the
-    rejection rule and then picks any distribution Q at divergence >=
-    `divergence_bound` from p. The rule found here rejects intruders at the highest
-    rate that can be forced, while rejecting ordinary events at `false_alarm_rate`
-    at most. It randomises: no deterministic rule does as well.
+    Ordinary events follow a known distribution p. An intruder sees p and the rejection
+    rule and then picks any distribution Q at divergence >= `divergence_bound` from p.
+    The rule rejects intruders at the highest rate that can be forced, and ordinary
+    events at `false_alarm_rate` at most. No deterministic rule does as well.
 
     Parameters
     ----------
@@ -43,9 +44,8 @@ class RejectionGame(BaseEstimator):
         Largest probability of rejecting an ordinary event, in [0, 1]; None with
         `miss_rate`.
     divergence_bound : float or None, default=1.0
-        Least divergence of an intruder from p, in units of log `base` for kl. None
-        or <= 0: unrestricted intruder, against whom nothing beats rejecting every
-        event alike; None with `adversaries`.
+        Least divergence of an intruder from p, in units of log `base` for kl; None or
+        <= 0: any intruder, and every event is rejected alike. None with `adversaries`.
     divergence : {"kl", "l2", "chi2", "hellinger"}, default="kl"
         sum q log(q / p), sum (q - p)^2, sum q^2 / p - 1, or 1 - sum sqrt(p q).
     base : float, default=2.0
@@ -54,8 +54,8 @@ class RejectionGame(BaseEstimator):
         Randomised rule, or the best deterministic one: reject the least probable
         events, within a tie those of lowest index first.
     tie_tol : float, default=1e-12
-        Events whose probabilities lie closer than this, relative to their size, are
-        treated alike, in [0, 1). What that costs shows in `gap_`.
+        Events whose probabilities lie closer, relative to their size, are treated
+        alike, in [0, 1). What that costs shows in `gap_`.
     adversaries : array-like of shape (n_intruders, n_events) or None, default=None
         Distributions of which the intruder picks one, in place of the bound. The
         game is then a linear programme, for the hard strategy one in whole numbers:
@@ -105,10 +105,9 @@ class RejectionGame(BaseEstimator):
 
     Notes
     -----
-    z = max_r min_Q sum r q with sum r p <= delta is, by duality, the least
+    By duality z = max_r min_Q sum r q with sum r p <= delta is the least
     (delta + v) / (1 - U(v) + v) over v >= 0, U(v) the unserved demand of a transport
-    problem that one greedy pass solves; each v certifies an upper bound, each rule a
-    lower one. One sort and about 20 passes of O(n_levels). See the user guide.
+    problem that one greedy pass solves: one sort and about 20 passes of O(n_levels).
 
     **Guarantee.** Both rates hold for the rule as returned, those of the soft
     strategy on average over its coins, if p is known exactly and the intruder keeps
@@ -177,7 +176,7 @@ class RejectionGame(BaseEstimator):
         self : RejectionGame
         """
         probability = check_probabilities(p)
-        return self._checked()._solve(probability, probability, known=KNOWN)
+        return self._solve(probability, probability, known=KNOWN)
 
     @classmethod
     def from_counts(
@@ -196,7 +195,7 @@ class RejectionGame(BaseEstimator):
         """
         p = frequencies(counts, smoothing)
         known = smoothed(smoothing) if smoothing > 0 else PLUG_IN
-        return cls(**params)._checked()._solve(p, p, known=known)
+        return cls(**params)._solve(p, p, known=known)
 
     @classmethod
     def from_levels(cls, values: ArrayLike, masses: ArrayLike, **params: Any) -> Self:
@@ -213,7 +212,7 @@ class RejectionGame(BaseEstimator):
             Constructor parameters; the hard strategy rejects whole levels.
         """
         value, mass = level_masses(values, masses)
-        return cls(**params)._checked()._solve(value, mass, known=KNOWN)
+        return cls(**params)._solve(value, mass, known=KNOWN)
 
     @classmethod
     def from_density(
@@ -233,7 +232,7 @@ class RejectionGame(BaseEstimator):
             Constructor parameters.
         """
         p = cell_probabilities(density, cell_volumes)
-        return cls(**params)._checked()._solve(p, p, known=PLUG_IN)
+        return cls(**params)._solve(p, p, known=PLUG_IN)
 
     def rejection_probability(self, events: ArrayLike) -> FloatArray:
         """Probability of rejecting each event; 1 outside 0..n_events - 1.
@@ -296,11 +295,10 @@ class RejectionGame(BaseEstimator):
             Its distribution: on at most two events, or one of `adversaries`.
         """
         check_is_fitted(self)
-        if rejection is None:
-            return self._model.intruders.worst_case(self.rejection_)
-        n = len(self.rejection_)
-        sentence = f"`rejection` must be {n} probabilities"
-        rule = check_unit_interval(rejection, sentence, n)
+        rule, n = self.rejection_, len(self.rejection_)
+        if rejection is not None:
+            sentence = f"`rejection` must be {n} probabilities"
+            rule = check_unit_interval(rejection, sentence, n)
         return self._model.intruders.worst_case(rule)
 
     def security_curve(self, false_alarm_rates: ArrayLike) -> SecurityCurve:
@@ -346,26 +344,23 @@ class RejectionGame(BaseEstimator):
             raise TypeError(f"`events` must be integers, got dtype {numbers.dtype}.")
         return numbers
 
-    def _checked(self) -> Self:
+    def _divergence(self) -> Divergence:
+        return Divergence(self.divergence, self.base)
+
+    def _solve(self, value: FloatArray, mass: FloatArray, *, known: str) -> Self:
         self._validate_params()
         if (self.false_alarm_rate is None) == (self.miss_rate is None):
             raise ValueError(
                 "one of `false_alarm_rate` and `miss_rate` is given and the other is "
                 f"None, got {self.false_alarm_rate!r} and {self.miss_rate!r}."
             )
-        if self.adversaries is not None and self.divergence_bound is not None:
-            raise ValueError(
-                "`adversaries` takes the place of `divergence_bound`: pass "
-                f"divergence_bound=None with it, got {self.divergence_bound!r}."
-            )
-        return self
-
-    def _divergence(self) -> Divergence:
-        return Divergence(self.divergence, self.base)
-
-    def _solve(self, value: FloatArray, mass: FloatArray, *, known: str) -> Self:
         adversaries = self.adversaries
         if adversaries is not None:
+            if self.divergence_bound is not None:
+                raise ValueError(
+                    "`adversaries` takes the place of `divergence_bound`: pass "
+                    f"divergence_bound=None with it, got {self.divergence_bound!r}."
+                )
             adversaries = check_distributions(adversaries, len(mass), "adversaries")
         learned = learn(
             value,

@@ -28,29 +28,15 @@ _MAX_PASSES = 200  # about 20 are seen; the certificate holds after any number
 
 @dataclass(frozen=True, slots=True)
 class GameSolution:
-    """Optimal randomised rejection with its certificate.
+    """Optimal randomised rejection with its certificate."""
 
-    Attributes
-    ----------
-    rejection : ndarray of shape (n_levels,)
-        Probability of rejecting an event of the level.
-    value : float
-        Least rejection rate over all admissible intruders: a lower bound of the
-        game's value that `rejection` attains.
-    upper_bound : float
-        Upper bound of the game's value, from the dual.
-    mixture : ndarray of shape (n_levels,)
-        Intruder mass on each level: the mixture of best intruders against which no
-        rejection does better than `upper_bound`. Sums to 1.
-    is_trivial : bool
-        Whether rejecting everything alike is optimal, then at every rate.
-    """
-
-    rejection: FloatArray
-    value: float
-    upper_bound: float
+    rejection: FloatArray  # (n_levels,), probability of rejecting an event
+    value: float  # least rejection rate over all admissible intruders, attained
+    upper_bound: float  # of the game's value, from the dual
+    #: Intruder mass on each level, of sum 1: the mixture of best intruders against
+    #: which no rejection does better than `upper_bound`.
     mixture: FloatArray
-    is_trivial: bool
+    is_trivial: bool  # rejecting everything alike is optimal, then at every rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +49,12 @@ class _Breakpoint:
     bought: float  # v of (S)
     weight: float  # 1 - U(v) + v, summed without cancellation
     unserved: float  # U(v)
-    price: float  # -1 / U'(v)
     end: int  # high level at which the supply ran out
     left: float  # its unserved demand
-    value: float
     rate: float
     rejection: FloatArray
+    price: float = math.inf  # -1 / U'(v)
+    value: float = 1.0  # price / (1 + price)
 
     def bound(self, rate: float) -> float:
         """Upper bound (S) of the game's value at this false-alarm rate."""
@@ -76,23 +62,10 @@ class _Breakpoint:
 
 
 def solve_game(levels: Levels, rate: float) -> GameSolution:
-    """Solve the randomised game for one false-alarm rate.
+    """Solve the randomised game for the largest target mass to reject, in [0, 1].
 
-    Parameters
-    ----------
-    levels : Levels
-        Target, split at the bound.
-    rate : float
-        Largest target mass to reject, in [0, 1].
-
-    Returns
-    -------
-    GameSolution
-        With relative gap (upper_bound - value) / value of about 1e-13.
-
-    Notes
-    -----
-    O(n_levels) a pass of the greedy fill, about 20 passes (A3).
+    O(n_levels) a pass of the greedy fill, about 20 passes (A3). The relative gap
+    (upper_bound - value) / value is about 1e-13.
     """
     first = _first_breakpoint(levels)
     if first is None:
@@ -177,10 +150,8 @@ def _first_breakpoint(levels: Levels) -> _Breakpoint | None:
             bought=0.0,
             weight=rate,
             unserved=float(high_mass.sum()),
-            price=math.inf,
             end=levels.n_admissible,
             left=float(high_mass[0]),
-            value=1.0,
             rate=rate,
             rejection=rejection,
         )
@@ -213,9 +184,9 @@ def _breakpoint(levels: Levels, bought: float) -> _Breakpoint:
         weight=reached + bought,
         unserved=float(levels.reached[-1]) - reached,
         price=price,
+        value=price / (1 + price),
         end=end,
         left=left,
-        value=price / (1 + price),
         rate=float(mass @ rejection),
         rejection=rejection,
     )
@@ -227,10 +198,8 @@ def _everything(levels: Levels, bought: float, weight: float) -> _Breakpoint:
         bought=bought,
         weight=weight,
         unserved=0.0,
-        price=math.inf,
         end=len(levels.value),
         left=0.0,
-        value=1.0,
         rate=1.0,
         rejection=np.ones(len(levels.value)),
     )
