@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -155,39 +156,18 @@ def learn(
     rows in one block. The best of `n_random_starts` is kept; 0 starts from the labels.
     `watch` is called after each evaluation of the path that is returned; True ends it.
     """
-
-    def climb(
-        trials: Rows,
-        criterion: Callable[[int, Iterate], Any],
-        max_updates: float = float("inf"),
-        watch: Callable[[], bool] = lambda: False,
-        draw: int = 0,
-    ) -> tuple[Family, CalibrationPath]:
-        family, objective = _posed(
-            trials, settings, classes, costs, generative_weight, batch_size is None
-        )
-        labels = objective.closed_form()
-        start = closed_form_start(family, labels, classes)
-        if n_random_starts:
-            start = closed_form_start(family, objective.drawn(seed, draw), classes)
-        path = ascend(
-            objective,
-            start,
-            rule,
-            criterion,
-            max_evaluations=max_iter,
-            max_updates=max_updates,
-            labels=labels if n_random_starts else start,
-            batches=_batches(objective.rows, batch_size, seed),
-            watch=watch,
-        )
-        if np.isnan(path.curves[0]).any():
-            raise ValueError(
-                f"{type(family).__name__}.log_joint returned NaN; it must return "
-                "numbers, -inf for the impossible."
-            )
-        return family, path
-
+    climb = partial(
+        _climb,
+        settings=settings,
+        classes=classes,
+        costs=costs,
+        generative_weight=generative_weight,
+        rule=rule,
+        max_iter=max_iter,
+        batch_size=batch_size,
+        is_random=n_random_starts > 0,
+        seed=seed,
+    )
     max_updates = float("inf")
     criterion = _CRITERIA.get(stopping, _last)
     if stopping == "cv" and folds is None:
@@ -205,6 +185,50 @@ def learn(
     return Learned(
         model=Model(family, path.parameters, seen, decision_costs), path=path
     )
+
+
+def _climb(
+    trials: Rows,
+    criterion: Callable[[int, Iterate], Any],
+    max_updates: float = float("inf"),
+    watch: Callable[[], bool] = lambda: False,
+    draw: int = 0,
+    *,
+    settings: FamilySettings,
+    classes: Sequence[Any],
+    costs: FloatArray | None,
+    generative_weight: float,
+    rule: StepRule,
+    max_iter: int,
+    batch_size: int | None,
+    is_random: bool,
+    seed: int,
+) -> tuple[Family, CalibrationPath]:
+    """One path from the closed form of the trials, or from random soft labels."""
+    family, objective = _posed(
+        trials, settings, classes, costs, generative_weight, batch_size is None
+    )
+    labels = objective.closed_form()
+    start = closed_form_start(family, labels, classes)
+    if is_random:
+        start = closed_form_start(family, objective.drawn(seed, draw), classes)
+    path = ascend(
+        objective,
+        start,
+        rule,
+        criterion,
+        max_evaluations=max_iter,
+        max_updates=max_updates,
+        labels=labels if is_random else start,
+        batches=_batches(objective.rows, batch_size, seed),
+        watch=watch,
+    )
+    if np.isnan(path.curves[0]).any():
+        raise ValueError(
+            f"{type(family).__name__}.log_joint returned NaN; it must return "
+            "numbers, -inf for the impossible."
+        )
+    return family, path
 
 
 def closed_form_start(

@@ -104,8 +104,10 @@ class Objective:
             gains = scores[true]
             scores[:] = 0.0
             scores[true] = gains
-        total = losses.total_objective + self.generative_weight * generative
-        return replace(losses, total_objective=total), scores
+        if self.generative_weight:
+            total = losses.total_objective + self.generative_weight * generative
+            losses = replace(losses, total_objective=total)
+        return losses, scores
 
     def __getstate__(self) -> dict[str, Any]:
         # What travels to the blocks: everything but the blocks.

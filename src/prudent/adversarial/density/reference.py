@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.adversarial.density.kernel_density import NormalKernels, kernel_width
-from prudent.core.distances import MahalanobisFactors
+from prudent.core.distances import MahalanobisFactors, row_blocks
 from prudent.core.types import BoolArray, FloatArray
 
 ReferenceName = Literal["mixture", "gaussian", "box", "grid"]
@@ -294,12 +294,15 @@ def hash_rows(numbers: FloatArray) -> NDArray[np.uint64]:
 
     Two of n rows share a hash by chance with probability about n^2 / 2^65.
     """
-    integers = numbers.astype(np.int64).view(np.uint64)
     mixed = np.full(len(numbers), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for column in integers.T:
-        mixed ^= column
-        mixed *= np.uint64(0xBF58476D1CE4E5B9)
-        mixed ^= mixed >> np.uint64(29)
+    for rows in row_blocks(*numbers.shape):
+        block = mixed[rows]
+        # Columns in one piece: jumping from row to row would miss the cache.
+        columns = numbers[rows].T.astype(np.int64, order="C").view(np.uint64)
+        for column in columns:
+            block ^= column
+            block *= np.uint64(0xBF58476D1CE4E5B9)
+            block ^= block >> np.uint64(29)
     return mixed
 
 
