@@ -14,6 +14,7 @@ from experiments.calibration_generalisation import (
 from scipy.stats import binomtest
 
 from prudent import RiskCalibratedClassifier
+from prudent.calibration.training import drawn_seed
 from prudent.core.holdout import hold_out
 
 #: Level of each exact test: what a true promise fails by chance.
@@ -83,7 +84,7 @@ def test_a_fit_does_not_depend_on_what_is_held_out(family):
         frame["size"] = rng.normal(size=80)
     y = rng.integers(0, 2, 80)
     plain = held_out(5, family=family, max_iter=6).fit(frame, y)
-    seed = RiskCalibratedClassifier(random_state=5)._draw_seed()
+    seed = drawn_seed(RiskCalibratedClassifier(random_state=5))
     rows = hold_out(80, 0.2, np.random.RandomState(seed)).held_out
     other = frame.copy()
     other.loc[rows, "word"] = [f"new{i}" for i in range(len(rows))]
