@@ -1,4 +1,4 @@
-"""Categorical naive Bayes as a family, alone or beside Gaussian features."""
+"""Categorical naive Bayes as a family, alone or together with Gaussian features."""
 
 from __future__ import annotations
 

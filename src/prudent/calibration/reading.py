@@ -50,7 +50,7 @@ class Reader:
         return np.array([max(len(v), 1) for v in self.levels], dtype=np.intp)
 
     def rows(self, columns: Columns) -> IntArray | MixedRows:
-        """Level codes, with numbers beside them in a mixed table."""
+        """Level codes, in a mixed table with the numbers."""
         codes = np.empty((len(columns[0]), len(self.levels)), dtype=np.intp)
         for j, values in enumerate(compress(columns, self.is_level)):
             codes[:, j] = _level_codes(values, self.levels[j])
