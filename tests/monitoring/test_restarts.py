@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from monitoring.exact import constant, paths, urn
+from prudent.monitoring.kernels import BLOCK, fill_reserves
 from prudent.monitoring.restarts import ODDS_RATIOS, Null, Restarts, settings_of
 
 
@@ -27,6 +28,16 @@ def values(path, null):
 def test_odds_ratios():
     expected = [16 / odd for odd in (15, 13, 11, 9, 7, 5, 3, 1)]
     np.testing.assert_allclose(ODDS_RATIOS, expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("b", [1e-6, 0.01, 0.05, 0.5, 0.99])
+@pytest.mark.parametrize("blocks", [0, 1, 20, 33, 2000, 10**7])
+def test_reserves_of_a_block_of_rows(b, blocks):
+    left, n = np.empty(BLOCK), float(blocks * BLOCK)
+    fill_reserves(left, n, b)
+    one_by_one = 1 / (1 + np.log1p(b * (n + np.arange(BLOCK))))
+    np.testing.assert_allclose(left, one_by_one, rtol=0, atol=4e-16)
+    assert np.all(np.diff(left) <= 0)
 
 
 @pytest.mark.parametrize("b", [0.01, 0.05, 0.3, 0.8])
