@@ -5,7 +5,13 @@ import pytest
 from scipy.stats import binom
 
 import prudent
-from prudent.core.binomial import fewest_rows, fewest_rows_for, most_wrong
+from prudent.certification.planning import _first_row_of_power, _rows_that_suffice
+from prudent.core.binomial import (
+    binomial_tail,
+    fewest_rows,
+    fewest_rows_for,
+    most_wrong,
+)
 
 PAIRS = [
     (0.05, 0, 59), (0.05, 0.01, 124), (0.05, 0.02, 286), (0.05, 0.03, 694),
@@ -63,6 +69,34 @@ def test_plan_equals_brute_force(arguments):
     )
 
 
+def by_the_whole_saw(bound, expected, level, power):
+    """Power at the end of every tooth up to where Chernoff's inequality suffices."""
+    enough = _rows_that_suffice(bound, expected, level, 1 - power)
+    teeth = np.arange(most_wrong(enough, bound, level) + 3)
+    starts = fewest_rows_for(teeth, bound, level)
+    at_end = binomial_tail(teeth[:-1], starts[1:] - 1, expected)
+    failing = np.flatnonzero(at_end < power)
+    return int(starts[failing[-1] + 1]) if len(failing) else int(starts[0])
+
+
+def test_the_tooth_found_is_the_last_that_fails():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        bound, level = rng.uniform(0.001, 0.999), 10 ** -rng.uniform(0.1, 4)
+        expected = bound * rng.choice([rng.random(), 1 - 10 ** -rng.uniform(0.3, 1.3)])
+        power = rng.choice([rng.random(), 1 - 10 ** -rng.uniform(1, 4)])
+        asked = float(bound), float(expected), float(level), float(power)
+        assert _first_row_of_power(*asked) == by_the_whole_saw(*asked), asked
+
+
+def test_a_tiny_gap_needs_no_look_at_the_whole_saw():
+    assert prudent.plan(bound=0.05, expected=0.049).rows == 293_107
+    few = prudent.plan(bound=0.05, expected=0.0499)
+    assert few.rows == 29_361_936
+    fewer = binomial_tail(few.wrong_allowed - 1, few.rows - 1, 0.0499)
+    assert fewer < 0.8 <= few.power
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -104,6 +138,5 @@ def test_most_wrong_is_the_quantile():
 def test_fewest_rows_for_is_the_inverse():
     wrong = np.arange(40)
     n = fewest_rows_for(wrong, 0.07, 0.02)
-    np.testing.assert_array_equal(n, fewest_rows_for(wrong, 0.07, 0.02, at_most=5000))
     assert all(most_wrong(int(k), 0.07, 0.02) == c for k, c in zip(n, wrong))  # noqa: B905
     assert all(most_wrong(int(k) - 1, 0.07, 0.02) == c - 1 for k, c in zip(n, wrong))  # noqa: B905

@@ -170,7 +170,7 @@ def _corners(n: int, rate: float, level: float) -> tuple[IntArray, IntArray]:
         geometric = np.geomspace(1, n_corners, THINNED) - 1
         equal = np.linspace(0, n_corners - 1, THINNED)
         wrong = np.unique(np.rint(np.concatenate([geometric, equal])).astype(np.intp))
-    return fewest_rows_for(wrong, rate, level, at_most=n), wrong
+    return fewest_rows_for(wrong, rate, level), wrong
 
 
 @lru_cache(maxsize=1024)

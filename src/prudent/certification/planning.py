@@ -16,6 +16,7 @@ from prudent.core.binomial import (
     most_wrong,
 )
 from prudent.core.shift import bernoulli_divergence
+from prudent.core.types import FloatArray, IntArray
 from prudent.core.validation import shown
 
 
@@ -115,17 +116,9 @@ def plan(
     if not claims >= 1:
         raise ValueError(f"`claims` must be at least 1, got {shown(claims)}.")
     level = (1 - confidence) / claims
-    first, n = fewest_rows(bound, 1 - level), 0
-    if expected == 0:
-        n = first
-    else:
-        # A tooth starts where one more wrong row is allowed.
-        enough = _rows_that_suffice(bound, expected, level, 1 - power)
-        teeth = np.arange(most_wrong(enough, bound, level) + 3)
-        starts = fewest_rows_for(teeth, bound, level)
-        at_end = binomial_tail(teeth[:-1], starts[1:] - 1, expected)
-        failing = np.flatnonzero(at_end < power)
-        n = int(starts[failing[-1] + 1]) if len(failing) else first
+    first = n = fewest_rows(bound, 1 - level)
+    if expected > 0:
+        n = _first_row_of_power(bound, expected, level, power)
     wrong = most_wrong(n, bound, level)
     return Plan(
         rows=math.ceil(n / answered_share - 1e-9),
@@ -134,6 +127,39 @@ def plan(
         power=float(binomial_tail(wrong, n, expected)) if expected else 1.0,
         rows_without_errors=first,
     )
+
+
+def _first_row_of_power(
+    bound: float, expected: float, level: float, power: float
+) -> int:
+    """Fewest rows from which on the power P(Bin(n, expected) <= c(n)) suffices.
+
+    Tooth c of the saw ends before the row from which on c + 1 may be wrong. But for
+    the rounding of that row to an integer the power there rises with c, and the
+    integer is behind it: from the tooth on whose c suffices even one row behind its
+    end, every tooth will do. Teeth before it are looked at one by one.
+    """
+
+    def power_of(teeth: IntArray, behind_end: int) -> FloatArray:
+        ends = fewest_rows_for(teeth + 1, bound, level) - 1
+        found: FloatArray = binomial_tail(teeth, ends + behind_end, expected)
+        return found
+
+    enough = _rows_that_suffice(bound, expected, level, 1 - power)
+    low, high = -1, most_wrong(enough, bound, level) + 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        suffices = power_of(np.array([middle]), 1)[0] >= power
+        low, high = (low, middle) if suffices else (middle, high)
+    width = 64
+    while high > 0:
+        teeth = np.arange(max(0, high - width), high)
+        failing = teeth[power_of(teeth, 0) < power]
+        if len(failing):
+            high = int(failing[-1]) + 1
+            break
+        high, width = int(teeth[0]), 2 * width
+    return int(fewest_rows_for(np.array([high]), bound, level)[0])
 
 
 def _rows_that_suffice(bound: float, expected: float, level: float, miss: float) -> int:

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincc, betaincinv
+from scipy.special import betaincc, betaincinv, ndtri
 from scipy.stats import hypergeom
 
 from prudent.core.types import IntArray
@@ -133,20 +133,28 @@ def most_wrong(n: int, rate: float, level: float) -> int:
     return low
 
 
-def fewest_rows_for(
-    wrong: IntArray, rate: float, level: float, *, at_most: int | None = None
-) -> IntArray:
+def fewest_rows_for(wrong: IntArray, rate: float, level: float) -> IntArray:
     """Smallest n with P(Bin(n, rate) <= c) <= level, for each c of `wrong`.
 
-    `at_most` is a number of rows that is enough for every c.
+    Near the n of the normal law with its correction for skewness.
     """
-    low = wrong.copy()
-    high = np.full_like(wrong, at_most) if at_most else wrong + 1
-    while at_most is None:
-        few = binomial_tail(wrong, high, rate) > level
-        if not few.any():
+    z, odd = -ndtri(level), 1 - 2 * rate
+    shifted = np.maximum(wrong + 0.5 - (z**2 - 1) * odd / 6, 0)
+    spread = z * math.sqrt(rate * (1 - rate))
+    root = spread + np.sqrt(spread**2 + 4 * rate * shifted)
+    guess = np.rint((root / (2 * rate)) ** 2).astype(np.intp)
+    low, high = np.maximum(guess - 2, wrong), np.maximum(guess + 2, wrong + 1)
+    step = 4
+    while (few := binomial_tail(wrong, high, rate) > level).any():
+        low, high, step = np.where(few, high, low), high + step * few, 2 * step
+    step = 4
+    while True:  # of n = c rows as many may be wrong: always too few
+        above = np.maximum(low, wrong + 1)
+        many = (low > wrong) & (binomial_tail(wrong, above, rate) <= level)
+        if not many.any():
             break
-        low, high = np.where(few, high, low), np.where(few, 2 * high, high)
+        high = np.where(many, low, high)
+        low, step = np.where(many, np.maximum(low - step, wrong), low), 2 * step
     while (high - low > 1).any():
         middle = np.where(high - low > 1, (low + high) // 2, high)
         enough = binomial_tail(wrong, middle, rate) <= level
