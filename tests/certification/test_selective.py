@@ -5,7 +5,12 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris, make_classification
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_iris,
+    make_classification,
+)
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
@@ -24,6 +29,7 @@ from sklearn.svm import LinearSVC
 import prudent
 from prudent import SelectiveClassifier
 from prudent.certification import error_boundary
+from prudent.certification.scores import answer_scores
 from prudent.core.binomial import upper_limit
 from prudent.exceptions import PrudentWarning
 
@@ -60,6 +66,38 @@ def test_rows_are_held_out_and_counted(model):
 def test_a_row_is_answered_iff_its_score_is_above_the_threshold(model):
     scores = model.estimator_.predict_proba(X).max(axis=1)
     np.testing.assert_array_equal(model.answers(X), scores > model.threshold_)
+
+
+def test_probabilities_that_round_to_one_do_not_tie():
+    """Naive Bayes is sure of half the digits; by probabilities they are all or none."""
+    X, y = load_digits(return_X_y=True)
+    model = GaussianNB().fit(X[:900], y[:900])
+    sureness = answer_scores(model, X[900:], "max_probability")
+    probability = model.predict_proba(X[900:]).max(axis=1)
+    full = probability == 1
+    assert 0.3 < full.mean() < 0.7
+    np.testing.assert_array_equal(sureness[~full], probability[~full])
+    assert sureness[full].min() > 30
+    joint = np.sort(model.predict_joint_log_proba(X[900:]), axis=1)
+    # Where the second class has the odds to itself, they are the lead of the first.
+    alone = full & (joint[:, -2] - joint[:, -3] > 40) & (sureness < 700)
+    lead = joint[alone, -1] - joint[alone, -2]
+    np.testing.assert_allclose(sureness[alone], lead, rtol=1e-9)
+    shares = [
+        [
+            SelectiveClassifier(
+                GaussianNB(), error_rate=0.1, scoring=scoring, random_state=seed
+            )
+            .fit(X, y)
+            .answered_share_
+            for seed in range(5)
+        ]
+        for scoring in (
+            "max_probability",
+            lambda model, X: model.predict_proba(X).max(axis=1),
+        )
+    ]
+    assert np.mean(shares[0]) > np.mean(shares[1]) + 0.02
 
 
 def test_sets_are_the_label_or_everything(model):

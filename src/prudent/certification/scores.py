@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from prudent.core.posterior import log_odds_against
 from prudent.core.types import FloatArray
 
 Scoring = Literal["max_probability", "margin"] | Callable[[Any, Any], Any]
@@ -46,12 +47,12 @@ def answer_scores(model: Any, X: Any, scoring: Scoring) -> FloatArray:
     """
     if callable(scoring):
         scores = np.asarray(scoring(model, X), dtype=np.float64)
-    elif scoring == "max_probability" and hasattr(model, "predict_proba"):
-        scores = class_scores(model, X).max(axis=1)
-    elif hasattr(model, "decision_function"):
-        scores = _margin(_decision(model, X))
+    elif hasattr(model, "predict_proba") and (
+        scoring == "max_probability" or not hasattr(model, "decision_function")
+    ):
+        scores = _sureness(class_scores(model, X), scoring)
     else:
-        scores = _margin(class_scores(model, X))
+        scores = _margin(_decision(model, X))
     if scores.ndim != 1:
         raise ValueError(
             f"`scoring` must give one score for each row, got shape {scores.shape}."
@@ -78,6 +79,19 @@ def check_scoring(scoring: Any) -> None:
             "`scoring` must be 'max_probability', 'margin' or a callable, got "
             f"{scoring!r}."
         )
+
+
+def _sureness(probabilities: FloatArray, scoring: Scoring) -> FloatArray:
+    """Largest probability or its lead, and behind 1 the log odds, at least 36.
+
+    A row of probability 1 - 1e-17 would tie with one of 1 - 1e-40, and rows that tie
+    are answered together or not at all.
+    """
+    of_best = scoring == "max_probability"
+    scores = probabilities.max(axis=1) if of_best else _margin(probabilities)
+    full = np.flatnonzero(scores >= 1)
+    scores[full] = -log_odds_against(probabilities[full]).min(axis=1)
+    return scores
 
 
 def _margin(scores: FloatArray) -> FloatArray:

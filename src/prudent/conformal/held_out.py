@@ -16,6 +16,7 @@ from prudent.conformal.gaussian import strangeness
 from prudent.conformal.one_class import Ellipsoid
 from prudent.conformal.ranks import Counts, Kinds, Ranked, compare
 from prudent.conformal.units import Columns, in_units, kept_columns
+from prudent.core.posterior import log_odds_against
 from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import PrudentWarning
 
@@ -90,22 +91,6 @@ class LabelScores:
         spread = np.full((len(values), len(self.classes)), missing)
         spread[:, np.searchsorted(self.classes, self.estimator.classes_)] = values
         return spread
-
-
-def log_odds_against(probabilities: Any) -> FloatArray:
-    """Log of the other labels' probability over each label's own.
-
-    In the order of minus the probability, yet it tells apart rows whose probability of
-    a label is 1e-12 or 1e-15: by the probabilities themselves they would tie.
-    """
-    own = np.asarray(probabilities, dtype=np.float64)
-    others = np.zeros_like(own)  # sums without differences
-    others[:, 1:] += np.cumsum(own[:, :-1], axis=1)
-    others[:, :-1] += np.cumsum(own[:, :0:-1], axis=1)[:, ::-1]
-    least = np.finfo(np.float64).tiny
-    odds: FloatArray = np.log(np.maximum(others, least))
-    odds -= np.log(np.maximum(own, least))
-    return odds
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ stands for an impossible class.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from prudent.core.types import BoolArray, FloatArray
@@ -73,3 +74,19 @@ def _less(own: FloatArray, others: FloatArray) -> FloatArray:
     """Difference of logs; an impossible class stays so where all others are too."""
     with np.errstate(invalid="ignore"):
         return np.where(own == -np.inf, -np.inf, own - others)
+
+
+def log_odds_against(probabilities: ArrayLike) -> FloatArray:
+    """Log of the other labels' probability over each label's own.
+
+    In the order of minus the probability, yet it tells apart rows whose probability of
+    a label is 1e-12 or 1e-15: by the probabilities themselves they would tie.
+    """
+    own = np.asarray(probabilities, dtype=np.float64)
+    others = np.zeros_like(own)  # sums without differences
+    others[:, 1:] += np.cumsum(own[:, :-1], axis=1)
+    others[:, :-1] += np.cumsum(own[:, :0:-1], axis=1)[:, ::-1]
+    least = np.finfo(np.float64).tiny
+    odds: FloatArray = np.log(np.maximum(others, least))
+    odds -= np.log(np.maximum(own, least))
+    return odds
