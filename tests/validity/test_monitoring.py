@@ -7,17 +7,28 @@ import multiprocessing
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from prudent import DriftMonitor, Guarantee, PromiseMonitor
-from prudent.cli.state_file import read_state, replace_state
+import prudent as library
+from prudent import (
+    DriftMonitor,
+    Guarantee,
+    MinimaxProbabilityClassifier,
+    PromiseMonitor,
+)
+from prudent.cli import main
 from prudent.core.binomial import high_probability_rank, mean_rank
+from prudent.io import Column, Preparation
 from prudent.monitoring import broken_promises
 
 STREAMS, ROWS = 10_000, 10_000
+LABELS = np.array(["bad", "good"])
 LONG = pytest.param(STREAMS, marks=pytest.mark.slow, id="long")
 MONITORED = pytest.mark.parametrize("streams", [LONG, pytest.param(60, id="short")])
 
@@ -299,44 +310,74 @@ def test_rows_to_the_alarm_of_drift(name, n_before):
     assert np.median(delays) <= 1.25 * expected[n_before > 0]
 
 
-def count_for_ever(path):
+def day(k):
+    """Name of a table of 40 labelled rows, another one each day."""
+    rng = np.random.default_rng([k, 30])
+    y = rng.integers(0, 2, 40)
+    X = rng.normal(size=(40, 2)) + 3 * y[:, None]
+    rows = [f"{a:.4f},{b:.4f},{LABELS[c]}" for (a, b), c in zip(X, y, strict=True)]
+    Path(f"day-{k}.csv").write_text("\n".join(["a,b,y", *rows]) + "\n")
+    return f"day-{k}.csv"
+
+
+def update(k, state):
+    arguments = ["--data", day(k), "--target", "y", "--state", state]
+    with redirect_stdout(StringIO()), pytest.raises(SystemExit) as end:
+        main(["monitor", "model.prudent", *arguments, "--reference", "old.csv"])
+    assert end.value.code == 0
+
+
+def update_for_ever(state):
+    k = len(json.loads(Path(state).read_text())["updates"])
     while True:
-        state, before = read_state(path)
-        monitor = PromiseMonitor.from_dict(state["monitor"])
-        monitor.update(np.zeros(7))
-        state["monitor"] = monitor.to_dict()
-        state["updates"].append({"rows": 7})
-        replace_state(path, state, before)
+        update(k, state)
+        k += 1
+
+
+def without_times(state):
+    found = json.loads(Path(state).read_text())
+    for one in found["updates"]:
+        del one["time"]
+    return found
 
 
 KILLS = pytest.param(200, marks=pytest.mark.slow, id="200")
 
 
-@pytest.mark.parametrize("kills", [KILLS, pytest.param(10, id="10")])
-def test_a_kill_at_any_moment_leaves_the_update_whole_or_not_at_all(tmp_path, kills):
+@pytest.mark.parametrize("kills", [KILLS, pytest.param(6, id="6")])
+def test_a_kill_of_the_command_leaves_its_update_whole_or_not_at_all(
+    tmp_path, monkeypatch, kills
+):
     if "fork" not in multiprocessing.get_all_start_methods():
         pytest.skip("processes cannot be forked here")
-    path = tmp_path / "watch.json"
-    monitor = PromiseMonitor(promise()).update(np.zeros(300))
-    state = {"format": 1, "monitor": monitor.to_dict(), "updates": []}
-    path.write_text(json.dumps(state))
+    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
-    sizes = [0]
+    y = rng.integers(0, 2, 400)
+    model = MinimaxProbabilityClassifier().fit(
+        rng.normal(size=(400, 2)) + 3 * y[:, None], LABELS[y]
+    )
+    columns = Preparation((Column("a"), Column("b")))
+    library.save(model, "model.prudent", preparation=columns)
+    Path(day(0)).rename("old.csv")
+    update(0, "watch.json")
+    start = time.perf_counter()
+    update(1, "watch.json")
+    one_update = time.perf_counter() - start
+    sizes = [2]
     for _ in range(kills):
         process = multiprocessing.get_context("fork").Process(
-            target=count_for_ever, args=(path,)
+            target=update_for_ever, args=("watch.json",)
         )
         process.start()
-        time.sleep(0.02 + 0.1 * rng.random())
+        time.sleep(one_update * rng.uniform(0, 2))
         process.kill()
         process.join()
-        found = json.loads(path.read_text())
-        assert PromiseMonitor.from_dict(found["monitor"]).n_ == 300 + 7 * len(
-            found["updates"]
-        )
-        sizes.append(len(found["updates"]))
+        sizes.append(len(json.loads(Path("watch.json").read_text())["updates"]))
     assert sizes == sorted(sizes)
-    assert sizes[-1] > 0
+    update(sizes[-1], "watch.json")
+    for k in range(sizes[-1] + 1):
+        update(k, "never-killed.json")
+    assert without_times("watch.json") == without_times("never-killed.json")
 
 
 AT_ONCE = """
