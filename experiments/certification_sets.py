@@ -4,12 +4,14 @@ The rows outside the training part are the population: held-out rows are drawn f
 them with replacement, so that every true rate is known exactly. Beside the boundary:
 SGR (bisection, Geifman and El-Yaniv 2017) and the plug-in threshold, without proof.
 
-python -m experiments.certification_sets [NAME ...]
+± is the standard deviation over other splits into training part and population.
+
+python -m experiments.certification_sets [--sets ..] [--models ..] [--splits N]
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import warnings
 from collections.abc import Callable
 from math import ceil, inf, log2
@@ -87,15 +89,26 @@ RULES: dict[str, Rule] = {
 }
 
 
-def population(name: str, model: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Scores of the rows not trained on, and which of them are answered wrong."""
+def parts(name: str, seed: int) -> list[NDArray]:
+    """Training rows, rows of the population, and their labels, without gaps."""
     bundled = {"breast_cancer": load_breast_cancer, "digits": load_digits}
     X, y = bundled[name](return_X_y=True) if name in bundled else load(name)
     complete = np.isfinite(X).all(axis=1)
     size = min(int(complete.sum()) // 2, MOST_TRAINING_ROWS)
-    X, X_rest, y, y_rest = train_test_split(
-        X[complete], y[complete], train_size=size, stratify=y[complete], random_state=0
+    return train_test_split(
+        X[complete],
+        y[complete],
+        train_size=size,
+        stratify=y[complete],
+        random_state=seed,
     )
+
+
+def population(
+    name: str, model: str, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Scores of the rows not trained on, and which of them are answered wrong."""
+    X, X_rest, y, y_rest = parts(name, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted = make_pipeline(StandardScaler(), MODELS[model]).fit(X, y)
@@ -103,10 +116,10 @@ def population(name: str, model: str) -> tuple[NDArray[np.float64], NDArray[np.b
     return scores, fitted.predict(X_rest) != y_rest
 
 
-def measure(name: str, model: str) -> dict[str, tuple[float, int]]:
+def measure(name: str, model: str, seed: int) -> dict[str, tuple[float, int]]:
     """Mean true share answered and number of broken promises of each rule."""
-    scores, wrong = population(name, model)
-    rng = np.random.default_rng(0)
+    scores, wrong = population(name, model, seed)
+    rng = np.random.default_rng(seed)
     shares = {rule: [] for rule in RULES}
     broken = dict.fromkeys(RULES, 0)
     for _ in range(DRAWS):
@@ -119,23 +132,34 @@ def measure(name: str, model: str) -> dict[str, tuple[float, int]]:
     return {rule: (float(np.mean(shares[rule])), broken[rule]) for rule in RULES}
 
 
-def main(names: list[str]) -> None:
-    """Print a line for each model: mean shares over the sets, and broken promises."""
-    for model in MODELS:
+def main() -> None:
+    """Print mean shares over the sets, their spread over splits, broken promises."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", nargs="+", default=SETS)
+    parser.add_argument("--models", nargs="+", default=list(MODELS))
+    parser.add_argument("--splits", type=int, default=1)
+    options = parser.parse_args()
+    for model in options.models:
         found = []
-        for name in names or SETS:
-            try:
-                found.append(measure(name, model))
-            except (ValueError, np.linalg.LinAlgError) as error:  # a class of few rows
-                print(f"{model}, {name}: left out, {str(error).split('.')[0]}")
-        cells = [
-            f"{rule} {np.mean([f[rule][0] for f in found]):.3f} "
-            f"(broken {sum(f[rule][1] for f in found)} of {DRAWS * len(found)}, "
-            f"most {max(f[rule][1] for f in found)} of {DRAWS})"
-            for rule in RULES
-        ]
-        print(f"{model}: {'; '.join(cells)}")
+        for seed in range(options.splits):
+            found.append([])
+            for name in options.sets:
+                try:
+                    found[-1].append(measure(name, model, seed))
+                except (ValueError, np.linalg.LinAlgError) as error:  # few rows
+                    reason = str(error).split(".")[0]
+                    print(f"{model}, {name}, split {seed}: left out, {reason}")
+        cells = []
+        for rule in RULES:
+            shares = [np.mean([cell[rule][0] for cell in split]) for split in found]
+            broken = [cell[rule][1] for split in found for cell in split]
+            spread = f" ± {np.std(shares, ddof=1):.3f}" if len(found) > 1 else ""
+            cells.append(
+                f"{rule} {np.mean(shares):.3f}{spread} (broken {sum(broken)} of "
+                f"{DRAWS * len(broken)}, most {max(broken)} of {DRAWS})"
+            )
+        print(f"{model}: {'; '.join(cells)}", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

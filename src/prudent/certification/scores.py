@@ -82,7 +82,7 @@ def check_scoring(scoring: Any) -> None:
 
 
 def _sureness(probabilities: FloatArray, scoring: Scoring) -> FloatArray:
-    """Largest probability or its lead, and behind 1 the log odds, at least 36.
+    """Largest probability or its lead, and at 1 the log odds, above 30.
 
     A row of probability 1 - 1e-17 would tie with one of 1 - 1e-40, and rows that tie
     are answered together or not at all.

@@ -63,7 +63,7 @@ class SelectiveClassifier(HeldOutClassifier):
         (without it the margin); the lead of the best over the second
         `decision_function` (of `predict_proba` without it); or a function
         ``(model, X) -> (n_rows,)``, which must not use the labels of held-out rows.
-        Where a probability or its lead rounds to 1, the log odds (36 or more) stand
+        Where a probability or its lead rounds to 1, the log odds (above 30) stand
         in for it, so that sure rows do not tie.
     calibration_size : float, default=0.3
         Share of the rows (or groups) to hold out by a plain draw, in (0, 1).
