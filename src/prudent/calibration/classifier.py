@@ -13,13 +13,14 @@ from sklearn.utils.metaestimators import available_if
 from prudent._compat import CallbackSupportMixin, Interval, StrOptions, fit_context
 from prudent.calibration.answers import CalibratedAnswers, learns_statistics
 from prudent.calibration.families import Family
-from prudent.calibration.learn import FAMILY_NAMES
+from prudent.calibration.learn import learn
 from prudent.calibration.promises import error_promise
+from prudent.calibration.settings import FAMILY_NAMES
 from prudent.calibration.stream import Stream
 from prudent.calibration.training import (
-    calibrated,
     drawn_seed,
     held_out_trial,
+    settings_of,
     streamed,
     trials_of_folds,
     watching,
@@ -311,8 +312,7 @@ default="full"
         Raises
         ------
         SingularCovarianceError
-            If a covariance of the closed-form start is singular, which takes
-            `covariance_prior_strength=0`.
+            If a covariance of the start is singular (`covariance_prior_strength=0`).
         ValueError
             If there are fewer than two classes, a setting is out of range, or a
             class has no row in the part of the data that is fitted.
@@ -331,7 +331,11 @@ default="full"
         elif self.stopping == "cv":
             y = np.asarray(y)
             folds = trials_of_folds(self.cv, block, y, kept, groups, seed)
-        learned = calibrated(self, LocalRows([trial]), folds, classes, seed, watch)
+        settings, names = settings_of(self, len(classes)), classes.tolist()
+        trials = LocalRows([trial])
+        learned = learn(
+            trials, folds, settings=settings, classes=names, seed=seed, watch=watch
+        )
         self._keep(learned, classes)
         held_out = trial.held_out
         # Rows counted several times are no independent draws.
@@ -391,9 +395,6 @@ default="full"
         return self
 
     def _promise(self, wrong: int, n_held_out: int, *, by_group: bool = False) -> None:
-        n_starts = self.n_init if self.init == "random" else 1
-        self.guarantees_ = (
-            error_promise(
-                wrong, n_held_out, n_starts * self.max_iter, by_group=by_group
-            ),
-        )
+        claims = self.max_iter * (self.n_init if self.init == "random" else 1)
+        promise = error_promise(wrong, n_held_out, claims, by_group=by_group)
+        self.guarantees_ = (promise,)

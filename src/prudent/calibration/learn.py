@@ -10,34 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from prudent.calibration.ascent import CalibrationPath, Iterate, StepRule, ascend
-from prudent.calibration.categorical import CategoricalFamily, MixedFamily
-from prudent.calibration.diagonal import DiagonalFamily, TiedDiagonalFamily
-from prudent.calibration.families import Family, PriorStrengths, Statistics
+from prudent.calibration.ascent import CalibrationPath, Iterate, ascend
+from prudent.calibration.families import Family, Statistics
 from prudent.calibration.gaussian import GaussianFamily
-from prudent.calibration.matrices import FullFamily, TiedFamily
 from prudent.calibration.model import Model
 from prudent.calibration.objective import Objective, batches_of_epochs
+from prudent.calibration.settings import Settings
 from prudent.calibration.softmax import SoftmaxFamily
-from prudent.calibration.spread import Spread
 from prudent.calibration.stopping import earliest_least_error
 from prudent.calibration.trials import Trial, fitted_spread, weights
 from prudent.core.rows import Rows
-from prudent.core.types import FloatArray, IntArray
-from prudent.core.validation import Structure
+from prudent.core.types import IntArray
 from prudent.exceptions import (
     DegenerateDataError,
     PrudentWarning,
     SingularCovarianceError,
 )
 
-GAUSSIAN: dict[str, type[GaussianFamily]] = {
-    "full": FullFamily,
-    "tied": TiedFamily,
-    "diag": DiagonalFamily,
-    "tied_diag": TiedDiagonalFamily,
-}
-FAMILY_NAMES = {*GAUSSIAN, "categorical", "mixed"}
 #: Updates when a class has a single row and nothing can be validated.
 _FEW_UPDATES = 8
 
@@ -50,100 +39,12 @@ class Learned:
     path: CalibrationPath
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FamilySettings:
-    """Which family, and how strongly it is shrunken."""
-
-    family: str | Family
-    method: str
-    strengths: PriorStrengths
-    n_levels: IntArray  # of each categorical feature
-
-    def __post_init__(self) -> None:
-        if self.method == "gd" and self.family not in ("tied", "tied_diag"):
-            raise ValueError(
-                "`method='gd'` descends on softmax regression and needs `family` "
-                f"'tied' or 'tied_diag', got {self.family!r}."
-            )
-        levels, n = self.strengths.levels, len(self.n_levels)
-        if (
-            self.family in ("categorical", "mixed")
-            and isinstance(levels, tuple)
-            and (len(levels) != n or not min(levels, default=0.0) >= 0)
-        ):
-            raise ValueError(
-                "`level_prior_strength` must be a number >= 0 or one for each of the "
-                f"{n} categorical features, got {levels!r}."
-            )
-
-    @property
-    def learns_missing(self) -> bool:
-        """Whether missing numbers can be left out of the fit."""
-        return self.family in ("diag", "tied_diag", "mixed")
-
-    @property
-    def structure(self) -> Structure | None:
-        """Which moments of all rows together the family is made of."""
-        if self.family == "mixed":
-            return "diagonal"
-        if isinstance(self.family, str) and self.family in GAUSSIAN:
-            return GAUSSIAN[self.family].structure
-        return None
-
-    def make(self, spread: Spread | None) -> Family:
-        """The family of rows with this spread."""
-        if spread is not None:
-            self._check_priors(len(spread.centre))
-        if not isinstance(self.family, str):
-            return self.family
-        levels = CategoricalFamily(self.n_levels, self.strengths)
-        if spread is None:
-            return levels
-        if self.family == "mixed":
-            gaussian = DiagonalFamily.from_spread(spread, self.strengths)
-            return MixedFamily(gaussian, levels)
-        family: Any = GAUSSIAN[self.family].from_spread(spread, self.strengths)
-        return SoftmaxFamily(family) if self.method == "gd" else family
-
-    def _check_priors(self, d: int) -> None:
-        """Raise unless the prior moments fit d features."""
-        mean, covariance = self.strengths.mean, self.strengths.covariance
-        if mean is not None and (mean.shape != (d,) or not np.isfinite(mean).all()):
-            raise ValueError(
-                f"`mean_prior` must hold {d} finite numbers, one for each feature, got "
-                f"{mean.tolist()}."
-            )
-        if covariance is None:
-            return
-        shaped = covariance.shape == (d, d) or covariance.shape == (d,)
-        definite = shaped and bool(np.isfinite(covariance).all())
-        if definite and covariance.ndim == 2:
-            definite = np.allclose(covariance, covariance.T) and bool(
-                (np.linalg.eigvalsh(covariance) > 0).all()
-            )
-        elif definite:
-            definite = bool((covariance > 0).all())
-        if not definite:
-            raise ValueError(
-                f"`covariance_prior` must be a positive definite matrix of shape "
-                f"({d}, {d}), or {d} variances > 0, got {covariance.tolist()}."
-            )
-
-
 def learn(
     rows: Rows,
     folds: Iterable[Rows] | None = None,
     *,
-    settings: FamilySettings,
+    settings: Settings,
     classes: Sequence[Any],
-    stopping: str,
-    rule: StepRule,
-    max_iter: int,
-    costs: FloatArray | None = None,
-    decision_costs: FloatArray | None = None,
-    generative_weight: float = 0.0,
-    batch_size: int | None = None,
-    n_random_starts: int = 0,
     seed: int = 0,
     watch: Callable[[], bool] = lambda: False,
 ) -> Learned:
@@ -151,40 +52,32 @@ def learn(
 
     With `stopping="holdout"` their held-out rows choose the iterate, with "cv" those of
     `folds` the number of updates (None where some class cannot be validated). Code k
-    stands for classes[k]. `costs` (r, r) are what the calibration lowers in place of
-    the log loss, `decision_costs` what the predictions minimise. `batch_size` needs
-    rows in one block. The best of `n_random_starts` is kept; 0 starts from the labels.
-    `watch` is called after each evaluation of the path that is returned; True ends it.
+    stands for classes[k]; the seed is that of batches and random starts. `watch` is
+    called after each evaluation of the path that is returned; True ends it.
     """
-    climb = partial(
-        _climb,
-        settings=settings,
-        classes=classes,
-        costs=costs,
-        generative_weight=generative_weight,
-        rule=rule,
-        max_iter=max_iter,
-        batch_size=batch_size,
-        is_random=n_random_starts > 0,
-        seed=seed,
-    )
-    max_updates = float("inf")
+    climb = partial(_climb, settings=settings, classes=classes, seed=seed)
+    stopping, max_updates = settings.stopping, float("inf")
     criterion = _CRITERIA.get(stopping, _last)
     if stopping == "cv" and folds is None:
-        max_updates = min(_FEW_UPDATES, max_iter - 1)
-        _warn_unvalidated(max_updates)
+        max_updates = min(_FEW_UPDATES, settings.max_iter - 1)
+        warnings.warn(
+            "RiskCalibratedClassifier: a class has a single distinct row (or group): "
+            "nothing can be cross-validated, and the calibration stops after "
+            f"{max_updates} updates.",
+            PrudentWarning,
+            stacklevel=3,
+        )
     elif folds is not None:
         curves = [climb(fold, _held_out_cost)[1].criterion for fold in folds]
         max_updates = earliest_least_error(curves, 1e-9 * sum(rows.map(_total)))
     best = climb(rows, criterion, max_updates, watch)
-    for draw in range(1, n_random_starts):
+    for draw in range(1, settings.n_random_starts):
         other = climb(rows, criterion, max_updates, watch, draw)
         best = min(best, other, key=lambda found: _worth(found[1], stopping))
     family, path = best
     seen = np.ones(len(classes), dtype=bool)
-    return Learned(
-        model=Model(family, path.parameters, seen, decision_costs), path=path
-    )
+    model = Model(family, path.parameters, seen, settings.decision_costs)
+    return Learned(model=model, path=path)
 
 
 def _climb(
@@ -194,33 +87,26 @@ def _climb(
     watch: Callable[[], bool] = lambda: False,
     draw: int = 0,
     *,
-    settings: FamilySettings,
+    settings: Settings,
     classes: Sequence[Any],
-    costs: FloatArray | None,
-    generative_weight: float,
-    rule: StepRule,
-    max_iter: int,
-    batch_size: int | None,
-    is_random: bool,
     seed: int,
 ) -> tuple[Family, CalibrationPath]:
     """One path from the closed form of the trials, or from random soft labels."""
-    family, objective = _posed(
-        trials, settings, classes, costs, generative_weight, batch_size is None
-    )
-    labels = objective.closed_form()
-    start = closed_form_start(family, labels, classes)
-    if is_random:
+    objective = _posed(trials, settings, classes)
+    family, labels = objective.family, objective.closed_form()
+    start = full = closed_form_start(family, labels, classes)
+    if settings.n_random_starts:
+        full = labels
         start = closed_form_start(family, objective.drawn(seed, draw), classes)
     path = ascend(
         objective,
         start,
-        rule,
+        settings.rule,
         criterion,
-        max_evaluations=max_iter,
+        max_evaluations=settings.max_iter,
         max_updates=max_updates,
-        labels=labels if is_random else start,
-        batches=_batches(objective.rows, batch_size, seed),
+        labels=full,
+        batches=_batches(objective.rows, settings.batch_size, seed),
         watch=watch,
     )
     if np.isnan(path.curves[0]).any():
@@ -243,14 +129,7 @@ def closed_form_start(
     return labels
 
 
-def _posed(
-    trials: Rows,
-    settings: FamilySettings,
-    classes: Sequence[Any],
-    costs: FloatArray | None,
-    generative_weight: float,
-    merges: bool,
-) -> tuple[Family, Objective]:
+def _posed(trials: Rows, settings: Settings, classes: Sequence[Any]) -> Objective:
     """The family made of the rows to fit, and what it is to lower on them."""
     n_rows, spread = fitted_spread(
         trials,
@@ -265,16 +144,15 @@ def _posed(
             "fitted; use `stopping='cv'` with an integer `cv`, which spreads every "
             "class over the folds."
         )
-    family = settings.make(spread)
-    objective = Objective(
+    family, merges = settings.make(spread), settings.batch_size is None
+    return Objective(
         trials.transform(Trial.prepared, family, merges),
         family,
         len(classes),
-        costs,
-        generative_weight,
+        settings.costs,
+        settings.generative_weight,
         strengthens_only=settings.method == "dfe",
     )
-    return family, objective
 
 
 def _batches(
@@ -325,16 +203,6 @@ def _total(trial: Trial) -> float:
 
 def _n_fitted(trial: Trial) -> int:
     return 0 if trial.fitted is None else len(trial.fitted.codes)
-
-
-def _warn_unvalidated(max_updates: float) -> None:
-    warnings.warn(
-        "RiskCalibratedClassifier: a class has a single distinct row (or group): "
-        "nothing can be cross-validated, and the calibration stops after "
-        f"{max_updates} updates.",
-        PrudentWarning,
-        stacklevel=4,
-    )
 
 
 def _check_valid(

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prudent.calibration.ascent import StepRule, step_on_batch
+from prudent.calibration.ascent import step_on_batch
 from prudent.calibration.families import Family, Statistics
-from prudent.calibration.learn import FamilySettings
 from prudent.calibration.model import Model, prepare
 from prudent.calibration.objective import Objective
+from prudent.calibration.settings import Settings
 from prudent.calibration.spread import Spread, column_moments
 from prudent.calibration.trials import numbers_of, weights
 from prudent.core.rows import Block
@@ -35,7 +35,7 @@ class Stream:
     @classmethod
     def begin(
         cls,
-        settings: FamilySettings,
+        settings: Settings,
         block: Block,
         classes: NDArray[Any],
         is_declared: bool,
@@ -80,15 +80,9 @@ class Stream:
             labels=spread(self.labels),
         )
 
-    def add(
-        self,
-        block: Block,
-        rule: StepRule,
-        costs: FloatArray | None,
-        generative_weight: float,
-    ) -> Stream:
+    def add(self, block: Block, settings: Settings) -> Stream:
         """Add the statistics of a batch and take one step on it, if that can be."""
-        family, weight = self.family, weights(block)
+        family, weight, costs = self.family, weights(block), settings.costs
         rows = prepare(family, block.X)
         if hasattr(family, "with_rows"):
             family = family.with_rows(rows, weight)
@@ -109,10 +103,12 @@ class Stream:
             Block(rows, np.searchsorted(seen, block.codes), weight),
             len(seen),
             costs=None if costs is None else costs[np.ix_(seen, seen)],
-            generative_weight=generative_weight,
+            generative_weight=settings.generative_weight,
         )
         labels = [of_all[seen] for of_all in grown.labels]
-        before, after = step_on_batch(objective, grown.of_seen_classes(), labels, rule)
+        before, after = step_on_batch(
+            objective, grown.of_seen_classes(), labels, settings.rule
+        )
         statistics = [of_all.copy() for of_all in grown.statistics]
         for of_all, new in zip(statistics, after, strict=True):
             of_all[seen] = new

@@ -13,9 +13,9 @@ from sklearn.utils import check_random_state
 
 from prudent.calibration.ascent import StepRule
 from prudent.calibration.families import PriorStrengths
-from prudent.calibration.learn import FamilySettings, Learned, learn
 from prudent.calibration.model import Model
 from prudent.calibration.reading import recoded, row_keys, seen_levels
+from prudent.calibration.settings import Settings
 from prudent.calibration.stopping import dealt_folds
 from prudent.calibration.stream import Stream, classes_after
 from prudent.calibration.trials import Trial
@@ -25,31 +25,49 @@ from prudent.core.types import FloatArray, IntArray
 from prudent.estimator_tools import hold_out_rows
 
 
-def calibrated(
-    classifier: Any,
-    rows: Rows,
-    folds: Any,
-    classes: NDArray[Any],
-    seed: int,
-    watch: Callable[[], bool],
-) -> Learned:
-    """Calibrate trials, in memory or on dask blocks."""
-    costs, decision_costs = both_costs(classifier, len(classes))
-    return learn(
-        rows,
-        folds,
-        settings=family_settings(classifier),
-        classes=classes.tolist(),
+def settings_of(classifier: Any, n_classes: int) -> Settings:
+    """The parameters of a classifier as the mathematics takes them."""
+    is_tm = classifier.method == "tm"  # maximum likelihood, full steps
+    costs = decision_costs = None
+    if classifier.costs is not None:
+        costs = decision_costs = class_costs(classifier.costs, n_classes)
+    elif classifier.loss == "zero_one":
+        costs = 1.0 - np.eye(n_classes)
+    return Settings(
+        family=classifier.family,
+        method=classifier.method,
+        strengths=PriorStrengths() if is_tm else _prior_strengths(classifier),
+        n_levels=classifier._reader.n_levels,
+        rule=StepRule(
+            learning_rate=1.0 if is_tm else classifier.learning_rate,
+            freeze=classifier.guard == "freeze",
+            line_search=classifier.line_search and not is_tm,
+            adaptive=classifier.step == "adaptive",
+        ),
         stopping=classifier.stopping,
-        rule=step_rule(classifier),
         max_iter=classifier.max_iter,
         costs=costs,
         decision_costs=decision_costs,
         generative_weight=classifier.generative_weight,
         batch_size=classifier.batch_size,
         n_random_starts=classifier.n_init if classifier.init == "random" else 0,
-        seed=seed,
-        watch=watch,
+    )
+
+
+def _prior_strengths(classifier: Any) -> PriorStrengths:
+    mean, covariance = (
+        None if prior is None else np.asarray(prior, dtype=np.float64)
+        for prior in (classifier.mean_prior, classifier.covariance_prior)
+    )
+    covariances = classifier.covariance_prior_strength
+    levels = np.asarray(classifier.level_prior_strength, dtype=np.float64)
+    return PriorStrengths(
+        classes=classifier.class_prior_strength,
+        means=classifier.mean_prior_strength,
+        covariances=None if isinstance(covariances, str) else covariances,
+        levels=float(levels) if levels.ndim == 0 else tuple(levels.tolist()),
+        mean=mean,
+        covariance=covariance,
     )
 
 
@@ -64,62 +82,12 @@ def streamed(
     """Stream with one more batch, and its rule as soon as there is one."""
     known = classes_after(stream, declared, y)
     block = Block(rows, np.searchsorted(known, y), weight)
-    costs, decision_costs = both_costs(classifier, len(known))
+    settings = settings_of(classifier, len(known))
     if stream is None:
-        settings, is_declared = family_settings(classifier), declared is not None
-        stream = Stream.begin(settings, block, known, is_declared)
-    stream = stream.with_classes(known).add(
-        block, step_rule(classifier), costs, classifier.generative_weight
-    )
+        stream = Stream.begin(settings, block, known, declared is not None)
+    stream = stream.with_classes(known).add(block, settings)
+    decision_costs = settings.decision_costs
     return stream, stream.model(decision_costs) if stream.is_solved() else None
-
-
-def family_settings(classifier: Any) -> FamilySettings:
-    """Which family, and how strongly it is shrunken."""
-    mean, covariance = (
-        None if prior is None else np.asarray(prior, dtype=np.float64)
-        for prior in (classifier.mean_prior, classifier.covariance_prior)
-    )
-    strengths = PriorStrengths()
-    if classifier.method != "tm":  # TM: maximum likelihood
-        covariances = classifier.covariance_prior_strength
-        levels = np.asarray(classifier.level_prior_strength, dtype=np.float64)
-        strengths = PriorStrengths(
-            classes=classifier.class_prior_strength,
-            means=classifier.mean_prior_strength,
-            covariances=None if isinstance(covariances, str) else covariances,
-            levels=float(levels) if levels.ndim == 0 else tuple(levels.tolist()),
-            mean=mean,
-            covariance=covariance,
-        )
-    return FamilySettings(
-        family=classifier.family,
-        method=classifier.method,
-        strengths=strengths,
-        n_levels=classifier._reader.n_levels,
-    )
-
-
-def step_rule(classifier: Any) -> StepRule:
-    """How far a step goes; full steps without a search for TM."""
-    is_tm = classifier.method == "tm"
-    return StepRule(
-        learning_rate=1.0 if is_tm else classifier.learning_rate,
-        freeze=classifier.guard == "freeze",
-        line_search=classifier.line_search and not is_tm,
-        adaptive=classifier.step == "adaptive",
-    )
-
-
-def both_costs(
-    classifier: Any, n_classes: int
-) -> tuple[FloatArray | None, FloatArray | None]:
-    """Costs that the calibration lowers, and those that decide."""
-    if classifier.costs is not None:
-        costs = class_costs(classifier.costs, n_classes)
-        return costs, costs
-    is_zero_one = classifier.loss == "zero_one"
-    return (1.0 - np.eye(n_classes) if is_zero_one else None), None
 
 
 def drawn_seed(classifier: Any) -> int:

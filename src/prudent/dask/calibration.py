@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import unique_labels
 
 from prudent.calibration import RiskCalibratedClassifier
+from prudent.calibration.learn import learn
 from prudent.calibration.model import Model
 from prudent.calibration.reading import Reader, recoded, seen_levels
-from prudent.calibration.training import calibrated, drawn_seed, watching
+from prudent.calibration.training import drawn_seed, settings_of, watching
 from prudent.calibration.trials import Trial
 from prudent.core.classes import check_two_classes
 from prudent.core.holdout import hold_out
@@ -56,7 +57,10 @@ def fit_calibration(estimator: RiskCalibratedClassifier, chunks: Chunks) -> None
         if estimator.stopping == "cv":
             folds = _folds(estimator, labelled, len(classes), seed)
     del labelled
-    learned = calibrated(estimator, trials, folds, classes, seed, watch)
+    settings, names = settings_of(estimator, len(classes)), classes.tolist()
+    learned = learn(
+        trials, folds, settings=settings, classes=names, seed=seed, watch=watch
+    )
     estimator._keep(learned, classes)
     if estimator.stopping == "holdout":
         counts = trials.map(_count_wrong, estimator._model)
