@@ -2,12 +2,9 @@
 
 from prudent.optimistic.classifier import OptimisticScoreClassifier
 from prudent.optimistic.cross_validation import OptimisticScoreClassifierCV
-from prudent.optimistic.limit_law import radius_limit_law
-from prudent.optimistic.radii import (
-    clt_radius,
-    moment_divergence,
-    moment_radius,
-)
+from prudent.optimistic.limit_law import moment_radius, radius_limit_law
+from prudent.optimistic.nominal import moment_divergence
+from prudent.optimistic.radii import clt_radius
 from prudent.optimistic.resampling import bootstrap_radius
 from prudent.optimistic.scores import gaussian_scores, nonparametric_scores
 from prudent.optimistic.threshold import BestThreshold, best_threshold

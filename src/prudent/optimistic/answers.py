@@ -17,10 +17,7 @@ from prudent.optimistic.promises import guarantees
 
 
 class OptimisticAnswers:
-    """Attributes and methods of classifiers by optimistic scores.
-
-    A class has `threshold` and `rule`, and calls `_store` at the end of its fit.
-    """
+    """Of a class with `threshold` and `rule`, which ends its fit with `_store`."""
 
     threshold: Any
     rule: Any
@@ -89,11 +86,9 @@ class OptimisticAnswers:
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Softmax of the compared scores: agrees with `predict`, NOT calibrated.
 
-        The scores are those of the moments that flatter each class most, less a
-        threshold tuned for errors: numbers to rank by, not shares of rows. Where
-        probabilities are wanted, wrap the classifier in
-        `sklearn.calibration.CalibratedClassifierCV`; what the ball leaves open is
-        in `posterior_bounds`.
+        Numbers to rank by, not shares of rows: wrap the classifier in
+        `sklearn.calibration.CalibratedClassifierCV` for those; what the ball leaves
+        open is in `posterior_bounds`.
 
         Parameters
         ----------
@@ -119,7 +114,7 @@ class OptimisticAnswers:
             Gaussian: log density + d/2 log(2 pi); nonparametric: log probability.
         """
         rows, _ = self._rows(X)
-        return self._model.optimistic(rows)
+        return self._model.scores(rows, "upper")
 
     def pessimistic_scores(self, X: ArrayLike) -> FloatArray:
         """Log score of each row by the worst moments of each ball.
@@ -134,7 +129,7 @@ class OptimisticAnswers:
             In the units of `optimistic_scores`.
         """
         rows, _ = self._rows(X)
-        return self._model.pessimistic(rows)
+        return self._model.scores(rows, "lower")
 
     def posterior_bounds(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Range of each posterior probability over all moments in the balls.
@@ -198,7 +193,7 @@ class OptimisticAnswers:
         kept = np.delete(np.arange(self.n_features_in_), self.constant_features_)
         block = np.ix_(kept, kept)
         for j, k in enumerate(np.flatnonzero(self._model.seen)):
-            shift, covariances[k][block] = self._model.scores.most_plausible(
+            shift, covariances[k][block] = self._model.most_plausible(
                 j, row[0], covariances[k][block]
             )
             means[k, kept] += shift

@@ -20,7 +20,8 @@ from prudent.estimator_tools import (
     is_covariance_estimator,
 )
 from prudent.optimistic.answers import OptimisticAnswers
-from prudent.optimistic.learn import ESTIMATED_RADII, learn
+from prudent.optimistic.learn import learn
+from prudent.optimistic.radii import ESTIMATED_RADII
 
 _AT_LEAST_0 = Interval(Real, 0, None, closed="left")
 _ABOVE_0 = Interval(Real, 0, None, closed="neither")

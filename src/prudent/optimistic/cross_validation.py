@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import product
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from prudent._compat import StrOptions, fit_context
-from prudent.core.classes import (
-    check_two_classes,
-    class_priors,
-    varying_features,
-)
+from prudent.core.classes import check_two_classes, class_priors, varying_features
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block, LocalRows
 from prudent.core.types import FloatArray
@@ -33,8 +30,11 @@ from prudent.exceptions import PrudentWarning
 from prudent.optimistic.answers import OptimisticAnswers, log_ratios
 from prudent.optimistic.classifier import COVARIANCES, SHARED_CONSTRAINTS
 from prudent.optimistic.learn import Learned, learn
-from prudent.optimistic.model import winner
-from prudent.optimistic.selection import decisions, radius_choices
+from prudent.optimistic.model import Bound, Model, shares, winner
+from prudent.optimistic.threshold import tuned_offsets
+
+#: Radii over sqrt(d) of the published code.
+PUBLISHED_RADII = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.16, 0.2, 0.5)
 
 
 class OptimisticScoreClassifierCV(OptimisticAnswers, ClassifierMixin, BaseEstimator):
@@ -133,19 +133,13 @@ n_floored_eigenvalues_, guarantees_
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers.
-        y : array-like of shape (n_samples,)
-            Class labels, at least two different ones.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0, read as repetitions; fold scores are weighted too.
+        X, y, sample_weight
+            As in :meth:`OptimisticScoreClassifier.fit`; fold scores are weighted too.
 
         Raises
         ------
-        DegenerateDataError
+        DegenerateDataError, ValueError
             As the plain classifier, also for the training part of a fold.
-        ValueError
-            If there is one class only, or a parameter does not fit the data.
 
         Warns
         -----
@@ -157,7 +151,7 @@ n_floored_eigenvalues_, guarantees_
         check_two_classes(moments.classes)
         class_priors(self.priors, moments.weight)
         n_features = len(varying_features(moments))
-        choices = radius_choices(self.radii, len(moments.classes), n_features)
+        choices = _radius_choices(self.radii, len(moments.classes), n_features)
         block = Block(X, np.searchsorted(moments.classes, y), weight)
         splits = fold_positions(self.cv, X, y, sample_weight)
         scores = np.array(
@@ -179,11 +173,7 @@ n_floored_eigenvalues_, guarantees_
         return self
 
     def _learn(
-        self,
-        moments: ClassMoments,
-        rows: Block,
-        radius: ArrayLike,
-        **settings: Any,
+        self, moments: ClassMoments, rows: Block, radius: ArrayLike, **settings: Any
     ) -> Learned:
         """The fit with given radii."""
         settings = {"threshold": self.threshold, "priors": self.priors, **settings}
@@ -202,6 +192,84 @@ n_floored_eigenvalues_, guarantees_
         )
 
 
+def _radius_choices(
+    radii: ArrayLike | None, n_classes: int, n_features: int
+) -> FloatArray:
+    """Choices of one radius a class, (n_choices, n_classes).
+
+    Values (R,) are combined to all pairs for two classes; more classes have one
+    value each time.
+    """
+    if radii is None:
+        radii = np.sqrt(n_features) * np.array(PUBLISHED_RADII)
+    try:
+        given = np.asarray(radii, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.empty(())
+    if given.ndim not in (1, 2) or not given.size:
+        raise ValueError(
+            "`radii` must hold one or more numbers, or rows of one number a class, got "
+            f"{radii!r}."
+        )
+    bad = given[~((given >= 0) & np.isfinite(given))]
+    if len(bad):
+        raise ValueError(f"`radii` must be finite and >= 0, got {float(bad[0])}.")
+    if given.ndim == 2:
+        if given.shape[1] != n_classes:
+            raise ValueError(
+                f"each row of `radii` must hold one number for each of the {n_classes} "
+                f"classes, got shape {given.shape}."
+            )
+        return given
+    values = np.unique(given)
+    if n_classes == 2:
+        return np.array(list(product(values, values)))
+    return np.repeat(values[:, None], n_classes, axis=1)
+
+
+def _decisions(
+    model: Model, choices: FloatArray, training: Block | None, X: NDArray[Any]
+) -> Iterator[FloatArray]:
+    """`Model.decision` of rows for each choice of radii, from one pass over them.
+
+    The model has rows of every class; any radii will do. Its threshold is tuned again
+    by the training rows, if there are any.
+    """
+    found = [np.unique(column, return_inverse=True) for column in choices.T]
+    values, places = zip(*found, strict=True)
+    tested, distances = _scores_by_radius(model, values, X)
+    if training is not None:
+        (fitted,), near = _scores_by_radius(model, values, training.X)
+    classes = np.arange(len(values))
+    for place in np.transpose(places):
+        chosen = model
+        if training is not None:
+            scores = model.with_ties_broken(fitted[place, :, classes].T, near)
+            offsets = tuned_offsets(scores, training.codes, training.weight)
+            chosen = replace(model, offsets=offsets)
+        ends = [end[place, :, classes].T for end in tested]
+        yield chosen.compared(ends, distances)
+
+
+def _scores_by_radius(
+    model: Model, values: tuple[FloatArray, ...], X: NDArray[Any]
+) -> tuple[FloatArray, FloatArray]:
+    """Scores (ends, radii, n, K) by every end and radius of a class; distances."""
+    n_values = max(len(own) for own in values)
+    columns = [
+        np.array([own[min(j, len(own) - 1)] for own in values]) for j in range(n_values)
+    ]
+    ends = [end for end, _ in model.bounds]
+    asked: list[Bound] = [(end, radii) for end in ends for radii in columns]
+    scores = np.empty((len(asked), len(X), len(values)))
+    distances = np.empty((len(X), len(values)))
+    for rows, block, D in model.blocks(X, *asked):
+        distances[rows] = D
+        for j, each in enumerate(block):
+            scores[j, rows] = each
+    return scores.reshape(len(ends), n_values, *distances.shape), distances
+
+
 class _Decided(ClassifierMixin, BaseEstimator):
     """A classifier whose answers are known, for a scorer."""
 
@@ -215,9 +283,7 @@ class _Decided(ClassifierMixin, BaseEstimator):
         return self.classes_[winner(self._decision)]
 
     def predict_proba(self, X: Any) -> FloatArray:
-        if self._decision.ndim == 1:
-            return np.column_stack([expit(-self._decision), expit(self._decision)])
-        return softmax(self._decision, axis=1)
+        return shares(self._decision)
 
 
 def _fold_scores(
@@ -250,7 +316,7 @@ def _fold_scores(
         thresholds = log_ratios(settings.threshold, tested.X)
     score = _scoring(settings.scoring, classes[present], classes[tested.codes], tested)
     kept = learned.features
-    found = decisions(
+    found = _decisions(
         learned.model,
         choices[:, present],
         part.restrict(kept) if tunes else None,

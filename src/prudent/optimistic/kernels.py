@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numba.extending import register_jitable
-from numpy.typing import NDArray
 
 from prudent.core.logarithm import split_log
 from prudent.optimistic import formulas
@@ -67,6 +66,7 @@ def _compile(equation: Equation) -> Any:
     return kernel
 
 
+#: As `scores.solve_arrays` of each equation, compiled.
 KERNELS = {
     equation: _compile(equation)
     for equation in (
@@ -76,16 +76,3 @@ KERNELS = {
         formulas.NONPARAMETRIC_LOWER,
     )
 }
-
-
-def solve_compiled(
-    equation: Equation,
-    M: NDArray[np.float64],
-    d: float,
-    rho: float,
-    a: float,
-    b: float,
-    out: NDArray[np.float64],
-) -> bool:
-    """As `scores.solve_arrays`, compiled."""
-    return bool(KERNELS[equation](M, d, rho, a, b, out))

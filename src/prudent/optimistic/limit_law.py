@@ -3,11 +3,15 @@
 H'H + Tr(Z^2) / 2 for jointly normal H and Z is |zeta|^2 of one normal vector, of the
 covariance of zeta = (eta, vec(eta eta' - I) / sqrt 2), eta a standardised row (upper
 triangle: the diagonal over sqrt 2). So it is sum_k lambda_k chi2_1 with lambda the
-eigenvalues of that covariance.
+eigenvalues of that covariance. Its quantiles over n are radii, from the rows of a
+class in one place or from sums that add up over blocks of rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -16,10 +20,13 @@ from scipy.stats import chi2
 
 from prudent.core.distances import MahalanobisFactors, row_blocks
 from prudent.core.moments import ClassMoments
+from prudent.core.rows import Block, Rows
 from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import DegenerateDataError
+from prudent.optimistic.nominal import class_deviations, standardised
 
 _BATCH = 2**20  # normal numbers drawn at once
+LARGEST_SUM = 2**23  # numbers that a pass over blocks returns: 64 MB
 
 
 def radius_limit_law(
@@ -62,13 +69,9 @@ def radius_limit_law(
     Notes
     -----
     Exact, not a simulation of matrices: draws of sum_k lambda_k chi2_1 with lambda
-    the eigenvalues of the covariance of zeta = (eta, vec(eta eta' - I) / sqrt 2).
-    `prudent.optimistic.moment_radius` has quantiles of an approximation.
-
-    References
-    ----------
-    Nguyen, Si and Blanchet (2020), "Robust Bayesian classification using an
-    optimistic score ratio", ICML, Theorem 2.2.
+    the eigenvalues of the covariance of zeta = (eta, vec(eta eta' - I) / sqrt 2)
+    (Nguyen, Si and Blanchet 2020, Theorem 2.2). `prudent.optimistic.moment_radius` has
+    quantiles of an approximation.
 
     Examples
     --------
@@ -105,28 +108,56 @@ def radius_limit_law(
     return draws
 
 
-def random_source(
-    random_state: int | np.random.RandomState | None,
-) -> np.random.RandomState:
-    """The source itself, or one from a seed."""
-    if isinstance(random_state, np.random.RandomState):
-        return random_state
-    return np.random.RandomState(random_state)
+def moment_radius(
+    X: ArrayLike, level: float = 0.5, *, sample_weight: ArrayLike | None = None
+) -> float:
+    """Radius from the limit law without Gaussianity, by the rows' own fourth moments.
 
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Rows of one class, n > d.
+    level : float, default=0.5
+        Nominal probability that the ball holds the true moments, in (0, 1).
+    sample_weight : array-like of shape (n,), default=None
+        Weights >= 0, read as repetitions.
 
-def standardised_rows(
-    X: ArrayLike, sample_weight: ArrayLike | None, what: str = "the limit law"
-) -> tuple[FloatArray, FloatArray]:
-    """Rows of one class with mean 0 and covariance I, and their shares."""
-    X, weight = class_rows(X, sample_weight)
-    total = weight.sum()
-    check_more_rows_than_features(X.shape[1], total, what)
-    share = weight / total
-    centred = X - share @ X
-    covariance = (share[:, None] * centred).T @ centred
-    mean = np.zeros((1, X.shape[1]))
-    U = MahalanobisFactors.from_covariances(mean, covariance[None]).inverse_factors[0]
-    return centred @ U.T, share
+    Returns
+    -------
+    float
+        Radius rho, already divided by the number of rows.
+
+    Raises
+    ------
+    DegenerateDataError
+        If there are no more rows than features, or the covariance is singular.
+    ValueError
+        If `level` is outside (0, 1).
+
+    Notes
+    -----
+    The limit of n D is sum_k lambda_k chi2_1 with lambda the eigenvalues of the
+    covariance of zeta = (eta, vec(eta eta' - I) / sqrt 2), eta a standardised row
+    (Nguyen, Si and Blanchet 2020, Theorem 2.2). A scaled chi-square law matches its
+    mean (E|eta|^4 + d) / 2 and variance 2 sum lambda^2 (Satterthwaite 1946). Against
+    quantiles of the law itself (`radius_limit_law`), for uniform, Laplace, exponential,
+    chi-square(1) and lognormal features, 1 to 20 of them: -1 to +3 % at level .5, -1 to
+    +1 % at .95, -3 % at .99, but up to 72 % too small at .05 for one skewed feature.
+    For heavy tails the plug-in is biased low: on 20 features with chi-square(1) noise
+    the mean comes out as 282, 319, 337 at n = 100, 300, 1000 for a true 350.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prudent.optimistic import moment_radius
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> round(2000 * moment_radius(X), 1)  # chi-square(5) median: 4.35
+    4.2
+    """
+    check_level(level)
+    eta, share = standardised_rows(X, sample_weight, "`moment_radius`")
+    total = len(eta) if sample_weight is None else np.sum(sample_weight)
+    return matched_radius(*limit_mean_and_variance(eta, share), total, level)
 
 
 def limit_mean_and_variance(eta: FloatArray, share: FloatArray) -> tuple[float, float]:
@@ -229,6 +260,84 @@ def _eigenvalues(covariance: FloatArray) -> FloatArray:
     return values[values > 1e-15 * largest]
 
 
+def standardised_rows(
+    X: ArrayLike, sample_weight: ArrayLike | None, what: str = "the limit law"
+) -> tuple[FloatArray, FloatArray]:
+    """Rows of one class with mean 0 and covariance I, and their shares."""
+    X, weight = class_rows(X, sample_weight)
+    total = weight.sum()
+    check_more_rows_than_features(X.shape[1], total, what)
+    share = weight / total
+    centred = X - share @ X
+    return centred @ _whitening((share[:, None] * centred).T @ centred).T, share
+
+
+def _whitening(covariance: FloatArray) -> FloatArray:
+    """Inverse Cholesky factor U, U C U' = I."""
+    mean = np.zeros((1, len(covariance)))
+    return MahalanobisFactors.from_covariances(mean, covariance[None]).inverse_factors[
+        0
+    ]
+
+
+# --- from sums over blocks ----------------------------------------------------------
+
+
+def limit_radii(rows: Rows, moments: ClassMoments, level: float) -> FloatArray:
+    """`moment_radius` of each class, by sums over blocks of standardised rows."""
+    n_features = moments.mean.shape[1]
+    size = (n_features * (n_features + 3) // 2) ** 2
+    if size > LARGEST_SUM:
+        raise ValueError(
+            f"radius='moments' on blocks needs {size:.3g} sums a class for "
+            f"{n_features} features; use radius='bootstrap' or 'clt'."
+        )
+    varies = class_deviations(moments) > 0
+    for kept, weight in zip(varies.sum(axis=1), moments.weight.tolist(), strict=True):
+        if kept > 0:
+            check_more_rows_than_features(kept, weight, "`moment_radius`")
+    radii = np.zeros(len(varies))
+    for classes in groups_of(len(radii), size):
+        totals = rows.reduce(_limit_sums, add_up, moments, classes)
+        for k, total in zip(classes, totals, strict=True):
+            weight = float(moments.weight[k])
+            if len(total):
+                limit = total / weight
+                mean, variance = float(np.trace(limit)), 2 * float((limit**2).sum())
+                radii[k] = matched_radius(mean, variance, weight, level)
+    return radii
+
+
+def _limit_sums(block: Block, moments: ClassMoments, wanted: range) -> list[FloatArray]:
+    """`limit_covariance` of some classes over the rows of a block."""
+    limits = []
+    deviations, covariances = class_deviations(moments), moments.covariance()
+    for k in wanted:
+        kept = np.flatnonzero(deviations[k] > 0)
+        eta = standardised(block, k, moments)[:, kept]
+        if len(kept):
+            spread = deviations[k][kept]
+            correlation = covariances[k][np.ix_(kept, kept)] / np.outer(spread, spread)
+            eta = eta @ _whitening(correlation).T
+        limits.append(limit_covariance(eta, np.ones(len(eta))))
+    return limits
+
+
+def groups_of(n: int, size: int) -> Iterator[range]:
+    """Numbers 0..n-1 in groups of few enough items of this size each."""
+    step = max(1, LARGEST_SUM // size)
+    for start in range(0, n, step):
+        yield range(start, min(n, start + step))
+
+
+def add_up(parts: Sequence[list[Any]]) -> list[Any]:
+    """Sums of lists, item by item."""
+    return [reduce(add, sums) for sums in zip(*parts, strict=True)]
+
+
+# --- what is checked ----------------------------------------------------------------
+
+
 def class_rows(
     X: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
@@ -266,3 +375,12 @@ def check_level(level: float) -> None:
     """Raise ValueError for a level outside (0, 1)."""
     if not 0 < level < 1:
         raise ValueError(f"`level` must lie in (0, 1), got {level!r}.")
+
+
+def random_source(
+    random_state: int | np.random.RandomState | None,
+) -> np.random.RandomState:
+    """The source itself, or one from a seed."""
+    if isinstance(random_state, np.random.RandomState):
+        return random_state
+    return np.random.RandomState(random_state)

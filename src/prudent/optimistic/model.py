@@ -1,7 +1,8 @@
-"""The learned rule: from rows to decisions, sets and posterior bounds."""
+"""The learned rule: from rows to scores, decisions, sets and posterior bounds."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,41 +11,47 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from prudent.core.classes import log_probabilities, spread_over_classes
+from prudent.core.distances import MahalanobisFactors
 from prudent.core.posterior import dominance_sets, minimax_scores, posterior_bounds
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.optimistic.class_scores import Bound, ClassScores
+from prudent.optimistic import formulas
+from prudent.optimistic.scores import (
+    COMPILED_FROM,
+    LARGEST_DISTANCE,
+    Likelihood,
+    ScoreFunction,
+)
 
 Rule = Literal["ratio", "minimax"]
+End = Literal["lower", "upper"]
+#: An end of the scores, and the radii (K,) of the balls.
+Bound = tuple[End, FloatArray]
+
+_EQUATION = {
+    ("gaussian", "upper"): formulas.GAUSSIAN_UPPER,
+    ("gaussian", "lower"): formulas.GAUSSIAN_LOWER,
+    ("nonparametric", "upper"): formulas.NONPARAMETRIC_UPPER,
+    ("nonparametric", "lower"): formulas.NONPARAMETRIC_LOWER,
+}
+BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """Scores of the classes seen and how they are compared.
+    """Balls of the classes seen, and how their scores are compared.
 
-    Rows are scored block by block, so that memory beside the answers does not grow
-    with the rows.
-
-    Attributes
-    ----------
-    scores : ClassScores
-        Ambiguity sets of the classes seen.
-    set_radii : ndarray of shape (n_seen,)
-        Radii that `sets` uses instead.
-    rule : {"ratio", "minimax"}
-    priors : ndarray of shape (n_classes,)
-        Of all classes.
-    offsets : ndarray of shape (n_classes,)
-        Added to the scores before they are compared; -inf rules a class out.
-    seen : ndarray of bool, shape (n_classes,)
-        Classes with rows. The others have score -inf and are in no set.
+    Rows are scored block by block: beyond the answers, memory does not grow with them.
+    Gaussian log scores are (L - log det S) / 2, nonparametric ones -log(1 + q).
     """
 
-    scores: ClassScores
-    set_radii: FloatArray
+    likelihood: Likelihood
     rule: Rule
-    priors: FloatArray
-    offsets: FloatArray
-    seen: BoolArray
+    factors: MahalanobisFactors  # nominal means and covariances of the classes seen
+    radii: FloatArray  # (n_seen,)
+    set_radii: FloatArray  # (n_seen,) for `sets`
+    priors: FloatArray  # (n_classes,)
+    offsets: FloatArray  # (n_classes,) added before scores are compared, or -inf
+    seen: BoolArray  # (n_classes,) the others have score -inf and are in no set
 
     @property
     def log_threshold(self) -> float | None:
@@ -52,6 +59,19 @@ class Model:
         if len(self.priors) > 2:
             return None
         return float(self.offsets[0] - self.offsets[1])
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """What the rule compares."""
+        upper: Bound = ("upper", self.radii)
+        return (upper,) if self.rule == "ratio" else (("lower", self.radii), upper)
+
+    def scores(self, X: NDArray[Any], end: End) -> FloatArray:
+        """Best or worst log score over each ball (n, n_classes)."""
+        found = np.empty((len(X), len(self.radii)))
+        for rows, (scores,), _ in self.blocks(X, (end, self.radii)):
+            found[rows] = scores
+        return spread_over_classes(found, self.seen, -np.inf)
 
     def decision(
         self, X: NDArray[Any], log_thresholds: FloatArray | None = None
@@ -62,7 +82,7 @@ class Model:
         """
         n_classes = len(self.priors)
         decision = np.empty((len(X), n_classes) if n_classes > 2 else len(X))
-        for rows, scores, D in self.scores.blocks(X, *self.bounds):
+        for rows, scores, D in self.blocks(X, *self.bounds):
             decision[rows] = self.compared(scores, D)
         if log_thresholds is not None:
             decision -= log_thresholds
@@ -73,15 +93,11 @@ class Model:
     ) -> FloatArray:
         """Softmax of the compared scores, (n, K)."""
         probabilities = np.empty((len(X), len(self.priors)))
-        for rows, scores, D in self.scores.blocks(X, *self.bounds):
+        for rows, scores, D in self.blocks(X, *self.bounds):
             decision = self.compared(scores, D)
-            if decision.ndim == 2:
-                probabilities[rows] = softmax(decision, axis=1)
-                continue
             if log_thresholds is not None:
                 decision = decision - log_thresholds[rows]
-            probabilities[rows, 0] = expit(-decision)
-            probabilities[rows, 1] = expit(decision)
+            probabilities[rows] = shares(decision)
         return probabilities
 
     def sets(
@@ -90,10 +106,10 @@ class Model:
         """Classes that no other dominates, and the winner, shape (n, K)."""
         log_priors = self._log_priors()
         ends: tuple[Bound, ...] = ("lower", self.set_radii), ("upper", self.set_radii)
-        same = np.array_equal(self.set_radii, self.scores.radii)
+        same = np.array_equal(self.set_radii, self.radii)
         asked = ends if same else ends + self.bounds
         sets = np.zeros((len(X), len(self.priors)), dtype=bool)
-        for rows, scores, D in self.scores.blocks(X, *asked):
+        for rows, scores, D in self.blocks(X, *asked):
             decision = self.compared(scores[-len(self.bounds) :], D)
             if log_thresholds is not None:
                 decision = decision - log_thresholds[rows]
@@ -104,49 +120,20 @@ class Model:
         return sets
 
     def posterior_bounds(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-        """Least and largest posterior of each class, 0 for a class not seen.
-
-        Raises
-        ------
-        ValueError
-            For the nonparametric likelihood.
-        """
-        if self.scores.likelihood != "gaussian":
+        """Least and largest posterior of each class, 0 for a class not seen."""
+        if self.likelihood != "gaussian":
             raise ValueError(
                 "posterior_bounds needs likelihood='gaussian': without a likelihood "
                 "the worst density of every class is 0."
             )
         log_priors = self._log_priors()
-        radii = self.scores.radii
         least, most = (np.empty((len(X), len(self.priors))) for _ in range(2))
-        for rows, scores, _ in self.scores.blocks(
-            X, ("lower", radii), ("upper", radii)
-        ):
+        ends: tuple[Bound, ...] = ("lower", self.radii), ("upper", self.radii)
+        for rows, scores, _ in self.blocks(X, *ends):
             lower, upper = posterior_bounds(*(each + log_priors for each in scores))
             least[rows] = spread_over_classes(lower, self.seen, 0.0)
             most[rows] = spread_over_classes(upper, self.seen, 0.0)
         return least, most
-
-    def optimistic(self, X: NDArray[Any]) -> FloatArray:
-        """Optimistic log scores of all classes."""
-        return spread_over_classes(self.scores.optimistic(X), self.seen, -np.inf)
-
-    def pessimistic(self, X: NDArray[Any]) -> FloatArray:
-        """Pessimistic log scores of all classes."""
-        return spread_over_classes(self.scores.pessimistic(X), self.seen, -np.inf)
-
-    @property
-    def bounds(self) -> tuple[Bound, ...]:
-        """What the rule compares."""
-        radii = self.scores.radii
-        upper: Bound = ("upper", radii)
-        return (upper,) if self.rule == "ratio" else (("lower", radii), upper)
-
-    def _log_priors(self) -> FloatArray:
-        """Weights of the scores in sets: a nonparametric score is no density."""
-        if self.scores.likelihood == "gaussian":
-            return log_probabilities(self.priors[self.seen])
-        return np.zeros(np.count_nonzero(self.seen))
 
     def compared(self, scores: list[FloatArray], distances: FloatArray) -> FloatArray:
         """Values that decide a block of rows, from the scores of `bounds`."""
@@ -154,12 +141,92 @@ class Model:
             log_priors = self._log_priors()
             compared = minimax_scores(*(each + log_priors for each in scores))
         else:
-            compared = self.scores.with_ties_broken(scores[0], distances)
+            compared = self.with_ties_broken(scores[0], distances)
         threshold = self.log_threshold
         if threshold is not None:
             return compared[:, 1] - compared[:, 0] - threshold
         compared = compared + self.offsets[self.seen]
         return spread_over_classes(compared, self.seen, -np.inf)
+
+    def with_ties_broken(self, upper: FloatArray, distances: FloatArray) -> FloatArray:
+        """Optimistic log scores where the nearer of two reached classes leads.
+
+        A row within reach of several nonparametric balls has score 0 for each of
+        them; the distance breaks the tie, by less than any other difference.
+        """
+        if self.likelihood == "gaussian":
+            return upper
+        return upper - 1e-200 * distances
+
+    def blocks(
+        self, X: NDArray[Any], *asked: Bound
+    ) -> Iterator[tuple[slice, list[FloatArray], FloatArray]]:
+        """Rows, their log scores (block, n_seen) by each bound, squared distances.
+
+        The next block uses these arrays again.
+        """
+        n_classes, n_features = self.factors.means.shape
+        compiled = len(X) * n_classes >= COMPILED_FROM
+        functions = [
+            [
+                ScoreFunction.of(_EQUATION[self.likelihood, end], n_features, float(r))
+                for r in radii
+            ]
+            for end, radii in asked
+        ]
+        size = min(len(X), BLOCK_ROWS)
+        buffers = [np.empty((size, n_classes), order="F") for _ in asked]
+        column = np.empty(size)
+        for rows, D in self.factors.blocks(X):
+            if not D.max() <= LARGEST_DISTANCE:
+                raise ValueError(
+                    "a row lies more than 1e50 standard deviations away from a "
+                    "class mean; check its units."
+                )
+            for start in range(0, len(D), BLOCK_ROWS):
+                M = D[start : start + BLOCK_ROWS]
+                scores = [buffer[: len(M)] for buffer in buffers]
+                for k in range(n_classes):
+                    for by_class, output in zip(functions, scores, strict=True):
+                        by_class[k](M[:, k], column[: len(M)], compiled=compiled)
+                        self._to_log_score(k, column[: len(M)], output[:, k])
+                first = rows.start + start
+                yield slice(first, first + len(M)), scores, M
+
+    def most_plausible(
+        self, k: int, row: FloatArray, covariance: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """mu* - m and Sigma* that explain a row best, equations 8 and 11.
+
+        They lie in the ball of class k of those seen, whose covariance is given.
+        """
+        centred = (row - self.factors.means[k]) - self.factors.means_lo[k]
+        z = self.factors.inverse_factors[k] @ centred
+        M = float(z @ z)
+        equation = _EQUATION[self.likelihood, "upper"]
+        function = ScoreFunction.of(equation, len(centred), float(self.radii[k]))
+        outer = np.outer(centred, centred)
+        if self.likelihood == "gaussian":
+            t = function.root(M)  # 1/gamma
+            share = t / (1 + t)
+            return share * centred, (covariance + share * outer) / (1 + t)
+        # 1/(1 + gamma), gamma = M/s - 1, or 0 where the ball reaches the row
+        share = function.root(M) / M if function.reach < M else 1.0
+        return share * centred, covariance + share * outer
+
+    def _to_log_score(self, k: int, scores: FloatArray, out: FloatArray) -> None:
+        if self.likelihood == "gaussian":
+            np.subtract(scores, self.factors.log_determinants[k], out=scores)
+            np.multiply(scores, 0.5, out=out)
+        else:
+            np.log1p(scores, out=scores)
+            np.negative(scores, out=out)
+
+    def _log_priors(self) -> FloatArray:
+        """Weights of the scores in sets: a nonparametric score is no density."""
+        if self.likelihood == "gaussian":
+            return log_probabilities(self.priors[self.seen])
+        return np.zeros(len(self.radii))
 
 
 def winner(decision: FloatArray) -> IntArray:
@@ -167,3 +234,10 @@ def winner(decision: FloatArray) -> IntArray:
     if decision.ndim == 1:
         return (decision >= 0).astype(np.intp)
     return decision.argmax(axis=1)
+
+
+def shares(decision: FloatArray) -> FloatArray:
+    """Softmax of decision values, (n, n_classes)."""
+    if decision.ndim == 1:
+        return np.column_stack([expit(-decision), expit(decision)])
+    return softmax(decision, axis=1)

@@ -1,4 +1,7 @@
-"""Nominal covariances: shrunk on the correlation scale, floored where degenerate."""
+"""Nominal moments: divergence from them, covariances shrunk and floored.
+
+Covariances are shrunk on the correlation scale and floored where degenerate.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from prudent.core.covariance import (
     ClassCovariances,
@@ -14,7 +18,7 @@ from prudent.core.covariance import (
     invertible,
     shrinkage_amounts,
 )
-from prudent.core.distances import row_blocks
+from prudent.core.distances import MahalanobisFactors, row_blocks
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block
 from prudent.core.shrinkage import shrink
@@ -22,10 +26,53 @@ from prudent.core.types import FloatArray, IntArray
 from prudent.core.validation import shown
 from prudent.exceptions import DegenerateDataError
 
+RowsOf = Callable[[int], tuple[FloatArray, FloatArray | None]]
+
 # A feature constant inside a class gets this share of its variance over all rows.
 VARIANCE_FLOOR = 1e-9
 # Least eigenvalue of a correlation matrix, relative to the largest.
 EIGENVALUE_FLOOR = 1e-12
+
+
+def moment_divergence(
+    mean1: ArrayLike, cov1: ArrayLike, mean2: ArrayLike, cov2: ArrayLike
+) -> float:
+    """Divergence of moments (mu, Sigma) = pair 2 from the nominal pair 1.
+
+    Parameters
+    ----------
+    mean1, mean2 : array-like of shape (d,)
+        Means m (nominal) and mu.
+    cov1, cov2 : array-like of shape (d, d)
+        Covariances S (nominal) and Sigma, symmetric positive definite.
+
+    Returns
+    -------
+    float
+        (mu - m)' Sigma^-1 (mu - m) + tr(S Sigma^-1) - log det(S Sigma^-1) - d,
+        twice the Kullback-Leibler divergence of N(mu, Sigma) from N(m, S). At
+        least 0, without unit (Nguyen, Si and Blanchet 2020, Definition 2.1).
+
+    Raises
+    ------
+    SingularCovarianceError
+        If a covariance is not positive definite.
+
+    Examples
+    --------
+    >>> from prudent.optimistic import moment_divergence
+    >>> round(moment_divergence([0.0], [[1.0]], [1.0], [[2.0]]), 6)
+    0.693147
+    """
+    means = np.atleast_2d([np.ravel(mean1), np.ravel(mean2)]).astype(np.float64)
+    covariances = np.array([np.atleast_2d(cov1), np.atleast_2d(cov2)], dtype=np.float64)
+    factors = MahalanobisFactors.from_covariances(means, covariances)
+    U = factors.inverse_factors[1]
+    gap = U @ (means[1] - means[0])
+    # singular values of U L1 are the roots of the eigenvalues of S Sigma^-1
+    roots = np.linalg.svd(U @ np.linalg.cholesky(covariances[0]), compute_uv=False)
+    eigenvalues = roots**2
+    return float(gap @ gap + (eigenvalues - 1 - np.log(eigenvalues)).sum())
 
 
 def nominal_covariances(
@@ -33,44 +80,18 @@ def nominal_covariances(
     rule: CovarianceRule,
     *,
     fourth_of: Callable[[FloatArray], FloatArray] | None = None,
-    rows_of: Callable[[int], tuple[FloatArray, FloatArray | None]] | None = None,
+    rows_of: RowsOf | None = None,
     variances: FloatArray | None = None,
     exact: bool = False,
 ) -> ClassCovariances:
     """Covariance of each class by `rule`, always positive definite.
 
-    Shrinkage acts on the correlation scale, so that the units of the features do
-    not matter.
-
-    Parameters
-    ----------
-    moments : ClassMoments
-        Classes of positive weight; no feature constant over all rows.
-    rule : str, float or callable
-        "empirical" (divide by n), "ledoit_wolf", "oas", an amount a for
-        (1 - a) S + a diag(S), a function of standardised rows, or "pooled": one
-        empirical covariance about the class means for all classes.
-    fourth_of : callable, default=None
-        From standard deviations (K, d) to the sums of w |z|^4 by class over the rows
-        standardised by them; "ledoit_wolf" needs it.
-    rows_of : callable, default=None
-        Rows of class k and their weights; a function of rows needs it.
-    variances : ndarray of shape (d,), default=None
-        What the floor of a feature constant inside a class is relative to; by
-        default the variance over all rows.
-    exact : bool, default=False
-        The moments are known, not estimated: any class size will do.
-
-    Returns
-    -------
-    ClassCovariances
-        In squared units of the features.
-
-    Raises
-    ------
-    DegenerateDataError
-        If a class has a weight total <= 1, or no more rows than features and the
-        rule does not shrink.
+    `rule` is that of `estimate_covariances` with n for divisor, shrunk on the
+    correlation scale, so that units do not matter; or "pooled", one about the class
+    means for all. "ledoit_wolf" needs `fourth_of`: from standard deviations (K, d) to
+    sums of w |z|^4 by class over rows standardised by them. A function needs `rows_of`.
+    The floor of a feature constant inside a class is relative to `variances`, by
+    default those over all rows. `exact` moments are known: any class size will do.
     """
     if rule == "pooled":
         return _pooled(moments, variances, exact=exact)
@@ -114,17 +135,17 @@ def _pooled(
     one = nominal_covariances(
         moments.within(), "empirical", variances=variances, exact=True
     )
-    classes = range(n_classes)
-    return ClassCovariances(
+    return replace(
+        one,
         matrices=np.repeat(one.matrices, n_classes, axis=0),
         kind="pooled",
-        pooled=one.pooled,
         floored_features=tuple(
-            (k, features) for k in classes for _, features in one.floored_features
+            (k, features)
+            for k in range(n_classes)
+            for _, features in one.floored_features
         ),
         condition=np.repeat(one.condition, n_classes),
         n_floored=np.repeat(one.n_floored, n_classes),
-        floor=one.floor,
     )
 
 
@@ -144,6 +165,20 @@ def standardised_fourth(
             squares *= block.weight[rows]
         fourth += np.bincount(codes, squares, minlength=n_classes)
     return fourth
+
+
+def class_deviations(moments: ClassMoments) -> FloatArray:
+    """Standard deviations (K, d) by class; 0 where a feature does not vary."""
+    variance: FloatArray = np.diagonal(moments.covariance(), axis1=1, axis2=2)
+    return np.sqrt(variance)
+
+
+def standardised(block: Block, k: int, moments: ClassMoments) -> FloatArray:
+    """Rows of a class less its mean, over its deviations; 0 where it is constant."""
+    X, _ = block.of_class(k)
+    deviation = class_deviations(moments)[k]
+    Z: FloatArray = (X - moments.mean[k]) - moments.mean_lo[k]
+    return Z / np.where(deviation > 0, deviation, 1.0)
 
 
 def _check_sizes(moments: ClassMoments, rule: CovarianceRule) -> None:
@@ -204,7 +239,7 @@ def _fitted(
     deviation: FloatArray,
     moments: ClassMoments,
     rule: Callable[[FloatArray], FloatArray],
-    rows_of: Callable[[int], tuple[FloatArray, FloatArray | None]],
+    rows_of: RowsOf,
 ) -> FloatArray:
     """Covariances of standardised rows by a function of the user."""
     fitted = np.empty_like(correlation)

@@ -15,18 +15,19 @@ from prudent.core.moments import ClassMoments, RawMoments
 from prudent.core.rows import Block, Rows
 from prudent.core.types import BoolArray, FloatArray
 from prudent.optimistic.limit_law import (
+    add_up,
     check_level,
     check_more_rows_than_features,
     class_rows,
+    groups_of,
     random_source,
 )
-from prudent.optimistic.nominal import nominal_covariances, standardised_fourth
-from prudent.optimistic.radii import (
-    add_up,
+from prudent.optimistic.nominal import (
     class_deviations,
-    groups_of,
     moment_divergence,
+    nominal_covariances,
     standardised,
+    standardised_fourth,
 )
 
 N_RESAMPLES = 200
@@ -193,28 +194,10 @@ def poisson_counts(
     """How often each row of a block is drawn: the block itself, then resamples.
 
     Counts are independent and Poisson of mean 1, so that blocks need not agree on
-    how many rows a resample has: n rows of all blocks become n +- sqrt(n). A
-    resample of exactly n rows (multinomial counts) has the same limit law; the
-    difference is of relative order 1 / n.
-
-    Parameters
-    ----------
-    n_rows : int
-        Rows of the block.
-    key, block : int
-        Counts depend on these, the number of the resample and the row alone.
-    resamples : range
-        Numbers of the resamples.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, 1 + len(resamples))
-        The first column is 1.
-
-    References
-    ----------
-    Hanley and MacGibbon (2006), "Creating non-parametric bootstrap samples using
-    Poisson frequencies", Computer Methods and Programs in Biomedicine 83.
+    how many rows a resample has: n rows of all blocks become n +- sqrt(n), with the
+    limit law of exactly n rows and a difference of relative order 1 / n (Hanley and
+    MacGibbon 2006). They depend on the key, the number of the block, that of the
+    resample and the row alone. Shape (n_rows, 1 + len(resamples)).
     """
     counts = np.ones((n_rows, 1 + len(resamples)), dtype=np.uint8, order="F")
     for column, resample in enumerate(resamples, start=1):
@@ -226,22 +209,10 @@ def poisson_counts(
 def resampled_sums(
     Z: FloatArray, counts: NDArray[np.uint8], rule: CovarianceRule
 ) -> RawMoments:
-    """Sums over resamples of the standardised rows of one class.
+    """Sums over resamples of the standardised rows Z of one class.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n, d)
-        Rows less the mean of the class, over its standard deviations.
-    counts : ndarray of shape (n, n_resamples)
-        How often each resample holds each row.
-    rule : str or float
-        Covariance rule.
-
-    Returns
-    -------
-    RawMoments
-        One "class" a resample; of (z, z^2) for Ledoit-Wolf, whose fourth moments
-        are quadratic in these, else of z.
+    `counts` (n, n_resamples) says how often each resample holds each row. One "class" a
+    resample; of (z, z^2) for Ledoit-Wolf, whose fourth moments are quadratic in these.
     """
     rows = np.hstack([Z, Z * Z]) if rule == "ledoit_wolf" else Z
     return RawMoments.from_soft(rows, counts, np.zeros(rows.shape[1]))
@@ -252,19 +223,8 @@ def resampled_divergences(
 ) -> FloatArray:
     """Divergence of the first resample's moments from those of each other one.
 
-    Parameters
-    ----------
-    sums : RawMoments
-        Total of `resampled_sums`; the first resample holds each row once.
-    varies : ndarray of bool, shape (d,)
-        Features to use.
-    rule : str or float
-        Covariance rule, the same for all resamples.
-
-    Returns
-    -------
-    ndarray of shape (at most n_resamples - 1,)
-        Resamples of fewer than two rows are left out.
+    `sums` is a total of `resampled_sums` whose first resample holds each row once,
+    `varies` (d,) the features to use. Resamples of fewer than two rows are left out.
     """
     kept = np.flatnonzero(varies)
     drawn = np.flatnonzero(sums.s0 > 1)

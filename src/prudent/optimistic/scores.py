@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal, Self
 
 import numpy as np
@@ -61,14 +61,10 @@ def gaussian_scores(
     Notes
     -----
     upper = min over gamma > 0 of gamma rho + d (1+gamma) log(1 + 1/gamma)
-    - (1+gamma) log(1 + M/(1+gamma)) - d (Nguyen et al. 2020, Theorem 4.1, with the
-    constant that the paper leaves out). `lower` solves the same stationarity
-    equation at its other root. The absolute error is below 1.5e-13 max(1, value).
-
-    References
-    ----------
-    Nguyen, Si and Blanchet (2020), "Robust Bayesian classification using an
-    optimistic score ratio", ICML, Theorem 4.1.
+    - (1+gamma) log(1 + M/(1+gamma)) - d (Nguyen, Si and Blanchet 2020, Theorem
+    4.1, with the constant that the paper leaves out). `lower` solves the same
+    stationarity equation at its other root. The absolute error is below
+    1.5e-13 max(1, value).
 
     Examples
     --------
@@ -93,7 +89,8 @@ def nonparametric_scores(
     Over all means mu and covariances Sigma whose divergence from the nominal pair
     is at most `radius`, the largest (`q_low`, pessimistic) and the least (`q_up`)
     value of (x - mu)' Sigma^-1 (x - mu). 1/(1 + q_up) is the largest probability
-    that any distribution with such moments gives to the point x.
+    that any distribution with such moments gives to the point x (Nguyen, Si and
+    Blanchet 2020, Theorem 3.1).
 
     Parameters
     ----------
@@ -117,11 +114,6 @@ def nonparametric_scores(
     1/(1 + q_low) is the worst over moments of the best probability given the
     moments; it is no lower probability (a continuous law gives every point 0).
 
-    References
-    ----------
-    Nguyen, Si and Blanchet (2020), "Robust Bayesian classification using an
-    optimistic score ratio", ICML, Theorem 3.1.
-
     Examples
     --------
     >>> from prudent.optimistic import nonparametric_scores
@@ -137,24 +129,12 @@ def nonparametric_scores(
 
 @dataclass(frozen=True, slots=True)
 class ScoreFunction:
-    """One score of one class as a function of the squared distance.
+    """One score of one class as a function of the squared distance."""
 
-    Attributes
-    ----------
-    equation : Equation
-        What is solved.
-    n_features : int
-        Number of features d.
-    radius : float
-        Radius rho of the ambiguity set.
-    constants : tuple of float
-        The two constants of the start.
-    """
-
-    equation: Equation
+    equation: Equation  # what is solved
     n_features: int
     radius: float
-    constants: tuple[float, float]
+    constants: tuple[float, float]  # of the start
 
     @classmethod
     def of(cls, equation: Equation, n_features: int, radius: float) -> Self:
@@ -176,13 +156,15 @@ class ScoreFunction:
             if self.equation in (formulas.GAUSSIAN_LOWER, formulas.GAUSSIAN_UPPER):
                 np.negative(out, out=out)
             return
-        solve = solve_arrays
+        solve = partial(solve_arrays, self.equation)
         if compiled:
-            from prudent.optimistic.kernels import solve_compiled as solve
+            from prudent.optimistic.kernels import KERNELS
+
+            solve = KERNELS[self.equation]
         nonparametric = self.equation is formulas.NONPARAMETRIC_UPPER
         floor = self.reach if nonparametric else SMALLEST_DISTANCE
         arguments = (float(self.n_features), self.radius, *self.constants)
-        if not solve(self.equation, np.maximum(M, floor), *arguments, out):
+        if not solve(np.maximum(M, floor), *arguments, out):
             raise ArithmeticError(
                 f"the score equation did not converge in {MAX_SWEEPS} sweeps for "
                 f"radius {self.radius!r} and {self.n_features} feature(s); "
@@ -240,14 +222,11 @@ def _scores(
     rho = _in_range("radius", radius, LARGEST_RADIUS)
     rho = np.broadcast_to(rho, M.shape)
     scores = np.empty(M.shape)
-    compiled = M.size >= COMPILED_FROM
-    radii = np.unique(rho)
-    for value in radii:
-        chosen = rho == value if len(radii) > 1 else np.ones(M.shape, dtype=bool)
+    for value in np.unique(rho):
+        chosen = rho == value
         part = np.empty(np.count_nonzero(chosen))
-        ScoreFunction.of(equation, n_features, value)(
-            M[chosen], part, compiled=compiled
-        )
+        score = ScoreFunction.of(equation, n_features, value)
+        score(M[chosen], part, compiled=M.size >= COMPILED_FROM)
         scores[chosen] = part
     return scores
 
@@ -258,7 +237,7 @@ def _in_range(name: str, values: ArrayLike, largest: float) -> FloatArray:
     if bad.any():
         raise ValueError(
             f"every {name} must be finite and lie in [0, {largest:g}], "
-            f"got {array[bad].flat[0]!r}."
+            f"got {float(array[bad].flat[0])!r}."
         )
     return array
 

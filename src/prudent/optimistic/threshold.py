@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -88,7 +88,7 @@ def best_threshold(
         gains = np.where(positive, weight, -weight)
         negative = float(weight[~positive].sum())
     cut = _best_cut(ratios, gains, near=0.0)
-    return BestThreshold(cut.threshold, negative + cut.gain, cut.interval)
+    return replace(cut, n_correct=negative + cut.n_correct)
 
 
 def tuned_offsets(
@@ -107,22 +107,8 @@ def best_offsets(
     """Offsets of class scores that raise training accuracy, one class at a time.
 
     Coordinate ascent: with the other offsets fixed, the best offset of a class is
-    a best threshold, found by one sort. It stops at offsets that no change of a
-    single one improves, not necessarily at the best of all.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n, K)
-        Class scores.
-    codes : ndarray of shape (n,)
-        True classes, 0..K-1.
-    weight : ndarray of shape (n,), default=None
-        Weights >= 0.
-
-    Returns
-    -------
-    ndarray of shape (K,)
-        Offsets of sum 0; class argmax(scores + offsets) is predicted.
+    a best threshold, found by one sort. It stops at offsets of sum 0 that no change of
+    a single one improves, not necessarily at the best of all.
     """
     n_rows, n_classes = scores.shape
     weight = np.ones(n_rows) if weight is None else weight
@@ -140,23 +126,16 @@ def best_offsets(
             cut = _best_cut(margin, gains, near=-offsets[c])
             current = float(gains[margin >= -offsets[c]].sum())
             unimproved += 1
-            if cut.gain > current * (1 + 1e-12) + 1e-12:
-                offsets[c] = -cut.threshold
+            if cut.n_correct > current * (1 + 1e-12) + 1e-12:
+                offsets[c] = -cut.log_threshold
                 unimproved = 1
             if unimproved == n_classes:
                 break
     return offsets - offsets.mean()
 
 
-@dataclass(frozen=True, slots=True)
-class _Cut:
-    threshold: float
-    gain: float
-    interval: tuple[float, float]
-
-
-def _best_cut(values: FloatArray, gains: NDArray[Any], near: float) -> _Cut:
-    """Threshold tau with the largest sum of gains over values >= tau."""
+def _best_cut(values: FloatArray, gains: NDArray[Any], near: float) -> BestThreshold:
+    """Threshold tau with the largest sum of gains (`n_correct`) over values >= tau."""
     order = np.argsort(values)
     ordered = values.take(order)
     # below[j]: gain lost by a cut that leaves the j smallest values below
@@ -174,7 +153,7 @@ def _best_cut(values: FloatArray, gains: NDArray[Any], near: float) -> _Cut:
     gap = np.maximum(np.maximum(left - near, near - right), 0.0)
     j = int(gap.argmin())
     a, b = float(left[j]), float(right[j])
-    return _Cut(_inside(a, b, near), everything - float(least), (a, b))
+    return BestThreshold(_inside(a, b, near), everything - float(least), (a, b))
 
 
 def _inside(left: float, right: float, near: float) -> float:
