@@ -137,6 +137,16 @@ def test_a_column_without_any_cell_is_ignored():
     )
 
 
+@pytest.mark.parametrize("family", ["diag", "tied_diag"])
+def test_a_class_without_any_cell_of_a_column_has_its_overall_mean(family):
+    X, y = overlapping_clouds()
+    X[y == 1, 2] = np.nan
+    model = RiskCalibratedClassifier(family=family, stopping="none", max_iter=9)
+    model.fit(X, y)
+    assert model.means_[1, 2] == pytest.approx(np.nanmean(X[:, 2]))
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
 def test_batches_learn_from_whole_rows():
     X, y = overlapping_clouds()
     model = RiskCalibratedClassifier(family="diag").partial_fit(X, y)

@@ -65,7 +65,7 @@ class DiagonalFamily(GaussianFamily):
         """Means, and variances sigma^2_kj = s2_kj / n_kj - mu_kj^2 shrunken."""
         _, s1, s2, *_ = statistics
         n = self._cells(statistics)
-        means = _ratio(s1, n)
+        means = self._means(s1, n)
         variances = self._prior_scatter + s2 - s1 * means
         return means, variances / (self._covariance_strength + n)
 
@@ -119,7 +119,7 @@ class TiedDiagonalFamily(TiedFamily):
     def _moments(self, statistics: Statistics) -> tuple[FloatArray, FloatArray]:
         s1, n = statistics[1], self._cells(statistics)
         total = n.sum(axis=0)
-        means = _ratio(s1, n)
+        means = self._means(s1, n)
         within = total * self.second_moment - (s1 * means).sum(axis=0)
         within += self._prior_scatter
         return means, within / (self._covariance_strength + total)
@@ -140,8 +140,3 @@ def _cell_counts(
             "`partial_fit` whole rows, or `fit` all of them."
         )
     return [Q.T @ rows.seen]
-
-
-def _ratio(sums: FloatArray, counts: FloatArray) -> FloatArray:
-    """Means; 0, the mean of all classes, where nothing was counted."""
-    return sums / np.where(counts == 0, 1.0, counts)

@@ -130,8 +130,9 @@ class GaussianFamily:
 
     def is_valid(self, statistics: Statistics) -> BoolArray:
         """s0_k > 0 and Sigma'_k positive definite, shape (r,)."""
-        cells = self._cells(statistics)
-        present: BoolArray = (statistics[0] > 0) & (cells >= 0).all(axis=1)
+        present: BoolArray = statistics[0] > 0
+        if self.counts_cells:
+            present = present & (self._cells(statistics) >= 0).all(axis=1)
         if self.tied and not present.all():
             return present
         with np.errstate(all="ignore"):
@@ -222,6 +223,10 @@ class GaussianFamily:
 
     # What they share.
 
+    def _means(self, s1: FloatArray, n: FloatArray) -> FloatArray:
+        """Means; 0, the mean of all classes, where no cell was counted."""
+        return s1 / (np.where(n == 0, 1.0, n) if self.counts_cells else n)
+
     def _by_pattern(
         self,
         rows: SeenRows,
@@ -257,6 +262,8 @@ class GaussianFamily:
     def _shrunken_means(self, n: FloatArray, means: FloatArray) -> FloatArray:
         # mu'_k = (m1 mu0 + n_k mu_k) / (m1 + n_k), mu0 = 0 unless given
         strength = self.strengths.means
+        if not strength:
+            return means
         shrunken = means * (n / (strength + n))
         if self.strengths.mean is None:
             return shrunken

@@ -144,8 +144,9 @@ def interpreted_residual_sums(
         log_loss += float(w @ (np.log(total) - picked))
         error += float(w @ _is_wrong(picked, total, H, y))
         H *= -w / total
-        H[y, columns] += w
-        risk += float(H[y, columns].sum())
+        gains = H[y, columns] + w
+        H[y, columns] = gains
+        risk += float(gains.sum())
     return log_loss, error, risk
 
 
@@ -159,5 +160,6 @@ def _is_wrong(
     """
     wrong = picked < 0
     ties = np.flatnonzero((total >= 2) & ~wrong)
-    wrong[ties] = likelihood[:, ties].argmax(axis=0) != codes[ties]
+    if len(ties):
+        wrong[ties] = likelihood[:, ties].argmax(axis=0) != codes[ties]
     return wrong
