@@ -13,9 +13,12 @@ import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from prudent import (
+    ConformalClassifier,
     ImpreciseDiscriminantAnalysis,
     MinimaxProbabilityClassifier,
     load,
@@ -403,3 +406,96 @@ def test_sets_of_a_pipeline_fitted_to_a_data_frame(prudent, tmp_path):
     assert "feature names" not in outcome.err
     sizes = [len(row["set"].split("|")) for row in parsed(outcome.out)]
     assert sizes == predict_set(pipeline, frame).sum(axis=1).tolist()
+
+
+@pytest.fixture(params=["pandas", "polars"])
+def words_table(request, tmp_path):
+    """A frame with words that look like numbers, gaps, and labels; also as a file."""
+    library = pytest.importorskip(request.param)
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=200).tolist()
+    colour = rng.choice(["red", "green"], 200).tolist()
+    columns = {"size": size, "colour": colour, "zip": rng.choice(["01", "02"], 200)}
+    truth = np.where(np.array(size) + (np.array(colour) == "red") > 0.3, "yes", "no")
+    columns["size"][4], columns["colour"][5] = None, None
+    frame = library.DataFrame({name: list(cells) for name, cells in columns.items()})
+    lines = ["zip,colour,answer,size"]
+    for place, label in enumerate(truth):
+        cells = [columns["zip"][place], columns["colour"][place] or "", label]
+        lines.append(",".join([*cells, str(columns["size"][place] or "")]))
+    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
+    return frame, truth, tmp_path / "rows.csv"
+
+
+def encoding_pipeline(unknown="ignore"):
+    filled = make_pipeline(SimpleImputer(), StandardScaler())
+    encoder = OneHotEncoder(handle_unknown=unknown)
+    columns = [("size", filled, ["size"]), ("words", encoder, ["colour", "zip"])]
+    return make_pipeline(ColumnTransformer(columns), LogisticRegression())
+
+
+def test_a_pipeline_that_encodes_words_itself_gets_them_by_name(
+    prudent, words_table, tmp_path
+):
+    frame, truth, rows = words_table
+    pipeline = encoding_pipeline().fit(frame, truth)
+    save(pipeline, tmp_path / "model")
+    said = prudent("predict", rows, "-m", tmp_path / "model", "--keep", "answer")
+    assert said.code == 0, said.err
+    found = [row["prediction"] for row in parsed(said.out)]
+    assert found == pipeline.predict(frame).tolist()
+    known = rows.read_text()
+    rows.write_text(known.replace("green", "mauve"))
+    assert prudent("predict", rows, "-m", tmp_path / "model").code == 0
+    rows.write_text(known.replace("01,", "1e3,"))  # a word still, if not a known one
+    assert prudent("predict", rows, "-m", tmp_path / "model").code == 0
+
+
+def test_promises_of_a_pipeline_that_encodes_words_are_certified_and_watched(
+    prudent, words_table, tmp_path
+):
+    frame, truth, rows = words_table
+    promising = ConformalClassifier(
+        encoding_pipeline(), method="split", level=0.1, random_state=0
+    ).fit(frame, truth)
+    save(promising, tmp_path / "model")
+    options = ("-m", tmp_path / "model")
+    said = prudent("predict", rows, *options, "--set", "--p-values")
+    sets = [row["set"] for row in parsed(said.out)]
+    members = promising.predict_set(frame)
+    assert [len(s.split("|")) for s in sets] == members.sum(axis=1).tolist()
+    said = prudent("certify", rows, *options, "--target", "answer")
+    assert said.code == 0, said.err
+    watched = prudent(
+        *("monitor", tmp_path / "model", "--data", rows, "--target", "answer"),
+        *("--reference", rows, "--json", "-"),
+    )
+    assert watched.code == 0, watched.err
+    (promise,) = json.loads(watched.out)["promises"]
+    missed = ~members[np.arange(200), np.searchsorted(promising.classes_, truth)]
+    assert (promise["n"], promise["violations"]) == (200, missed.sum())
+
+
+def test_a_word_that_the_encoder_refuses_is_named_by_its_column(
+    prudent, words_table, tmp_path
+):
+    frame, truth, rows = words_table
+    save(encoding_pipeline("error").fit(frame, truth), tmp_path / "model")
+    rows.write_text(rows.read_text().replace("green", "mauve"))
+    said = prudent("predict", rows, "-m", tmp_path / "model")
+    assert said.code == 3
+    assert "column 'colour' holds a word that" in said.err
+    assert "knows green, red and refuses others" in said.err
+    assert said.err.count("\n") <= 2
+
+
+def test_words_in_a_column_of_numbers_are_refused_in_our_words(
+    prudent, words_table, tmp_path
+):
+    frame, truth, rows = words_table
+    save(encoding_pipeline().fit(frame, truth), tmp_path / "model")
+    lines = rows.read_text().splitlines()
+    rows.write_text("\n".join([lines[0], "01,red,yes,large", *lines[2:]]) + "\n")
+    said = prudent("predict", rows, "-m", tmp_path / "model")
+    assert said.code == 3
+    assert "column 'size' is text: 'large' at line 2" in said.err

@@ -13,11 +13,11 @@ from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import (
     check_writable,
     failing_as_data,
-    load_model,
     note,
     open_data,
     required,
 )
+from prudent.cli.models import LoadedModel, load_model
 from prudent.cli.options import Data, Quiet, Reading, Target, grouped, read_costs
 from prudent.io.errors import thousands
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prudent.core.guarantee import Guarantee
-    from prudent.io import Preparation, TableSource
+    from prudent.io import TableSource
 
 
 @grouped
@@ -59,17 +59,19 @@ def certify(
 ) -> None:
     """Certify a model on rows that it has never seen: exact limits of its errors."""
     check_writable(None if json_file in (None, "-") else Path(str(json_file)))
-    estimator, preparation = load_model(model)
-    source, target = open_data(data, target, reading, quiet=quiet)
+    loaded = load_model(model)
+    source, target = open_data(
+        data, target, reading, text_columns=loaded.text_columns, quiet=quiet
+    )
     target = required(target, source)
-    X, y = _rows(source, target, preparation, estimator, model)
-    labels = [str(label) for label in getattr(estimator, "classes_", ())]
+    X, y = _rows(source, target, loaded)
+    labels = [str(label) for label in getattr(loaded.estimator, "classes_", ())]
     given = None if costs is None else read_costs(costs, labels)
     from prudent.certification import certify as certified
 
     with failing_as_data(quiet=quiet, model=model):
         found = certified(
-            estimator,
+            loaded.estimator,
             X,
             y,
             confidence=_fraction(confidence),
@@ -94,12 +96,8 @@ def certify(
 
 
 def _rows(
-    source: TableSource,
-    target: str,
-    preparation: Preparation,
-    estimator: Any,
-    model: Path,
-) -> tuple[NDArray[Any], NDArray[Any]]:
+    source: TableSource, target: str, loaded: LoadedModel
+) -> tuple[Any, NDArray[Any]]:
     """Features as the model takes them, and labels as it names them."""
     import numpy as np
 
@@ -107,8 +105,9 @@ def _rows(
 
     check_column(target, source.names)
     with failing_as_data():
-        preparation.check(source)
-    known = {str(label): label for label in _labels(estimator, model)}
+        loaded.preparation.check(source)
+    preparation = loaded.preparation
+    known = {str(label): label for label in _labels(loaded)}
     features, labels, n_missing = [], [], 0
     for part in source.parts(list(dict.fromkeys([*preparation.names, target]))):
         words = part.text(target).to_pylist()
@@ -130,10 +129,11 @@ def _rows(
             f"{source.name} holds no labelled row; give rows with a {target}",
             ExitCode.DATA,
         )
-    return np.vstack(features), np.array([known[word] for word in labels])
+    return loaded.rows(np.vstack(features)), np.array([known[word] for word in labels])
 
 
-def _labels(estimator: Any, model: Path) -> list[Any]:
+def _labels(loaded: LoadedModel) -> list[Any]:
+    estimator = loaded.estimator
     if hasattr(estimator, "classes_"):
         return list(estimator.classes_.tolist())
     from sklearn.base import is_outlier_detector
@@ -141,7 +141,7 @@ def _labels(estimator: Any, model: Path) -> list[Any]:
     if is_outlier_detector(estimator):
         return [1, -1]
     raise CommandError(
-        f"{model} is neither a classifier nor a detector", ExitCode.MODEL
+        f"{loaded.path} is neither a classifier nor a detector", ExitCode.MODEL
     )
 
 

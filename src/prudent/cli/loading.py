@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from prudent.io.errors import listed, thousands
 
 if TYPE_CHECKING:
     from prudent.core.moments import ClassMoments
-    from prudent.io import Preparation, Survey, TableSource, TrainingData
+    from prudent.io import Survey, TableSource, TrainingData
 
 # A report takes half of it at most.
 LEAST_FREE_BYTES = 1_000_000
@@ -40,7 +40,7 @@ def open_data(
     target: str | None,
     reading: Reading,
     *,
-    text_columns: tuple[str, ...] = (),
+    text_columns: Sequence[str] = (),
     one_column: bool = False,
     quiet: bool = False,
 ) -> tuple[TableSource, str | None]:
@@ -283,39 +283,3 @@ def failing_as_data(
         finally:
             for text in dict.fromkeys(str(warning.message) for warning in caught):
                 note(" ".join(text.split()), quiet=quiet)
-
-
-def load_model(path: Path) -> tuple[Any, Preparation]:
-    """Read a model file and how its features come out of a table.
-
-    Raises
-    ------
-    CommandError
-        With code 4, if the file is absent or must not be read.
-    """
-    from sklearn.utils import get_tags
-
-    from prudent.io import Column, Preparation
-    from prudent.persistence import ModelFileError, load, read_header
-
-    try:
-        header = read_header(path)
-        estimator = load(path)
-    except ModelFileError as error:
-        raise CommandError(str(error), ExitCode.MODEL) from error
-    except OSError as error:
-        raise CommandError(
-            f"cannot read {path}: {error.strerror}. Give a file written by prudent fit",
-            ExitCode.MODEL,
-        ) from error
-    if header.preparation is not None:
-        return estimator, Preparation.from_dict(header.preparation)
-    if not header.features:
-        raise CommandError(
-            f"{path} does not know the names of its features. Fit it by prudent fit, "
-            "or on a data frame",
-            ExitCode.MODEL,
-        )
-    first = getattr(estimator, "steps", [(None, estimator)])[0][1]
-    gaps = get_tags(first).input_tags.allow_nan  # a pipeline does not say so itself
-    return estimator, Preparation(tuple(map(Column, header.features)), gaps=gaps)

@@ -16,10 +16,10 @@ from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import (
     check_writable,
     fingerprint,
-    load_model,
     note,
     open_data,
 )
+from prudent.cli.models import LoadedModel, load_model
 from prudent.cli.options import Quiet, Reading, Report, Target, grouped
 from prudent.cli.state_file import read_state, replace_state
 from prudent.cli.tables import print_table
@@ -28,7 +28,6 @@ from prudent.io.errors import thousands
 if TYPE_CHECKING:
     from prudent.cli.watching import Watch
     from prudent.core.types import FloatArray
-    from prudent.io import Preparation
 
 DEFAULT_LEVEL = 0.05
 SHORT = 4  # characters of a digest that are shown
@@ -110,10 +109,10 @@ def monitor(
     for path in (report, None if json_output in (None, "-") else Path(json_output)):
         check_writable(path)
     stored, before = (None, None) if state is None else read_state(state)
-    estimator, preparation = load_model(model)
-    found = _watch(model, estimator, state, stored, level, watch)
+    loaded = load_model(model)
+    found = _watch(model, loaded.estimator, state, stored, level, watch)
     if reference is not None:
-        _compare_with(found, reference, reading, preparation, state, quiet=quiet)
+        _compare_with(found, reference, reading, loaded, state, quiet=quiet)
     if not found.promises and found.drift is None:
         raise CommandError(
             f"{model} makes no promise and holds no reference rows. Give --reference",
@@ -122,11 +121,11 @@ def monitor(
     _say_what_is_not_watched(found, target, normal)
     if state is not None:
         check_writable(state.with_name(f"{state.name}.part"))
-    table = _read(data, target, reading, preparation, quiet=quiet)
-    update = _update(found, estimator, table, target, normal, drift=drift, again=again)
+    table = _read(data, target, reading, loaded, quiet=quiet)
+    update = _update(found, loaded, table, target, normal, drift=drift, again=again)
     if state is not None:
         replace_state(state, found.to_dict(), before)
-    _show(found, model, data, update, preparation, report, json_output, quiet=quiet)
+    _show(found, model, data, update, loaded, report, json_output, quiet=quiet)
     if found.broken:
         raise typer.Exit(ExitCode.BROKEN_PROMISE)
     if found.drifted:
@@ -190,7 +189,7 @@ def _read(
     data: str,
     target: str | None,
     reading: Reading,
-    preparation: Preparation,
+    loaded: LoadedModel,
     *,
     quiet: bool,
 ) -> Rows:
@@ -200,7 +199,10 @@ def _read(
     from prudent.io.table import check_column
 
     digest = _digest(data)
-    source, target = open_data(data, target, reading, quiet=quiet)
+    source, target = open_data(
+        data, target, reading, text_columns=loaded.text_columns, quiet=quiet
+    )
+    preparation = loaded.preparation
     if target is not None:
         check_column(target, source.names)
     preparation.check(source)
@@ -240,13 +242,13 @@ def _compare_with(
     found: Watch,
     reference: str,
     reading: Reading,
-    preparation: Preparation,
+    loaded: LoadedModel,
     path: Path | None,
     *,
     quiet: bool,
 ) -> None:
     """Take the rows of --reference, unless the state holds them already."""
-    rows = _read(reference, None, reading, preparation, quiet=quiet)
+    rows = _read(reference, None, reading, loaded, quiet=quiet)
     if found.reference == rows.digest:
         return
     if found.reference is not None:
@@ -285,7 +287,7 @@ def _say_what_is_not_watched(
 
 def _update(
     found: Watch,
-    estimator: Any,
+    loaded: LoadedModel,
     rows: Rows,
     target: str | None,
     normal: str | None,
@@ -308,7 +310,7 @@ def _update(
         found.see(rows.X)
     elif drift and found.drift is not None:
         note(f"{rows.name}: rows that were seen before, counted for their labels only")
-    found.count(estimator, rows.X, rows.truth, normal)
+    found.count(loaded.estimator, loaded.rows(rows.X), rows.truth, normal)
     time = now()
     found.stamp(time)
     update = {
@@ -341,7 +343,7 @@ def _show(
     model: Path,
     data: str,
     update: dict[str, Any],
-    preparation: Preparation,
+    loaded: LoadedModel,
     report: Path | None,
     json_output: str | None,
     *,
@@ -350,7 +352,7 @@ def _show(
     """Print the table, or JSON, and write the report."""
     from prudent.cli import watched_words as words
 
-    features = preparation.names
+    features = loaded.preparation.names
     head = words.head(found, model.name, data, update)
     columns, lines = words.table(found, features)
     everything = words.as_json(found, model.name, data, update, features)

@@ -13,10 +13,10 @@ from prudent.cli.exits import CommandError, ExitCode
 from prudent.cli.loading import (
     check_writable,
     failing_as_data,
-    load_model,
     note,
     open_data,
 )
+from prudent.cli.models import LoadedModel, load_model
 from prudent.cli.options import Columns, Data, Missing, Quiet, Target, grouped, names
 from prudent.cli.output import write_rows
 from prudent.io.errors import TableError, counted, listed, thousands
@@ -69,28 +69,27 @@ def predict(
     from prudent.io.table import check_column
 
     check_writable(output)
-    estimator, preparation = load_model(model)
+    loaded = load_model(model)
     with failing_as_data(quiet=quiet, model=model):
-        last = _last_step(estimator)
-        as_set = as_set or _promises_coverage(last)
-        answers = _answers(estimator, proba=proba, as_set=as_set, p_values=p_values)
+        as_set = as_set or _promises_coverage(loaded.last)
+        answers = _answers(loaded, proba=proba, as_set=as_set, p_values=p_values)
     if proba:
-        _require(estimator, "predict_proba", "probabilities", "--proba", model)
+        _require(loaded.estimator, "predict_proba", "probabilities", "--proba", model)
     if as_set:
-        _require(last, "predict_set", "sets", "--set", model)
+        _require(loaded.last, "predict_set", "sets", "--set", model)
     if p_values:
-        _require(last, "p_values", "p-values", "--p-values", model)
+        _require(loaded.last, "p_values", "p-values", "--p-values", model)
     kept = names(keep)
-    source, _ = open_data(data, None, columns, text_columns=tuple(kept), quiet=quiet)
+    spelled = (*kept, *loaded.text_columns)
+    source, _ = open_data(data, None, columns, text_columns=spelled, quiet=quiet)
     for name in kept:
         check_column(name, source.names)
-    known = {*preparation.names, *kept, *names(columns.drop), target}
+    known = {*loaded.preparation.names, *kept, *names(columns.drop), target}
     extra = [name for name in source.names if name not in known]
     if extra:
         note(f"columns the model does not use: {listed(extra)}", quiet=quiet)
     # Every row is checked before the first is written.
-    preparation = _checked(source, preparation, columns.missing)
-    framed = _framed(estimator)
+    preparation = _checked(source, loaded.preparation, columns.missing)
     n_rows = n_left_out = 0
 
     def lines() -> Iterator[Sequence[Any]]:
@@ -100,12 +99,14 @@ def predict(
             n_rows += len(X)
             found: list[Iterable[Any]] = [part.text(n).to_pylist() for n in kept]
             if columns.missing is not Missing.DROP_ROWS:
-                X = framed(X)
-                found += [column for _, find in answers for column in find(X)]
+                rows = loaded.rows(X)
+                found += [column for _, find in answers for column in find(rows)]
             else:
                 whole = (X == X).all(axis=1)  # NaN differs from itself
                 n_left_out += int((~whole).sum())
-                found += _answers_of_some(answers, framed(X[whole]), whole.tolist())
+                found += _answers_of_some(
+                    answers, loaded.rows(X[whole]), whole.tolist()
+                )
             yield from zip(*found, strict=True)
 
     with failing_as_data(quiet=quiet, model=model):
@@ -147,18 +148,6 @@ def _checked(
     return loose
 
 
-def _framed(estimator: Any) -> Callable[[Any], Any]:
-    """What makes rows the data frames that an estimator fitted to frames expects."""
-    named = getattr(estimator, "feature_names_in_", None)
-    if named is None:
-        return lambda X: X
-    try:
-        import pandas as pd
-    except ImportError:
-        return lambda X: X
-    return lambda X: pd.DataFrame(X, columns=named)
-
-
 def _answers_of_some(answers: Answers, X: Any, whole: list[bool]) -> list[list[Any]]:
     """Columns of answers for the whole rows `X`, and nothing for the others."""
     found = []
@@ -170,22 +159,18 @@ def _answers_of_some(answers: Answers, X: Any, whole: list[bool]) -> list[list[A
     return found
 
 
-def _last_step(estimator: Any) -> Any:
-    """What answers: the estimator, or the last step of a pipeline."""
-    steps = getattr(estimator, "steps", None)
-    return estimator if steps is None else steps[-1][1]
-
-
 def _promises_coverage(last: Any) -> bool:
     promises = getattr(last, "guarantees_", ())
     return any(promise.quantity == "coverage" for promise in promises)
 
 
-def _answers(estimator: Any, *, proba: bool, as_set: bool, p_values: bool) -> Answers:
+def _answers(
+    loaded: LoadedModel, *, proba: bool, as_set: bool, p_values: bool
+) -> Answers:
     """Headings of the output, and how their columns are found."""
     from prudent.estimator_tools import predict_set
 
-    last, front = _last_step(estimator), _in_front(estimator)
+    estimator, last, front = loaded.estimator, loaded.last, loaded.before_last
     labels = [str(label) for label in getattr(last, "classes_", ())]
 
     def sets(X: Any) -> list[Iterable[Any]]:
@@ -211,12 +196,6 @@ def _answers(estimator: Any, *, proba: bool, as_set: bool, p_values: bool) -> An
         heads = [f"p-value {label}" for label in labels]
         answers.append((heads, lambda X: list(last.p_values(front(X)).T.tolist())))
     return answers
-
-
-def _in_front(estimator: Any) -> Callable[[Any], Any]:
-    """What the steps before the last make of rows."""
-    steps = getattr(estimator, "steps", [None])
-    return estimator[:-1].transform if len(steps) > 1 else lambda X: X
 
 
 def _or_refused(last: Any, X: Any) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
@@ -120,14 +121,14 @@ class Watch:
             self.drift.update(X if self.reference is None else without_missing(X))
 
     def count(
-        self, estimator: Any, X: FloatArray, truth: NDArray[Any], normal: Any = None
+        self, estimator: Any, X: Any, truth: NDArray[Any], normal: Any = None
     ) -> None:
         """Count rows, the labelled ones, in the order they have.
 
         Parameters
         ----------
         estimator : fitted model
-        X : ndarray of shape (n, d)
+        X : array or data frame of n rows
         truth : ndarray of object, shape (n,)
             Labels as text; None for a row without one.
         normal : str, default=None
@@ -137,7 +138,7 @@ class Watch:
         labelled = np.array([label is not None for label in truth], dtype=bool)
         if not labelled.any():
             return
-        X, truth = X[labelled], truth[labelled]
+        X, truth = _safe_indexing(X, np.flatnonzero(labelled)), truth[labelled]
         classes = getattr(estimator, "classes_", None)
         known = {str(label): label for label in ([] if classes is None else classes)}
         for promise in self.promises:
@@ -153,11 +154,12 @@ class Watch:
                 rows = (truth == normal) == ordinary
             if not rows.any():
                 continue
+            looked_at = _safe_indexing(X, np.flatnonzero(rows))
             if classes is not None and promise.guarantee.quantity in BY_SETS:
-                sets = estimator.predict_set(X[rows])
+                sets = estimator.predict_set(looked_at)
                 promise.monitor.update_rows(y[rows], sets, classes)
             else:
-                promise.monitor.update_rows(y[rows], estimator.predict(X[rows]))
+                promise.monitor.update_rows(y[rows], estimator.predict(looked_at))
 
     def stamp(self, time: str) -> None:
         """Note when each new alarm was raised."""
