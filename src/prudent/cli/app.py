@@ -16,8 +16,6 @@ from prudent._version import __version__
 from prudent.cli.exits import CommandError, ExitCode
 from prudent.io.errors import TableError
 
-__all__ = ["main"]
-
 # Each is a function in the module of its name, or in that of a near relative.
 MODULES = {"datasets": "describe", "plan": "certify"}
 COMMANDS = {

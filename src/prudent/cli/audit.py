@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from prudent.cli.exits import ExitCode, UsageError
 from prudent.cli.fit import built
-from prudent.cli.loading import check_writable
-from prudent.cli.options import Seed, names
+from prudent.cli.options import JsonFile, Param, Seed, names
+from prudent.cli.output import check_writable, write_json
 from prudent.cli.tables import print_table
 
 
@@ -23,10 +21,7 @@ def audit(
             "prudent.LowDensityRejector."
         ),
     ],
-    param: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Set a parameter; may be repeated."),
-    ] = None,
+    param: Param = None,
     laws: Annotated[
         str, typer.Option(metavar="LAW,..", help="standard, or names of laws.")
     ] = "standard",
@@ -40,14 +35,11 @@ def audit(
         float, typer.Option(help="Chance of calling a true promise broken.")
     ] = 0.01,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = 1,
-    json_file: Annotated[
-        str | None,
-        typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout."),
-    ] = None,
+    json_file: JsonFile = None,
     seed: Seed = 0,
 ) -> None:
     """Fit a method on laws whose truth is known, and test what it promises there."""
-    check_writable(None if json_file in (None, "-") else Path(str(json_file)))
+    check_writable(json_file)
     estimator = built(method, param or [], seed)
     if not all(size.isdecimal() for size in names(sizes)):
         raise UsageError(f"--sizes takes numbers of rows, got {sizes[:64]!r}.")
@@ -68,12 +60,7 @@ def audit(
         )
     except ValueError as error:
         raise UsageError(str(error)) from error
-    text = json.dumps(found.to_dict(), indent=1, allow_nan=False)
-    if json_file == "-":
-        print(text)
-    else:
-        if json_file is not None:
-            Path(json_file).write_text(text + "\n", encoding="utf-8")
+    if not write_json(found.to_dict(), json_file):
         print(f"{method}: {found.head}")
         if found.rows:
             print_table(HEADS, found.lines())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,15 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
-from prudent.cli.loading import (
-    check_writable,
-    failing_as_data,
-    note,
-    open_data,
-    required,
-)
+from prudent.cli.loading import failing_as_data, no_target, note, open_data
 from prudent.cli.models import LoadedModel, load_model
-from prudent.cli.options import Data, Quiet, Reading, Target, grouped, read_costs
+from prudent.cli.options import (
+    Data,
+    JsonFile,
+    ModelFile,
+    Quiet,
+    Reading,
+    Target,
+    grouped,
+    read_costs,
+)
+from prudent.cli.output import check_writable, write_json
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
@@ -31,9 +34,7 @@ if TYPE_CHECKING:
 @grouped
 def certify(
     data: Data,
-    model: Annotated[
-        Path, typer.Option("-m", "--model", metavar="FILE", help="Model file.")
-    ],
+    model: ModelFile,
     reading: Reading,
     target: Target = None,
     confidence: Annotated[
@@ -51,19 +52,17 @@ def certify(
             "(and one for no answer); certifies the expected cost.",
         ),
     ] = None,
-    json_file: Annotated[
-        str | None,
-        typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout."),
-    ] = None,
+    json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
     """Certify a model on rows that it has never seen: exact limits of its errors."""
-    check_writable(None if json_file in (None, "-") else Path(str(json_file)))
+    check_writable(json_file)
     loaded = load_model(model)
     source, target = open_data(
         data, target, reading, text_columns=loaded.text_columns, quiet=quiet
     )
-    target = required(target, source)
+    if target is None:
+        raise no_target(source)
     X, y = _rows(source, target, loaded)
     labels = [str(label) for label in getattr(loaded.estimator, "classes_", ())]
     given = None if costs is None else read_costs(costs, labels)
@@ -78,12 +77,8 @@ def certify(
             simultaneous=not per_claim,
             costs=given,
         )
-    if json_file is not None:
-        text = json.dumps([_record(g) for g in found], indent=1, allow_nan=False)
-        if json_file == "-":
-            print(text)
-            return
-        Path(json_file).write_text(text + "\n", encoding="utf-8")
+    if write_json([_record(promise) for promise in found], json_file):
+        return
     print(
         f"{thousands(len(y))} rows of {data}, as new to the model as you say they are"
     )
@@ -190,13 +185,10 @@ def plan(
     claims: Annotated[
         float, typer.Option(help="Promises that are to hold at once.")
     ] = 1,
-    json_file: Annotated[
-        str | None,
-        typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout."),
-    ] = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Say how many rows a promise needs, new to the model."""
-    check_writable(None if json_file in (None, "-") else Path(str(json_file)))
+    check_writable(json_file)
     from prudent.certification import plan as planned
 
     settings = {
@@ -211,12 +203,8 @@ def plan(
         found = planned(**settings)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    if json_file is not None:
-        text = json.dumps({"settings": settings, **asdict(found)}, indent=1)
-        if json_file == "-":
-            print(text)
-            return
-        Path(json_file).write_text(text + "\n", encoding="utf-8")
+    if write_json({"settings": settings, **asdict(found)}, json_file):
+        return
     print(f"{thousands(found.rows)} rows that the model has not seen")
     if found.rows != found.rows_answered:
         print(f"of which {thousands(found.rows_answered)} count ({answered_share:g})")

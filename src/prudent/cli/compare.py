@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 import sys
@@ -15,12 +14,13 @@ import typer
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import (
-    check_writable,
+    all_or_sample,
     drawn_from,
     failing_as_data,
     fingerprint,
-    load_training,
+    group_labels,
     note,
+    survey,
 )
 from prudent.cli.options import (
     DEFAULT_SAMPLE,
@@ -28,6 +28,7 @@ from prudent.cli.options import (
     Confidence,
     Data,
     Groups,
+    JsonFile,
     MinClassRows,
     Params,
     Promise,
@@ -41,7 +42,9 @@ from prudent.cli.options import (
     read_costs,
     sample_size,
 )
+from prudent.cli.output import STDOUT, check_writable, write_json
 from prudent.cli.progress import Progress
+from prudent.evaluation.child import prepare
 from prudent.evaluation.methods import BASELINES, DEFAULT_PROMISE, METHODS
 
 if TYPE_CHECKING:
@@ -95,10 +98,7 @@ def compare(
     seed: Seed = 0,
     jobs: Annotated[int, typer.Option(help="Processes; -1 takes all cores.")] = 1,
     report: Report = None,
-    json_file: Annotated[
-        str | None,
-        typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout."),
-    ] = None,
+    json_file: JsonFile = None,
     sample: Annotated[
         str,
         typer.Option(
@@ -121,18 +121,17 @@ def compare(
     """Compare methods under the promise asked for, and check it out of fold."""
     _check_names(methods, baselines)
     most_rows = sample_size(sample)
+    if time_limit is not None and not 0 < time_limit < float("inf"):
+        raise UsageError(f"--time-limit takes seconds > 0, got {time_limit:g}.")
     if jobs == 0:
         raise UsageError("--jobs takes a number of processes, or -1 for all cores.")
-    check_writable(report)
-    check_writable(None if json_file in (None, "-") else Path(str(json_file)))
+    check_writable(report, json_file)
     wish = checked_promise(promise, confidence, detector=False)
+    if time_limit is not None:
+        prepare()
     chosen = _chosen(methods, baselines, param)
-    training, others, target = load_training(
-        *(data, target, columns),
-        groups=groups,
-        sample=most_rows,
-        seed=seed,
-        quiet=quiet,
+    training, others, target = _read(
+        data, target, columns, groups, most_rows, seed, quiet=quiet
     )
     from prudent.comparison.run import Protocol
 
@@ -158,11 +157,11 @@ def compare(
             note(text, quiet=quiet)
     if no_timings:
         comparison = comparison.without_timings()
-    if json_file != "-":
+    taken = json_file == STDOUT
+    if not taken:
         _show(comparison)
-    if json_file is not None:
-        _write_json(comparison, json_file)
-    stream = sys.stderr if json_file == "-" else sys.stdout
+    write_json(comparison.to_dict(), json_file)
+    stream = sys.stderr if taken else sys.stdout
     _close(comparison, report, stream=stream, quiet=quiet)
     return ExitCode.INTERRUPTED if interrupted else _outcome(comparison, strict=strict)
 
@@ -211,6 +210,29 @@ def _chosen(methods: str, baselines: str, param: list[str] | None) -> Any:
     except ValueError as error:
         raise UsageError(str(error)) from error
     return chosen
+
+
+def _read(
+    data: str,
+    target: str | None,
+    columns: Columns,
+    groups: str | None,
+    sample: int | None,
+    seed: int,
+    *,
+    quiet: bool,
+) -> tuple[TrainingData, ClassMoments | None, str]:
+    """Rows in memory, moments of those that are not, and the name of the target."""
+    from pyarrow import default_memory_pool
+
+    found = survey(data, target, columns, groups=groups, quiet=quiet)
+    training, others = all_or_sample(found, sample, seed)
+    training = replace(training, groups=group_labels(found, groups, training))
+    label = str(found.label)
+    # Arrow's pool would keep the memory of the columns while methods are fitted.
+    del found
+    default_memory_pool().release_unused()
+    return training, others, label
 
 
 def _rows(
@@ -361,14 +383,6 @@ def _show(comparison: Comparison) -> None:
 
 def _painted(cell: str) -> str:
     return typer.style(cell, fg=COLOURS[cell]) if cell in COLOURS else cell
-
-
-def _write_json(comparison: Comparison, json_file: str) -> None:
-    text = json.dumps(comparison.to_dict(), indent=1, allow_nan=False)
-    if json_file == "-":
-        print(text)
-    else:
-        Path(json_file).write_text(text + "\n", encoding="utf-8")
 
 
 def _close(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +14,6 @@ import typer
 from prudent.cli.exits import UsageError
 from prudent.cli.loading import (
     all_or_sample,
-    check_writable,
     drawn_from,
     failing_as_data,
     look_through,
@@ -36,7 +35,7 @@ from prudent.cli.options import (
     grouped,
     sample_size,
 )
-from prudent.cli.output import write_rows
+from prudent.cli.output import check_writable, write_rows
 from prudent.cli.tables import print_table
 from prudent.io.errors import TableError, counted, listed, shown, thousands
 
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
 
     from prudent.evaluation.detection import Detection
     from prudent.io import Survey, TrainingData
-
-__all__ = ["Detector", "detect"]
 
 FOLDS = 5
 FEWEST_ROWS = 10
@@ -99,38 +96,33 @@ def detect(
 ) -> None:
     """Learn one class (all rows without --target) and flag the rows unlike it."""
     most_rows = sample_size(sample)
-    for path in (output, report, model_out):
-        check_writable(path)
+    check_writable(output, report, model_out)
     if promise is not None:
         asked = checked_promise(promise, CONFIDENCE, detector=True)
         if asked is None:
             raise UsageError("--promise none: a detector needs a false-alarm rate.")
         false_alarm = asked.allowed
-    source, target = open_data(data, target, columns, quiet=quiet)
-    if target is None and normal is not None:
-        raise UsageError("--normal needs --target, the column that holds it.")
-    found = look_through(source, None, columns, handed_along=target, quiet=quiet)
-    training, inside, preparation = normal_rows(
-        found, target, normal, most_rows, seed, mean=columns.missing == "mean"
-    )
-    n_normal = int(inside.sum())
+    rows = read_normal(data, target, normal, columns, most_rows, seed, quiet=quiet)
     from prudent.evaluation.detection import build_detector
     from prudent.evaluation.detection import detect as run
 
+    if not 0 < false_alarm < 1:
+        raise UsageError(f"--false-alarm must lie in (0, 1), got {false_alarm:g}.")
+    found, n_normal = rows.found, rows.n_normal
     detector = build_detector(
-        method.value,
-        checked_rate(false_alarm),
+        *(method.value, false_alarm),
         n_rows=n_normal - n_normal // FOLDS,
         watched=model_out is not None,
-        preparation=preparation,
+        preparation=rows.preparation,
         random_state=seed,
     )
     with failing_as_data(quiet=quiet):
-        detection = run(detector, training.X, inside, cv=FOLDS, random_state=seed)
+        X, inside = rows.training.X, rows.inside
+        detection = run(detector, X, inside, cv=FOLDS, random_state=seed)
         n_flagged = _score_all(found, detection, output)
     title = f"{data}: {method} detector"
     heads, line = _summary(detection, n_flagged)
-    drawn = drawn_from(training)
+    drawn = drawn_from(rows.training)
     print(f"{title}, {FOLDS} folds, seed {seed}; false alarms are out of fold")
     if drawn is not None:
         print(f"fitted and measured on {drawn}; flagged are all rows")
@@ -148,33 +140,40 @@ def detect(
         note(f"report: {report}", quiet=quiet)
 
 
-def checked_rate(false_alarm: float) -> float:
-    """The rate itself.
+@dataclass(frozen=True)
+class NormalRows:
+    """Rows of which some are to be learned."""
 
-    Raises
-    ------
-    UsageError
-        If it is none.
-    """
-    if not 0 < false_alarm < 1:
-        raise UsageError(f"--false-alarm must lie in (0, 1), got {false_alarm:g}.")
-    return false_alarm
+    found: Survey
+    training: TrainingData
+    inside: NDArray[np.bool_]  # which of them to learn: all without labels
+    preparation: Any  # what encodes words and fills gaps; None for nothing
+
+    @property
+    def n_normal(self) -> int:
+        """Rows to learn."""
+        return int(self.inside.sum())
 
 
-def normal_rows(
-    found: Survey,
+def read_normal(
+    data: str,
     target: str | None,
     normal: str | None,
+    columns: Columns,
     sample: int | None,
     seed: int,
     *,
-    mean: bool,
-) -> tuple[TrainingData, NDArray[np.bool_], Any]:
-    """Rows, which of them to learn (all without labels), and what prepares them."""
+    quiet: bool,
+) -> NormalRows:
+    """Read a table of which one class is to be learned; all rows without a target."""
     import numpy as np
 
     from prudent.evaluation.table import preprocessing
 
+    source, target = open_data(data, target, columns, quiet=quiet)
+    if target is None and normal is not None:
+        raise UsageError("--normal needs --target, the column that holds it.")
+    found = look_through(source, None, columns, handed_along=target, quiet=quiet)
     if target is not None:
         known = found.labels.tolist()
         if normal is None:
@@ -198,9 +197,9 @@ def normal_rows(
     preparation = preprocessing(
         training.X[inside],
         training.preparation.is_text,
-        missing="mean" if mean else "fill",
+        missing="mean" if columns.missing == "mean" else "fill",
     )
-    return training, inside, preparation
+    return NormalRows(found, training, inside, preparation)
 
 
 def _score_all(found: Survey, detection: Detection, output: Path | None) -> int:

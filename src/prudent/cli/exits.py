@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["CommandError", "ExitCode", "UsageError"]
-
 
 class ExitCode(IntEnum):
     """Exit codes of `prudent`."""

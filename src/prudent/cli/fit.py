@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from prudent.cli.detect import (
+    CONFIDENCE,
+    FALSE_ALARM,
+    FEWEST_ROWS,
+    Detector,
+    NormalRows,
+    read_normal,
+    save_detector,
+)
 from prudent.cli.exits import UsageError
 from prudent.cli.loading import (
     all_or_sample,
-    check_writable,
     drawn_from,
     failing_as_data,
     group_labels,
-    look_through,
     note,
-    open_data,
-    required,
+    survey,
 )
 from prudent.cli.options import (
     DEFAULT_SAMPLE,
@@ -27,6 +34,7 @@ from prudent.cli.options import (
     Data,
     Groups,
     Normal,
+    Param,
     Quiet,
     Sample,
     Seed,
@@ -34,13 +42,12 @@ from prudent.cli.options import (
     checked_promise,
     grouped,
     sample_size,
-    without_column,
 )
+from prudent.cli.output import check_writable
 from prudent.evaluation.methods import BASELINES, METHODS
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
-    from prudent.evaluation.wishes import Wish
     from prudent.io import Survey, TrainingData
 
 SELECTION_FOLDS = 5
@@ -94,10 +101,7 @@ def fit(
         ),
     ] = "none",
     confidence: Confidence = 0.95,
-    param: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Set a parameter; may be repeated."),
-    ] = None,
+    param: Param = None,
     select: Annotated[
         Select | None, typer.Option(help="Choose a parameter by cross-validation.")
     ] = None,
@@ -109,12 +113,22 @@ def fit(
     """Fit one method on all rows and write a model file for predict."""
     most_rows = sample_size(sample)
     if method == DETECTOR or normal is not None or promise.startswith("false alarm"):
-        _fit_detector(
-            *(data, target, normal, columns, method, promise, param or []),
-            *(output, most_rows, seed),
-            quiet=quiet,
-            other_options=groups is not None or select is not None,
-        )
+        if method not in list(Detector):
+            known = ", ".join(Detector)
+            raise UsageError(f"detectors are {known}, got --method {method[:64]}.")
+        if groups is not None or select is not None:
+            raise UsageError("--groups and --select are not for detectors.")
+        alarms = checked_promise(promise, CONFIDENCE, detector=True)
+        check_writable(output)
+        rows = read_normal(data, target, normal, columns, most_rows, seed, quiet=quiet)
+        rate = FALSE_ALARM if alarms is None else alarms.allowed
+        detector = _detector(method, rate, param or [], rows, seed)
+        with failing_as_data(quiet=quiet):
+            detector.fit(rows.training.X[rows.inside])
+        _say_treatment(rows.found, quiet=quiet)
+        said = f"{thousands(rows.n_normal)} normal rows"
+        print(f"{method} on {said} x {len(rows.found.preparation.names)} features")
+        save_detector(rows.found, detector, normal, output)
         return
     if "." not in method and method not in (*METHODS, *BASELINES):
         known = ", ".join([*METHODS, *BASELINES])
@@ -124,98 +138,38 @@ def fit(
     if select is not None and method not in GRIDS:
         raise UsageError(f"--select cv: {method} has no parameter to choose.")
     estimator = built(method, param or [], seed)
-    source, target = open_data(
-        *(data, target, columns),
-        text_columns=() if groups is None else (groups,),
-        quiet=quiet,
-    )
-    found = look_through(
-        *(source, required(target, source), without_column(columns, groups)),
-        quiet=quiet,
-    )
+    found = survey(data, target, columns, groups=groups, quiet=quiet)
     filling: Any = "mean" if columns.missing == "mean" else "fill"
+    table = Rows(found, groups, most_rows, seed, filling)
     with failing_as_data(quiet=quiet):
         if asked is None:
-            rows, fitted = _plain(
-                estimator, method, select, found, groups, filling, most_rows, seed
-            )
+            said, fitted = _plain(estimator, method, select, table)
         else:
-            training, _ = all_or_sample(found, most_rows, seed)
-            wish = _with_classes(promise, training, confidence)
-            fitted = _promising(
-                *(estimator, wish, training, filling, seed),
-                together=group_labels(found, groups, training),
-            )
-            rows = drawn_from(training) or f"{thousands(found.n_rows)} rows"
+            said, fitted = _promising(estimator, promise, confidence, table)
     from prudent.persistence import save
 
     save(fitted, output, preparation=found.preparation)
-    if found.treatment is not None:
-        note(found.treatment, quiet=quiet)
-    print(f"{method} on {rows} x {len(found.preparation.names)} features")
+    _say_treatment(found, quiet=quiet)
+    print(f"{method} on {said} x {len(found.preparation.names)} features")
     _say_promises(fitted)
     print(f"model: {output} ({output.stat().st_size / 1000:.0f} kB)")
 
 
-def _fit_detector(
-    data: str,
-    target: str | None,
-    normal: str | None,
-    columns: Columns,
-    method: str,
-    promise: str,
-    assignments: list[str],
-    output: Path,
-    sample: int | None,
-    seed: int,
-    *,
-    quiet: bool,
-    other_options: bool,
-) -> None:
-    """Learn one class (all rows without --target) and write the detector."""
-    from prudent.cli.detect import (
-        CONFIDENCE,
-        FALSE_ALARM,
-        FEWEST_ROWS,
-        Detector,
-        normal_rows,
-        save_detector,
-    )
-
-    if method not in list(Detector):
-        known = ", ".join(Detector)
-        raise UsageError(f"detectors are {known}, got --method {method[:64]}.")
-    if other_options:
-        raise UsageError("--groups and --select are not for detectors.")
-    asked = checked_promise(promise, CONFIDENCE, detector=True)
-    check_writable(output)
-    source, target = open_data(data, target, columns, quiet=quiet)
-    if target is None and normal is not None:
-        raise UsageError("--normal needs --target, the column that holds it.")
-    found = look_through(source, None, columns, handed_along=target, quiet=quiet)
-    training, inside, preparation = normal_rows(
-        found, target, normal, sample, seed, mean=columns.missing == "mean"
-    )
+def _detector(
+    method: str, rate: float, assignments: list[str], rows: NormalRows, seed: int
+) -> Any:
+    """A detector whose own parameters are set as they were given."""
     from prudent.evaluation.detection import build_detector
 
-    rate = FALSE_ALARM if asked is None else asked.allowed
     plain = build_detector(method, rate, n_rows=FEWEST_ROWS, watched=False)
-    detector = build_detector(
-        method,
-        rate,
-        n_rows=int(inside.sum()),
+    return build_detector(
+        *(method, rate),
+        n_rows=rows.n_normal,
         watched=True,
-        preparation=preparation,
+        preparation=rows.preparation,
         parameters=_read_parameters(plain, method, assignments),
         random_state=seed,
     )
-    with failing_as_data(quiet=quiet):
-        detector.fit(training.X[inside])
-    if found.treatment is not None:
-        note(found.treatment, quiet=quiet)
-    rows = thousands(int(inside.sum()))
-    print(f"{method} on {rows} normal rows x {len(found.preparation.names)} features")
-    save_detector(found, detector, normal, output)
 
 
 def built(method: str, assignments: list[str], seed: int) -> Any:
@@ -249,91 +203,79 @@ def _read_parameters(
     return parameters
 
 
-def _with_classes(promise: str, training: TrainingData, confidence: float) -> Wish:
-    """The promise with the labels of the table."""
-    import numpy as np
+@dataclass(frozen=True)
+class Rows:
+    """The table to fit to, not read yet, and how it is to be read."""
 
-    from prudent.evaluation.wishes import parse_promise
+    found: Survey
+    groups: str | None
+    sample: int | None
+    seed: int
+    filling: Any  # "fill" or "mean"
 
-    assert training.y is not None
-    wish = parse_promise(promise, np.unique(training.y).tolist(), confidence=confidence)
-    assert wish is not None
-    return wish
+    def read(self) -> tuple[TrainingData, Any, Any, str]:
+        """Rows, what prepares them, the group of each, and how many they are of."""
+        from prudent.evaluation.table import preprocessing
+
+        training, _ = all_or_sample(self.found, self.sample, self.seed)
+        preparation = preprocessing(
+            training.X, training.preparation.is_text, missing=self.filling
+        )
+        together = group_labels(self.found, self.groups, training)
+        said = drawn_from(training) or f"{thousands(self.found.n_rows)} rows"
+        return training, preparation, together, said
 
 
 def _promising(
-    estimator: Any,
-    wish: Wish,
-    training: TrainingData,
-    filling: Any,
-    seed: int,
-    *,
-    together: Any,
-) -> Any:
-    """Return the method fitted so that it makes the promise asked for."""
-    from prudent.evaluation.asked import promising
-    from prudent.evaluation.table import preprocessing
-    from prudent.evaluation.wishes import takes_groups
+    estimator: Any, promise: str, confidence: float, rows: Rows
+) -> tuple[str, Any]:
+    """Fit the method so that it makes the promise asked for, and say on which rows."""
+    import numpy as np
 
-    preparation = preprocessing(
-        training.X, training.preparation.is_text, missing=filling
-    )
+    from prudent.evaluation.asked import promising
+    from prudent.evaluation.wishes import groups_for, parse_promise
+
+    training, preparation, together, said = rows.read()
+    X, y = training.X, training.y
+    assert y is not None
+    classes, counts = np.unique(y, return_counts=True)
+    wish = parse_promise(promise, classes.tolist(), confidence=confidence)
+    assert wish is not None
     wrapped = promising(
-        estimator,
-        wish,
-        preparation,
-        training.y,
+        *(estimator, wish, preparation, counts),
         grouped=together is not None,
-        seed=seed,
+        seed=rows.seed,
+        watched=True,
     )
-    given = {}
-    if together is not None and takes_groups(wrapped):
-        given["groups"] = together
-    return wrapped.fit(training.X, training.y, **given)
+    return said, wrapped.fit(X, y, **groups_for(wrapped, together))
 
 
 def _plain(
-    estimator: Any,
-    method: str,
-    select: Select | None,
-    found: Survey,
-    groups: str | None,
-    filling: Any,
-    sample: int | None,
-    seed: int,
+    estimator: Any, method: str, select: Select | None, rows: Rows
 ) -> tuple[str, Any]:
     """Fit, and say on which rows: all of them if they fit or moments suffice."""
     from sklearn.pipeline import Pipeline
 
-    from prudent.evaluation.table import in_front, preprocessing
-    from prudent.evaluation.wishes import takes_groups
+    from prudent.evaluation.table import in_front
+    from prudent.evaluation.wishes import groups_for
 
-    everything = f"{thousands(found.n_rows)} rows"
+    found, everything = rows.found, f"{thousands(rows.found.n_rows)} rows"
     by_moments = select is None and hasattr(estimator, "fit_moments")
     if by_moments and found.holds_numbers:
         moments = found.moments(**estimator._moment_options())
         return everything, estimator.fit_moments(moments)
-    training, _ = all_or_sample(found, sample, seed)
-    preparation = preprocessing(
-        training.X, training.preparation.is_text, missing=filling
-    )
+    training, preparation, together, said = rows.read()
+    X, y = training.X, training.y
     if by_moments and preparation is not None:
         # What fills and encodes is learned from these rows, the method from all.
-        preparation.fit(training.X)
+        preparation.fit(X)
         moments = found.moments(preparation.transform, **estimator._moment_options())
-        steps = [
-            ("preparation", preparation),
-            ("method", estimator.fit_moments(moments)),
-        ]
-        return everything, Pipeline(steps)
+        method_step = ("method", estimator.fit_moments(moments))
+        return everything, Pipeline([("preparation", preparation), method_step])
     model = in_front(preparation, estimator)
     if select is not None:
-        model = _selected(model, method, training.X, training.y)
-    else:
-        name = None if groups is None else takes_groups(model)
-        given = {} if name is None else {name: group_labels(found, groups, training)}
-        model.fit(training.X, training.y, **given)
-    return drawn_from(training) or everything, model
+        return said, _selected(model, method, X, y)
+    return said, model.fit(X, y, **groups_for(model, together))
 
 
 def _selected(model: Any, method: str, X: Any, y: Any) -> Any:
@@ -351,6 +293,11 @@ def _selected(model: Any, method: str, X: Any, y: Any) -> Any:
     chosen = GridSearchCV(model, grid, scoring=scoring, cv=folds).fit(X, y)
     print(f"chosen by {SELECTION_FOLDS}-fold cross-validation: {chosen.best_params_}")
     return chosen.best_estimator_
+
+
+def _say_treatment(found: Survey, *, quiet: bool) -> None:
+    if found.treatment is not None:
+        note(found.treatment, quiet=quiet)
 
 
 def _say_promises(fitted: Any) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
     from prudent.core.moments import ClassMoments
     from prudent.io import Survey, TableSource, TrainingData
 
-# A report takes half of it at most.
-LEAST_FREE_BYTES = 1_000_000
 # A table is read into memory if this many times its size is available: its columns,
 # the array made of them, and what a fit adds.
 MEMORY_PER_BYTE = 3
@@ -69,6 +65,28 @@ def open_data(
     return source, target
 
 
+def survey(
+    data: str,
+    target: str | None,
+    columns: Columns,
+    *,
+    groups: str | None = None,
+    needed: bool = True,
+    quiet: bool = False,
+) -> Survey:
+    """Open a labelled table and look through it; `groups` is a column, no feature.
+
+    A target that is not `needed` is one only if it is named or known.
+    """
+    together = () if groups is None else (groups,)
+    source, target = open_data(
+        data, target, columns, text_columns=together, quiet=quiet
+    )
+    if needed and target is None:
+        raise no_target(source)
+    return look_through(source, target, without_column(columns, groups), quiet=quiet)
+
+
 def look_through(
     source: TableSource,
     target: str | None,
@@ -114,13 +132,7 @@ def look_through(
 def all_or_sample(
     found: Survey, sample: int | None, seed: int
 ) -> tuple[TrainingData, ClassMoments | None]:
-    """All rows of a table in memory; of a larger one a sample, and the others' moments.
-
-    Raises
-    ------
-    CommandError
-        With code 6, if there is to be no sample.
-    """
+    """All rows of a table in memory; of a larger one a sample, and others' moments."""
     from prudent.io import Table, all_rows, sample_rows
 
     if isinstance(found.source, Table):
@@ -136,43 +148,8 @@ def all_or_sample(
     return sample_rows(found, sample, seed)
 
 
-def load_training(
-    data: str,
-    target: str | None,
-    columns: Columns,
-    *,
-    groups: str | None = None,
-    sample: int | None,
-    seed: int,
-    quiet: bool = False,
-) -> tuple[TrainingData, ClassMoments | None, str]:
-    """Read labelled rows as `all_or_sample`; the name of their target comes last."""
-    from pyarrow import default_memory_pool
-
-    together = () if groups is None else (groups,)
-    source, target = open_data(
-        data, target, columns, text_columns=together, quiet=quiet
-    )
-    target = required(target, source)
-    columns = without_column(columns, groups)
-    found = look_through(source, target, columns, quiet=quiet)
-    training, others = all_or_sample(found, sample, seed)
-    training = replace(training, groups=group_labels(found, groups, training))
-    # Arrow's pool would keep the memory of the columns while methods are fitted.
-    del source, found
-    default_memory_pool().release_unused()
-    return training, others, target
-
-
 def group_labels(found: Survey, groups: str | None, training: TrainingData) -> Any:
-    """Group of each row that is used, from the column of that name; None for None.
-
-    Raises
-    ------
-    CommandError
-        With code 6 for a table beyond memory: rows that are not drawn may be of the
-        same group.
-    """
+    """Group of each row that is used, from the column of that name; None for None."""
     from prudent.io import Table
 
     if groups is None:
@@ -186,20 +163,12 @@ def group_labels(found: Survey, groups: str | None, training: TrainingData) -> A
     return found.source.words(groups)[training.rows]
 
 
-def required(target: str | None, source: TableSource) -> str:
-    """Return the target.
-
-    Raises
-    ------
-    UsageError
-        If none is named: the last column is suggested, never guessed.
-    """
-    if target is None:
-        raise UsageError(
-            f"--target is missing. Columns: {listed(source.names)}. "
-            f"Perhaps --target {source.names[-1]}"
-        )
-    return target
+def no_target(source: TableSource) -> UsageError:
+    """No target is named: the last column is suggested, never guessed."""
+    return UsageError(
+        f"--target is missing. Columns: {listed(source.names)}. "
+        f"Perhaps --target {source.names[-1]}"
+    )
 
 
 def drawn_from(training: TrainingData) -> str | None:
@@ -210,35 +179,6 @@ def drawn_from(training: TrainingData) -> str | None:
         f"a stratified sample of {thousands(len(training.X))} of "
         f"{thousands(training.n_available)} rows"
     )
-
-
-def check_writable(path: Path | None) -> None:
-    """Refuse an output that cannot be written, before any work is done.
-
-    Raises
-    ------
-    CommandError
-        If the folder is absent or the file cannot be opened for writing.
-    """
-    if path is None:
-        return
-    existed = path.exists()
-    try:
-        with path.open("ab"):
-            pass
-        if not existed:
-            path.unlink()
-        free = shutil.disk_usage(path.absolute().parent).free
-    except OSError as error:
-        raise CommandError(
-            f"cannot write {path}: {error.strerror}. Name another file",
-            ExitCode.DATA,
-        ) from error
-    if free < LEAST_FREE_BYTES:
-        raise CommandError(
-            f"cannot write {path}: the disk is full. Free space or name another file",
-            ExitCode.DATA,
-        )
 
 
 def fingerprint(data: str) -> str | None:

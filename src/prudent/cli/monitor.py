@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,14 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
-from prudent.cli.loading import (
-    check_writable,
-    fingerprint,
-    note,
-    open_data,
-)
+from prudent.cli.loading import fingerprint, note, open_data
 from prudent.cli.models import LoadedModel, load_model
-from prudent.cli.options import Quiet, Reading, Report, Target, grouped
+from prudent.cli.options import JsonFile, Quiet, Reading, Report, Target, grouped
+from prudent.cli.output import check_writable, write_json
 from prudent.cli.state_file import read_state, replace_state
 from prudent.cli.tables import print_table
 from prudent.io.errors import thousands
@@ -92,10 +87,7 @@ def monitor(
     again: Annotated[
         bool, typer.Option("--again", help="Count a table a second time.")
     ] = False,
-    json_output: Annotated[
-        str | None,
-        typer.Option("--json", metavar="FILE", help="Write JSON here, - for stdout."),
-    ] = None,
+    json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
     """Count new rows against the promises of a model; exit code 7: broken, 8: drift.
@@ -106,8 +98,7 @@ def monitor(
     """
     if level is not None and not 0 < level < 1:
         raise UsageError(f"--level must lie in (0, 1), got {level:g}.")
-    for path in (report, None if json_output in (None, "-") else Path(json_output)):
-        check_writable(path)
+    check_writable(report, json_file)
     stored, before = (None, None) if state is None else read_state(state)
     loaded = load_model(model)
     found = _watch(model, loaded.estimator, state, stored, level, watch)
@@ -125,7 +116,7 @@ def monitor(
     update = _update(found, loaded, table, target, normal, drift=drift, again=again)
     if state is not None:
         replace_state(state, found.to_dict(), before)
-    _show(found, model, data, update, loaded, report, json_output, quiet=quiet)
+    _show(found, model, data, update, loaded, report, json_file, quiet=quiet)
     if found.broken:
         raise typer.Exit(ExitCode.BROKEN_PROMISE)
     if found.drifted:
@@ -345,7 +336,7 @@ def _show(
     update: dict[str, Any],
     loaded: LoadedModel,
     report: Path | None,
-    json_output: str | None,
+    json_file: str | None,
     *,
     quiet: bool,
 ) -> None:
@@ -356,18 +347,13 @@ def _show(
     head = words.head(found, model.name, data, update)
     columns, lines = words.table(found, features)
     everything = words.as_json(found, model.name, data, update, features)
-    if json_output != "-":
+    if not write_json(everything, json_file):
         print(head)
         print_table(columns, lines)
         for sentence in words.footnotes(found):
             print(sentence)
-    if json_output is not None:
-        text = json.dumps(everything, indent=1, allow_nan=False)
-        if json_output == "-":
-            print(text)
-        else:
-            Path(json_output).write_text(text + "\n", "utf-8")
-            note(f"JSON: {json_output}", quiet=quiet)
+        if json_file is not None:
+            note(f"JSON: {json_file}", quiet=quiet)
     if report is not None:
         from prudent.report.monitoring import monitor_page
 

@@ -64,8 +64,17 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print results and errors o
 Report = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write an HTML report here.")
 ]
-
-
+JsonFile = Annotated[
+    str | None,
+    typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout."),
+]
+ModelFile = Annotated[
+    Path, typer.Option("-m", "--model", metavar="FILE", help="Model file.")
+]
+Param = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="Set a parameter; may be repeated."),
+]
 Promise = Annotated[
     str,
     typer.Option(
@@ -95,7 +104,6 @@ Groups = Annotated[
 MinClassRows = Annotated[
     int, typer.Option(min=1, help="Leave out classes of fewer rows.")
 ]
-
 
 Sample = Annotated[
     str,
@@ -161,11 +169,7 @@ class Columns(Reading):
 
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a command take groups of options: dataclasses among its parameters.
-
-    The fields of a group become options behind the command's own, and reach it as
-    the group.
-    """
+    """Let a command take dataclasses: their fields are options behind its own."""
     hints = get_type_hints(command, include_extras=True)
     own, behind, groups = [], [], {}
     for name, parameter in inspect.signature(command).parameters.items():
@@ -197,13 +201,7 @@ def _option(name: str, kind: Any, default: Any) -> inspect.Parameter:
 
 
 def sample_size(text: str) -> int | None:
-    """Rows that --sample asks for; None for "off".
-
-    Raises
-    ------
-    UsageError
-        If it is neither.
-    """
+    """Rows that --sample asks for; None for "off"."""
     if text == "off":
         return None
     if not text.isdecimal() or int(text) < 2:
@@ -212,13 +210,7 @@ def sample_size(text: str) -> int | None:
 
 
 def checked_promise(promise: str, confidence: float, *, detector: bool) -> Any:
-    """The promise as guarantees, its classes not known yet; None for "none".
-
-    Raises
-    ------
-    UsageError
-        If it is none of the forms, or one of the wrong kind.
-    """
+    """The promise as guarantees, its classes not known yet; None for "none"."""
     from prudent.evaluation.wishes import parse_promise
 
     if not 0 < confidence < 1:
@@ -257,11 +249,6 @@ def read_costs(path: Path, labels: Sequence[str]) -> list[list[float]]:
 
     A line for each label, as given; columns as the labels, then those that no class
     is called, which are the cost of no answer.
-
-    Raises
-    ------
-    CommandError
-        If the file cannot be read, or is no such table.
     """
     try:
         with path.open(encoding="utf-8", newline="") as stream:

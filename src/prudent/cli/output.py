@@ -1,16 +1,60 @@
-"""Tables out: row after row, to a file that is whole or not there."""
+"""Results out: files that are whole or not there, looked at before any work."""
 
 from __future__ import annotations
 
 import csv
+import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-__all__ = ["write_rows"]
+from prudent.cli.exits import CommandError, ExitCode
+
+# A report takes half of it at most.
+LEAST_FREE_BYTES = 1_000_000
+STDOUT = "-"
+
+
+def check_writable(*files: Path | str | None) -> None:
+    """Refuse outputs that cannot be written, before any work is done."""
+    for file in files:
+        if file is None or file == STDOUT:
+            continue
+        path = Path(file)
+        existed = path.exists()
+        try:
+            with path.open("ab"):
+                pass
+            if not existed:
+                path.unlink()
+            free = shutil.disk_usage(path.absolute().parent).free
+        except OSError as error:
+            raise CommandError(
+                f"cannot write {path}: {error.strerror}. Name another file",
+                ExitCode.DATA,
+            ) from error
+        if free < LEAST_FREE_BYTES:
+            raise CommandError(
+                f"cannot write {path}: the disk is full. Free space or name another "
+                "file",
+                ExitCode.DATA,
+            )
+
+
+def write_json(found: Any, file: str | None) -> bool:
+    """Write JSON where it is asked for; whether standard output is taken by it."""
+    if file is None:
+        return False
+    text = json.dumps(found, indent=1, allow_nan=False)
+    if file == STDOUT:
+        print(text)
+        return True
+    Path(file).write_text(text + "\n", encoding="utf-8")
+    return False
 
 
 def write_rows(

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from prudent.cli.exits import CommandError, ExitCode
-from prudent.cli.loading import (
-    check_writable,
-    failing_as_data,
-    note,
-    open_data,
-)
+from prudent.cli.loading import failing_as_data, note, open_data
 from prudent.cli.models import LoadedModel, load_model
-from prudent.cli.options import Columns, Data, Missing, Quiet, Target, grouped, names
-from prudent.cli.output import write_rows
+from prudent.cli.options import (
+    Columns,
+    Data,
+    Missing,
+    ModelFile,
+    Quiet,
+    Target,
+    grouped,
+    names,
+)
+from prudent.cli.output import check_writable, write_rows
 from prudent.io.errors import TableError, counted, listed, thousands
 
 if TYPE_CHECKING:
@@ -31,9 +36,7 @@ Answers = list[tuple[list[str], Callable[[Any], list[Iterable[Any]]]]]
 @grouped
 def predict(
     data: Data,
-    model: Annotated[
-        Path, typer.Option("-m", "--model", metavar="FILE", help="Model file.")
-    ],
+    model: ModelFile,
     columns: Columns,
     target: Target = None,
     output: Annotated[
@@ -122,30 +125,23 @@ def predict(
 def _checked(
     source: TableSource, preparation: Preparation, missing: Missing
 ) -> Preparation:
-    """How the rows are read, after all of them have been looked at.
-
-    Raises
-    ------
-    TableError
-        If a column is absent or unusable, or cells are missing that the model cannot
-        fill or that must not be.
-    """
-    fills = preparation.gaps and missing is not Missing.ERROR
-    if missing is not Missing.DROP_ROWS:
-        try:
-            replace(preparation, gaps=fills).check(source)
-        except TableError as error:
-            if preparation.gaps:  # --missing error
-                raise
-            replace(preparation, gaps=True).check(source)  # what else is wrong
-            raise TableError(
-                f"{error}: drop-rows leaves the answers of such rows empty, fill is "
-                "for models whose training table had missing cells, too"
-            ) from error
-        return preparation
+    """How the rows are read, after all of them have been looked at."""
     loose = replace(preparation, gaps=True)
-    loose.check(source)
-    return loose
+    if missing is Missing.DROP_ROWS:
+        loose.check(source)
+        return loose
+    try:
+        fills = preparation.gaps and missing is not Missing.ERROR
+        replace(preparation, gaps=fills).check(source)
+    except TableError as error:
+        if preparation.gaps:  # --missing error
+            raise
+        loose.check(source)  # what else is wrong
+        raise TableError(
+            f"{error}: drop-rows leaves the answers of such rows empty, fill is "
+            "for models whose training table had missing cells, too"
+        ) from error
+    return preparation
 
 
 def _answers_of_some(answers: Answers, X: Any, whole: list[bool]) -> list[list[Any]]:
@@ -175,12 +171,7 @@ def _answers(
 
     def sets(X: Any) -> list[Iterable[Any]]:
         members = predict_set(estimator, X)
-        return [
-            [
-                "|".join(s for s, is_in in zip(labels, row, strict=True) if is_in)
-                for row in members
-            ]
-        ]
+        return [["|".join(compress(labels, row)) for row in members]]
 
     answers: Answers = [(["prediction"], lambda X: [estimator.predict(X).tolist()])]
     if hasattr(last, "answers"):  # it may refuse

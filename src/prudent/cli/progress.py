@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-__all__ = ["Progress"]
-
 PLAIN_INTERVAL_S = 10.0
 LIVE_INTERVAL_S = 0.1
 

@@ -9,6 +9,7 @@ from prudent.comparison.result import Comparison
 from prudent.comparison.run import Protocol, run
 from prudent.core.classes import as_costs
 from prudent.core.guarantee import Guarantee
+from prudent.evaluation.child import prepare
 from prudent.evaluation.methods import BASELINES, DEFAULT_PROMISE, choose
 from prudent.evaluation.table import labelled_rows
 
@@ -134,6 +135,8 @@ def compare(
     )
     chosen = choose(methods, baselines)
     protocol.check()
+    if time_limit is not None:
+        prepare()
     rows = labelled_rows(X, y, groups)
     command = f"prudent.compare(X, y, cv={cv}, random_state={random_state})"
     return run(rows, chosen, protocol, command=command)

@@ -24,8 +24,13 @@ from prudent.core.moments import ClassMoments
 from prudent.core.types import FloatArray, IntArray
 from prudent.evaluation import judge
 from prudent.evaluation.child import LimitedEvaluation, OutOfTime
-from prudent.evaluation.evaluate import Evaluation, Progress, Task, evaluate
-from prudent.evaluation.folds import make_folds, stratified_sample, training_moments
+from prudent.evaluation.evaluate import Evaluation, Progress, evaluate
+from prudent.evaluation.folds import (
+    Task,
+    make_folds,
+    stratified_sample,
+    training_moments,
+)
 from prudent.evaluation.methods import DEFAULT_PROMISE, Method
 from prudent.evaluation.records import Data, Failure, FoldScore, MethodRow, Settings
 from prudent.evaluation.table import (

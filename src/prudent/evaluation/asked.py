@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +15,10 @@ from sklearn.base import clone
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.evaluation.estimators import FrequentClasses
-from prudent.evaluation.measurements import Tally, decide, sets_at
+from prudent.evaluation.folds import Fold, Task
+from prudent.evaluation.measurements import Decisions, Tally, decide, sets_at
 from prudent.evaluation.table import in_front
-from prudent.evaluation.wishes import (
-    SPLIT_SHARE,
-    Wish,
-    fewest_held_out,
-    takes_groups,
-    wrap,
-)
+from prudent.evaluation.wishes import SPLIT_SHARE, Wish, fewest_held_out, wrap
 from prudent.exceptions import InfeasibleError
 
 # Of a class of fewer rows, what is not held out may be less than can be learned from
@@ -30,37 +26,22 @@ from prudent.exceptions import InfeasibleError
 MAY_BE_LACKING = 12
 # Times the least held-out rows of a promise with confidence, for it to be useful.
 ENOUGH = 2.0
+CONFIDENCE = 0.95
 # Limits of a curve stay below 1.
 WIDEST = 0.99
 
 
 @dataclass(frozen=True, eq=False)
 class AskedFold:
-    """What a wrapped method did on one fold.
+    """What a wrapped method did on the n tested rows of one fold."""
 
-    Attributes
-    ----------
-    tally : Tally
-        Its answers; a method that cannot promise rules nothing out.
-    decided : ndarray of bool, shape (n,)
-        Tested rows with one answer.
-    wrong : ndarray of bool, shape (n,)
-        Tested rows whose one answer, or prediction, is wrong.
-    guarantees : tuple of Guarantee
-        Promises made.
-    lacking : tuple of int
-        Classes (positions) too rare to be promised anything; -1 for all rows
-        together.
-    frontier : ndarray of shape (n_levels,) or None
-        Rows decided at each level of the wish; for promises about some classes, rows
-        of the others that are answered rightly; None where nothing was fitted.
-    """
-
-    tally: Tally
-    decided: BoolArray
-    wrong: BoolArray
+    tally: Tally  # a method that cannot promise rules nothing out
+    decided: BoolArray  # (n,): rows with one answer
+    wrong: BoolArray  # (n,): rows whose one answer, or prediction, is wrong
     guarantees: tuple[Guarantee, ...]
-    lacking: tuple[int, ...]
+    lacking: tuple[int, ...]  # classes too rare to be promised anything; -1: all rows
+    # Rows decided at each level of the wish; for promises about some classes, rows of
+    # the others that are answered rightly; None where nothing was fitted.
     frontier: IntArray | None
 
 
@@ -68,44 +49,50 @@ def promising(
     estimator: Any,
     wish: Wish,
     preparation: Any,
-    y: Any,
+    counts: IntArray,
     *,
     grouped: bool,
     seed: int,
+    n_methods: int = 1,
+    watched: bool = False,
 ) -> Any:
-    """A classifier to be fitted and used: the method makes the promise asked for.
+    """A classifier, not fitted: the method makes the promise asked for.
 
-    A promise of coverage that can be watched on new rows (given the fit, with
-    confidence) is preferred where every class has the rows for it.
+    `counts` are the training rows of each class. With `watched`, a promise of coverage
+    about the fitted model itself, with confidence, is preferred where every class has
+    the rows for it.
     """
-    full = is_full_conformal(estimator) and wish.kind == "coverage"
     inner = clone(estimator)
-    if is_full_conformal(inner) and grouped:
-        inner.set_params(method="split")
-    classes, counts = np.unique(y, return_counts=True)
-    fewest = int(counts.min()) if wish.by_class else int(counts.sum())
-    watched = {}
-    if wish.kind == "coverage":
-        confidence = 0.95
-        least = math.ceil(math.log(1 - confidence) / math.log1p(-wish.allowed))
-        if SPLIT_SHARE * fewest >= ENOUGH * least:
-            watched = {"guarantee": "high_probability", "confidence": confidence}
-    if full and preparation is None:
-        if watched or grouped:
-            inner.set_params(method="split", calibration_size=SPLIT_SHARE, **watched)
-        return inner.set_params(
-            level=round(wish.allowed, 12), condition="class" if wish.by_class else None
-        )
-    if int(counts.min()) < MAY_BE_LACKING:
+    certain = {}
+    if watched and _allow_confidence(wish, counts):
+        certain = {"guarantee": "high_probability", "confidence": CONFIDENCE}
+    if is_full_conformal(inner):
+        if grouped:
+            inner.set_params(method="split")
+        if wish.kind == "coverage" and preparation is None:  # promises by itself
+            if certain or grouped:
+                split = {"method": "split", "calibration_size": SPLIT_SHARE}
+                inner.set_params(**split, **certain)
+            condition = "class" if wish.by_class else None
+            return inner.set_params(level=round(wish.allowed, 12), condition=condition)
+    if counts.min() < MAY_BE_LACKING:
         inner = FrequentClasses(inner)
     wrapped = wrap(
         in_front(preparation, inner),
         wish,
-        n_classes=len(classes),
-        n_methods=1,
+        n_classes=len(counts),
+        n_methods=n_methods,
         random_state=seed,
     )
-    return wrapped.set_params(**watched)
+    return wrapped.set_params(**certain)
+
+
+def _allow_confidence(wish: Wish, counts: IntArray) -> bool:
+    if wish.kind != "coverage":
+        return False
+    least = math.ceil(math.log(1 - CONFIDENCE) / math.log1p(-wish.allowed))
+    fewest = counts.min() if wish.by_class else counts.sum()
+    return bool(SPLIT_SHARE * fewest >= ENOUGH * least)
 
 
 def is_full_conformal(estimator: Any) -> bool:
@@ -113,117 +100,67 @@ def is_full_conformal(estimator: Any) -> bool:
     return hasattr(estimator, "p_values") and getattr(estimator, "estimator", 0) is None
 
 
-def ask(
-    estimator: Any,
-    wish: Wish,
-    *,
-    train: tuple[FloatArray, NDArray[Any]],
-    groups: NDArray[Any] | None,
-    test: tuple[FloatArray, IntArray],
-    classes: NDArray[Any],
-    n_methods: int,
-    random_state: int,
-    full: bool,
-    rare: bool,
-) -> AskedFold:
-    """Wrap, fit and test.
-
-    Parameters
-    ----------
-    estimator : classifier
-        Not fitted; with `full`, conformal prediction by its own model.
-    wish : Wish
-        The promise.
-    train, test : tuple of arrays
-        Rows with labels, and rows with positions of labels in `classes`.
-    groups : ndarray or None
-        Of the training rows.
-    classes : ndarray of shape (K,)
-        All labels.
-    n_methods, random_state : int
-        As `wrap`.
-    full : bool
-        Whether `estimator` makes the promise itself, without held-out rows.
-    rare : bool
-        Whether some class is so rare that a part of the rows may lack it.
-    """
-    X, true = test
-    named = _named(wish, classes)
-    if full:
-        wrapped = estimator.set_params(
-            level=round(wish.allowed, 12), condition="class" if wish.by_class else None
-        )
-    else:
-        wrapped = wrap(
-            estimator,
-            wish,
-            n_classes=len(classes),
-            n_methods=n_methods,
-            random_state=random_state,
-        )
-    together = {}
-    if groups is not None and takes_groups(wrapped):
-        together["groups"] = groups
+def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
+    """Fit a method so that it makes the promise asked for, and test that."""
+    wish, classes = task.wish, task.classes
+    assert wish is not None
+    rows = task.sampled(fold.train)
+    counts = np.bincount(task.codes[rows], minlength=len(classes))
+    X, true = task.X[fold.test], task.codes[fold.test]
+    wrapped = promising(
+        *(estimator, wish, task.preparation, counts),
+        grouped=task.groups is not None,
+        seed=task.random_state,
+        n_methods=task.n_methods,
+    )
     frontier = None
     try:
         if wish.kind == "missed":  # the limits come after the fit, all those of a curve
             limits = wrapped.max_class_error
-            wrapped.set_params(max_class_error=None).fit(*train, **together)
+            task.fitted(wrapped.set_params(max_class_error=None), rows)
             frontier = _limits_frontier(wrapped, wish, X, classes[true])
             wrapped = wrapped.with_class_error(limits)
         else:
-            wrapped.fit(*train, **together)
+            task.fitted(wrapped, rows)
     except InfeasibleError:
-        lacking = _rarest(named, train[1], classes)
-        return _nothing(true, len(classes), lacking, frontier)
+        scopes = {g.scope for g in wish.guarantees}
+        named = [k for k, label in enumerate(classes.tolist()) if label in scopes]
+        return _nothing(true, counts, named, frontier)
     except ValueError:
-        if not rare:
+        if counts.min() >= MAY_BE_LACKING:
             raise
         # A class of one or two rows, which the wrapper or the method cannot do with.
-        every = range(len(classes))
-        return _nothing(true, len(classes), _rarest(every, train[1], classes))
+        return _nothing(true, counts, range(len(classes)))
     found = decide(wrapped, X, classes)
     sets = found.sets
-    tally = Tally.count(true, found.predicted, sets, len(classes))
     wrong = found.predicted != true
     decided = np.ones(len(true), dtype=bool)
     if sets is not None:
         decided = sets.sum(axis=1) == 1
         wrong = decided & ~sets[np.arange(len(true)), true]
     return AskedFold(
-        tally=tally,
+        tally=Tally.count(true, found.predicted, sets, len(classes)),
         decided=decided,
         wrong=wrong,
         guarantees=tuple(wrapped.guarantees_),
-        lacking=_lacking(wrapped, wish, classes, n_methods),
+        lacking=_lacking(wrapped, wish, classes, task.n_methods),
         frontier=_frontier(wrapped, wish, X, found) if frontier is None else frontier,
     )
 
 
-def _named(wish: Wish, classes: NDArray[Any]) -> list[int]:
-    """Positions of the classes that the wish names."""
-    scopes = {g.scope for g in wish.guarantees}
-    return [k for k, label in enumerate(classes.tolist()) if label in scopes]
-
-
-def _rarest(among: Any, labels: NDArray[Any], classes: NDArray[Any]) -> tuple[int, ...]:
-    codes = np.searchsorted(classes, labels)
-    counts = np.bincount(codes, minlength=len(classes))
-    return (min(among, key=lambda k: int(counts[k])),)
-
-
 def _nothing(
     true: IntArray,
-    n_classes: int,
-    lacking: tuple[int, ...],
+    counts: IntArray,
+    among: Iterable[int],
     frontier: IntArray | None = None,
 ) -> AskedFold:
-    """A fold on which nothing can be promised: no class is ruled out."""
-    everything = np.ones((len(true), n_classes), dtype=bool)
+    """A fold on which nothing can be promised, for the rarest class among some."""
+    everything = np.ones((len(true), len(counts)), dtype=bool)
     none = np.zeros(len(true), dtype=bool)
     # The predictions are not looked at: there is no single answer.
-    tally = Tally.count(true, true, everything, n_classes)
-    return AskedFold(tally, none, none, (), lacking, frontier)
+    tally = Tally.count(true, true, everything, len(counts))
+    rarest = min(among, key=lambda k: int(counts[k]))
+    return AskedFold(tally, none, none, (), (rarest,), frontier)
 
 
 def _lacking(
@@ -244,14 +181,10 @@ def _lacking(
     return tuple(np.flatnonzero(few).tolist())
 
 
-def _frontier(
-    wrapped: Any,
-    wish: Wish,
-    X: FloatArray,
-    found: Any,
-) -> IntArray | None:
+def _frontier(wrapped: Any, wish: Wish, X: FloatArray, found: Decisions) -> IntArray:
     """Rows decided at each level of the wish, by the same fit."""
     if wish.kind == "coverage":
+        assert found.p_values is not None
         sets = [sets_at(1 - q, found.p_values, found.predicted) for q in wish.levels]
         decided = [int((members.sum(axis=1) == 1).sum()) for members in sets]
     else:

@@ -27,31 +27,14 @@ def check_promises(
     classes: NDArray[Any],
     n_repeats: int = 1,
 ) -> tuple[PromiseCheck, ...]:
-    """Hold the promises of a method against its out-of-fold rows.
+    """Hold the promises of a method's folds against its out-of-fold rows.
 
-    Promises of the folds with the same quantity, scope and side are one promise;
-    its bound is the mean of theirs, weighted by the rows tested. With repeats,
-    every row is tested several times: counts are divided by `n_repeats`, so that
-    the interval knows how many rows there are.
+    Promises of the folds with the same quantity, scope and side are one promise; its
+    bound is the mean of theirs, weighted by the rows tested; each is checked at level
+    0.05 over their number. Miss rates cannot be measured here. With repeats every row
+    is tested several times: counts are divided by `n_repeats`, so that the interval
+    knows how many rows there are.
 
-    Parameters
-    ----------
-    promises : sequence of sequence of Guarantee
-        `guarantees_` of each fold; miss rates cannot be measured here.
-    tallies : sequence of Tally
-        Counts of each fold.
-    classes : ndarray of shape (K,)
-        Labels in the order of the tallies.
-    n_repeats : int, default=1
-        How often each row is tested.
-
-    Returns
-    -------
-    tuple of PromiseCheck
-        Each checked at level 0.05 over their number.
-
-    Notes
-    -----
     A promise on average says nothing of one fold, yet the folds together can
     refute it where the law of their rates is known: with m calibration rows and
     the rank k of the cut, the rate of a fold is drawn from Beta(k, m + 1 - k), its
@@ -95,16 +78,9 @@ def verdict(
     *,
     decides: bool = True,
 ) -> Kept | None:
-    """One word for all promises of a method: broken, vacuous, kept or consistent.
+    """One word for all promises of a method, None without any.
 
-    Parameters
-    ----------
-    promises : sequence of PromiseCheck
-        Checked promises; None is returned without any.
-    class_shares : ndarray of shape (K,)
-        Share of each class among the rows.
-    decides : bool, default=True
-        Whether the method answers any row with one class.
+    `class_shares` are of the rows; `decides` says whether any row gets one answer.
     """
     if not promises:
         return None
@@ -207,28 +183,11 @@ def _violations(
 
 
 def mcnemar_p_value(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
-    """Two-sided p-value of the exact McNemar test.
+    """Two-sided p-value of the exact McNemar test; 1 where the two never differ.
 
-    Parameters
-    ----------
-    first, second : ndarray of bool, shape (n,)
-        Whether each of two methods errs on the same rows.
-
-    Returns
-    -------
-    float
-        In (0, 1]; 1 where they never differ.
-
-    Notes
-    -----
-    Rows on which exactly one of the two errs tell them apart. Where both err
+    Rows on which exactly one of two methods errs tell them apart. Where both err
     equally often, each of these rows is a fair coin, so the number of those of the
-    first method is binomial.
-
-    References
-    ----------
-    McNemar (1947), "Note on the sampling error of the difference between
-    correlated proportions or percentages", Psychometrika 12.
+    first method is binomial. McNemar (1947), Psychometrika 12.
 
     Examples
     --------
@@ -248,10 +207,7 @@ def mcnemar_p_value(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> floa
 def holm(p_values: Sequence[float]) -> list[float]:
     """p-values corrected so that all statements at one level hold at once.
 
-    References
-    ----------
-    Holm (1979), "A simple sequentially rejective multiple test procedure",
-    Scandinavian Journal of Statistics 6.
+    Holm (1979), Scandinavian Journal of Statistics 6.
 
     Examples
     --------

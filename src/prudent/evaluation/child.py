@@ -9,30 +9,52 @@ import signal
 import time
 from multiprocessing.connection import Connection
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from prudent.evaluation.evaluate import Evaluation, Progress, Task, evaluate
-from prudent.evaluation.methods import Method
+if TYPE_CHECKING:
+    from prudent.evaluation.evaluate import Evaluation, Progress
+    from prudent.evaluation.folds import Task
+    from prudent.evaluation.methods import Method
+
+WORK = "prudent.evaluation.evaluate"
+# Seconds that a method has, however long its process took to start.
+LEAST = 1.0
 
 
 class OutOfTime(RuntimeError):
     """A method did not finish within its time limit."""
 
 
+def prepare() -> Any:
+    """Begin to start the process that children are forked from, and return at once.
+
+    It imports what methods need while this one reads the table. A forked copy of a
+    process with running thread pools, such as this one, may hang; that of one that has
+    only imported does not. Where there is no such server children import by themselves.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    from multiprocessing import forkserver
+
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["__main__", WORK])
+    forkserver.ensure_running()
+    return context
+
+
 class LimitedEvaluation:
     """`evaluate`, one method after another, each stopped after `limit` seconds.
 
-    The clock of a method starts when the child begins to work on it: starting Python
-    and importing the packages is not the method's time. One child works for all
-    methods that keep their time; the next one is started while a slow method still
-    runs, so that stopping it costs no start.
+    One child works for all methods that keep their time; the next one takes
+    milliseconds to start. What is waited for the first one counts as its time, but a
+    method always has a second, or its limit.
     """
 
     def __init__(self, task: Task, limit: float) -> None:
         self._task = task
         self._limit = limit
+        self._context = prepare()
         self._child: _Child | None = None
-        self._spare: _Child | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -43,9 +65,7 @@ class LimitedEvaluation:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for child in (self._child, self._spare):
-            if child is not None:
-                child.stop()
+        self._drop()
 
     def __call__(self, method: Method, progress: Progress | None = None) -> Evaluation:
         """Evaluate a method.
@@ -57,12 +77,17 @@ class LimitedEvaluation:
         Exception
             Whatever the method raises.
         """
-        if self._child is None:
-            self._child, self._spare = self._spare or _Child(self._task), None
-            self._child.pipe.send(self._task)
         try:
+            waited = 0.0
+            if self._child is None:
+                begun = time.monotonic()
+                self._child = _Child(self._context, self._task.n_jobs)
+                waited = time.monotonic() - begun
+                self._child.pipe.send(self._task)
             self._child.pipe.send(method)
-            kind, content = self._answer(self._child.pipe, progress)
+            least = min(self._limit, LEAST)
+            limit = max(self._limit - waited, least)
+            kind, content = self._answer(self._child.pipe, limit, progress)
         except (EOFError, OSError):
             self._drop()
             raise RuntimeError("the process of this method died") from None
@@ -71,43 +96,33 @@ class LimitedEvaluation:
         result: Evaluation = content
         return result
 
-    def _answer(self, pipe: Connection, progress: Progress | None) -> tuple[str, Any]:
-        started: float | None = None
-        while True:
-            wait = None
-            if started is not None:
-                passed = time.monotonic() - started
-                until = self._limit / 2 if self._spare is None else self._limit
-                wait = max(0.0, until - passed)
-            if not pipe.poll(wait):
-                if self._spare is None:
-                    self._spare = _Child(self._task)
-                    continue
-                self._drop()
-                raise OutOfTime(f"stopped after {self._limit:g} s")
+    def _answer(
+        self, pipe: Connection, limit: float, progress: Progress | None
+    ) -> tuple[str, Any]:
+        pipe.recv()  # that it has started
+        end = time.monotonic() + limit
+        while pipe.poll(max(0.0, end - time.monotonic())):
             kind, content = pipe.recv()
-            if kind == "started":
-                started = time.monotonic()
-            elif kind != "progress":
+            if kind != "progress":
                 return kind, content
-            elif progress is not None:
+            if progress is not None:
                 progress(*content)
+        self._drop()
+        raise OutOfTime(f"stopped after {self._limit:g} s")
 
     def _drop(self) -> None:
-        assert self._child is not None
-        self._child.stop()
+        if self._child is not None:
+            self._child.stop()
         self._child = None
 
 
 class _Child:
-    """A process that waits for a task, and then for methods."""
+    """A process that waits for the task, and then for methods."""
 
-    def __init__(self, task: Task) -> None:
-        # "spawn": a forked copy of a process with running thread pools may hang.
-        context = multiprocessing.get_context("spawn")
+    def __init__(self, context: Any, n_jobs: int) -> None:
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(
-            target=_work, args=(theirs,), daemon=task.n_jobs == 1
+            target=_work, args=(theirs, dict(os.environ)), daemon=n_jobs == 1
         )
         self._process.start()
         theirs.close()
@@ -122,18 +137,21 @@ class _Child:
         self.pipe.close()
 
 
-def _work(pipe: Connection) -> None:
+def _work(pipe: Connection, environment: dict[str, str]) -> None:
+    os.environ.update(environment)  # the server has that of when it was started
     if hasattr(os, "setsid"):
         os.setsid()  # its processes are stopped with it
     with contextlib.suppress(EOFError):  # nobody asks any more
         task = pipe.recv()
         while True:
             method = pipe.recv()
-            pipe.send(("started", None))
+            pipe.send("started")
             pipe.send(_outcome(method, task, pipe))
 
 
 def _outcome(method: Method, task: Task, pipe: Connection) -> tuple[str, Any]:
+    from prudent.evaluation.evaluate import evaluate
+
     try:
         return "done", evaluate(method, task, lambda *p: pipe.send(("progress", p)))
     except Exception as error:

@@ -31,26 +31,10 @@ def build_detector(
     parameters: Mapping[str, Any] | None = None,
     random_state: int = 0,
 ) -> Any:
-    """Return a detector, not fitted, that holds out enough rows for a cut at all.
+    """A detector, not fitted, that holds out enough rows for a cut at all.
 
-    Parameters
-    ----------
-    name : {"minimax", "low-density", "conformal"}
-        What learns the normal rows.
-    false_alarm_rate : float
-        In (0, 1). A rate r needs 1/r - 1 held-out rows; up to half of the rows go
-        there.
-    n_rows : int
-        Normal rows it will be fitted to, at least.
-    watched : bool
-        Whether it will be watched: it then promises for itself, not on average, where
-        the rows allow.
-    preparation : transformer, default=None
-        What encodes words and fills gaps.
-    parameters : mapping, default=None
-        Set on the detector named.
-    random_state : int, default=0
-        Of the rows held out.
+    A rate r needs 1/r - 1 held-out rows; up to half of the normal rows go there. One
+    that is `watched` promises for itself, not on average, where the rows allow.
     """
     from prudent.adversarial import LowDensityRejector
     from prudent.conformal import ConformalDetector
@@ -94,30 +78,14 @@ def build_detector(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Detection:
-    """What a detector flags, and how it fared on rows it was not fitted on.
+    """What a detector flags of n rows, and how it fared on rows not fitted on."""
 
-    Attributes
-    ----------
-    detector : outlier detector
-        Fitted on all normal rows.
-    normal : ndarray of bool, shape (n,)
-        Rows of the class that was learned.
-    score : ndarray of shape (n,)
-        Its `decision_function`: >= 0 is normal.
-    promises : tuple of PromiseCheck
-        False alarms promised, averaged over the folds, against those measured.
-    false_alarms : int
-        Normal rows flagged out of fold.
-    detected : float or None
-        Share of the other rows flagged, averaged over the folds; None without any.
-    """
-
-    detector: Any
-    normal: NDArray[np.bool_]
-    score: NDArray[np.float64]
-    promises: tuple[PromiseCheck, ...]
-    false_alarms: int
-    detected: float | None
+    detector: Any  # fitted on all normal rows
+    normal: NDArray[np.bool_]  # (n,): rows of the class that was learned
+    score: NDArray[np.float64]  # (n,): its `decision_function`, >= 0 is normal
+    promises: tuple[PromiseCheck, ...]  # of the folds, against what was measured
+    false_alarms: int  # normal rows flagged out of fold
+    detected: float | None  # share of the other rows flagged, mean of the folds
 
 
 def detect(
@@ -128,25 +96,7 @@ def detect(
     cv: int = 5,
     random_state: int = 0,
 ) -> Detection:
-    """Fit a detector on the normal rows and hold its promise against held-out ones.
-
-    Parameters
-    ----------
-    detector : outlier detector
-        Not fitted; cloned for each fold.
-    X : ndarray of shape (n, d)
-        Rows.
-    normal : ndarray of bool, shape (n,)
-        Rows of the class to learn; at least `cv` of them.
-    cv : int, default=5
-        Folds of the normal rows, shuffled.
-    random_state : int, default=0
-        Seed of the folds.
-
-    Returns
-    -------
-    Detection
-    """
+    """Fit a detector on the normal rows and hold its promise against held-out ones."""
     inside, others = X[normal], X[~normal]
     splitter = KFold(cv, shuffle=True, random_state=random_state)
     guarantees, tallies, found = [], [], []

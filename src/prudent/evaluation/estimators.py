@@ -19,18 +19,8 @@ from prudent.estimator_tools import check_rows, check_training
 class ShrunkTowardsIdentity(BaseEstimator):
     """Covariance of standardised rows, mixed with the identity.
 
-    Never singular, whatever the class: two rows, equal rows, more columns than
-    rows. For `covariance_estimator=` of scikit-learn's discriminants.
-
-    Parameters
-    ----------
-    shrinkage : float, default=0.1
-        Share of the identity, in (0, 1].
-
-    Attributes
-    ----------
-    covariance_ : ndarray of shape (n_features, n_features)
-        (1 - `shrinkage`) S + `shrinkage` I.
+    (1 - `shrinkage`) S + `shrinkage` I is never singular, whatever the class: two rows,
+    equal rows, more columns than rows. For `covariance_estimator=` of scikit-learn.
     """
 
     def __init__(self, shrinkage: float = 0.1) -> None:
@@ -62,18 +52,6 @@ class FrequentClasses(ClassifierMixin, BaseEstimator):
 
     Such a class is missing in `classes_`, so a wrapper around this one knows that
     its rows will be missed and counts them so.
-
-    Parameters
-    ----------
-    estimator : classifier
-        What learns the other classes.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_frequent_classes,)
-        Labels that were learned.
-    estimator_ : classifier
-        Fitted to their rows.
     """
 
     def __init__(self, estimator: Any) -> None:
@@ -119,22 +97,6 @@ class ClasswiseRejector(ClassifierMixin, BaseEstimator):
     The set of a row holds the classes whose rejector does not raise an alarm; it
     is empty for a row like none of them. The predicted class has the largest
     p-value.
-
-    Parameters
-    ----------
-    false_alarm_rate : float, default=0.05
-        Rate of rows rejected by the rejector of their own class, in (0, 1).
-    random_state : int, RandomState or None, default=None
-        Of the reference rows and the calibration split.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
-    rejectors_ : list of LowDensityRejector
-        One for each class.
-    guarantees_ : tuple of Guarantee
-        False-alarm rate of each class.
     """
 
     def __init__(

@@ -11,21 +11,15 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
-from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.evaluation.asked import (
-    MAY_BE_LACKING,
-    AskedFold,
-    ask,
-    is_full_conformal,
-)
-from prudent.evaluation.estimators import FEWEST_TO_LEARN, FrequentClasses
-from prudent.evaluation.folds import Fold, stratified_sample
+from prudent.core.types import BoolArray, IntArray
+from prudent.evaluation.asked import AskedFold, ask, is_full_conformal
+from prudent.evaluation.estimators import FEWEST_TO_LEARN
+from prudent.evaluation.folds import Task, stratified_sample
 from prudent.evaluation.measurements import (
     CalibrationPath,
     Decisions,
@@ -37,72 +31,11 @@ from prudent.evaluation.measurements import (
 )
 from prudent.evaluation.methods import Method
 from prudent.evaluation.table import in_front
-from prudent.evaluation.wishes import Wish, takes_groups
 
 Progress = Callable[[str, int, int], None]
 LEVELS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 SHIFT_ROWS = 2000
 PLANE_ROWS = 2000
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What every method gets.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, d)
-        Rows; missing cells are NaN, words are codes.
-    y : ndarray of shape (n,)
-        Labels.
-    codes : ndarray of shape (n,)
-        Labels as positions in `classes`.
-    classes : ndarray of shape (K,)
-        Distinct labels, sorted.
-    folds : sequence of Fold
-        Splits, those of one repeat after the other.
-    moments : sequence of ClassMoments or None
-        Moments of each fold's training rows; None where preprocessing comes first.
-    moment_seconds : float
-        Time they took for one fold.
-    groups : ndarray of shape (n,) or None
-        Rows that belong together have equal values.
-    preparation : transformer or None
-        Not fitted; comes in front of every method.
-    wish : Wish or None
-        The promise asked for.
-    n_methods : int
-        Methods that are compared.
-    plane : ndarray of shape (n, 2) or None
-        Rows on the two discriminant axes.
-    sample : int or None
-        Most rows to fit on where rows are needed.
-    random_state : int
-        Seed of methods and samples.
-    n_jobs : int
-        Folds fitted at a time.
-    """
-
-    X: FloatArray
-    y: NDArray[Any]
-    codes: IntArray
-    classes: NDArray[Any]
-    folds: Sequence[Fold]
-    moments: Sequence[ClassMoments] | None
-    moment_seconds: float
-    groups: NDArray[Any] | None
-    preparation: Any
-    wish: Wish | None
-    n_methods: int
-    plane: FloatArray | None
-    sample: int | None
-    random_state: int
-    n_jobs: int
-
-    @property
-    def n_folds(self) -> int:
-        """Folds of one repeat."""
-        return max(fold.number for fold in self.folds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +100,7 @@ def _run_fold(estimator: Any, task: Task, index: int) -> FoldResult:
         found = decide(fitted, X, task.classes)
         predict_seconds = time.perf_counter() - start
         shift_wrong, shift_rows = _shift(fitted, task, index)
-        asked = None if task.wish is None else _ask(estimator, task, fold)
+        asked = None if task.wish is None else ask(estimator, task, fold)
     return FoldResult(
         tally=Tally.count(true, found.predicted, found.sets, len(task.classes)),
         wrong=found.predicted != true,
@@ -194,58 +127,12 @@ def _fit(estimator: Any, task: Task, index: int) -> tuple[Any, int, float]:
         estimator.fit_moments(moments)  # as it is set, moments suffice
         seconds = time.perf_counter() - start + task.moment_seconds
         return estimator, int(moments.count.sum()), seconds
-    rows = _sampled(task, rows)
-    X, y = task.X[rows], task.y[rows]
-    together = _groups_for(estimator, task, rows)
+    rows = task.sampled(rows)
+    if not len(rows):
+        raise ValueError("no class has 2 rows in a training part; add rows")
     start = time.perf_counter()
-    estimator.fit(X, y, **together)
+    task.fitted(estimator, rows)
     return estimator, len(rows), time.perf_counter() - start
-
-
-def _ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
-    """Fit the method so that it makes the promise asked for, and test that."""
-    assert task.wish is not None
-    rows = _sampled(task, fold.train)
-    full = (
-        task.wish.kind == "coverage"
-        and task.preparation is None
-        and task.groups is None
-        and is_full_conformal(estimator)
-    )
-    inner = clone(estimator)
-    if task.groups is not None and is_full_conformal(inner):
-        inner.set_params(method="split")
-    counts = np.bincount(task.codes[rows], minlength=len(task.classes))
-    rarest = int(counts.min())
-    rare = rarest < MAY_BE_LACKING
-    if rare and not full:
-        inner = FrequentClasses(inner)
-    return ask(
-        in_front(task.preparation, inner) if not full else inner,
-        task.wish,
-        train=(task.X[rows], task.y[rows]),
-        groups=None if task.groups is None else task.groups[rows],
-        test=(task.X[fold.test], task.codes[fold.test]),
-        classes=task.classes,
-        n_methods=task.n_methods,
-        random_state=task.random_state,
-        full=full,
-        rare=rare,
-    )
-
-
-def _sampled(task: Task, rows: IntArray) -> IntArray:
-    """At most so many of the rows as methods that need rows are fitted on."""
-    if task.sample is None or task.sample >= len(rows):
-        return rows
-    return rows[stratified_sample(task.codes[rows], task.sample, task.random_state)]
-
-
-def _groups_for(estimator: Any, task: Task, rows: IntArray) -> dict[str, Any]:
-    name = None if task.groups is None else takes_groups(estimator)
-    if name is None or task.groups is None:
-        return {}
-    return {name: task.groups[rows]}
 
 
 def _learnable(moments: ClassMoments) -> ClassMoments:
@@ -278,7 +165,7 @@ def _shift(fitted: Any, task: Task, index: int) -> tuple[IntArray | None, int]:
     else:  # rows move where the method sees them
         assert isinstance(fitted, Pipeline)
         preparation, method = fitted[:-1], fitted[-1]
-        seen = _sampled(task, fold.learnable)
+        seen = task.sampled(fold.learnable)
         moments = ClassMoments.from_arrays(
             preparation.transform(task.X[seen]),
             task.codes[seen],

@@ -1,4 +1,4 @@
-"""Folds of a comparison, and the moments of their training parts in one pass."""
+"""What methods are given: folds, and the moments of their training parts."""
 
 from __future__ import annotations
 
@@ -15,27 +15,62 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from prudent.core.holdout import one_row_per_group
 from prudent.core.moments import ClassMoments
-from prudent.core.types import IntArray
+from prudent.core.types import FloatArray, IntArray
 from prudent.evaluation.estimators import FEWEST_TO_LEARN
+from prudent.evaluation.wishes import Wish, groups_for
 
 RARE = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """One split: positions of the rows fitted on and of the rows tested.
-
-    With groups, `test` has one random row of each group, and `held_out` has all
-    rows that `train` must not hold; without, the two are the same. `learnable` are
-    the training rows of classes that can be learned.
-    """
+    """One split: positions of rows; repeats and folds are numbered from 1."""
 
     repeat: int
     number: int
-    train: IntArray
-    test: IntArray
-    held_out: IntArray
-    learnable: IntArray
+    train: IntArray  # fitted on
+    test: IntArray  # with groups one random row of each, else all that are held out
+    held_out: IntArray  # all rows that `train` must not hold
+    learnable: IntArray  # those of `train` whose classes can be learned
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What every method gets: n rows in d columns, K classes, and the folds."""
+
+    X: FloatArray  # (n, d): missing cells are NaN, words are codes
+    y: NDArray[Any]  # (n,)
+    codes: IntArray  # (n,): labels as positions in `classes`
+    classes: NDArray[Any]  # (K,): sorted
+    folds: Sequence[Fold]  # those of one repeat after the other
+    moments: Sequence[ClassMoments] | None  # of training parts; None if preprocessed
+    moment_seconds: float  # they took for one fold
+    groups: NDArray[Any] | None  # (n,): rows that belong together have equal values
+    preparation: Any  # transformer, not fitted, in front of every method, or None
+    wish: Wish | None  # the promise asked for
+    n_methods: int  # that are compared
+    plane: FloatArray | None  # (n, 2): rows on the two discriminant axes
+    sample: int | None  # most rows to fit on where rows are needed
+    random_state: int
+    n_jobs: int  # folds fitted at a time
+
+    @property
+    def n_folds(self) -> int:
+        """Folds of one repeat."""
+        return max(fold.number for fold in self.folds)
+
+    def sampled(self, rows: IntArray) -> IntArray:
+        """At most so many of the rows as methods that need rows are fitted on."""
+        if self.sample is None or self.sample >= len(rows):
+            return rows
+        chosen = stratified_sample(self.codes[rows], self.sample, self.random_state)
+        return rows[chosen]
+
+    def fitted(self, estimator: Any, rows: IntArray) -> Any:
+        """Fit an estimator to some of the rows."""
+        groups = None if self.groups is None else self.groups[rows]
+        together = groups_for(estimator, groups)
+        return estimator.fit(self.X[rows], self.y[rows], **together)
 
 
 def make_folds(

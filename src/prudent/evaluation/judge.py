@@ -13,7 +13,8 @@ from prudent.core.binomial import clopper_pearson
 from prudent.core.types import BoolArray, FloatArray
 from prudent.evaluation.asked import AskedFold
 from prudent.evaluation.checks import check_promises, holm, mcnemar_p_value, verdict
-from prudent.evaluation.evaluate import LEVELS, Evaluation, FoldResult, Task
+from prudent.evaluation.evaluate import LEVELS, Evaluation, FoldResult
+from prudent.evaluation.folds import Task
 from prudent.evaluation.measurements import (
     SHIFTS,
     FalseAlarmCurve,
@@ -226,7 +227,9 @@ def _needs(
         label,
         n_methods=task.n_methods,
         n_folds=task.n_folds,
-        full=method.name == "conformal" and task.preparation is None,
+        full=method.name == "conformal"
+        and task.preparation is None
+        and task.groups is None,
     )
 
 

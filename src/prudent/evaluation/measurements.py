@@ -17,62 +17,28 @@ from prudent.estimator_tools import predict_set
 
 @dataclass(frozen=True, kw_only=True)
 class Sets:
-    """Set-valued predictions of the out-of-fold rows.
-
-    Attributes
-    ----------
-    mean_size : float
-        Mean number of classes in a set.
-    undecided : float
-        Share of rows whose set does not hold exactly one class.
-    coverage : float
-        Share of rows whose set holds the true class.
-    size_counts : tuple of float
-        Rows with a set of 0, 1, ..., K classes (means over the repeats).
-    class_mean_size, class_coverage : tuple of float
-        The same figures for the rows of each class.
-    """
+    """Set-valued predictions of the out-of-fold rows."""
 
     mean_size: float
-    undecided: float
-    coverage: float
-    size_counts: tuple[float, ...]
+    undecided: float  # share of rows whose set does not hold exactly one class
+    coverage: float  # share of rows whose set holds the true class
+    size_counts: tuple[float, ...]  # rows with a set of 0, 1, ..., K classes
     class_mean_size: tuple[float, ...]
     class_coverage: tuple[float, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShiftCurve:
-    """Error when the tested rows move towards the nearest other class mean.
+    """Error when the tested rows move towards the nearest other class mean."""
 
-    Attributes
-    ----------
-    shifts : tuple of float
-        Lengths of the move, in pooled standard deviations.
-    errors : tuple of float
-        Error rate at each of them.
-    n : int
-        Rows behind each error: at most 2000, a sample of the first repeat.
-    """
-
-    shifts: tuple[float, ...]
+    shifts: tuple[float, ...]  # in pooled standard deviations
     errors: tuple[float, ...]
-    n: int
+    n: int  # rows behind each error: at most 2000, a sample of the first repeat
 
 
 @dataclass(frozen=True, kw_only=True)
 class FalseAlarmCurve:
-    """False alarms of the one-class rejectors at every level one may ask for.
-
-    Attributes
-    ----------
-    levels : tuple of float
-        Requested false-alarm rates.
-    false_alarms : tuple of float
-        Rows rejected by the rejector of their own class.
-    n : float
-        Rows looked at.
-    """
+    """Rows disowned by their own class at every level one may ask for, of n rows."""
 
     levels: tuple[float, ...]
     false_alarms: tuple[float, ...]
@@ -81,40 +47,21 @@ class FalseAlarmCurve:
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationPath:
-    """What risk-based calibration changed, as it measures itself.
+    """What risk-based calibration changed on the rows fitted on, fold by fold."""
 
-    Attributes
-    ----------
-    error_before, error_after : tuple of float
-        Error of the maximum-likelihood start and of the chosen iterate in each
-        fold, on the rows fitted on.
-    best_iterations : tuple of int
-        Chosen iterate of each fold; 0 keeps the start.
-    """
-
-    error_before: tuple[float, ...]
-    error_after: tuple[float, ...]
-    best_iterations: tuple[int, ...]
+    error_before: tuple[float, ...]  # of the maximum-likelihood start
+    error_after: tuple[float, ...]  # of the chosen iterate
+    best_iterations: tuple[int, ...]  # 0 keeps the start
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RegionMap:
-    """Decisions of a method fitted in the plane of two discriminant axes.
+    """Decisions of a method fitted in the plane of two discriminant axes."""
 
-    Attributes
-    ----------
-    x, y : ndarray of shape (n_grid,)
-        Grid along the first and second axis, in pooled standard deviations.
-    sets : ndarray of bool, shape (n_grid, n_grid, n_classes)
-        Set at each point, rows along `y`.
-    predicted : ndarray of int, shape (n_grid, n_grid)
-        Column of the predicted class.
-    """
-
-    x: Any
+    x: Any  # grid along the first axis, in pooled standard deviations
     y: Any
-    sets: Any
-    predicted: Any
+    sets: Any  # bool (n_grid, n_grid, n_classes), rows along `y`
+    predicted: Any  # (n_grid, n_grid): column of the predicted class
 
     @property
     def undecided(self) -> float:
@@ -133,21 +80,11 @@ ROUNDING = 1e-9
 
 
 class Decisions(NamedTuple):
-    """Answers to rows, as far as an estimator gives them.
+    """Answers to n rows, as far as an estimator gives them."""
 
-    Attributes
-    ----------
-    predicted : ndarray of shape (n,)
-        Column of the predicted class.
-    sets : ndarray of bool, shape (n, K), or None
-        Classes not ruled out.
-    p_values : ndarray of shape (n, K) or None
-        p-value of each class.
-    """
-
-    predicted: IntArray
-    sets: BoolArray | None = None
-    p_values: FloatArray | None = None
+    predicted: IntArray  # column of the predicted class
+    sets: BoolArray | None = None  # (n, K): classes not ruled out
+    p_values: FloatArray | None = None  # (n, K)
 
 
 def decide(estimator: Any, X: NDArray[Any], classes: NDArray[Any]) -> Decisions:
@@ -189,24 +126,12 @@ def sets_at(level: float, p_values: FloatArray, predicted: IntArray) -> BoolArra
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Predictions of tested rows, counted.
+    """Predictions of tested rows, counted by true class; of sets, where there are."""
 
-    Attributes
-    ----------
-    confusion : ndarray of shape (K, K)
-        Rows by true and predicted class.
-    set_sizes : ndarray of shape (K, K + 1) or None
-        Rows by true class and size of the set; None without sets.
-    covered : ndarray of shape (K,) or None
-        Rows whose set holds the true class, by true class.
-    decided_wrong : ndarray of shape (K,) or None
-        Rows whose set holds one class, another than the true one, by true class.
-    """
-
-    confusion: IntArray
-    set_sizes: IntArray | None = None
-    covered: IntArray | None = None
-    decided_wrong: IntArray | None = None
+    confusion: IntArray  # (K, K): by true and predicted class
+    set_sizes: IntArray | None = None  # (K, K + 1): by true class and size of the set
+    covered: IntArray | None = None  # whose set holds the true class
+    decided_wrong: IntArray | None = None  # whose set holds one class, another one
 
     @classmethod
     def count(
@@ -283,19 +208,8 @@ def shifted_rows(
 ) -> NDArray[np.float64]:
     """Rows moved by each of `SHIFTS` towards the nearest other class mean.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Rows.
-    codes : ndarray of shape (n,)
-        Their classes, as positions in `moments.classes`.
-    moments : ClassMoments
-        Class means, and the pooled standard deviations that are the unit of length.
-
-    Returns
-    -------
-    ndarray of shape (n_shifts, n, d)
-        A row stops at the mean that it moves to.
+    Lengths are in pooled standard deviations; a row stops at the mean that it moves to.
+    The result has the shape (n_shifts, n, d).
     """
     scatter = np.diagonal(moments.scatter, axis1=1, axis2=2).sum(axis=0)
     scale = np.sqrt(scatter / moments.weight.sum())
@@ -321,19 +235,7 @@ GRID = 48
 def region_map(
     estimator: Any, Z: FloatArray, y: NDArray[Any], classes: NDArray[Any]
 ) -> RegionMap:
-    """Fit in the plane and look at every point of a grid around the rows.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Not fitted yet.
-    Z : ndarray of shape (n, 2)
-        Rows in the plane.
-    y : ndarray of shape (n,)
-        Their labels.
-    classes : ndarray of shape (K,)
-        All labels, sorted.
-    """
+    """Fit in the plane and look at every point of a grid around the rows."""
     low, high = np.quantile(Z, [0.005, 0.995], axis=0)
     margin = 0.15 * (high - low)
     x, y_axis = np.linspace(low - margin, high + margin, GRID).T

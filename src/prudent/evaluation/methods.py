@@ -37,24 +37,12 @@ WHY_UNDECIDED = {
 
 @dataclass(frozen=True)
 class Method:
-    """A line of the comparison.
+    """A line of the comparison."""
 
-    Attributes
-    ----------
-    name : str
-        Short name, as typed on the command line.
-    build : callable
-        Maps a random state to an estimator that is not fitted yet.
-    is_baseline : bool
-        Whether it is there for reference only.
-    parameters : mapping of str to object
-        Set on the estimator that was built.
-    """
-
-    name: str
-    build: Callable[[int], Any]
-    is_baseline: bool = False
-    parameters: Mapping[str, Any] | None = None
+    name: str  # as typed on the command line
+    build: Callable[[int], Any]  # from a random state, an estimator not fitted yet
+    is_baseline: bool = False  # there for reference only
+    parameters: Mapping[str, Any] | None = None  # set on the estimator
 
     def estimator(self, random_state: int) -> Any:
         """Return an estimator that is not fitted yet."""
@@ -141,20 +129,9 @@ def choose(
 ) -> tuple[Method, ...]:
     """Methods and baselines, in the order given; "all" means all of prudent's.
 
-    Parameters
-    ----------
-    methods : "all", mapping or sequence
-        A mapping from names to estimators, or names, dotted paths of classes and
-        pairs of a name and an estimator.
-    baselines : sequence of str
-        Names among `BASELINES`.
-    parameters : mapping, default=None
-        Parameters to set, by method.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown or repeated, or nothing is chosen.
+    `methods` may be a mapping from names to estimators, or names, dotted paths of
+    classes and pairs of a name and an estimator; `parameters` are to be set, by method.
+    An unknown or repeated name, or nothing at all, is a ValueError.
     """
     if isinstance(methods, Mapping):
         methods = list(methods.items())
@@ -202,13 +179,7 @@ def _method(one: Any) -> Method:
 
 
 def dotted(path: str) -> Method:
-    """Method of a class that is not ours, by its dotted path.
-
-    Raises
-    ------
-    ValueError
-        If there is no such class.
-    """
+    """Method of a class that is not ours, by its dotted path; else ValueError."""
     try:
         kind = _class(path)
     except (ImportError, AttributeError, ValueError):

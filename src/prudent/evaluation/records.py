@@ -1,4 +1,7 @@
-"""What an evaluation found: frozen values that tables, reports and JSON read."""
+"""What an evaluation found: frozen values that tables, reports and JSON read.
+
+Intervals are exact, at 95 %; figures of methods are out of fold.
+"""
 
 from __future__ import annotations
 
@@ -22,97 +25,49 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """The table that was evaluated on.
+    """The table that was evaluated on."""
 
-    Attributes
-    ----------
-    name : str
-        What the user calls the table.
-    sha256 : str
-        Fingerprint of the file, or of the arrays when there is no file.
-    n_rows : int
-        Rows used.
-    features, classes : tuple of str
-        Names of the columns and labels, as text.
-    class_counts : tuple of int
-        Rows of each class.
-    constant_features : tuple of str
-        Columns with one value, which every method ignores.
-    notes : tuple of str
-        What was done to the table and what a reader should know about it.
-    """
-
-    name: str
-    sha256: str
+    name: str  # as the user calls it
+    sha256: str  # of the file, or of the arrays when there is no file
     n_rows: int
     features: tuple[str, ...]
     classes: tuple[str, ...]
     class_counts: tuple[int, ...]
-    constant_features: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    constant_features: tuple[str, ...] = ()  # which every method ignores
+    notes: tuple[str, ...] = ()  # what was done to it, what a reader should know
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How the evaluation was run.
+    """How the evaluation was run."""
 
-    Attributes
-    ----------
-    methods, baselines : tuple of str
-        Names, in the order they ran.
-    promise : str
-        The promise asked for, in words; "none" without one.
-    confidence : float
-        Probability over training samples asked for, where the promise has one.
-    n_folds, n_repeats, random_state, n_jobs : int
-        The protocol: stratified folds, shuffled anew in each repeat.
-    time_limit : float or None
-        Seconds allowed to each method.
-    sample : int or None
-        Most rows a method that needs rows is fitted on.
-    command : str
-        What to type to get this again.
-    next_command : str or None
-        What to type to use the method that came first, where that is known.
-    date : str or None
-        Day and time of the run; None in output that must repeat byte for byte.
-    peak_memory : int or None
-        Bytes the process held at most; None where unknown.
-    """
-
-    methods: tuple[str, ...]
+    methods: tuple[str, ...]  # names, in the order they ran
     baselines: tuple[str, ...]
-    promise: str = "none"
-    confidence: float = 0.95
+    promise: str = "none"  # as it was asked for
+    confidence: float = 0.95  # over training samples, where the promise has one
     n_folds: int
-    n_repeats: int
+    n_repeats: int  # times that the folds are drawn anew
     random_state: int
     n_jobs: int
-    time_limit: float | None
-    sample: int | None
-    command: str
-    next_command: str | None = None
-    date: str | None = None
-    peak_memory: int | None = None
+    time_limit: float | None  # seconds for each method
+    sample: int | None  # most rows to fit a method that needs rows
+    command: str  # what to type to get this again
+    next_command: str | None = None  # and to use the method that came first
+    date: str | None = None  # None in output that must repeat byte for byte
+    peak_memory: int | None = None  # bytes, where known
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromiseCheck:
-    """A promise, averaged over the folds, held against the out-of-fold rows.
+    """A promise held against the out-of-fold rows.
 
-    Attributes
-    ----------
-    guarantee : Guarantee
-        Its bound is the mean of the fold bounds, weighted by the rows tested.
-    violations, n : float
-        Rows that broke it, and rows looked at (means over the repeats).
-    check : GuaranteeCheck
-        Verdict at level 0.05 over the number of promises of the method.
+    Its bound is the mean of the folds' bounds, weighted by the rows tested; counts are
+    means over the repeats; the level is 0.05 over the promises of the method.
     """
 
     guarantee: Guarantee
-    violations: float
-    n: float
+    violations: float  # rows that broke it
+    n: float  # rows looked at
     check: GuaranteeCheck
 
     @property
@@ -132,71 +87,31 @@ class ClassRate:
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """Rows without which the promise asked for cannot be made.
-
-    Attributes
-    ----------
-    rows : int
-        Rows that the table would have to hold.
-    label : str or None
-        Of this class; None: of any.
-    """
+    """Rows that a table has to hold for the promise asked for."""
 
     rows: int
-    label: str | None
+    label: str | None  # of this class; None: of any
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """The promise asked for, as the wrapped method makes and keeps it.
+    """The promise asked for, as the wrapped method makes and keeps it."""
 
-    Attributes
-    ----------
-    kept : {"broken", "vacuous", "kept", "consistent"}
-        One word for all items; "vacuous" for a method that decides nothing.
-    needs : Needs or None
-        Rows that are missing, if it could not be made for all classes.
-    items : tuple of PromiseCheck
-        One for each class, or one for all rows.
-    decided : float
-        Share of rows with one answer.
-    decided_interval : tuple of float
-        Its exact 95 % interval.
-    wrong_when_decided : float or None
-        Share of these that are wrong; None if there are none.
-    worst_covered : ClassRate or None
-        Class whose sets hold the truth least often, if sets were asked for.
-    others_error : float or None
-        Error of the classes that nothing was asked for, if some class was named.
-    others_interval : tuple of float
-        Its exact 95 % interval.
-    sets : Sets or None
-        Sets of the wrapped method.
-    """
-
-    kept: Kept
-    needs: Needs | None = None
-    items: tuple[PromiseCheck, ...] = ()
-    decided: float = 0.0
+    kept: Kept  # one word for all items; "vacuous" where nothing is decided
+    needs: Needs | None = None  # if it could not be made for all classes
+    items: tuple[PromiseCheck, ...] = ()  # for each class, or for all rows
+    decided: float = 0.0  # share of rows with one answer
     decided_interval: Interval = (0.0, 1.0)
-    wrong_when_decided: float | None = None
-    worst_covered: ClassRate | None = None
-    others_error: float | None = None
+    wrong_when_decided: float | None = None  # share of these
+    worst_covered: ClassRate | None = None  # whose sets hold the truth least often
+    others_error: float | None = None  # of the classes that nothing was asked for
     others_interval: Interval = (0.0, 1.0)
-    sets: Sets | None = None
+    sets: Sets | None = None  # of the wrapped method
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """Why a method has no figures.
-
-    Attributes
-    ----------
-    kind : {"time limit", "interrupted", "memory", "error"}
-        What commands decide by.
-    text : str
-        What a person reads: one sentence.
-    """
+    """Why a method has no figures: what commands decide by, and one sentence."""
 
     kind: Literal["time limit", "interrupted", "memory", "error"]
     text: str
@@ -204,51 +119,11 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class MethodRow:
-    """One line of a comparison; every figure is out of fold.
+    """One line of a comparison.
 
-    Attributes
-    ----------
-    method : str
-        Short name.
-    is_baseline : bool
-        Whether it is there for reference only.
-    failure : Failure or None
-        Why there are no figures.
-    error : float or None
-        Share of wrong answers of the plain method, fitted on the whole training
-        part.
-    error_interval : tuple of float
-        Exact 95 % interval of `error`.
-    worst_class : ClassRate or None
-        Class of the largest error.
-    cost : float or None
-        Mean cost of the answers, if costs were given.
-    decided, wrong_when_decided : float or None
-        Share of rows with one answer, and of these the wrong ones: of the wrapped
-        method where a promise was asked for.
-    asked : Asked or None
-        The promise asked for.
-    own : tuple of PromiseCheck
-        What the method promises by itself, held against the same rows.
-    own_kept : {"broken", "vacuous", "kept", "consistent"} or None
-        One word for these; None without any.
-    no_difference_from : str or None
-        Method of the first row, when no difference from it is shown: exact McNemar
-        test on the rows, Holm over methods, and intervals that overlap.
-    sets : Sets or None
-        Sets that the plain method gives by itself.
-    confusion : tuple of tuple of float
-        Rows by true (outer) and predicted class, means over the repeats.
-    fit_seconds, predict_seconds : float or None
-        Median over the folds of one fit, and of predicting one row.
-    notes : tuple of str
-        What was done differently for this method.
-    warnings : tuple of str
-        What the method warned of while fitting and predicting.
-    shift, false_alarms, calibration, regions
-        Further measurements, where they apply.
-    parameters : mapping of str to str
-        All parameters of the estimator, as text.
+    Errors, costs and times are of the plain method, fitted on whole training parts.
+    `no_difference_from` names the first row, where an exact McNemar test on the rows
+    (Holm over methods) shows no difference from it and the intervals overlap.
     """
 
     method: str
@@ -256,19 +131,19 @@ class MethodRow:
     failure: Failure | None = None
     error: float | None = None
     error_interval: Interval = (0.0, 1.0)
-    worst_class: ClassRate | None = None
-    cost: float | None = None
-    decided: float | None = None
+    worst_class: ClassRate | None = None  # of the largest error
+    cost: float | None = None  # mean over the answers, if costs were given
+    decided: float | None = None  # of the wrapped method, if a promise was asked for
     wrong_when_decided: float | None = None
     asked: Asked | None = None
-    own: tuple[PromiseCheck, ...] = ()
+    own: tuple[PromiseCheck, ...] = ()  # what the method promises by itself
     own_kept: Kept | None = None
     no_difference_from: str | None = None
-    sets: Sets | None = None
-    confusion: Matrix = ()
-    fit_seconds: float | None = None
-    predict_seconds: float | None = None
-    notes: tuple[str, ...] = ()
+    sets: Sets | None = None  # that the plain method gives by itself
+    confusion: Matrix = ()  # rows by true (outer) and predicted class
+    fit_seconds: float | None = None  # median over the folds
+    predict_seconds: float | None = None  # of one row
+    notes: tuple[str, ...] = ()  # what was done differently for this method
     warnings: tuple[str, ...] = ()
     shift: ShiftCurve | None = None
     false_alarms: FalseAlarmCurve | None = None
@@ -289,23 +164,7 @@ class MethodRow:
 
 @dataclass(frozen=True, kw_only=True)
 class FoldScore:
-    """One method on one fold.
-
-    Attributes
-    ----------
-    method : str
-        Name of the method.
-    repeat, fold : int
-        Numbers from 1.
-    n_train, n_test : int
-        Rows fitted on and rows tested.
-    error : float
-        Share of wrong point predictions.
-    set_size, coverage : float or None
-        Mean size and coverage of the sets, if the method gives them.
-    fit_seconds, predict_seconds : float or None
-        Wall time of the fit and of predicting the tested rows.
-    """
+    """One method on one fold; numbers of repeats and folds count from 1."""
 
     method: str
     repeat: int
@@ -313,7 +172,7 @@ class FoldScore:
     n_train: int
     n_test: int
     error: float
-    set_size: float | None
+    set_size: float | None  # mean
     coverage: float | None
     fit_seconds: float | None
     predict_seconds: float | None
@@ -323,52 +182,26 @@ class FoldScore:
 class Frontier:
     """What each promise costs: rows decided at every level one may ask for.
 
-    Attributes
-    ----------
-    kind : {"coverage", "error", "missed"}
-        Whether the levels are promised coverages, errors of the answered rows, or
-        errors of the classes named (the least of them, if there are several).
-    levels : tuple of float
-        Levels, in rising order.
-    asked : float
-        The one that was asked for.
-    decided : mapping of str to tuple of float
-        Share of rows with one answer, by method; where some classes are named, share
-        of the rows of the others that are answered rightly.
+    Levels are promised coverages, errors of the answered rows, or errors of the classes
+    named (the least of them); for these, rows of the others answered rightly count.
     """
 
     kind: Literal["coverage", "error", "missed"]
-    levels: tuple[float, ...]
+    levels: tuple[float, ...]  # rising
     asked: float
-    decided: Mapping[str, tuple[float, ...]]
+    decided: Mapping[str, tuple[float, ...]]  # shares of rows, by method
 
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """Methods side by side: errors, promises and whether they were kept.
-
-    Attributes
-    ----------
-    data : Data
-        The table.
-    settings : Settings
-        How the evaluation was run.
-    rows : tuple of MethodRow
-        By usefulness; methods that failed last, with their reason.
-    folds : tuple of FoldScore
-        Scores of each method on each fold.
-    versions : mapping of str to str
-        Python, the packages behind the figures, and the BLAS.
-    frontier : Frontier or None
-        What each promise costs; None where no promise was asked for.
-    """
+    """Methods side by side: errors, promises and whether they were kept."""
 
     data: Data
     settings: Settings
-    rows: tuple[MethodRow, ...]
+    rows: tuple[MethodRow, ...]  # by usefulness; those that failed last
     folds: tuple[FoldScore, ...]
     versions: Mapping[str, str]
-    frontier: Frontier | None = None
+    frontier: Frontier | None = None  # None where no promise was asked for
 
     @property
     def ran(self) -> list[MethodRow]:

@@ -26,42 +26,18 @@ from prudent.io.errors import listed
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelledRows:
-    """Rows with labels.
+    """n rows with labels, in d columns."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n, d)
-        Numbers, and codes of the words of text columns; missing cells are NaN.
-    y : ndarray of shape (n,)
-        Labels.
-    features : tuple of str
-        Names of the columns.
-    is_text : tuple of bool
-        Columns that hold codes.
-    groups : ndarray of shape (n,) or None
-        Rows that belong together have equal values.
-    name : str
-        What the user calls the table.
-    sha256 : str
-        Fingerprint of the file, or of the arrays when there is no file.
-    missing : {"fill", "mean"}
-        How missing cells are filled within each fold.
-    constant : tuple of str
-        Columns of one value that were left out.
-    notes : tuple of str
-        What a reader should know about the table.
-    """
-
-    X: FloatArray
-    y: NDArray[Any]
+    X: FloatArray  # (n, d): numbers, and codes of words; missing cells are NaN
+    y: NDArray[Any]  # (n,)
     features: tuple[str, ...]
-    is_text: tuple[bool, ...]
-    groups: NDArray[Any] | None = None
+    is_text: tuple[bool, ...]  # columns that hold codes
+    groups: NDArray[Any] | None = None  # (n,): rows that belong together
     name: str = "table"
-    sha256: str = ""
-    missing: Literal["fill", "mean"] = "fill"
-    constant: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    sha256: str = ""  # of the file, or of the arrays when there is no file
+    missing: Literal["fill", "mean"] = "fill"  # how cells are filled within each fold
+    constant: tuple[str, ...] = ()  # columns of one value that were left out
+    notes: tuple[str, ...] = ()  # what a reader should know about the table
 
     def without_rare_classes(self, fewest: int) -> LabelledRows:
         """The same without classes of fewer rows, and a note that names them."""
@@ -94,10 +70,7 @@ class LabelledRows:
 def labelled_rows(X: Any, y: Any, groups: Any = None) -> LabelledRows:
     """Rows of arrays or data frames.
 
-    Raises
-    ------
-    ValueError
-        If a cell is infinite, lengths differ, or the target is continuous.
+    Infinite cells, different lengths and a continuous target are a ValueError.
     """
     refuse_dask(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
@@ -188,15 +161,8 @@ def preprocessing(
 ) -> ColumnTransformer | None:
     """Transformer that turns a table into finite numbers; None if it holds such.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Numbers, and codes of the words of text columns; missing cells are NaN.
-    is_text : sequence of bool, length d
-        Columns that hold codes.
-    missing : {"fill", "mean"}, default="fill"
-        Median of the column and an indicator column, or the mean; text columns get
-        their most frequent word.
+    "fill" is the median of the column and an indicator column, "mean" the mean; text
+    columns get their most frequent word.
     """
     gaps: Any = np.isnan(X).any(axis=0)
     text = np.flatnonzero(is_text)

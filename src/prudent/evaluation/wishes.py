@@ -27,26 +27,18 @@ DETECTOR_FORM = '"false alarm <= 5%"'
 RATE = r"(\d+(?:\.\d*)?|\.\d+)\s*(%?)"
 COVERAGE_LEVELS = (0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995)
 ERROR_LEVELS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2)
-# Shares that the wrappers hold out.
 # Draws that may leave a class too few held-out rows.
 RARELY = 0.01
+# Shares that the wrappers hold out.
 SPLIT_SHARE, SELECTIVE_SHARE, CLASS_ERROR_SHARE = 0.3, 0.3, 0.5
 
 
 @dataclass(frozen=True)
 class Wish:
-    """A promise asked for.
-
-    Attributes
-    ----------
-    text : str
-        As it was asked.
-    guarantees : tuple of Guarantee
-        Without evidence; one for each class where classes are promised.
-    """
+    """A promise asked for: the text, and guarantees without evidence."""
 
     text: str
-    guarantees: tuple[Guarantee, ...]
+    guarantees: tuple[Guarantee, ...]  # one for each class where classes are promised
 
     @property
     def kind(self) -> Kind:
@@ -88,23 +80,9 @@ def parse_promise(
 ) -> Wish | None:
     """What is asked for, as guarantees without evidence; None for "none".
 
-    Parameters
-    ----------
-    promise : str, Guarantee or sequence of Guarantee
-        One of the sentences "coverage >= 90% in every class", "coverage >= 95%",
-        "error <= 5%", "missed LABEL <= 2%" (several with "and"), "none", and for
-        detectors "false alarm <= 5%"; rates as 5% or 0.05. Or guarantees.
-    classes : sequence, default=None
-        Labels, for promises about classes; None where they are not known yet: the
-        sentence is checked, and classes are left as they are spelled.
-    confidence : float, default=0.95
-        Probability over training samples, where the promise has one.
-
-    Raises
-    ------
-    ValueError
-        If the sentence is none of these, a rate lies outside (0, 1), or a label is
-        not among `classes`.
+    One of `FORMS`, or of detectors `DETECTOR_FORM`, or guarantees. Where `classes` are
+    not known yet, they are left as they are spelled; "in every class" is one guarantee.
+    Raises ValueError for other sentences, rates outside (0, 1) and unknown classes.
 
     Examples
     --------
@@ -120,30 +98,20 @@ def parse_promise(
         return None
     averaged: dict[str, Any] = {"average_over": "training samples"}
     confident: dict[str, Any] = {"confidence": confidence}
-    if said := re.fullmatch(rf"coverage >= {RATE}( in every class)?", text):
-        bound = _rate(said[1], said[2], text)
-        scopes = [None] if said[3] is None else list(classes or ["every class"])
-        return Wish(
-            promise,
-            tuple(
-                Guarantee(
-                    quantity="coverage", bound=bound, sense=">=", scope=c, **averaged
-                )
-                for c in scopes
-            ),
-        )
-    if said := re.fullmatch(rf"error <= {RATE}", text):
-        bound = _rate(said[1], said[2], text)
-        kind: Any = "selective error rate"
-        return Wish(
-            promise, (Guarantee(quantity=kind, bound=bound, sense="<=", **confident),)
-        )
-    if said := re.fullmatch(rf"false alarm <= {RATE}", text):
-        bound = _rate(said[1], said[2], text)
-        kind = "false alarm rate"
-        return Wish(
-            promise, (Guarantee(quantity=kind, bound=bound, sense="<=", **averaged),)
-        )
+    overall = {
+        "coverage >=": ("coverage", ">=", averaged),
+        "error <=": ("selective error rate", "<=", confident),
+        "false alarm <=": ("false alarm rate", "<=", averaged),
+    }
+    form = rf"({'|'.join(overall)}) {RATE}( in every class)?"
+    said = re.fullmatch(form, text)
+    if said and (said[4] is None or said[1] == "coverage >="):
+        quantity, sense, over = overall[said[1]]
+        bound = _rate(said[2], said[3], text)
+        scopes = [None] if said[4] is None else list(classes or ["every class"])
+        kind: dict[str, Any] = {"quantity": quantity, "sense": sense, **over}
+        promised = [Guarantee(bound=bound, scope=scope, **kind) for scope in scopes]
+        return Wish(promise, tuple(promised))
     if text.startswith("missed "):
         limits = _limits(text.removeprefix("missed "), text)
         return Wish(
@@ -165,22 +133,11 @@ def parse_promise(
 def wrap(
     estimator: Any, wish: Wish, *, n_classes: int, n_methods: int, random_state: int
 ) -> Any:
-    """Return a classifier that makes the promise asked for.
+    """A classifier, not fitted, that makes the promise asked for.
 
-    Parameters
-    ----------
-    estimator : classifier
-        Not fitted; the whole way from rows to scores, so that nothing is learned
-        from the rows that are held out.
-    wish : Wish
-        The promise.
-    n_classes : int
-        Classes of the table.
-    n_methods : int
-        Methods that are compared: confidences are asked at 1 - (1 - c) / M, so that
-        the one that is chosen may be any of them.
-    random_state : int
-        Of the draw of the held-out rows.
+    `estimator` is the whole way from rows to scores, so that nothing is learned from
+    the rows that are held out. Confidences are asked at 1 - (1 - c) / M for M methods,
+    so that the one that is chosen may be any of them.
     """
     if wish.kind == "coverage":
         from prudent.conformal import ConformalClassifier
@@ -259,15 +216,17 @@ def rows_needed(
     return Needs(rows=math.ceil(trained / (1 - 1 / n_folds)), label=label)
 
 
-def takes_groups(estimator: Any) -> str | None:
-    """Name under which `fit` takes groups; None if it does not."""
+def groups_for(estimator: Any, groups: Any) -> dict[str, Any]:
+    """What `fit` takes besides rows and labels: groups, where it knows them."""
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import has_fit_parameter
 
+    name, last = "groups", estimator
     if isinstance(estimator, Pipeline):
-        name, last = estimator.steps[-1]
-        return f"{name}__groups" if has_fit_parameter(last, "groups") else None
-    return "groups" if has_fit_parameter(estimator, "groups") else None
+        step, last = estimator.steps[-1]
+        name = f"{step}__groups"
+    known = groups is not None and has_fit_parameter(last, "groups")
+    return {name: groups} if known else {}
 
 
 def _from_guarantees(given: tuple[Guarantee, ...]) -> Wish:

@@ -25,16 +25,9 @@ LONGEST_TEXT = 160
 def render(findings: Findings, data: dict[str, Any]) -> str:
     """Return the report of a comparison as one HTML document.
 
-    It refers to nothing outside itself, works without its script (which only
-    sorts the table), holds no row of the data, and is the same for the same
-    findings byte for byte.
-
-    Parameters
-    ----------
-    findings : Findings
-        What the evaluation found.
-    data : dict
-        The same as JSON types, for programs that read the page.
+    It refers to nothing outside itself, works without its script (which only sorts the
+    table), holds no row of the data, and is the same for the same findings byte for
+    byte. `data` are the findings as JSON types, for programs that read the page.
     """
     return page(
         f"prudent: {findings.data.name}", sections(findings), _with_few_names(data)
@@ -42,17 +35,7 @@ def render(findings: Findings, data: dict[str, Any]) -> str:
 
 
 def page(title: str, sections: Sequence[Section], data: dict[str, Any]) -> str:
-    """Return one HTML document with these sections.
-
-    Parameters
-    ----------
-    title : str
-        Heading, cut to 64 characters.
-    sections : sequence of Section
-        In the order of the page.
-    data : dict
-        JSON types, for programs that read the page.
-    """
+    """Return one HTML document with these sections, and JSON types for programs."""
     script, style = _resource("sort.js"), _resource("style.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (

@@ -34,21 +34,9 @@ def monitor_page(
 ) -> str:
     """One offline HTML document on what a monitor has seen.
 
-    Parameters
-    ----------
-    title : str
-    sentences : sequence of str
-        What was counted, and what the verdicts may be relied on for.
-    table : tuple of columns and lines
-        As on the terminal.
-    promises : sequence of (str, PromiseMonitor)
-        Those that have counted rows, by name.
-    columns : sequence of (str, float, float)
-        Name, e-value and mean position, the most suspicious column first.
-    alarm_level : float
-        Level of drift.
-    data : dict
-        JSON types, for programs that read the page.
+    The table is that of the terminal; promises are those that have counted rows, by
+    name; columns have a name, an e-value and a mean position, the most suspicious
+    first; `alarm_level` is that of drift.
     """
     heads, lines = table
     found = [

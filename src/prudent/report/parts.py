@@ -18,58 +18,26 @@ LONGEST = 64
 
 @dataclass(frozen=True)
 class Table:
-    """Cells of text under their columns.
-
-    Attributes
-    ----------
-    caption : str
-        What the table holds.
-    columns : sequence of str
-        Headings.
-    rows : sequence of sequence of str
-        Cells; the first of each row names it.
-    omitted : int
-        Rows left out to keep the page small; they are in the data at its end.
-    note : str
-        How to read it, said below it.
-    """
+    """Cells of text under their columns."""
 
     caption: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    omitted: int = 0
-    note: str = ""
+    rows: Sequence[Sequence[str]]  # the first cell of each names it
+    omitted: int = 0  # rows left out of the page; they are in the data at its end
+    note: str = ""  # how to read it
 
 
 @dataclass(frozen=True)
 class Section:
-    """One section of the page.
+    """One section of the page."""
 
-    Attributes
-    ----------
-    name : str
-        Anchor.
-    title : str
-        Heading.
-    sentences : sequence of str
-        What there is to see, and how it was made.
-    figure : str
-        SVG element, or "" where there is nothing to draw.
-    tables : sequence of Table
-        The numbers behind the figure.
-    sortable : bool
-        Whether clicks on the headings sort the first table.
-    wide : bool
-        Whether it takes the full width of the page.
-    """
-
-    name: str
+    name: str  # anchor
     title: str
-    sentences: Sequence[str]
-    figure: str = ""
-    tables: Sequence[Table] = ()
-    sortable: bool = False
-    wide: bool = False
+    sentences: Sequence[str]  # what there is to see, and how it was made
+    figure: str = ""  # SVG element
+    tables: Sequence[Table] = ()  # the numbers behind the figure
+    sortable: bool = False  # the first table, by clicks on its headings
+    wide: bool = False  # takes the full width of the page
 
 
 def draw(

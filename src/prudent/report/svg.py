@@ -12,8 +12,6 @@ from typing import Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-__all__ = ["INK", "figure_style", "to_svg"]
-
 # Drawn in this colour, shown in the colour of the text around it, light or dark.
 INK = "#010203"
 STYLE: Any = {
