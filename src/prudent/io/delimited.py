@@ -19,6 +19,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, NoReturn
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import csv as pyarrow_csv
 
@@ -43,6 +44,7 @@ SNIFFED_RECORDS = 20
 PART_BYTES = 1 << 20
 LONGEST_LINE = 1 << 20
 FLOAT_BYTES = 8
+NEWLINE = 10
 Record = tuple[int, list[str]]
 Types = dict[str, pa.DataType]
 
@@ -258,7 +260,7 @@ def _check_characters(source: TextSource) -> tuple[int, int, bool]:
             if decoder.getstate()[0] or not chunk.isascii():
                 decoder.decode(chunk)
             n_bytes += len(chunk)
-            n_lines += chunk.count(b"\n")
+            n_lines += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == NEWLINE))
             quoted = quoted or b'"' in chunk
             if b"\0" in chunk:
                 raise TableError(

@@ -21,10 +21,7 @@ LONGEST_INTEGER = 18
 def labels_from_words(distinct: Sequence[str], target: str) -> NDArray[Any]:
     """Return sorted labels, as integers where every word is one, else as text.
 
-    Raises
-    ------
-    TableError
-        If there is one class only or the target looks continuous.
+    One class only and a target that looks continuous are a TableError.
 
     Examples
     --------

@@ -31,18 +31,10 @@ INSPECTED_ROWS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How one column becomes numbers.
-
-    Attributes
-    ----------
-    name : str
-        Name in the table.
-    levels : tuple of str
-        Empty for a number; else the words of a text column, sorted, which become
-        their positions.
-    """
+    """How one column becomes numbers."""
 
     name: str
+    # Words of a text column, sorted, which become their positions; () for a number.
     levels: tuple[str, ...] = ()
 
     def read(self, part: Table) -> FloatArray:
@@ -54,18 +46,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """The columns of the training table, to be read the same from every later one.
-
-    Attributes
-    ----------
-    columns : tuple of Column
-        Feature columns, in the order of training.
-    gaps : bool
-        Whether missing cells are allowed: what comes behind knows what to do.
-    """
+    """Feature columns of the training table, to be read the same from later ones."""
 
     columns: tuple[Column, ...]
-    gaps: bool = False
+    gaps: bool = False  # missing cells are allowed: what comes behind knows what to do
 
     @property
     def names(self) -> list[str]:
@@ -78,24 +62,15 @@ class Preparation:
         return tuple(bool(column.levels) for column in self.columns)
 
     def transform(self, table: Table) -> FloatArray:
-        """Return the features of a table, its columns matched by name.
-
-        Raises
-        ------
-        TableError
-            As `check`.
-        """
+        """Return the features of a table, its columns matched by name, once checked."""
         self.check(table)
         return self.read(table)
 
     def check(self, source: TableSource) -> None:
         """Look through a table, all of it, before its features are read.
 
-        Raises
-        ------
-        TableError
-            If a column is absent, or holds text in the place of numbers, infinite
-            or (without `gaps`) missing values.
+        A TableError names a column that is absent, or that holds text in the place of
+        numbers, infinite or (without `gaps`) missing values.
         """
         for name in self.names:
             check_column(name, source.names)

@@ -49,32 +49,16 @@ def open_table(
 ) -> TableSource:
     """Open delimited text or parquet, to be read in parts or as a whole.
 
-    Parameters
-    ----------
-    path : str
-        A `.csv`, `.tsv` or `.txt` file, plain or gzip; a parquet file, or a folder
-        or glob of them; "-" for delimited text on standard input.
-    delimiter : str, default=None
-        One character; None takes the one of comma, semicolon, tab and bar that
-        splits the header and agrees with the rows. Parquet needs none of the options.
-    encoding : str, default=None
-        Name of the encoding; None means UTF-8 unless a byte order mark says else.
-    decimal : str, default="."
-        Decimal mark.
-    header : bool or None, default=True
-        Whether the first record holds the names, and then not numbers alone, which
-        None allows; else they are column1, column2...
-    text_columns : collection of str, default=()
-        Columns kept as the file spells them (labels: "NA" is a word there).
-    typed_columns : collection of str, default=()
-        Columns kept in the type of their first rows: whole numbers stay such.
-    one_column : bool, default=False
-        Whether a table of one column is one: mostly the delimiter is another.
-
-    Raises
-    ------
-    TableError
-        If the table cannot be read; the message says where and what to try.
+    `path` is a `.csv`, `.tsv` or `.txt` file, plain or gzip; a parquet file, or a
+    folder or glob of them; "-" for delimited text on standard input. Parquet needs none
+    of the options. Without a `delimiter` it is the one of comma, semicolon, tab and bar
+    that splits the header and agrees with the rows; without an `encoding` the text is
+    UTF-8, unless a byte order mark says else. A `header` holds the names, and then not
+    numbers alone, which None allows; without one they are column1, column2...
+    `text_columns` are kept as the file spells them ("NA" is a word there),
+    `typed_columns` in the type of their first rows (whole numbers stay such). One
+    column is mostly due to another delimiter, unless `one_column`. A TableError says
+    what is wrong, where, what to try.
 
     Examples
     --------

@@ -130,30 +130,12 @@ def survey_table(
 ) -> Survey:
     """Check a table and decide how it becomes numbers.
 
-    One pass, and one more where rows with missing cells are left out.
-
-    Parameters
-    ----------
-    source : TableSource
-        The table.
-    target : str or None
-        Label column; None for data without labels.
-    features, drop : collection of str, default=None, ()
-        Feature columns, and columns left out; None takes all but the labels.
-    missing : {"fill", "mean", "drop-rows", "error"}, default="fill"
-        Rows with missing cells are left to what fills them later, left out, or
-        refused.
-    categorical : {"onehot", "drop", "error"}, default="onehot"
-        Text columns become codes of their words, are left out, or refused.
-    keep_identifiers : bool, default=False
-        Keep text columns in which no word occurs twice.
-    handed_along : str, default=None
-        A column of words to hand along with data without labels.
-
-    Raises
-    ------
-    TableError
-        If the table cannot be used so; the message says where and what to try.
+    One pass, and one more where rows with missing cells are left out. Without a
+    `target` there are no labels, but a column of words may be `handed_along`.
+    `features` are all but the labels and those to `drop`. Missing cells are left to
+    what fills them later, their rows left out, or refused; words become codes, are left
+    out, or refused; text columns in which no word occurs twice are left out, unless
+    `keep_identifiers`.
     """
     label = handed_along if target is None else target
     labels = [] if label is None else [label]

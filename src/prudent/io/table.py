@@ -43,10 +43,7 @@ class TableSource(Protocol):
     def parts(self, columns: Sequence[str]) -> Iterator[Table]:
         """Yield the rows in order, a part at a time, with some of the columns.
 
-        Raises
-        ------
-        TurnedToWordsError
-            Where the type of a column has to change: begin again, see `gathered`.
+        Where the type of a column has to change, TurnedToWordsError: see `gathered`.
         """
 
     def whole(self) -> Table:
