@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from prudent.evaluation.records import Findings, MethodRow
+from prudent.evaluation.records import Findings
 from prudent.report import figures
-from prudent.report.parts import Section, Table, cut, draw, first_rows, shown_sets
+from prudent.report.parts import (
+    Section,
+    Table,
+    cut,
+    first_rows,
+    illustrated,
+    shown_sets,
+)
 
 MOST_CLASSES = 12
 
@@ -40,27 +45,20 @@ def promises(findings: Findings) -> Section:
             for promise in row.promises
         ),
     ]
-    if not rows:
-        return Section(
-            "promises", "Promise and reality", ["No method made a promise here."]
-        )
     columns = ("method", "quantity", "class", "promised", "measured")
-    return Section(
+    return illustrated(
+        findings,
         "promises",
         "Promise and reality",
         sentences,
-        draw(
-            figures.promises,
-            findings,
-            "promises",
-            "Points: promised bound against measured rate, with a diagonal.",
-        ),
+        figures.promises,
+        "Points: promised bound against measured rate, with a diagonal.",
         [first_rows("Promises", (*columns, "interval", "verdict"), rows)],
+        nothing="No method made a promise here.",
     )
 
 
 def false_alarms(findings: Findings) -> Section:
-    title = "False alarms"
     curves = [(row.method, row.false_alarms) for row in findings.ran]
     rows = [
         (name, f"{level:g}", f"{count / curve.n:.4f}", f"{count:g} of {curve.n:g}")
@@ -68,193 +66,160 @@ def false_alarms(findings: Findings) -> Section:
         if curve is not None
         for level, count in zip(curve.levels, curve.false_alarms, strict=True)
     ]
-    if not rows:
-        return Section("false-alarms", title, ["No method states a false-alarm rate."])
-    return Section(
+    return illustrated(
+        findings,
         "false-alarms",
-        title,
+        "False alarms",
         [
             "How often a row is disowned by the rejector of its own class, at every "
             "rate one may ask for. On or below the line is as promised; the band is "
             "the exact interval of each point."
         ],
-        draw(
-            figures.false_alarms,
-            findings,
-            "false-alarms",
-            "Line: measured against requested false-alarm rate, with intervals.",
-        ),
+        figures.false_alarms,
+        "Line: measured against requested false-alarm rate, with intervals.",
         [first_rows("False alarms", ("method", "requested", "measured", "rows"), rows)],
+        nothing="No method states a false-alarm rate.",
     )
 
 
 def shift(findings: Findings) -> Section:
-    curves = [(row.method, row.shift) for row in findings.ran]
-    found = [(label, curve) for label, curve in curves if curve is not None]
-    title = "Shift curve"
-    if not found:
-        return Section("shift", title, ["No method finished."])
-    shifts = [f"{shift:g}" for shift in found[0][1].shifts]
-    rows = [(label, *(f"{e:.3f}" for e in curve.errors)) for label, curve in found]
-    return Section(
+    found = [row.shift for row in findings.ran if row.shift is not None]
+    rows = [
+        (row.method, *(f"{error:.3f}" for error in row.shift.errors))
+        for row in findings.ran
+        if row.shift is not None
+    ]
+    n = found[0].n if found else 0
+    shifts = [f"{shift:g}" for shift in (found[0].shifts if found else ())]
+    return illustrated(
+        findings,
         "shift",
-        title,
+        "Shift curve",
         [
             "Error when the tested rows move towards the nearest other class mean, by "
-            "as many pooled standard deviations as the axis says "
-            f"({found[0][1].n} out-of-fold rows)."
+            f"as many pooled standard deviations as the axis says ({n} out-of-fold "
+            "rows)."
         ],
-        draw(
-            figures.shift_curves,
-            findings,
-            "shift",
-            "Lines: error of each method against the length of the shift.",
-        ),
+        figures.shift_curves,
+        "Lines: error of each method against the length of the shift.",
         [first_rows("Error at each shift", ("method", *shifts), rows)],
+        nothing="No method finished.",
     )
 
 
 def sets(findings: Findings) -> Section:
-    title = "Set-valued predictions"
-    found = [(row.method, shown_sets(row)) for row in findings.ran]
-    found = [(name, sets) for name, sets in found if sets is not None]
-    if not found:
-        return Section("sets", title, ["Every method names one class for each row."])
     rows, per_class = [], []
-    for name, sets in found:
-        assert sets is not None
+    for row in findings.ran:
+        found = shown_sets(row)
+        if found is None:
+            continue
         rows.append(
             (
-                name,
-                f"{sets.coverage:.3f}",
-                f"{sets.mean_size:.3f}",
-                f"{100 * sets.undecided:.1f} %",
-                " ".join(f"{size}: {n:g}" for size, n in enumerate(sets.size_counts)),
+                row.method,
+                f"{found.coverage:.3f}",
+                f"{found.mean_size:.3f}",
+                f"{100 * found.undecided:.1f} %",
+                " ".join(f"{size}: {n:g}" for size, n in enumerate(found.size_counts)),
             )
         )
         per_class += [
-            (name, cut(label), f"{covered:.3f}", f"{size:.3f}")
+            (row.method, cut(label), f"{covered:.3f}", f"{size:.3f}")
             for label, covered, size in zip(
                 findings.data.classes,
-                sets.class_coverage,
-                sets.class_mean_size,
+                found.class_coverage,
+                found.class_mean_size,
                 strict=True,
             )
         ]
-    return Section(
+    columns = ("method", "coverage", "mean size", "undecided", "rows by size")
+    by_class = ("method", "class", "coverage", "mean size")
+    return illustrated(
+        findings,
         "sets",
-        title,
+        "Set-valued predictions",
         [
             "A method that may answer with several classes, or with none, errs less "
             "often when it does not know. Left: how often the set holds the truth "
             "against its mean size. Right: how large the sets are."
         ],
-        draw(
-            figures.set_sizes,
-            findings,
-            "sets",
-            "Points: coverage against mean size. Bars: share of rows by set size.",
-        ),
+        figures.set_sizes,
+        "Points: coverage against mean size. Bars: share of rows by set size.",
         [
-            first_rows(
-                "Sets",
-                ("method", "coverage", "mean size", "undecided", "rows by size"),
-                rows,
-            ),
-            first_rows(
-                "By class", ("method", "class", "coverage", "mean size"), per_class
-            ),
+            first_rows("Sets", columns, rows),
+            first_rows("By class", by_class, per_class),
         ],
+        nothing="Every method names one class for each row.",
     )
 
 
 def regions(findings: Findings) -> Section:
-    title = "Decision regions"
-    found = [(row.method, row.regions) for row in findings.ran]
     labels = findings.data.classes[:MOST_CLASSES]
     rows = [
         (
-            name,
-            *(f"{100 * share:.0f} %" for share in regions.class_shares[:MOST_CLASSES]),
-            f"{100 * regions.undecided:.0f} %",
+            row.method,
+            *(f"{100 * s:.0f} %" for s in row.regions.class_shares[:MOST_CLASSES]),
+            f"{100 * row.regions.undecided:.0f} %",
         )
-        for name, regions in found
-        if regions is not None
+        for row in findings.ran
+        if row.regions is not None
     ]
-    if not rows:
-        return Section("regions", title, ["There are no two axes to draw."])
-    return Section(
+    columns = ("method", *map(cut, labels), "undecided")
+    return illustrated(
+        findings,
         "regions",
-        title,
+        "Decision regions",
         [
             "Each method fitted anew in the plane of the two discriminant axes, the "
             "directions that separate the class means best. Colour is the predicted "
             "class; striped points are undecided. No row is drawn: the page holds "
             "none of the data."
         ],
-        draw(
-            figures.regions,
-            findings,
-            "regions",
-            "Maps: predicted class in the plane of the discriminant axes.",
-        ),
-        [
-            first_rows(
-                "Share of the plane",
-                ("method", *map(cut, labels), "undecided"),
-                rows,
-            )
-        ],
+        figures.regions,
+        "Maps: predicted class in the plane of the discriminant axes.",
+        [first_rows("Share of the plane", columns, rows)],
+        nothing="There are no two axes to draw.",
     )
 
 
 def confusion(findings: Findings) -> Section:
-    rows = findings.ran
-    title = "Confusion and calibration"
-    if not rows:
-        return Section("confusion", title, ["No method finished."])
-    tables = [_confusion_table(findings, rows)]
+    tables = [_confusion_table(findings)]
     sentences = [
         "Rows are true classes, columns predicted ones; colour is the share of the "
         "row, figures are counts."
     ]
-    paths = [
-        (row.method, row.calibration) for row in rows if row.calibration is not None
-    ]
-    for name, path in paths:
-        assert path is not None
+    for row in findings.ran:
+        path = row.calibration
+        if path is None:
+            continue
         before, after = np.mean(path.error_before), np.mean(path.error_after)
         sentences.append(
-            f"{name}: risk-based calibration took the error on the rows fitted on from "
-            f"{before:.4f} to {after:.4f} (mean of the folds)."
+            f"{row.method}: risk-based calibration took the error on the rows fitted "
+            f"on from {before:.4f} to {after:.4f} (mean of the folds)."
+        )
+        figures_of_folds = zip(
+            path.error_before, path.error_after, path.best_iterations, strict=True
         )
         lines = [
             (str(fold), f"{old:.4f}", f"{new:.4f}", str(best))
-            for fold, (old, new, best) in enumerate(
-                zip(
-                    path.error_before,
-                    path.error_after,
-                    path.best_iterations,
-                    strict=True,
-                ),
-                start=1,
-            )
+            for fold, (old, new, best) in enumerate(figures_of_folds, start=1)
         ]
         columns = ("fold", "error before", "error after", "iterations")
-        tables.append(first_rows(f"Calibration of {name}", columns, lines))
-    drawn = "Heat maps: confusion matrix of each method."
-    return Section(
+        tables.append(first_rows(f"Calibration of {row.method}", columns, lines))
+    return illustrated(
+        findings,
         "confusion",
-        title,
+        "Confusion and calibration",
         sentences,
-        draw(figures.confusions, findings, "confusion", drawn),
+        figures.confusions,
+        "Heat maps: confusion matrix of each method.",
         tables,
+        nothing="No method finished.",
     )
 
 
-def _confusion_table(findings: Findings, rows: Sequence[MethodRow]) -> Table:
+def _confusion_table(findings: Findings) -> Table:
     """All counts of few classes; of many, the confusions that happened most."""
-    labels = [cut(label) for label in findings.data.classes]
+    rows, labels = findings.ran, [cut(label) for label in findings.data.classes]
     if len(labels) <= MOST_CLASSES:
         cells = [
             (row.method, label, *(f"{count:g}" for count in counts))

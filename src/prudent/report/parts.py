@@ -40,15 +40,24 @@ class Section:
     wide: bool = False  # takes the full width of the page
 
 
-def draw(
-    figure: Callable[[Findings], Figure],
+def illustrated(
     findings: Findings,
     name: str,
+    title: str,
+    sentences: Sequence[str],
+    figure: Callable[[Findings], Figure],
     description: str,
-) -> str:
-    """Return a figure of a comparison as an SVG element with a text alternative."""
+    tables: Sequence[Table],
+    *,
+    nothing: str = "",
+    wide: bool = False,
+) -> Section:
+    """A section with a figure of a comparison; without rows it says `nothing` only."""
+    if not tables[0].rows:
+        return Section(name, title, [nothing])
     with figure_style():
-        return to_svg(figure(findings), name, description)
+        drawing = to_svg(figure(findings), name, description)
+    return Section(name, title, sentences, drawing, tables, wide=wide)
 
 
 def first_rows(

@@ -7,7 +7,7 @@ import numpy as np
 from prudent.evaluation import words
 from prudent.evaluation.records import Findings, PromiseCheck
 from prudent.report import figures, measurements
-from prudent.report.parts import Section, Table, cut, draw, first_rows
+from prudent.report.parts import Section, Table, cut, first_rows, illustrated
 
 VERDICTS = (
     "Broken: the rows refute the promise; kept: they prove it; consistent: neither, "
@@ -87,7 +87,9 @@ def _frontier(findings: Findings) -> Section:
         "error": ("error", "the rows that still get an answer"),
         "missed": ("error", "the other classes' rows that are still answered rightly"),
     }[found.kind]
-    return Section(
+    columns = ("method", *(f"{100 * level:g} %" for level in found.levels))
+    return illustrated(
+        findings,
         "frontier",
         "What each promise costs",
         [
@@ -96,19 +98,9 @@ def _frontier(findings: Findings) -> Section:
             "every level. A level chosen after a look at these curves is not "
             "certified: check it on fresh rows (prudent certify)."
         ],
-        draw(
-            figures.frontier,
-            findings,
-            "frontier",
-            f"Lines: rows decided against promised {what}, one for each method.",
-        ),
-        [
-            first_rows(
-                "Rows decided",
-                ("method", *(f"{100 * level:g} %" for level in found.levels)),
-                rows,
-            )
-        ],
+        figures.frontier,
+        f"Lines: rows decided against promised {what}, one for each method.",
+        [first_rows("Rows decided", columns, rows)],
         wide=True,
     )
 
@@ -125,25 +117,19 @@ def _worst_classes(findings: Findings) -> Section:
         for row in findings.ran
         if row.worst_class is not None
     ]
-    title = "Errors, and those of the worst class"
-    if not rows:
-        return Section("errors", title, ["No method finished."])
-    drawn = "Points: error of the worst class of each method."
-    return Section(
+    columns = ("method", "error", "95 % interval", "worst class error", "class")
+    return illustrated(
+        findings,
         "errors",
-        title,
+        "Errors, and those of the worst class",
         [
             "Errors of the plain methods, fitted on whole training parts. A small "
             "error may hide a class that is nearly always missed."
         ],
-        draw(figures.worst_classes, findings, "errors", drawn),
-        [
-            first_rows(
-                "Errors",
-                ("method", "error", "95 % interval", "worst class error", "class"),
-                rows,
-            )
-        ],
+        figures.worst_classes,
+        "Points: error of the worst class of each method.",
+        [first_rows("Errors", columns, rows)],
+        nothing="No method finished.",
     )
 
 
@@ -198,11 +184,13 @@ def _data(findings: Findings) -> Section:
         rest = f" and {more} more" if more > 0 else ""
         sentences.append(f"Constant, and therefore ignored: {names}{rest}.")
     sentences += [_sentence(note) for note in data.notes]
-    return Section(
+    return illustrated(
+        findings,
         "data",
         "Data",
         sentences,
-        draw(figures.class_counts, findings, "data", "Bars: rows of each class."),
+        figures.class_counts,
+        "Bars: rows of each class.",
         [
             first_rows("Rows of each class", ("class", "rows", "share"), rows),
             Table("What was run, on what, with what", ("", ""), _facts(findings)),
@@ -223,30 +211,30 @@ def _facts(findings: Findings) -> list[tuple[str, str]]:
 
 
 def _time(findings: Findings) -> Section:
-    rows = [row for row in findings.ran if row.fit_seconds is not None]
-    title = "Time"
-    if not rows:
-        return Section("time", title, ["Times are left out of this report."])
     lines = [
         (
             row.method,
             words.seconds(row.fit_seconds),
             words.seconds(row.predict_seconds, "/row"),
         )
-        for row in rows
+        for row in findings.ran
+        if row.fit_seconds is not None
     ]
     peak = findings.settings.peak_memory
     memory = "" if peak is None else f" The process held {peak / 1e6:.0f} MB at most."
-    return Section(
+    return illustrated(
+        findings,
         "time",
-        title,
+        "Time",
         [
             "Median over the folds of one fit and of predicting by the plain method, "
             "wall time; methods that learn from moments share one pass over the rows."
             + memory
         ],
-        draw(figures.times, findings, "time", "Bars: seconds of fit and predict."),
+        figures.times,
+        "Bars: seconds of fit and predict.",
         [first_rows("Time of each method", ("method", "fit", "predict"), lines)],
+        nothing="Times are left out of this report.",
     )
 
 
