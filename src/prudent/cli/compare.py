@@ -340,12 +340,15 @@ def _with_next(
     has_promise: bool,
 ) -> Comparison:
     """Add the command that makes a model of the method that came first."""
+    from prudent.evaluation.words import FEW
+
     useful = [
         row
         for row in comparison.ran
-        if row.asked is None or (row.asked.decided > 0 and row.asked.kept != "broken")
+        if row.asked is None
+        or (row.asked.decided >= FEW and row.asked.kept != "broken")
     ]
-    if not useful or (has_promise and not useful[0].asked):
+    if not useful:
         return comparison
     known: Mapping[str, str] = {
         str(p.name): str(context.params[str(p.name)]) for p in context.command.params

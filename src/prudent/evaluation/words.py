@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from prudent.core.guarantee import Guarantee
@@ -16,6 +17,8 @@ QUANTITY = {
 }
 NONE = "–"
 LONGEST_LABEL = 12
+# A method that decides a smaller share of the rows is of no use.
+FEW = 0.05
 # A bound that is this many times what was measured is kept with room.
 ROOM = 3.0
 
@@ -181,6 +184,11 @@ def _most_useful(findings: Findings) -> str:
         return sentence + "."
     if not asked.items or asked.decided == 0:
         return "On this table no method can both keep this promise and decide."
+    if asked.others_error is None and asked.decided < FEW:
+        return (
+            "On this table, with this promise, no method decides more than "
+            f"{math.ceil(100 * asked.decided)} % of the rows."
+        )
     if asked.others_error is not None:
         return (
             f"On this table, with this promise: {names} err{verb} least on the other "
