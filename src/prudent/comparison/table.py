@@ -17,6 +17,7 @@ DISPENSABLE = (
     "covered|(worst class)",
 )
 MOST_CLASSES = 4
+LONGEST_LABEL = 24
 
 
 def heading(data: Data, settings: Settings, asked: str | None = None) -> list[str]:
@@ -24,7 +25,7 @@ def heading(data: Data, settings: Settings, asked: str | None = None) -> list[st
     counts = sorted(
         zip(data.classes, data.class_counts, strict=True), key=lambda pair: pair[1]
     )
-    shown = ", ".join(f"{label[:24]} {count}" for label, count in counts[:MOST_CLASSES])
+    shown = ", ".join(f"{_cut(label)} {n}" for label, n in counts[:MOST_CLASSES])
     if len(counts) > MOST_CLASSES:
         shown = f"{len(counts)} classes of {counts[0][1]} to {counts[-1][1]} rows"
     repeats = f" × {settings.n_repeats}" if settings.n_repeats > 1 else ""
@@ -38,6 +39,10 @@ def heading(data: Data, settings: Settings, asked: str | None = None) -> list[st
     else:
         lines.append("no promise asked for; all figures are out of fold")
     return lines
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…"
 
 
 def table_lines(

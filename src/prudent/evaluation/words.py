@@ -184,9 +184,10 @@ def _most_useful(findings: Findings) -> str:
         return sentence + "."
     if not asked.items or asked.decided == 0:
         return "On this table no method can both keep this promise and decide."
+    does = "decide" if _with_sets(findings) else "answer"
     if asked.others_error is None and asked.decided < FEW:
         return (
-            "On this table, with this promise, no method decides more than "
+            f"On this table, with this promise, no method {does}s more than "
             f"{math.ceil(100 * asked.decided)} % of the rows."
         )
     if asked.others_error is not None:
@@ -194,7 +195,7 @@ def _most_useful(findings: Findings) -> str:
             f"On this table, with this promise: {names} err{verb} least on the other "
             f"classes{test}."
         )
-    return f"On this table, with this promise: {names} decide{verb} most rows{test}."
+    return f"On this table, with this promise: {names} {does}{verb} most rows{test}."
 
 
 def _least_errors(findings: Findings) -> str:
