@@ -16,34 +16,37 @@ from prudent.report.parts import (
 )
 
 MOST_CLASSES = 12
+NO_BREAK, JOINER = "\u00a0", "\u2060"  # keep figures on one line
 
 
 def promises(findings: Findings) -> Section:
-    rows = [
-        (
-            row.method,
-            promise.guarantee.quantity,
-            "all" if promise.guarantee.scope is None else cut(promise.guarantee.scope),
-            f"{promise.guarantee.sense} {promise.guarantee.bound:.4f}",
-            f"{promise.check.measured:.4f}",
-            f"{promise.check.interval[0]:.4f} to {promise.check.interval[1]:.4f}",
-            promise.check.verdict,
-        )
-        for row in findings.ran
-        for promise in row.promises
-    ]
+    rows: list[tuple[str, ...]] = []
+    said: dict[str, dict[str, None]] = {}
+    for row in findings.ran:
+        for promise in row.promises:
+            guarantee, check = promise.guarantee, promise.check
+            low, high = check.interval
+            side = "≤" if guarantee.sense == "<=" else "≥"
+            rows.append(
+                (
+                    row.method,
+                    guarantee.quantity,
+                    "all" if guarantee.scope is None else cut(guarantee.scope),
+                    f"{side}{NO_BREAK}{guarantee.bound:.4f}",
+                    f"{check.measured:.4f}",
+                    f"{low:.3f}{JOINER}–{JOINER}{high:.3f}",
+                    check.verdict,
+                )
+            )
+            assumed = " and ".join(guarantee.assumptions) or "nothing else"
+            basis = f"{guarantee.source}, assuming {assumed}."
+            said.setdefault(basis, {})[row.method] = None
     sentences = [
         "Each point is a promise: the bound a method states (x, mean of the folds) "
         "against what happened to rows it had not seen (y, exact interval). Points on "
         "or below the diagonal keep their promise; broken ones are red crosses. Those "
         "asked for come first, then those that methods make by themselves.",
-        *dict.fromkeys(
-            f"{row.method}: {promise.guarantee.source}, assuming "
-            + (" and ".join(promise.guarantee.assumptions) or "nothing else")
-            + "."
-            for row in findings.ran
-            for promise in row.promises
-        ),
+        *(f"{', '.join(methods)}: {basis}" for basis, methods in said.items()),
     ]
     columns = ("method", "quantity", "class", "promised", "measured")
     return illustrated(
