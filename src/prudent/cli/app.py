@@ -94,15 +94,7 @@ def _not_named() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit with its code.
-
-    Every error is one line on stderr: what is wrong, where, and what to try.
-
-    Parameters
-    ----------
-    arguments : sequence of str, default=None
-        None takes those of the process.
-    """
+    """Run the command line and exit with its code; errors are one line on stderr."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     # `--debug` is taken here too, so that it may stand behind the command.
     debug = "--debug" in arguments

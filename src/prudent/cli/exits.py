@@ -21,15 +21,7 @@ class ExitCode(IntEnum):
 
 
 class CommandError(Exception):
-    """Ends a command with one sentence on stderr and a code.
-
-    Parameters
-    ----------
-    message : str
-        What is wrong, where, and what to try.
-    code : ExitCode
-        What the process returns.
-    """
+    """Ends a command with one sentence on stderr, and a code of the process."""
 
     def __init__(self, message: str, code: ExitCode) -> None:
         super().__init__(message)

@@ -79,13 +79,7 @@ class LoadedModel:
 
 
 def load_model(path: Path) -> LoadedModel:
-    """Read a model file and how its features come out of a table.
-
-    Raises
-    ------
-    CommandError
-        With code 4, if the file is absent or must not be read.
-    """
+    """Read a model file and how its features come out of a table."""
     from prudent.io import Column, Preparation
     from prudent.persistence import ModelFileError, load, read_header
 

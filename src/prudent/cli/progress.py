@@ -19,13 +19,6 @@ class Progress:
     The thread speaks even while one fit takes hours: the running method and fold
     are always named. A terminal gets one line, redrawn; a file or a pipe gets a
     plain line every ten seconds.
-
-    Parameters
-    ----------
-    methods : sequence of str
-        Methods that will run, in this order.
-    quiet : bool, default=False
-        Show nothing.
     """
 
     def __init__(self, methods: Sequence[str], *, quiet: bool = False) -> None:

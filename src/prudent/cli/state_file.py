@@ -13,13 +13,7 @@ from prudent.cli.exits import CommandError, ExitCode
 
 
 def read_state(path: Path) -> tuple[dict[str, Any] | None, bytes | None]:
-    """Return the state and the bytes it was read from; None, None for no file.
-
-    Raises
-    ------
-    CommandError
-        With code 4, if the file cannot be read or is no state.
-    """
+    """Return the state and the bytes it was read from; None, None for no file."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -42,26 +36,11 @@ def read_state(path: Path) -> tuple[dict[str, Any] | None, bytes | None]:
 
 
 def replace_state(path: Path, state: dict[str, Any], before: bytes | None) -> None:
-    """Write a state in place of the one that was read.
+    """Write a state in place of the one that was read, if the file still holds that.
 
     It is written beside and renamed, so that whenever the process ends the file holds
     the old state or the new one, whole. Two writers wait for each other, and the
-    second finds that the file has changed.
-
-    Parameters
-    ----------
-    path : Path
-        A link is followed.
-    state : dict
-        JSON types.
-    before : bytes or None
-        What the file held when it was read.
-
-    Raises
-    ------
-    CommandError
-        With code 3, if the file changed since, or cannot be written; nothing is
-        written then.
+    second finds that the file has changed. A link is followed.
     """
     target = path.resolve()
     beside = target.with_name(f"{target.name}.part")

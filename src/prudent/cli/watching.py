@@ -32,53 +32,26 @@ UPDATE = {
 
 @dataclass
 class WatchedPromise:
-    """A promise of the model, and its monitor where it can be watched.
-
-    Attributes
-    ----------
-    guarantee : Guarantee
-    monitor : PromiseMonitor or None
-    reason : str
-        Why it is not watched, in this run or at all; "" where it is.
-    alarm_time : str or None
-        When the run was made that raised the alarm.
-    """
+    """A promise of the model, and its monitor where it can be watched."""
 
     guarantee: Guarantee
     monitor: PromiseMonitor | None
-    reason: str = ""
-    alarm_time: str | None = None
+    reason: str = ""  # why it is not watched, in this run or at all; "" where it is
+    alarm_time: str | None = None  # of the run that raised the alarm
 
 
 @dataclass
 class Watch:
-    """All that is watched about one model, in one state.
+    """All that is watched about one model, in one state."""
 
-    Attributes
-    ----------
-    digest : str
-        Of the model.
-    level : float
-        For all promises together, and once more for drift.
-    watch : {"rate", "average"}
-    promises : list of WatchedPromise
-    drift : DriftMonitor or None
-    drift_time : str or None
-        When the run was made that saw drift.
-    reference : str or None
-        Digest of the reference rows, where they came from a file.
-    updates : list of dict
-        data, features (digests), rows, labelled, drift, time; it only grows.
-    """
-
-    digest: str
-    level: float
-    watch: str
+    digest: str  # of the model
+    level: float  # for all promises together, and once more for drift
+    watch: str  # "rate" or "average"
     promises: list[WatchedPromise]
     drift: DriftMonitor | None = None
-    drift_time: str | None = None
-    reference: str | None = None
-    updates: list[dict[str, Any]] = field(default_factory=list)
+    drift_time: str | None = None  # of the run that saw drift
+    reference: str | None = None  # digest of the reference rows, if from a file
+    updates: list[dict[str, Any]] = field(default_factory=list)  # as UPDATE; only grows
 
     @classmethod
     def over(cls, estimator: Any, digest: str, level: float, watch: str) -> Self:
@@ -123,17 +96,10 @@ class Watch:
     def count(
         self, estimator: Any, X: Any, truth: NDArray[Any], normal: Any = None
     ) -> None:
-        """Count rows, the labelled ones, in the order they have.
+        """Count the labelled rows, in the order they have.
 
-        Parameters
-        ----------
-        estimator : fitted model
-        X : array or data frame of n rows
-        truth : ndarray of object, shape (n,)
-            Labels as text; None for a row without one.
-        normal : str, default=None
-            Label of the rows a detector should accept, where its promise does not
-            name one.
+        `truth` has labels as text, None for a row without one; `normal` is the label of
+        the rows a detector should accept, where its promise does not name one.
         """
         labelled = np.array([label is not None for label in truth], dtype=bool)
         if not labelled.any():
