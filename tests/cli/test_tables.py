@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from prudent.cli.tables import print_table
+from prudent.cli.output import print_table
 
 ROWS = [["[red]", 1.5], ["<b>", None]]
 

@@ -9,8 +9,7 @@ import typer
 from prudent.cli.exits import ExitCode, UsageError
 from prudent.cli.fit import built
 from prudent.cli.options import JsonFile, Param, Seed, names
-from prudent.cli.output import check_writable, write_json
-from prudent.cli.tables import print_table
+from prudent.cli.output import check_writable, print_table, write_json
 
 
 def audit(

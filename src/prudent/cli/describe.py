@@ -9,7 +9,7 @@ import typer
 from prudent.cli.exits import UsageError
 from prudent.cli.loading import all_or_sample, drawn_from, survey
 from prudent.cli.options import Columns, Data, Target, grouped
-from prudent.cli.tables import print_table
+from prudent.cli.output import print_table
 from prudent.datasets import BUNDLED
 
 # Figures of a table beyond memory are those of so many rows, as printed.

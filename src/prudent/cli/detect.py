@@ -35,8 +35,7 @@ from prudent.cli.options import (
     grouped,
     sample_size,
 )
-from prudent.cli.output import check_writable, write_rows
-from prudent.cli.tables import print_table
+from prudent.cli.output import check_writable, print_table, write_rows
 from prudent.io.errors import TableError, counted, listed, shown, thousands
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import typer
 from prudent.cli.exits import UsageError
 from prudent.cli.loading import failing_as_data, note, open_data
 from prudent.cli.options import Quiet, Reading, Report
-from prudent.cli.output import check_writable
-from prudent.cli.tables import print_table
+from prudent.cli.output import check_writable, print_table
 from prudent.io.errors import TableError, counted
 
 if TYPE_CHECKING:

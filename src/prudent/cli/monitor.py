@@ -15,9 +15,8 @@ from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import fingerprint, note, open_data
 from prudent.cli.models import LoadedModel, load_model
 from prudent.cli.options import JsonFile, Quiet, Reading, Report, Target, grouped
-from prudent.cli.output import check_writable, write_json
+from prudent.cli.output import check_writable, print_table, write_json
 from prudent.cli.state_file import read_state, replace_state
-from prudent.cli.tables import print_table
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
