@@ -109,20 +109,11 @@ def run(
     progress: Progress | None = None,
     command: str = "",
 ) -> Comparison:
-    """Compare methods on rows.
+    """Compare methods on rows, by a protocol that was checked.
 
-    Parameters
-    ----------
-    rows : LabelledRows
-    methods : sequence of Method
-    protocol : Protocol
-        Checked.
-    others : ClassMoments, default=None
-        Rows that are never tested and that every training part holds.
-    progress : callable, default=None
-        Told the method, the fold and the number of folds.
-    command : str, default=""
-        What to type to get this again.
+    `others` are rows that are never tested and that every training part holds;
+    `progress` is told the method, the fold and the number of folds; `command` is what
+    to type to get this again.
     """
     classes, codes = np.unique(rows.y, return_inverse=True)
     codes = codes.astype(np.intp)
