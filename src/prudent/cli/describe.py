@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from prudent.cli.exits import UsageError
-from prudent.cli.loading import all_or_sample, drawn_from, survey
+from prudent.cli.loading import all_or_sample, drawn_from, look_through, open_data
 from prudent.cli.options import Columns, Data, Target, grouped
 from prudent.cli.output import print_table
 from prudent.datasets import BUNDLED
@@ -22,13 +22,14 @@ def describe(data: Data, columns: Columns, target: Target = None) -> None:
     """Check a table as compare would, and print what it holds."""
     import numpy as np
 
-    found = survey(data, target, columns, needed=False, quiet=True)
+    source, target = open_data(data, target, columns)
+    found = look_through(source, target, columns, quiet=True)
     training, _ = all_or_sample(found, SAMPLE, 0)
     X = training.X
     print(f"{data}  {found.n_rows} rows x {X.shape[1]} features")
-    if found.label is not None:
+    if target is not None:
         print_table(
-            [f"class ({found.label})", "rows", "share"],
+            [f"class ({target})", "rows", "share"],
             [
                 [label, count, f"{count / found.n_rows:.1%}"]
                 for label, count in sorted(

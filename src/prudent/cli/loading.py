@@ -71,18 +71,14 @@ def survey(
     columns: Columns,
     *,
     groups: str | None = None,
-    needed: bool = True,
     quiet: bool = False,
 ) -> Survey:
-    """Open a labelled table and look through it; `groups` is a column, no feature.
-
-    A target that is not `needed` is one only if it is named or known.
-    """
+    """Open a labelled table and look through it; `groups` is a column, no feature."""
     together = () if groups is None else (groups,)
     source, target = open_data(
         data, target, columns, text_columns=together, quiet=quiet
     )
-    if needed and target is None:
+    if target is None:
         raise no_target(source)
     return look_through(source, target, without_column(columns, groups), quiet=quiet)
 
