@@ -347,3 +347,23 @@ def test_quadratic_baseline_is_there_where_a_class_is_singular(iris, n_features)
         QuadraticDiscriminantAnalysis().fit(X, iris[1])
     comparison = compare(X, iris[1], methods=(), baselines=("qda",))
     assert comparison.rows[0].error < 0.1
+
+
+def test_a_table_too_small_to_be_learned_from_says_so():
+    rows = np.arange(8.0).reshape(4, 2)
+    found = prudent.compare(rows, [0, 0, 1, 1], methods=["conformal"], baselines="lda")
+    assert {row.failure.text for row in found.rows} == {
+        "no class has 2 rows in a training part; add rows"
+    }
+
+
+def test_full_conformal_prediction_splits_by_itself_where_rows_are_grouped():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    X = rng.normal(size=(200, 2)) + 3.0 * y[:, None]
+    found = prudent.compare(
+        X, y, methods=["conformal"], baselines=(), groups=np.arange(200) // 2
+    )
+    (conformal,) = found.rows
+    assert conformal.asked.decided > 0.9
+    assert {item.guarantee.scope for item in conformal.asked.items} == {0, 1}

@@ -1,5 +1,7 @@
 """What people read: cells, sentences, and a table that fits."""
 
+from dataclasses import replace
+
 import pytest
 
 from prudent import Guarantee
@@ -176,6 +178,22 @@ def test_first_sentence_names_all_that_are_not_told_apart():
         "On this table, with this promise: calibrated and lda decide most rows (no "
         "difference shown by a paired test)."
     )
+
+
+@pytest.mark.parametrize(("decided", "said"), [(0.02, "2"), (0.049, "5")])
+def test_methods_that_decide_hardly_anything_are_not_recommended(decided, said):
+    first, *_ = verdict(findings(covering("lda", decided), covering("qda", 0.01)))
+    assert first == (
+        f"On this table, with this promise, no method decides more than {said} % of "
+        "the rows."
+    )
+
+
+def test_a_long_label_is_marked_where_it_is_cut():
+    found = findings(covering("lda", 0.9))
+    data = replace(found.data, classes=("a", "a label of two dozen letters and more"))
+    top, *_ = table_lines(replace(found, data=data))
+    assert "a 50, a label of two dozen le… 50 ·" in top
 
 
 def test_own_promises_are_said_with_their_room():
