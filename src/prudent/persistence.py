@@ -73,6 +73,8 @@ class Header:
         stored. It names the file and protects nothing: anyone can compute it.
     preparation : dict or None
         How the training table became the features, see `prudent.io.Preparation`.
+    table : str
+        SHA-256 of the training table, if it was one file; "" if it is not known.
     """
 
     format: int
@@ -83,10 +85,15 @@ class Header:
     classes: list[str]
     digest: str
     preparation: dict[str, Any] | None = None
+    table: str = ""
 
 
 def save(
-    estimator: Any, path: str | Path, *, preparation: Preparation | None = None
+    estimator: Any,
+    path: str | Path,
+    *,
+    preparation: Preparation | None = None,
+    table: str = "",
 ) -> None:
     """Write a fitted estimator to a file that `load` reads, without pickle.
 
@@ -99,6 +106,8 @@ def save(
     preparation : Preparation, default=None
         How a table became the features, if it was read by `prudent.io`; `predict`
         on the command line repeats it.
+    table : str, default=""
+        SHA-256 of the training table, for `certify` on the command line to know it.
 
     Raises
     ------
@@ -141,6 +150,7 @@ def save(
         "features": list(map(str, getattr(estimator, "feature_names_in_", ()))),
         "classes": list(map(str, getattr(estimator, "classes_", ()))),
         "preparation": None if preparation is None else asdict(preparation),
+        "table": table,
     }
     with ZipFile(buffer, "a") as archive:
         archive.writestr(HEADER, json.dumps(header, indent=1))
@@ -228,7 +238,8 @@ def _header(content: bytes, path: str) -> Header:
             stored["digest"] = hashlib.sha256(content).hexdigest()
         if stored.get("preparation") is not None:
             Preparation.from_dict(stored["preparation"])
-        if not all(isinstance(name, str) for name in stored["features"]):
+        words = [*stored["features"], stored.get("table", "")]
+        if not all(isinstance(word, str) for word in words):
             raise TypeError
         return Header(**stored)
     except ModelFileError:

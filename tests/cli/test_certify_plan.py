@@ -65,6 +65,34 @@ def test_certify_in_words(prudent, model_file, new_rows):
     assert "- the held-out rows were not used to fit, choose or tune" in outcome.out
 
 
+def test_the_models_own_promise_is_checked(prudent, model_file, new_rows):
+    path, model = model_file
+    outcome = prudent("certify", new_rows, "-m", path, "--target", "y")
+    (promise,) = model.guarantees_
+    pd = pytest.importorskip("pandas")
+    rows = pd.DataFrame(X[300:], columns=NAMES)
+    answered = model.answers(rows)
+    wrong = int((model.predict(rows) != WORDS[300:])[answered].sum())
+    found = promise.check(wrong, int(answered.sum()))
+    said = f"Promised: selective error ≤ 0.100. On these rows {found.measured:.3f} ("
+    assert said in outcome.out
+    assert outcome.out.rstrip().endswith(f"{answered.sum()} rows): {found.verdict}")
+
+
+def test_training_rows_are_no_proof(prudent, table_file, tmp_path):
+    rows = table_file(table(X[:300], WORDS[:300]), "train.csv")
+    path = tmp_path / "fitted.prudent"
+    command = ("fit", rows, "--target", "y", "--method", "lda", "-o", path)
+    assert prudent(*command).code == 0
+    outcome = prudent("certify", rows, "-m", path, "--target", "y")
+    assert "train.csv is the table that the model was fitted to" in outcome.err
+    assert "not new to the model" in outcome.out
+    others = table_file(table(X[300:], WORDS[300:]), "new.csv")
+    outcome = prudent("certify", others, "-m", path, "--target", "y")
+    assert "fitted to" not in outcome.err
+    assert "as new to the model as you say they are" in outcome.out
+
+
 def test_costs_are_certified(prudent, model_file, new_rows, table_file, tmp_path):
     costs = table_file(
         "truth,malignant,benign,ask\nmalignant,0,9,1\nbenign,1,0,1\n", "costs.csv"
@@ -92,6 +120,7 @@ def test_a_detector_is_certified(prudent, table_file, tmp_path):
     )
     assert "false alarm rate: at most" in outcome.out
     assert "miss rate: at most" in outcome.out
+    assert "Promised: false alarm ≤ 0.1" in outcome.out
 
 
 def test_rows_without_labels_are_left_out(prudent, model_file, table_file):

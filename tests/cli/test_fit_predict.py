@@ -87,6 +87,36 @@ def test_fit_says_when_nothing_is_promised(prudent, tmp_path):
     assert "No promise." in outcome.out
 
 
+def test_a_promise_that_cannot_be_made_writes_no_model(prudent, table_file, tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{x},{y}" for x, y in zip(rng.normal(size=300), "ab" * 150, strict=True)]
+    rows = table_file("x,y\n" + "\n".join(lines) + "\n")
+    path = tmp_path / "none.prudent"
+    outcome = prudent(
+        *("fit", rows, "--target", "y", "--method", "lda"),
+        *("--promise", "error <= 5%", "-o", path),
+    )
+    assert outcome.code == 3
+    assert "lda cannot promise 'error <= 5%' on these rows" in outcome.err
+    assert not path.exists()
+
+
+def test_a_promise_on_average_is_that_of_compare(prudent, tmp_path):
+    decided = {}
+    for option in ((), ("--average",)):
+        path = tmp_path / "model.prudent"
+        outcome = prudent(
+            *("fit", "breast_cancer", "--method", "conformal", "-o", path, *option),
+            *("--promise", "coverage >= 95%"),
+        )
+        (promise,) = load(path).guarantees_
+        assert (promise.average_over is None) == (option == ())
+        assert ("--average makes that one" in outcome.err) == (option == ())
+        predicted = prudent("predict", "breast_cancer", "-m", path, "--set")
+        decided[option] = sum("|" not in row for row in predicted.out.splitlines())
+    assert decided[()] <= decided[("--average",)]
+
+
 def test_probabilities_are_added(prudent, iris_model):
     path = iris_model("calibrated")
     rows = parsed(prudent("predict", "iris", "-m", path, "--proba").out)

@@ -101,6 +101,24 @@ def test_unknown_label_is_named_with_those_there_are():
         parse_promise("missed cancer <= 2%", CLASSES)
 
 
+def test_labels_may_be_quoted_and_words_capitals():
+    wish = parse_promise('Missed "benign" <= 2%', ["benign", "malignant"])
+    assert wish.guarantees[0].scope == "benign"
+    assert parse_promise("Coverage >= 90% in every class").by_class
+
+
+def test_kinds_cannot_be_joined():
+    with pytest.raises(ValueError, match="A promise is of one kind"):
+        parse_promise("missed benign <= 2% and error <= 5%", ["benign", "malignant"])
+    with pytest.raises(ValueError, match="is none of"):
+        parse_promise("missed benign <= 2%, error <= 5%", ["benign", "malignant"])
+
+
+def test_strict_signs_are_named():
+    with pytest.raises(ValueError, match="Write <= or >="):
+        parse_promise("error < 5%")
+
+
 @given(st.integers(1, 99), st.integers(1, 20))
 def test_fewest_rows_are_enough_and_one_less_is_not(percent, n_methods):
     rate = percent / 100

@@ -125,18 +125,20 @@ def _run(arguments: list[str], *, debug: bool) -> int:
     except Exception as error:
         if debug:
             traceback.print_exc()
-        sentence, code = _explained(error)
+        named = next((word for word in arguments if word in COMMANDS), "")
+        sentence, code = _explained(error, named)
     print(f"prudent: error: {' '.join(sentence.split())}", file=sys.stderr)
     return code
 
 
-def _explained(error: Exception) -> tuple[str, ExitCode]:
+def _explained(error: Exception, command: str) -> tuple[str, ExitCode]:
     if isinstance(error, CommandError):
         return str(error), error.code
     if isinstance(error, TableError):
         return str(error), ExitCode.DATA
     usage = getattr(error, "format_message", None)  # errors that typer raises itself
     if usage is not None:
-        return f"{usage().rstrip('.')}. Try prudent --help", ExitCode.USAGE
+        words = " ".join(word for word in ("prudent", command, "--help") if word)
+        return f"{usage().rstrip('.')}. Try {words}", ExitCode.USAGE
     what = f"{type(error).__name__}: {str(error).rstrip('.')}"
     return f"{what}. Run again with --debug", ExitCode.ALL_FAILED

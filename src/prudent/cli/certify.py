@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
     from prudent.core.guarantee import Guarantee
     from prudent.io import TableSource
+
+
+AS_NEW = "as new to the model as you say they are"
 
 
 @grouped
@@ -79,15 +83,21 @@ def certify(
         )
     if write_json([_record(promise) for promise in found], json_file):
         return
-    print(
-        f"{thousands(len(y))} rows of {data}, as new to the model as you say they are"
-    )
+    if loaded.has_seen(data):
+        note(
+            f"{data} is the table that the model was fitted to: these limits are too "
+            "good, and say nothing about new rows. Give rows that it has not seen"
+        )
+    new = "not new to the model" if loaded.has_seen(data) else AS_NEW
+    print(f"{thousands(len(y))} rows of {data}, {new}")
     for promise in found:
         print(_line(promise))
     held = "each with" if per_claim else "all at once with"
     print(f"True {held} confidence {confidence:g}, assuming")
     for assumption in found[0].assumptions:
         print(f"- {assumption}")
+    for line in _own_promises(loaded, X, y):
+        print(line)
 
 
 def _rows(
@@ -156,6 +166,41 @@ def _line(promise: Guarantee) -> str:
     n = promise.evidence.get("answered", promise.evidence["calibration rows"])
     missed = "missed" if promise.quantity == "coverage" else "wrong"
     return f"{said} ({promise.evidence['wrong']:g} of {thousands(int(n))} {missed})"
+
+
+def _own_promises(loaded: LoadedModel, X: Any, y: NDArray[Any]) -> Iterator[str]:
+    """What these rows say of each promise that the model made."""
+    import numpy as np
+    from sklearn.utils import _safe_indexing
+
+    from prudent.cli.watched_words import named
+    from prudent.cli.watching import ALARMS, BY_SETS
+    from prudent.core.guarantee import NOT_A_RATE
+    from prudent.estimator_tools import predict_set
+    from prudent.monitoring.counting import losses_of
+
+    for promise in getattr(loaded.last, "guarantees_", ()):
+        if promise.quantity in NOT_A_RATE:
+            continue
+        rows = np.arange(len(y))
+        if promise.quantity in ALARMS:  # the labels are 1 and -1 here
+            rows = np.flatnonzero(y == (1 if promise.quantity == ALARMS[0] else -1))
+            promise = replace(promise, scope=None)
+        asked = _safe_indexing(X, rows)
+        if promise.quantity in BY_SETS and hasattr(loaded.estimator, "classes_"):
+            answers = predict_set(loaded.estimator, asked)
+            losses = losses_of(promise, y[rows], answers, loaded.estimator.classes_)
+        else:
+            losses = losses_of(promise, y[rows], loaded.estimator.predict(asked))
+        if not len(losses):
+            continue
+        found = promise.check(int(losses.sum()), len(losses))
+        low, high = found.interval
+        yield (
+            f"Promised: {named(promise)}. On these rows {found.measured:.3f} "
+            f"({low:.3f}–{high:.3f}, {thousands(len(losses))} rows): "
+            f"{found.verdict}"
+        )
 
 
 def _record(promise: Guarantee) -> dict[str, Any]:

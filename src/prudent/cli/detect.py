@@ -16,6 +16,7 @@ from prudent.cli.loading import (
     all_or_sample,
     drawn_from,
     failing_as_data,
+    fingerprint,
     look_through,
     note,
     open_data,
@@ -127,7 +128,7 @@ def detect(
         print(f"fitted and measured on {drawn}; flagged are all rows")
     print_table(heads, [line])
     if model_out is not None:
-        save_detector(found, detection.detector, normal, model_out)
+        save_detector(found, detection.detector, normal, model_out, data)
     if output is not None:
         note(f"scores of {thousands(found.n_rows)} rows in {output}", quiet=quiet)
     if report is not None:
@@ -227,7 +228,7 @@ def _score_all(found: Survey, detection: Detection, output: Path | None) -> int:
 
 
 def save_detector(
-    found: Survey, detector: Any, normal: str | None, output: Path
+    found: Survey, detector: Any, normal: str | None, output: Path, data: str
 ) -> None:
     """Write the detector, which knows of which class it promises, and say what."""
     from prudent.persistence import save
@@ -235,7 +236,8 @@ def save_detector(
     detector.guarantees_ = tuple(
         replace(promise, scope=normal) for promise in detector.guarantees_
     )
-    save(detector, output, preparation=found.preparation)
+    table = fingerprint(data) or ""
+    save(detector, output, preparation=found.preparation, table=table)
     for promise in detector.guarantees_:
         print(promise)
         if promise.confidence is None:

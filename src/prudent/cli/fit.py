@@ -18,11 +18,12 @@ from prudent.cli.detect import (
     read_normal,
     save_detector,
 )
-from prudent.cli.exits import UsageError
+from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import (
     all_or_sample,
     drawn_from,
     failing_as_data,
+    fingerprint,
     group_labels,
     note,
     survey,
@@ -101,6 +102,14 @@ def fit(
         ),
     ] = "none",
     confidence: Confidence = 0.95,
+    average: Annotated[
+        bool,
+        typer.Option(
+            "--average",
+            help="Promise a coverage on average over training samples, as compare "
+            "does: smaller sets, and nothing that monitor can watch.",
+        ),
+    ] = False,
     param: Param = None,
     select: Annotated[
         Select | None, typer.Option(help="Choose a parameter by cross-validation.")
@@ -128,7 +137,7 @@ def fit(
         _say_treatment(rows.found, quiet=quiet)
         said = f"{thousands(rows.n_normal)} normal rows"
         print(f"{method} on {said} x {len(rows.found.preparation.names)} features")
-        save_detector(rows.found, detector, normal, output)
+        save_detector(rows.found, detector, normal, output, data)
         return
     if "." not in method and method not in (*METHODS, *BASELINES):
         known = ", ".join([*METHODS, *BASELINES])
@@ -145,10 +154,26 @@ def fit(
         if asked is None:
             said, fitted = _plain(estimator, method, select, table)
         else:
-            said, fitted = _promising(estimator, promise, confidence, table)
+            said, fitted = _promising(
+                *(estimator, promise, confidence, table), watched=not average
+            )
+    if asked is not None and not fitted.guarantees_:
+        raise CommandError(
+            f"{method} cannot promise {promise!r} on these rows: it would answer none. "
+            "Ask for less, give more rows, or fit it with --promise none",
+            ExitCode.DATA,
+        )
+    if asked is not None and asked.kind == "coverage" and _is_certain(fitted):
+        note(
+            f"the promise is about this very model, with confidence {CONFIDENCE:g}, so "
+            "that prudent monitor can watch it: it decides fewer rows than compare "
+            "shows, whose promise is on average (--average makes that one)",
+            quiet=quiet,
+        )
     from prudent.persistence import save
 
-    save(fitted, output, preparation=found.preparation)
+    digest = fingerprint(data) or ""
+    save(fitted, output, preparation=found.preparation, table=digest)
     _say_treatment(found, quiet=quiet)
     print(f"{method} on {said} x {len(found.preparation.names)} features")
     _say_promises(fitted)
@@ -226,8 +251,12 @@ class Rows:
         return training, preparation, together, said
 
 
+def _is_certain(fitted: Any) -> bool:
+    return any(promise.confidence is not None for promise in fitted.guarantees_)
+
+
 def _promising(
-    estimator: Any, promise: str, confidence: float, rows: Rows
+    estimator: Any, promise: str, confidence: float, rows: Rows, *, watched: bool
 ) -> tuple[str, Any]:
     """Fit the method so that it makes the promise asked for, and say on which rows."""
     import numpy as np
@@ -245,7 +274,7 @@ def _promising(
         *(estimator, wish, preparation, counts),
         grouped=together is not None,
         seed=rows.seed,
-        watched=True,
+        watched=watched,
     )
     return said, wrapped.fit(X, y, **groups_for(wrapped, together))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prudent.cli.exits import CommandError, ExitCode
+from prudent.cli.loading import fingerprint
 from prudent.io.errors import listed, shown
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ class LoadedModel:
     preparation: Preparation
     frames: Any = None  # library of the data frames it takes; None for arrays
     words: Mapping[str, Encoded] = field(default_factory=dict)
+    table: str = ""  # SHA-256 of the training table, "" if it is not known
+
+    def has_seen(self, data: str) -> bool:
+        """Whether DATA is the very table that the model was fitted to."""
+        return self.table != "" and self.table == fingerprint(data)
 
     @property
     def text_columns(self) -> list[str]:
@@ -94,7 +100,8 @@ def load_model(path: Path) -> LoadedModel:
             ExitCode.MODEL,
         ) from error
     if header.preparation is not None:
-        return LoadedModel(path, estimator, Preparation.from_dict(header.preparation))
+        preparation = Preparation.from_dict(header.preparation)
+        return LoadedModel(path, estimator, preparation, table=header.table)
     if not header.features:
         raise CommandError(
             f"{path} does not know the names of its features. Fit it by prudent fit, "

@@ -111,6 +111,8 @@ def monitor(
     _say_what_is_not_watched(found, target, normal)
     if state is not None:
         check_writable(state.with_name(f"{state.name}.part"))
+    if loaded.has_seen(data):
+        note(f"{data} is the table that the model was fitted to: it holds no new rows")
     table = _read(data, target, reading, loaded, quiet=quiet)
     update = _update(found, loaded, table, target, normal, drift=drift, again=again)
     if state is not None:
@@ -321,11 +323,12 @@ def _refuse_counted(found: Watch, rows: Rows, n_labelled: int, *, again: bool) -
         if again or earlier["data"] != rows.digest:
             continue
         if earlier["labelled"] or not n_labelled:
-            raise CommandError(
-                f"{rows.name} was counted on {earlier['time'][:10]}. Give --again to "
-                "count it twice",
-                ExitCode.DATA,
-            )
+            text = f"{rows.name} was counted on {earlier['time'][:10]}. "
+            if found.drift is not None and not found.drift.n_:
+                text += "To see drift in rows that were counted, start a new --state"
+            else:
+                text += "Give --again to count it twice"
+            raise CommandError(text, ExitCode.DATA)
 
 
 def _show(

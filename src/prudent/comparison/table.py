@@ -18,6 +18,7 @@ DISPENSABLE = (
 )
 MOST_CLASSES = 4
 LONGEST_LABEL = 24
+AS_IT_IS = "error, worst class and fit are of the method as it is, without the promise."
 
 
 def heading(data: Data, settings: Settings, asked: str | None = None) -> list[str]:
@@ -55,6 +56,8 @@ def table_lines(
     top = heading(findings.data, findings.settings, words.asked_for(findings))
     lines = [part for line in top for part in _wrapped(line, width)]
     shown = method_lines(findings, width, paint) if findings.ran else []
+    if shown and findings.settings.promise != "none":
+        shown += ["", *_wrapped(AS_IT_IS, width)]
     lines += ["", *shown, *([""] if shown else [])]
     for text in words.failures(findings):
         lines += _wrapped(text, width)

@@ -23,6 +23,7 @@ FORMS = (
     '"missed LABEL <= 2%" (any class label; several with `and`)',
     '"none"',
 )
+OTHER_KINDS = ("error", "coverage", "false alarm")
 DETECTOR_FORM = '"false alarm <= 5%"'
 RATE = r"(\d+(?:\.\d*)?|\.\d+)\s*(%?)"
 COVERAGE_LEVELS = (0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995)
@@ -104,16 +105,17 @@ def parse_promise(
         "false alarm <=": ("false alarm rate", "<=", averaged),
     }
     form = rf"({'|'.join(overall)}) {RATE}( in every class)?"
-    said = re.fullmatch(form, text)
-    if said and (said[4] is None or said[1] == "coverage >="):
-        quantity, sense, over = overall[said[1]]
+    said = re.fullmatch(form, text, re.IGNORECASE)
+    start = said[1].lower() if said else ""
+    if said and (said[4] is None or start == "coverage >="):
+        quantity, sense, over = overall[start]
         bound = _rate(said[2], said[3], text)
         scopes = [None] if said[4] is None else list(classes or ["every class"])
         kind: dict[str, Any] = {"quantity": quantity, "sense": sense, **over}
         promised = [Guarantee(bound=bound, scope=scope, **kind) for scope in scopes]
         return Wish(promise, tuple(promised))
-    if text.startswith("missed "):
-        limits = _limits(text.removeprefix("missed "), text)
+    if text.lower().startswith("missed "):
+        limits = _limits(text[len("missed ") :], text)
         return Wish(
             promise,
             tuple(
@@ -250,7 +252,7 @@ def _limits(listed: str, text: str) -> list[tuple[str, float]]:
     limits, position = [], 0
     while position < len(listed):
         said = re.match(form, listed[position:])
-        if said is None:
+        if said is None or "<=" in said[1]:
             raise _not_understood(text)
         limits.append((said[1], _rate(said[2], said[3], text)))
         position += said.end()
@@ -262,11 +264,13 @@ def _limits(listed: str, text: str) -> list[tuple[str, float]]:
 def _label(name: str, classes: Sequence[Any] | None) -> Any:
     if classes is None:
         return name
-    for label in classes:
-        if str(label) == name:
-            return label.item() if isinstance(label, np.generic) else label
+    for spelled in (name, name.strip("'\"")):
+        for label in classes:
+            if str(label) == spelled:
+                return label.item() if isinstance(label, np.generic) else label
     names = ", ".join(str(label) for label in list(classes)[:5])
-    raise ValueError(f"the promise names class {name!r}; there are {names}.")
+    hint = " A promise is of one kind." if name.lower() in OTHER_KINDS else ""
+    raise ValueError(f"the promise names class {name!r}; there are {names}.{hint}")
 
 
 def _rate(number: str, percent: str, text: str) -> float:
@@ -285,7 +289,8 @@ def _rounded(rate: float) -> float:
 
 
 def _not_understood(text: str) -> ValueError:
+    strict = " Write <= or >=." if re.search("[<>](?!=)", text) else ""
     return ValueError(
         f"the promise {text[:64]!r} is none of {', '.join(FORMS)}, or for detectors "
-        f"{DETECTOR_FORM}. Rates are written 5% or 0.05."
+        f"{DETECTOR_FORM}. Rates are written 5% or 0.05.{strict}"
     )

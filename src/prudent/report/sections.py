@@ -82,10 +82,14 @@ def _frontier(findings: Findings) -> Section:
         (name, *(f"{100 * share:.0f} %" for share in decided))
         for name, decided in found.decided.items()
     ]
-    what, share = {
-        "coverage": ("coverage", "the rows that still get one answer"),
-        "error": ("error", "the rows that still get an answer"),
-        "missed": ("error", "the other classes' rows that are still answered rightly"),
+    what, title, share = {
+        "coverage": ("coverage", "Rows decided", "the rows that still get one answer"),
+        "error": ("error", "Rows answered", "the rows that still get an answer"),
+        "missed": (
+            "error",
+            "Other classes' rows answered rightly",
+            "the other classes' rows that are still answered rightly",
+        ),
     }[found.kind]
     columns = ("method", *(f"{100 * level:g} %" for level in found.levels))
     return illustrated(
@@ -99,8 +103,8 @@ def _frontier(findings: Findings) -> Section:
             "certified: check it on fresh rows (prudent certify)."
         ],
         figures.frontier,
-        f"Lines: rows decided against promised {what}, one for each method.",
-        [first_rows("Rows decided", columns, rows)],
+        f"Lines: {title[0].lower()}{title[1:]} against promised {what}, one a method.",
+        [first_rows(title, columns, rows)],
         wide=True,
     )
 
