@@ -5,23 +5,17 @@ import pytest
 from scipy.stats import binom
 
 from monitoring.exact import constant, paths, urn
+from prudent.monitoring.bets import Null
 from prudent.monitoring.kernels import BLOCK, fill_reserves
-from prudent.monitoring.restarts import ODDS_RATIOS, Null, Restarts, settings_of
-
-
-def bet(bets, losses, null, threshold=np.inf):
-    bets.rows(
-        np.asarray(losses, float),
-        settings_of(null, 1 / threshold if threshold < np.inf else 1e-300),
-    )
+from prudent.monitoring.restarts import ODDS_RATIOS, Restarts
 
 
 def values(path, null):
-    bets = Restarts()
+    bets = Restarts(null, np.inf)
     found = []
     for x in path:
-        bet(bets, [x], null)
-        found.append(bets.counts[2])
+        bets.rows(np.array([x], float))
+        found.append(bets.e_value)
     return found
 
 
@@ -93,13 +87,10 @@ def test_mean_over_batches(null, sizes):
     grid = np.stack(np.meshgrid(*[np.arange(s + 1) for s in sizes]), -1)
     mean = {"constant": 0.0, "urn": 0.0}
     for counts in grid.reshape(-1, len(sizes)):
-        bets, p_constant, p_urn = Restarts(), 1.0, 1.0
+        bets, p_constant, p_urn = Restarts(null, np.inf), 1.0, 1.0
         seen, violations = 0, 0
         for v, n in zip(counts.tolist(), sizes, strict=True):
-            if n == 1:
-                bet(bets, [v], null)
-            else:
-                bets.batch(v, n, null=null, threshold=np.inf)
+            bets.batch(v, n)
             p_constant *= binom.pmf(v, n, null.bound)
             if null.rank:
                 for i in range(n):
@@ -119,16 +110,16 @@ def test_mean_over_batches(null, sizes):
 
 
 def test_huge_evidence_stays_finite():
-    bets, null = Restarts(), Null(1e-6)
-    bet(bets, np.ones(5000), null, 20.0)
+    bets = Restarts(Null(1e-6), 20.0)
+    bets.rows(np.ones(5000))
     assert 1e300 <= bets.counts[2] < np.inf
-    bets.batch(10**6, 10**6, null=null, threshold=20.0)
+    bets.batch(10**6, 10**6)
     assert 1e300 <= bets.counts[2] < np.inf
     assert np.isfinite(bets.stakes).all()
     assert bets.counts[4] < 100
 
 
 def test_e_value_is_at_least_what_is_not_staked():
-    bets = Restarts()
-    bet(bets, np.zeros(100_000), Null(0.5), 20.0)
+    bets = Restarts(Null(0.5), 20.0)
+    bets.rows(np.zeros(100_000))
     assert bets.counts[2] >= 1 / (1 + np.log1p(50_000))

@@ -7,8 +7,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from prudent.core.types import BoolArray
-from prudent.monitoring.combine import bonferroni, e_bh
+from prudent.core.types import BoolArray, FloatArray
 from prudent.monitoring.state import check_level
 
 
@@ -66,8 +65,19 @@ def broken_promises(
     watchers = list(monitors)
     if method == "bonferroni":
         peaks = np.array([watcher.peak_e_value for watcher in watchers], dtype=float)
-        return bonferroni(peaks, level)
+        return np.asarray(peaks >= len(peaks) / level)
     if method == "e-bh":
-        values = np.array([watcher.e_value for watcher in watchers], dtype=float)
-        return e_bh(values, level)
+        # Peaks are no e-values.
+        return _e_bh(np.array([watcher.e_value for watcher in watchers]), level)
     raise ValueError(f"`method` must be 'bonferroni' or 'e-bh', got {method!r}.")
+
+
+def _e_bh(e_values: FloatArray, level: float) -> BoolArray:
+    """The r largest e-values of at least P / (r level), for the largest such r."""
+    order = np.argsort(-e_values, kind="stable")
+    ranks = np.arange(1, len(e_values) + 1)
+    passed = np.flatnonzero(e_values[order] * ranks * level >= len(e_values))
+    named = np.zeros(len(e_values), dtype=bool)
+    if len(passed):
+        named[order[: passed[-1] + 1]] = True
+    return named

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,23 +18,9 @@ def losses_of(
     y_answer: ArrayLike,
     classes: ArrayLike | None = None,
 ) -> FloatArray:
-    """Violations of the rows that a promise is about, in their order.
+    """0 or 1 for each row that a promise is about, in order; 1 violates it.
 
-    Parameters
-    ----------
-    guarantee : Guarantee
-        Its quantity and scope say which rows count and what violates it.
-    y_true : array-like of shape (n_rows,)
-        Labels; rows without one are left out.
-    y_answer : array-like of shape (n_rows,) or (n_rows, n_classes)
-        Labels, 1 and -1, or sets.
-    classes : array-like of shape (n_classes,), default=None
-        Labels of the columns of the sets.
-
-    Returns
-    -------
-    ndarray of shape (n_counted,)
-        0 or 1.
+    Rows without a label are left out; answers are labels, 1 and -1, or sets (n, K).
     """
     truth, answer = np.asarray(y_true), np.asarray(y_answer)
     if truth.ndim != 1 or len(truth) != len(answer):
@@ -104,3 +91,31 @@ def _labelled(truth: NDArray[Any]) -> BoolArray:
     if truth.dtype.kind == "O":
         return np.array([v is not None and v == v for v in truth.tolist()], dtype=bool)
     return np.ones(len(truth), dtype=bool)
+
+
+def as_losses(losses: ArrayLike) -> FloatArray:
+    """Losses in [0, 1], one a row."""
+    try:
+        array = np.asarray(losses, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"losses must be numbers in [0, 1], one per row, got {losses!r:.64}."
+        ) from None
+    outside = np.flatnonzero(~((array >= 0) & (array <= 1)))
+    if len(outside):
+        row = int(outside[0])
+        raise ValueError(
+            f"losses must lie in [0, 1], got {float(array[row]):g} at row {row}."
+        )
+    return array
+
+
+def checked_batch(violations: Any, n: Any) -> tuple[float, int]:
+    """Violations in [0, n] of n >= 0 rows."""
+    if not isinstance(n, Integral) and not (isinstance(n, float) and n.is_integer()):
+        raise ValueError(f"`n` must be an integer >= 0, got {n}.")
+    if n < 0:
+        raise ValueError(f"`n` must be an integer >= 0, got {int(n)}.")
+    if not 0 <= violations <= n:
+        raise ValueError(f"`violations` must lie in [0, {int(n)}], got {violations}.")
+    return float(violations), int(n)

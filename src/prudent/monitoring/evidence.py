@@ -30,30 +30,10 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 def log_evidence(violations: float, n: float, bound: float) -> float:
-    """Log e-value against "the rate is at most `bound`".
+    """Log e-value against "the rate is at most `bound`", K = `violations` in n rows.
 
-    Parameters
-    ----------
-    violations, n : float
-        Sum of the losses, 0 <= `violations` <= `n`, and the rows.
-    bound : float
-        b in [0, 1].
-
-    Returns
-    -------
-    float
-        0 for n = 0 or b = 1; +inf for a violation of b = 0.
-
-    Notes
-    -----
-    Rises with `violations`, falls with `bound` on (0, K/n), and is at most 0
-    wherever K <= n b. Fractional losses only lower its mean.
-
-    Examples
-    --------
-    >>> from prudent.monitoring.evidence import log_evidence
-    >>> round(log_evidence(5, 50, 0.05), 6)
-    0.432674
+    Rises with K, falls with `bound` on (0, K/n), is at most 0 wherever K <= n b;
+    fractional losses only lower its mean.
     """
     if n == 0 or bound == 1:
         return 0.0
@@ -63,14 +43,7 @@ def log_evidence(violations: float, n: float, bound: float) -> float:
 
 
 def log_evidence_within(violations: float, n: float, bound: float) -> float:
-    """Log e-value against "the rate is at least `bound`": a certificate that it is not.
-
-    Examples
-    --------
-    >>> from prudent.monitoring.evidence import log_evidence_within
-    >>> round(log_evidence_within(0, 59, 0.05), 6)
-    1.857904
-    """
+    """Log e-value against "the rate is at least `bound`": proof that it is below."""
     if n == 0 or bound == 0:
         return 0.0
     if bound == 1:
@@ -177,28 +150,11 @@ def log_beta_ratio(
 def log_evidence_marginal(
     violations: float, n: float, rank: int, calibration_rows: int, bound: float
 ) -> float:
-    """Log e-value against "the rate is at most `bound` on average over calibration".
+    """Log e-value against a rate of at most `bound` on average over calibration rows.
 
-    Parameters
-    ----------
-    violations, n : float
-        Sum of the losses and the rows.
-    rank, calibration_rows : int
-        k of the cut and m: the rate of one model is drawn from Beta(k, m + 1 - k).
-    bound : float
-        b >= k / (m + 1).
-
-    Returns
-    -------
-    float
-        The smaller of two: against the urn, in which the next row violates with
-        probability (k + K) / (m + 1 + n), and against a rate of at most b for ever.
-
-    Examples
-    --------
-    >>> from prudent.monitoring.evidence import log_evidence_marginal
-    >>> round(log_evidence_marginal(10, 60, 5, 108, 5 / 109), 6)
-    2.586528
+    The smaller of two: against a rate of at most b for ever, and against the urn, in
+    which the next row violates with probability (k + K) / (m + 1 + n) as the rate of
+    one model is drawn from Beta(k, m + 1 - k); b >= k / (m + 1).
     """
     alone = log_evidence(violations, n, bound)
     if n == 0 or rank < 1:
@@ -214,18 +170,9 @@ def log_evidence_marginal(
 
 
 def rate_limits(violations: float, n: float, *, level: float) -> tuple[float, float]:
-    """Limits of a constant rate that hold at all n at once with probability 1 - level.
+    """Limits of a constant rate, valid at all n at once with probability 1 - level.
 
-    Returns
-    -------
-    lower, upper : float
-        Rates that neither e-value refutes at level / 2; (0, 1) for n = 0.
-
-    Examples
-    --------
-    >>> from prudent.monitoring.evidence import rate_limits
-    >>> [round(limit, 6) for limit in rate_limits(5, 100, level=0.05)]
-    [0.007664, 0.145127]
+    Rates that neither e-value refutes at level / 2; (0, 1) for n = 0.
     """
     target = math.log(2 / level)
     return (

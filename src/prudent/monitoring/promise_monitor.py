@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -12,31 +11,21 @@ from numpy.typing import ArrayLike
 
 from prudent.core.guarantee import Guarantee, Verdict
 from prudent.core.types import FloatArray
-from prudent.monitoring.counting import losses_of
-from prudent.monitoring.evidence import (
-    largest_log_evidence,
-    log_evidence,
-    log_evidence_marginal,
-    log_evidence_within,
-    rate_limits,
-)
-from prudent.monitoring.restarts import Null, Restarts, settings_of
+from prudent.monitoring.bets import Bets, Null
+from prudent.monitoring.counting import as_losses, checked_batch, losses_of
+from prudent.monitoring.counts import Counts
+from prudent.monitoring.evidence import log_evidence_within, rate_limits
+from prudent.monitoring.restarts import Restarts
 from prudent.monitoring.state import (
     FORMAT,
-    check_counts,
     check_format,
     check_level,
-    exponential,
     guarantee_from_dict,
     guarantee_to_dict,
-    number,
 )
 
 if TYPE_CHECKING:
     import pyarrow
-
-#: Counts are floats in a state; beyond this they are not exact.
-MOST_ROWS = 2.0**53
 
 
 class PromiseMonitor:
@@ -144,11 +133,12 @@ class PromiseMonitor:
         self.guarantee = guarantee
         self.level = float(level)
         self.watch = watch
-        self._null = _null_of(guarantee)
         # x is the event that is promised to be rare.
         self._flipped = (guarantee.quantity == "coverage") == (guarantee.sense == "<=")
-        self._settings = settings_of(self._null, self.level)
-        self._bets = Restarts()
+        null = Null.of(guarantee)
+        # Bounds 0 and 1 leave nothing to stake on.
+        by_counts = watch == "average" or null.bound in (0, 1)
+        self._bets: Bets = (Counts if by_counts else Restarts)(null, 1 / self.level)
         self._one = np.zeros(1)
 
     @property
@@ -164,16 +154,14 @@ class PromiseMonitor:
     @property
     def null_(self) -> str:
         """What is refuted: "conditional", "average" or "marginal"."""
-        if self._null.rank:
+        if self._bets.null.rank:
             return "marginal"
         return "average" if self.watch == "average" else "conditional"
 
     @property
     def e_value(self) -> float:
         """Evidence against the promise now: its mean is at most 1 while it holds."""
-        if self._by_counts:
-            return self._e_value_of(self._rare, self.n_)
-        return float(self._bets.counts[2])
+        return self._bets.e_value
 
     @property
     def peak_e_value(self) -> float:
@@ -190,7 +178,7 @@ class PromiseMonitor:
         """What the rows say: broken for ever, kept now, or consistent."""
         if self.alarm_at_ is not None:
             return "broken"
-        within = log_evidence_within(self._rare, self.n_, self._null.bound)
+        within = log_evidence_within(self._rare, self.n_, self._bets.null.bound)
         return "kept" if within >= -math.log(self.level) else "consistent"
 
     @property
@@ -227,13 +215,13 @@ class PromiseMonitor:
                 self._one[0] = violations  # the way of most calls
                 self._count_rows(self._one)
             else:
-                self._count_rows(_as_losses(violations))
+                self._count_rows(as_losses(violations))
         elif np.ndim(violations) > 0:
             raise TypeError(
                 "`n` is for a count of violations; an array has one loss per row."
             )
         else:
-            self._count_batch(*_checked_batch(violations, n))
+            self._count_batch(*checked_batch(violations, n))
         return self
 
     def update_rows(
@@ -309,42 +297,28 @@ class PromiseMonitor:
         """
         import pyarrow
 
-        trace = self._points()
+        trace = self._bets.points()
         if self.n_ and (not trace or trace[-1][0] != self.n_):
             trace.append([self.n_, self._rare, self.e_value])
         limits = [self._limits(rare, row) for row, rare, _ in trace]
-        columns: dict[str, Any] = {
-            "row": pyarrow.array([int(row) for row, _, _ in trace], pyarrow.int64()),
+        columns = {
             "violations": [self._turned(rare, row) for row, rare, _ in trace],
-            "log_e_value": [self._log_e_value(*point) for point in trace],
+            "log_e_value": [self._bets.log_e_value(*point) for point in trace],
             "lower": [lower for lower, _ in limits],
             "upper": [upper for _, upper in limits],
         }
-        return pyarrow.table(
-            {
-                name: pyarrow.array(values, pyarrow.float64())
-                if isinstance(values, list)
-                else values
-                for name, values in columns.items()
-            }
-        )
+        types = {"row": pyarrow.int64(), **dict.fromkeys(columns, pyarrow.float64())}
+        rows = [int(row) for row, _, _ in trace]
+        return pyarrow.table({"row": rows, **columns}, schema=pyarrow.schema(types))
 
     def to_dict(self) -> dict[str, Any]:
         """State in JSON types, at most 20 kB: `from_dict` goes on bit for bit."""
-        rows, rare, _, peak, alarm, spacing, _ = self._bets.counts.tolist()
         return {
             "format": FORMAT,
             "guarantee": guarantee_to_dict(self.guarantee),
             "level": self.level,
             "watch": self.watch,
-            "n": int(rows),
-            "violations": rare,
-            "e_value": number(self.e_value),
-            "peak_e_value": number(peak),
-            "alarm_at": int(alarm) or None,
-            "stakes": self._bets.stakes.tolist(),
-            "spacing": int(spacing),
-            "trace": [[int(n), k, number(e)] for n, k, e in self._points()],
+            **self._bets.to_dict(),
         }
 
     @classmethod
@@ -362,25 +336,7 @@ class PromiseMonitor:
             level=state["level"],
             watch=state["watch"],
         )
-        # Written into arrays of the right shapes, which compiled loops rely on.
-        monitor._bets = Restarts()
-        monitor._bets.stakes[:] = state["stakes"]
-        monitor._bets.counts[:] = (
-            state["n"],
-            state["violations"],
-            float(state["e_value"]),
-            float(state["peak_e_value"]),
-            state["alarm_at"] or 0,
-            state["spacing"],
-            len(state["trace"]),
-        )
-        for i, (n, rare, e_value) in enumerate(state["trace"]):
-            monitor._bets.trace[i] = n, rare, float(e_value)
-        bets = monitor._bets
-        check_counts(bets.stakes, bets.counts, bets.counts[5] - 1, bets.trace)
-        # There are no more violations than rows, and no more rows than can be told.
-        check_counts(bets.counts[0] - bets.counts[1], MOST_ROWS - bets.counts[0])
-        check_counts(bets.trace[:, 0] - bets.trace[:, 1])
+        monitor._bets.go_on_from(state)
         return monitor
 
     def __eq__(self, other: object) -> bool:
@@ -416,11 +372,6 @@ class PromiseMonitor:
         """Sum of x, the event that is promised to be rare."""
         return float(self._bets.counts[1])
 
-    @property
-    def _by_counts(self) -> bool:
-        """Whether the e-value is that of the counts; bounds 0 and 1 leave no bet."""
-        return self.watch == "average" or self._null.bound in (0, 1)
-
     def _turned(self, count: float, n: float) -> float:
         return n - count if self._flipped else count
 
@@ -431,128 +382,8 @@ class PromiseMonitor:
             (1 - upper, 1 - lower) if self.guarantee.sense == ">=" else (lower, upper)
         )
 
-    def _points(self) -> list[list[float]]:
-        """Points of the trace."""
-        points: list[list[float]] = self._bets.trace[
-            : int(self._bets.counts[6])
-        ].tolist()
-        return points
-
-    def _log_e_value(self, n: float, rare: float, e_value: float) -> float:
-        """Logarithm, also of what is too large for a float."""
-        if self._by_counts:
-            return self._log_e_value_of(rare, n)
-        return math.log(e_value)
-
     def _count_rows(self, losses: FloatArray) -> None:
-        losses = 1 - losses if self._flipped else losses
-        if not self._by_counts:
-            self._bets.rows(losses, self._settings)
-            return
-        start = 0
-        while start < len(losses):
-            spacing = int(self._bets.counts[5])
-            stop = min(len(losses), start + spacing - self.n_ % spacing)
-            self._count_in_order(losses[start:stop])
-            start = stop
-            if self.n_ % spacing == 0:
-                self._record()
-
-    def _count_in_order(self, losses: FloatArray) -> None:
-        """Evaluate the counts wherever they may set a new peak."""
-        counts, bound = self._bets.counts, self._null.bound
-        sums = np.cumsum(np.append(counts[1], losses))[1:]
-        rows = counts[0] + np.arange(1, len(losses) + 1)
-        # E is a mean of likelihood ratios, all below that of the rate K / n itself.
-        largest = largest_log_evidence(sums, rows, bound)
-        for t in np.flatnonzero((losses > 0) & (largest > math.log(counts[3]))):
-            if largest[t] > math.log(counts[3]):
-                self._set_peak(rows[t], sums[t])
-        counts[:2] = rows[-1], sums[-1]
+        self._bets.rows(1 - losses if self._flipped else losses)
 
     def _count_batch(self, violations: float, n: int) -> None:
-        if n == 1:
-            self._count_rows(np.array([violations]))
-        elif n > 1:
-            rare, before = self._turned(violations, n), self.n_
-            spacing = int(self._bets.counts[5])
-            if self._by_counts:
-                self._set_peak(before + n, self._rare + rare)
-                self._bets.counts[:2] = before + n, self._rare + rare
-            else:
-                self._bets.batch(rare, n, null=self._null, threshold=1 / self.level)
-            if self.n_ // spacing > before // spacing:
-                self._record()
-
-    def _set_peak(self, rows: float, rare: float) -> None:
-        """Look at the e-value of these counts."""
-        counts, e_value = self._bets.counts, self._e_value_of(rare, rows)
-        counts[3] = max(counts[3], e_value)
-        if counts[4] == 0 and e_value >= 1 / self.level:
-            counts[4] = rows
-
-    def _e_value_of(self, rare: float, rows: float) -> float:
-        return exponential(self._log_e_value_of(rare, rows))
-
-    def _log_e_value_of(self, rare: float, rows: float) -> float:
-        null = self._null
-        if null.rank:
-            return log_evidence_marginal(
-                rare, rows, null.rank, null.calibration_rows, null.bound
-            )
-        return log_evidence(rare, rows, null.bound)
-
-    def _record(self) -> None:
-        """Keep a point of the trace."""
-        self._bets.counts[2] = self.e_value
-        self._bets.record()
-
-
-def _null_of(guarantee: Guarantee) -> Null:
-    """What a promise says about the event that is promised to be rare."""
-    if guarantee.quantity == "expected cost":
-        raise ValueError(
-            "PromiseMonitor: an expected cost is not a rate. Use certify(..., "
-            "costs=...) on the new rows."
-        )
-    if guarantee.quantity == "false discovery rate" and guarantee.confidence is None:
-        raise ValueError(
-            "PromiseMonitor: a false discovery rate on average over calibration sets "
-            "cannot be watched. Select with `confidence`."
-        )
-    bound = guarantee.bound if guarantee.sense == "<=" else 1 - guarantee.bound
-    if guarantee.average_over in (None, "the rule's coins"):
-        return Null(bound)
-    law = guarantee.rate_law
-    if law is None or (law[0] < 1 and bound > 0):
-        raise ValueError(
-            "PromiseMonitor: the promise holds on average over calibration sets by an "
-            "unknown law. Fit with guarantee='high_probability', or strategy='hard'."
-        )
-    return Null(max(bound, law[0] / (law[1] + 1)), *law)
-
-
-def _as_losses(losses: ArrayLike) -> FloatArray:
-    try:
-        array = np.asarray(losses, dtype=np.float64).reshape(-1)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"losses must be numbers in [0, 1], one per row, got {losses!r:.64}."
-        ) from None
-    outside = np.flatnonzero(~((array >= 0) & (array <= 1)))
-    if len(outside):
-        row = int(outside[0])
-        raise ValueError(
-            f"losses must lie in [0, 1], got {float(array[row]):g} at row {row}."
-        )
-    return array
-
-
-def _checked_batch(violations: Any, n: Any) -> tuple[float, int]:
-    if not isinstance(n, Integral) and not (isinstance(n, float) and n.is_integer()):
-        raise ValueError(f"`n` must be an integer >= 0, got {n}.")
-    if n < 0:
-        raise ValueError(f"`n` must be an integer >= 0, got {int(n)}.")
-    if not 0 <= violations <= n:
-        raise ValueError(f"`violations` must lie in [0, {int(n)}], got {violations}.")
-    return float(violations), int(n)
+        self._bets.batch(self._turned(violations, n), n)

@@ -28,14 +28,7 @@ ROWS_PER_UNIT = 20.0
 
 
 def group_cuts(n_reference: int) -> IntArray:
-    """Cuts of the m + 1 positions into at most 14 groups, finer towards the ends.
-
-    Examples
-    --------
-    >>> from prudent.monitoring.ranks import group_cuts
-    >>> group_cuts(19).tolist()
-    [0, 1, 2, 5, 8, 10, 12, 15, 18, 19, 20]
-    """
+    """Cuts of the m + 1 positions into at most 14 groups, finer towards the ends."""
     n_positions = n_reference + 1
     lower = np.rint(n_positions * np.array(SHARES)).astype(np.intp)
     return np.unique(
@@ -61,18 +54,11 @@ def tilts(cuts: IntArray) -> FloatArray:
 class Urns:
     """One urn a column and the stakes against it; changed in place.
 
-    Attributes
-    ----------
-    reference, coins : ndarray of shape (m, d)
-        Values of the reference rows, each column sorted by (value, coin).
-    stakes, totals : ndarray of shape (d, 8)
-        Stakes, and the sums over the groups of size times tilt.
-    sizes : ndarray of shape (d, G)
-        a_g + N_g.
-    place_sums : ndarray of int, shape (d,)
-        Sum of the positions of the new rows.
-    counts : ndarray of shape (5,)
-        Rows, m + 1 + rows, e-value, its peak, rows at the first alarm (0: none).
+    `reference`, `coins` (m, d): values of the reference rows, each column sorted by
+    (value, coin); `stakes`, `totals` (d, 8): stakes, and the sums over the groups of
+    size times tilt; `sizes` (d, G): a_g + N_g; `place_sums` (d,): sums of the
+    positions of new rows; `counts` (5,): rows, m + 1 + rows, e-value, its peak, rows
+    at the first alarm (0: none).
     """
 
     reference: FloatArray

@@ -15,120 +15,64 @@ one at the start: the price is log(b t), not log t.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from prudent.core.types import FloatArray
+from prudent.monitoring.bets import Bets
 from prudent.monitoring.evidence import log_beta_ratio
-from prudent.monitoring.kernels import (
-    LARGEST,
-    N_STAKES,
-    add_to_trace,
-    reserve,
-    restart_rows,
-)
+from prudent.monitoring.kernels import LARGEST, N_STAKES, reserve, restart_rows
 
-MOST_TRACED = 256
 #: Odds of the rates staked on, relative to the null: the midpoints of 1/p uniform.
 ODDS_RATIOS: FloatArray = 1 / (1 - (np.arange(N_STAKES) + 0.5) / N_STAKES)
 
 
-@dataclass(frozen=True)
-class Null:
-    """What is to be refuted: a rate of at most `bound`, or an urn around it.
+class Restarts(Bets):
+    """The e-value E_t of the stakes."""
 
-    Attributes
-    ----------
-    bound : float
-        b in (0, 1).
-    rank, calibration_rows : int
-        k and m of a promise on average: the chance is then the larger of b and
-        (k + K) / (m + 1 + n). 0, 0 where there is no urn.
-    """
+    @property
+    def e_value(self) -> float:
+        """Evidence now."""
+        return float(self.counts[2])
 
-    bound: float
-    rank: int = 0
-    calibration_rows: int = 0
-
-
-def settings_of(null: Null, level: float) -> FloatArray:
-    """What the kernel needs: bound, rank, calibration rows + 1, alarm."""
-    return np.array([null.bound, null.rank, null.calibration_rows + 1, 1 / level])
-
-
-@dataclass
-class Restarts:
-    """The running bet; changed in place.
-
-    Attributes
-    ----------
-    stakes : ndarray of shape (8,)
-        S_i.
-    counts : ndarray of shape (7,)
-        Rows, violations, e-value, its peak, rows at the first alarm (0: none),
-        spacing of the trace in rows, its points.
-    trace : ndarray of shape (256, 3)
-        Rows, violations, e-value at multiples of the spacing; a full trace loses
-        every second point and the spacing doubles.
-    """
-
-    stakes: FloatArray = field(default_factory=lambda: np.zeros(N_STAKES))
-    counts: FloatArray = field(
-        default_factory=lambda: np.array([0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
-    )
-    trace: FloatArray = field(default_factory=lambda: np.zeros((MOST_TRACED, 3)))
-
-    def rows(self, losses: FloatArray, settings: FloatArray) -> None:
-        """Bet on the losses of rows, in order; `settings` as `settings_of` gives."""
+    def rows(self, losses: FloatArray) -> None:
+        """Bet on the losses of rows, in order."""
+        null = self.null
+        settings = np.array(
+            [null.bound, null.rank, null.calibration_rows + 1, self.threshold]
+        )
         restart_rows(
             losses, self.stakes, self.counts, self.trace, ODDS_RATIOS, settings
         )
 
-    def batch(self, violations: float, n: int, *, null: Null, threshold: float) -> None:
-        """Bet on `violations` in `n` rows whose order is not known."""
-        before, so_far = self.counts[0], self.counts[1]
-        after = before + n
-        left = reserve(null.bound * after)
-        stake = (reserve(null.bound * before) - left) / N_STAKES
+    def _look(self, violations: float, n: int) -> None:
+        before, so_far = self.counts[:2].tolist()
+        left = reserve(self.null.bound * (before + n))
+        stake = (reserve(self.null.bound * before) - left) / N_STAKES
         with np.errstate(over="ignore"):
-            growth = np.exp(self._log_growth(violations, n, null))
+            growth = np.exp(self._log_growth(violations, n))
             self.stakes[:] = np.minimum((self.stakes + stake) * growth, LARGEST)
         value = float(self.stakes.sum()) + left
-        self.counts[:4] = (
-            after,
-            so_far + violations,
-            value,
-            max(self.counts[3], value),
-        )
-        if self.counts[4] == 0 and value >= threshold:
-            self.counts[4] = after
+        self.counts[:3] = before + n, so_far + violations, value
+        self._raise_peak(value)
 
-    def record(self) -> None:
-        """Add the counts as they are to the trace."""
-        n, violations, value = self.counts[:3].tolist()
-        before = int(self.counts[6])
-        points = add_to_trace(self.trace, before, n, violations, value)
-        if points < before:
-            self.counts[5] *= 2
-        self.counts[6] = points
-
-    def _log_growth(self, violations: float, n: int, null: Null) -> FloatArray:
-        others, bound = n - violations, null.bound
+    def _log_growth(self, violations: float, n: int) -> FloatArray:
+        """Smaller one of the likelihood ratios to a constant rate and to the urn."""
+        others, null = n - violations, self.null
         if null.rank < 1:
             return violations * np.log(ODDS_RATIOS) - n * np.log1p(
-                (ODDS_RATIOS - 1) * bound
+                (ODDS_RATIOS - 1) * null.bound
             )
-        before, so_far = self.counts[0], self.counts[1]
+        before, so_far = self.counts[:2].tolist()
         urn = (
             null.rank + so_far,
             null.calibration_rows + 1 - null.rank + before - so_far,
         )
-        chance = max(bound, urn[0] / (urn[0] + urn[1]))
+        chance = max(null.bound, urn[0] / (urn[0] + urn[1]))
         rates = ODDS_RATIOS * chance / (1 + (ODDS_RATIOS - 1) * chance)
         constant = (
-            violations * np.log(ODDS_RATIOS * (chance / bound))
-            + others * math.log((1 - chance) / (1 - bound))
+            violations * np.log(ODDS_RATIOS * (chance / null.bound))
+            + others * math.log((1 - chance) / (1 - null.bound))
             - n * np.log1p((ODDS_RATIOS - 1) * chance)
         )
         drawn = [-log_beta_ratio(*urn, violations, others, rate) for rate in rates]

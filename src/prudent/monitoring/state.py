@@ -39,11 +39,6 @@ def number(value: float) -> float | str:
     return value if math.isfinite(value) else repr(value)
 
 
-def exponential(log_value: float) -> float:
-    """Exponential that overflows to infinity."""
-    return math.exp(log_value) if log_value < 709 else math.inf
-
-
 def guarantee_to_dict(guarantee: Guarantee) -> dict[str, Any]:
     """Return the fields of a promise in JSON types."""
     scope = guarantee.scope
