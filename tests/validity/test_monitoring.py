@@ -242,24 +242,48 @@ def test_restarts_lose_little_at_the_start(factor, loss):
     assert restarts <= 1.15 * loss * counts
 
 
+def rows_to_alarm_of_cusum(before, after, n_before, streams=3000):
+    """Mean delay of the CUSUM that knows both rates, 5 % false alarms in `n_before`."""
+    rng = np.random.default_rng(31)
+    up, down = np.log(after / before), np.log((1 - after) / (1 - before))
+    sums, peaks = np.zeros(streams), np.zeros(streams)
+    for _ in range(n_before):
+        steps = np.where(rng.random(streams) < before, up, down)
+        sums = np.maximum(0, sums + steps)
+        np.maximum(peaks, sums, out=peaks)
+    limit = np.quantile(peaks, 0.95)
+    sums, rows = sums[peaks < limit], []
+    while len(sums):
+        rows.append(len(sums))
+        steps = np.where(rng.random(len(sums)) < after, up, down)
+        sums = np.maximum(0, sums + steps)
+        sums = sums[sums < limit]
+    return sum(rows) / rows[0]
+
+
+AFTER_A_GOOD_STRETCH = [
+    (100, 1, {1.5: 2.3, 2: 1.8, 5: 1.6}),
+    (1000, 1, {1.5: 1.8, 2: 1.8, 5: 1.7}),
+    (1000, 0.5, {1.5: 9.2, 2: 4.7, 5: 2.7}),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("before", "factor", "counts", "restarts"),
-    [(1, 1.5, 4.4, 1.8), (1, 2, 6.6, 1.8), (1, 5, 12.7, 1.7), (0.5, 2, 87, 4.7)],
-)
-def test_a_change_after_a_long_good_stretch(before, factor, counts, restarts):
+@pytest.mark.parametrize(("stretch", "before", "times"), AFTER_A_GOOD_STRETCH)
+def test_a_change_after_a_long_good_stretch(stretch, before, times):
+    """Rows to the alarm in multiples of a CUSUM that knows both rates."""
     b = 0.05
-    found = [
-        rows_to_alarm(
-            lambda watch=watch: PromiseMonitor(promise(bound=b), watch=watch),
+    n_before = round(stretch / b)
+    for factor, expected in times.items():
+        found = rows_to_alarm(
+            lambda: PromiseMonitor(promise(bound=b)),
             factor * b,
-            150,
+            300,
             before=before * b,
-            n_before=20_000,
+            n_before=n_before,
         )
-        for watch in ("rate", "average")
-    ]
-    assert found[0] <= 1.15 * restarts / counts * found[1]
+        cusum = rows_to_alarm_of_cusum(before * b, factor * b, n_before)
+        assert found <= 1.15 * expected * cusum, factor
 
 
 @pytest.mark.slow
