@@ -14,14 +14,8 @@ from prudent.core.types import BoolArray, FloatArray, IntArray
 class ClassCut:
     """The cut of one class: its rows score below `threshold` rarely enough.
 
-    Attributes
-    ----------
-    threshold : float
-        The `rank`-th smallest score of the class; -inf: no row is cut off.
-    rank : int
-        0: no rank keeps the limit.
-    n_rows, n_taken : int
-        Held-out rows of the class, and those taken by classes before it.
+    The `rank`-th smallest score of its `n_rows` held-out rows, -inf where no row is
+    cut off, rank 0 where none keeps the limit; classes before took `n_taken` of them.
     """
 
     threshold: float
@@ -40,20 +34,9 @@ def cut_classes(
 ) -> dict[int, ClassCut]:
     """Cut every limited class so that all limits hold at once with `confidence`.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows, n_classes)
-        Held-out rows; not NaN.
-    labels : ndarray of int, shape (n_rows,)
-        Class of each row.
-    limits : dict of int to float
-        Largest error of a class, in (0, 1), in order of priority.
-    confidence : float
-        For all limits together. Classes have rows of their own, so each of m limits
-        may use the m-th root.
-    in_turn : bool
-        Rows that a class takes, scoring at least its cut, are lost to later classes
-        and count as the lowest scores there.
+    `limits` are in order of priority; classes have rows of their own, so each of m
+    limits may use the m-th root. With `in_turn`, rows that a class takes, scoring at
+    least its cut, are lost to later classes and count as the lowest scores there.
     """
     each = confidence ** (1 / max(len(limits), 1))
     taken = np.zeros(len(scores), dtype=bool)

@@ -22,7 +22,7 @@ ONE_CLASS = (
 )
 
 
-def selective_promise(
+def selective_promises(
     bound: float,
     confidence: float,
     found: Threshold,
@@ -30,8 +30,10 @@ def selective_promise(
     assumptions: tuple[str, ...],
     *,
     pointwise_level: float | None,
-) -> Guarantee:
-    """Error rate of the answered rows; without a level, the share was asked for."""
+) -> tuple[Guarantee, ...]:
+    """Error rate of the answered rows, if any; without a level, of a given share."""
+    if found.n_answered == 0:
+        return ()
     evidence: dict[str, float] = {
         "calibration rows": n_rows,
         "answered": found.n_answered,
@@ -39,7 +41,7 @@ def selective_promise(
     }
     if pointwise_level is not None:
         evidence["pointwise level"] = pointwise_level
-    return Guarantee(
+    promise = Guarantee(
         quantity="selective error rate",
         bound=bound,
         sense="<=",
@@ -48,6 +50,7 @@ def selective_promise(
         evidence=evidence,
         source=SHARE if pointwise_level is None else BOUNDARY,
     )
+    return (promise,)
 
 
 def class_promises(

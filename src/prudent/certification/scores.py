@@ -15,14 +15,9 @@ Scoring = Literal["max_probability", "margin"] | Callable[[Any, Any], Any]
 
 
 def class_scores(model: Any, X: Any) -> FloatArray:
-    """Score of every class, shape (n_rows, n_classes): higher is more likely.
+    """Score of every class (n_rows, n_classes): higher is more likely.
 
     `predict_proba`, else `decision_function` (binary: minus and plus its value).
-
-    Raises
-    ------
-    TypeError
-        If the model has neither, or one that does not score each class.
     """
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X), dtype=np.float64)
@@ -38,13 +33,7 @@ def class_scores(model: Any, X: Any) -> FloatArray:
 
 
 def answer_scores(model: Any, X: Any, scoring: Scoring) -> FloatArray:
-    """Score of each row by which it is answered first, shape (n_rows,).
-
-    Raises
-    ------
-    ValueError
-        If a score is NaN or a callable does not give one score a row.
-    """
+    """Score of each row (n_rows,) by which it is answered first, never NaN."""
     if callable(scoring):
         scores = np.asarray(scoring(model, X), dtype=np.float64)
     elif hasattr(model, "predict_proba") and (

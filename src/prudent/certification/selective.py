@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent.certification.boundary import error_boundary
 from prudent.certification.holdout import HeldOutClassifier
-from prudent.certification.promises import selective_promise
+from prudent.certification.promises import selective_promises
 from prudent.certification.scores import Scoring, answer_scores, check_scoring
 from prudent.certification.thresholds import (
     RankedRows,
@@ -22,7 +22,6 @@ from prudent.certification.thresholds import (
     share_threshold,
 )
 from prudent.core.binomial import check_fraction, fewest_rows, upper_limit
-from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray
 from prudent.core.validation import shown
 from prudent.exceptions import PrudentWarning
@@ -306,53 +305,15 @@ class SelectiveClassifier(HeldOutClassifier):
 
     def _choose(self) -> Self:
         """Find the threshold for the rate or the share asked for."""
-        if self.answered_share is None:
-            found, promise = self._keep_rate(self.error_rate)
-        else:
-            found, promise = self._keep_share(float(self.answered_share))
+        found, bound, level = (
+            self._keep_rate(self.error_rate)
+            if self.answered_share is None
+            else self._keep_share(float(self.answered_share))
+        )
         self.threshold_ = found.value
         self.n_answered_, self.n_wrong_ = found.n_answered, found.n_wrong
         self.answered_share_ = found.n_answered / self.n_calibration_
-        self.guarantees_ = () if promise is None else (promise,)
-        return self
-
-    def _keep_rate(self, rate: Any) -> tuple[Threshold, Guarantee | None]:
-        n = self.n_calibration_
-        boundary = error_boundary(n, rate, confidence=float(self.confidence))
-        found = certified_threshold(self._ranked, boundary)
-        if found.n_answered == 0:
-            fewest = fewest_rows(rate, self.confidence)
-            warnings.warn(
-                f"SelectiveClassifier: no threshold certifies an error rate <= "
-                f"{rate:g} with confidence {self.confidence:g} on {n} held-out rows "
-                f"(at least {fewest} rows without an error are needed); nothing is "
-                "answered.",
-                PrudentWarning,
-                stacklevel=4,
-            )
-            return found, None
-        return found, self._promise(rate, found, boundary.level)
-
-    def _keep_share(self, share: float) -> tuple[Threshold, Guarantee | None]:
-        found = share_threshold(self._ranked, share)
-        if found.n_answered == 0:
-            warnings.warn(
-                f"SelectiveClassifier: `answered_share={share:g}` answers none of "
-                f"{self.n_calibration_} held-out rows, because scores are equal or "
-                "rows are few; nothing is promised.",
-                PrudentWarning,
-                stacklevel=4,
-            )
-            return found, None
-        limit = upper_limit(
-            found.n_wrong, found.n_answered, level=1 - float(self.confidence)
-        )
-        return found, self._promise(limit, found, None)
-
-    def _promise(
-        self, bound: float, found: Threshold, level: float | None
-    ) -> Guarantee:
-        return selective_promise(
+        self.guarantees_ = selective_promises(
             bound,
             self.confidence,
             found,
@@ -360,6 +321,36 @@ class SelectiveClassifier(HeldOutClassifier):
             self._assumptions(),
             pointwise_level=level,
         )
+        return self
+
+    def _keep_rate(self, rate: Any) -> tuple[Threshold, float, float]:
+        n = self.n_calibration_
+        boundary = error_boundary(n, rate, confidence=float(self.confidence))
+        found = certified_threshold(self._ranked, boundary)
+        if found.n_answered == 0:
+            fewest = fewest_rows(rate, self.confidence)
+            _warn(
+                f"no threshold certifies an error rate <= {rate:g} with confidence "
+                f"{self.confidence:g} on {n} held-out rows (at least {fewest} rows "
+                "without an error are needed); nothing is answered."
+            )
+        return found, rate, boundary.level
+
+    def _keep_share(self, share: float) -> tuple[Threshold, float, None]:
+        found = share_threshold(self._ranked, share)
+        if found.n_answered == 0:
+            _warn(
+                f"`answered_share={share:g}` answers none of {self.n_calibration_} "
+                "held-out rows, because scores are equal or rows are few; nothing is "
+                "promised."
+            )
+            return found, 1.0, None
+        level = 1 - float(self.confidence)
+        return found, upper_limit(found.n_wrong, found.n_answered, level=level), None
+
+
+def _warn(text: str) -> None:
+    warnings.warn(f"SelectiveClassifier: {text}", PrudentWarning, stacklevel=5)
 
 
 def _or_rejected(

@@ -15,12 +15,8 @@ from prudent.core.types import BoolArray, FloatArray, IntArray
 class RankedRows:
     """Held-out rows in order of falling score.
 
-    Attributes
-    ----------
-    next_scores : ndarray of shape (n_rows + 1,)
-        Entry k is the score of the row behind the first k; the last is -inf.
-    wrong : ndarray of int, shape (n_rows + 1,)
-        Entry k counts the wrong rows among the first k.
+    `next_scores[k]` is the score of the row behind the first k, the last one -inf;
+    `wrong[k]` counts the wrong rows among the first k.
     """
 
     next_scores: FloatArray
@@ -43,14 +39,9 @@ class RankedRows:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Rows of a score strictly above `value` are answered.
+    """Rows of a score strictly above `value` are answered; +inf answers none.
 
-    Attributes
-    ----------
-    value : float
-        +inf answers nothing.
-    n_answered, n_wrong : int
-        Held-out rows above it, and those of them that are wrong.
+    `n_answered` held-out rows are above it, `n_wrong` of them wrong.
     """
 
     value: float
@@ -67,7 +58,8 @@ def certified_threshold(rows: RankedRows, boundary: ErrorBoundary) -> Threshold:
     found = np.flatnonzero(admitted)
     if not len(found):
         return Threshold(math.inf, 0, 0)
-    return _above(rows, int(found[-1]) + 1)
+    k = int(found[-1]) + 1
+    return Threshold(float(rows.next_scores[k]), k, int(rows.wrong[k]))
 
 
 def share_threshold(rows: RankedRows, share: float) -> Threshold:
@@ -78,13 +70,8 @@ def share_threshold(rows: RankedRows, share: float) -> Threshold:
     the k-th score it would depend on answered ones, and an exact limit would not be
     one.
     """
-    n = rows.n_rows
     # The product may fall an ulp below the integer it stands for (29 = 0.29 * 100).
-    k = min(n, math.floor(share * n * (1 + 4e-16) + 1e-12))
-    above = rows.next_scores[:k] > rows.next_scores[k]
-    return _above(rows, int(np.count_nonzero(above)), rows.next_scores[k])
-
-
-def _above(rows: RankedRows, k: int, value: float | None = None) -> Threshold:
-    cut = rows.next_scores[k] if value is None else value
-    return Threshold(float(cut), k, int(rows.wrong[k]))
+    k = min(rows.n_rows, math.floor(share * rows.n_rows * (1 + 4e-16) + 1e-12))
+    cut = float(rows.next_scores[k])
+    answered = int(np.count_nonzero(rows.next_scores[:k] > cut))
+    return Threshold(cut, answered, int(rows.wrong[answered]))
