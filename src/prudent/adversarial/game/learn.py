@@ -9,7 +9,6 @@ from prudent.adversarial.game.far import FarIntruders
 from prudent.adversarial.game.levels import group_events, split_levels
 from prudent.adversarial.game.listed import ListedIntruders
 from prudent.adversarial.game.model import Intruders, Model, Rule, Strategy
-from prudent.adversarial.game.solver import critical_bound
 from prudent.core.types import FloatArray
 
 
@@ -57,11 +56,3 @@ def learn(
     else:
         rule = intruders.cheapest_rule(1 - miss_rate, strategy)
     return Learned(Model(rule.rejection, mass, intruders), rule, len(tied.value))
-
-
-def critical_divergence(
-    value: FloatArray, mass: FloatArray, divergence: Divergence
-) -> float:
-    """Largest divergence bound at which nothing beats rejecting every event alike."""
-    events = group_events(value, mass)
-    return critical_bound(events.value, events.mass, divergence)

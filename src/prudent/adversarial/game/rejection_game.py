@@ -24,9 +24,10 @@ from prudent.adversarial.game.divergence import (
     frequencies,
     level_masses,
 )
-from prudent.adversarial.game.learn import critical_divergence, learn
+from prudent.adversarial.game.learn import learn
 from prudent.adversarial.game.model import SecurityCurve
 from prudent.adversarial.game.promises import KNOWN, PLUG_IN, promises, smoothed
+from prudent.adversarial.game.solver import critical_divergence
 from prudent.core.types import BoolArray, FloatArray
 
 

@@ -19,7 +19,7 @@ from operator import attrgetter
 import numpy as np
 
 from prudent.adversarial.game.divergence import Divergence
-from prudent.adversarial.game.levels import Levels, split_levels
+from prudent.adversarial.game.levels import Levels, group_events, split_levels
 from prudent.core.types import FloatArray
 
 _GAP_TOL = 1e-13  # relative duality gap at which the search stops
@@ -116,14 +116,16 @@ def curve_values(levels: Levels, rates: FloatArray) -> FloatArray:
     return values
 
 
-def critical_bound(
+def critical_divergence(
     value: FloatArray, mass: FloatArray, divergence: Divergence
 ) -> float:
     """Largest divergence bound at which the game is still trivial.
 
-    Below it nothing beats rejecting every event alike. Bisection to the last bit,
-    one pass each.
+    Up to it nothing beats rejecting every event alike. Bisection to the last bit,
+    one pass each. `value` and `mass` as for `group_events`.
     """
+    events = group_events(value, mass)
+    value, mass = events.value, events.mass
     points = divergence.at_points(value, float(mass @ value))
     trivial, beyond = float(points[-1]), float(points[0])
     while True:
