@@ -13,12 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from prudent import ClassMoments, predict_set
-from prudent.estimator_tools import (
-    MomentFitMixin,
-    check_rows,
-    check_training,
-    constant_features,
-)
+from prudent.core.classes import constant_features
+from prudent.estimator_tools import MomentFitMixin, check_rows, check_training
 from prudent.exceptions import DegenerateDataError
 
 

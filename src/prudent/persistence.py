@@ -64,13 +64,11 @@ class Header:
         Class of the estimator, with its module.
     parameters : dict of str to str
         Parameters of the estimator, as text.
-    features : list of str
-        Names of the features; empty if it was fitted on arrays.
-    classes : list of str
-        Class labels, as text; empty if it has none.
+    features, classes : list of str
+        Names of the features and class labels; empty if it has none.
     digest : str
-        SHA-256 of the file, as `sha256sum` says; in format 1 of the members, as
-        stored. It names the file and protects nothing: anyone can compute it.
+        SHA-256 of the file, as `sha256sum` says; in format 1 of the members. It
+        names the file and protects nothing: anyone can compute it.
     preparation : dict or None
         How the training table became the features, see `prudent.io.Preparation`.
     table : str
@@ -208,13 +206,7 @@ def load(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
 
 
 def read_header(path: str | Path) -> Header:
-    """Read what a model file says about itself.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is no model file, is damaged, or is too new.
-    """
+    """What a model file says about itself; ModelFileError if it is none, or too new."""
     return _header(Path(path).read_bytes(), str(path))
 
 
@@ -311,30 +303,27 @@ def _classes_of_others(content: bytes) -> list[str]:
     return [
         name
         for name in _untrusted(content)
-        if name not in TRUSTED and not _is_our_class(name) and _is_estimator(name)
+        if name not in TRUSTED
+        and not _is_our_class(name)
+        and issubclass(_class_named(name), BaseEstimator)
     ]
-
-
-def _is_estimator(name: str) -> bool:
-    module, _, qualified = name.rpartition(".")
-    try:
-        found = getattr(import_module(module), qualified, None)
-    except ImportError:
-        return False
-    return isinstance(found, type) and issubclass(found, BaseEstimator)
 
 
 def _is_our_class(name: str) -> bool:
     """Whether a name is a class of ours; a function could be made to do anything."""
+    module = name.rpartition(".")[0]
+    # A class that our module merely imports is not ours.
+    return module.startswith("prudent.") and _class_named(name).__module__ == module
+
+
+def _class_named(name: str) -> type:
+    """The class of a full name, `NoneType` if there is none."""
     module, _, qualified = name.rpartition(".")
-    if not module.startswith("prudent."):
-        return False
     try:
         found = getattr(import_module(module), qualified, None)
     except ImportError:
-        return False
-    # A class that our module merely imports is not ours.
-    return isinstance(found, type) and found.__module__ == module
+        return type(None)
+    return found if isinstance(found, type) else type(None)
 
 
 def _type_name(instance: Any) -> str:

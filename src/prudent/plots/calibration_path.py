@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(eq=False, repr=False)
 class CalibrationPathDisplay(Display):
     """Log loss and error after each accepted update of a calibration.
 
@@ -33,12 +35,8 @@ class CalibrationPathDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Axes of the error, drawn on by `plot`.
     loss_ax_ : matplotlib Axes
-        Axes of the log loss, on the right.
-    figure_ : matplotlib Figure
-        Figure of `ax_`.
+        Axes of the log loss, on the right of `ax_`, those of the error.
     error_line_, loss_line_ : matplotlib Line2D
         The two curves.
     kept_line_ : matplotlib Line2D
@@ -58,18 +56,11 @@ class CalibrationPathDisplay(Display):
     10
     """
 
-    def __init__(
-        self,
-        loss_curve: FloatArray,
-        error_curve: FloatArray,
-        best_iteration: int,
-        *,
-        test_error: float | None = None,
-    ) -> None:
-        self.loss_curve = loss_curve
-        self.error_curve = error_curve
-        self.best_iteration = best_iteration
-        self.test_error = test_error
+    loss_curve: FloatArray
+    error_curve: FloatArray
+    best_iteration: int
+    _: KW_ONLY
+    test_error: float | None = None
 
     @classmethod
     def from_estimator(
@@ -108,13 +99,8 @@ class CalibrationPathDisplay(Display):
             self.best_iteration, color=GREY, linestyle="--", label="kept"
         )
         if self.test_error is not None:
-            ax.plot(
-                [self.best_iteration],
-                [self.test_error],
-                "o",
-                color=BLUE,
-                label="error on other rows",
-            )
+            at = [self.best_iteration], [self.test_error]
+            ax.plot(*at, "o", color=BLUE, label="error on other rows")
         ax.set(xlabel="updates", ylabel="error", ylim=(0, None))
         loss_ax = ax.twinx()
         (self.loss_line_,) = loss_ax.plot(
@@ -126,13 +112,7 @@ class CalibrationPathDisplay(Display):
         self.loss_ax_ = loss_ax
 
     def frame(self) -> pa.Table:
-        """Figures behind the plot, one row per accepted update.
-
-        Returns
-        -------
-        pyarrow.Table
-            Columns `update`, `log_loss`, `error`, `kept`.
-        """
+        """One row for each accepted update."""
         updates = np.arange(len(self.loss_curve))
         return pa.table(
             {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(eq=False, repr=False)
 class FalseAlarmDisplay(Display):
     """Measured false-alarm rate, with exact interval, for each rate asked for.
 
@@ -36,10 +38,6 @@ class FalseAlarmDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Axes drawn on by `plot`.
-    figure_ : matplotlib Figure
-        Figure of `ax_`.
     line_ : matplotlib Line2D
         Measured rates.
     band_ : matplotlib PolyCollection
@@ -56,18 +54,11 @@ class FalseAlarmDisplay(Display):
     ['false_alarm_rate', 'measured', 'lower', 'upper']
     """
 
-    def __init__(
-        self,
-        rates: FloatArray,
-        false_alarms: NDArray[np.int_],
-        n: int,
-        *,
-        level: float = 0.05,
-    ) -> None:
-        self.rates = rates
-        self.false_alarms = false_alarms
-        self.n = n
-        self.level = level
+    rates: FloatArray
+    false_alarms: NDArray[np.int_]
+    n: int
+    _: KW_ONLY
+    level: float = 0.05
 
     @classmethod
     def from_estimator(

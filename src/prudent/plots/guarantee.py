@@ -51,6 +51,7 @@ class KeptPromise:
     n: float
 
 
+@dataclass(eq=False, repr=False)
 class GuaranteeDisplay(Display):
     """Promised bound (x) against measured rate with its exact interval (y).
 
@@ -64,10 +65,6 @@ class GuaranteeDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Axes drawn on by `plot`.
-    figure_ : matplotlib Figure
-        Figure of `ax_`.
     errorbars_ : list of matplotlib ErrorbarContainer
         One for each verdict that occurs.
 
@@ -85,8 +82,7 @@ class GuaranteeDisplay(Display):
     ['method', 'quantity', 'scope', 'bound']
     """
 
-    def __init__(self, promises: Sequence[KeptPromise]) -> None:
-        self.promises = tuple(promises)
+    promises: Sequence[KeptPromise]
 
     @classmethod
     def from_estimator(
@@ -138,14 +134,9 @@ class GuaranteeDisplay(Display):
         """Every promise of every method of a comparison, checked out of fold."""
         return cls(
             [
-                KeptPromise(
-                    label=row.method,
-                    guarantee=promise.guarantee,
-                    check=promise.check,
-                    n=promise.n,
-                )
-                for row in comparison.rows
-                for promise in row.promises
+                KeptPromise(label=r.method, guarantee=p.guarantee, check=p.check, n=p.n)
+                for r in comparison.rows
+                for p in r.promises
             ]
         )
 
@@ -189,13 +180,11 @@ class GuaranteeDisplay(Display):
     def _points(self) -> dict[str, Any]:
         """Columns of `frame` with every promise turned into an upper bound."""
         frame = self.frame()
-        columns: dict[str, Any] = {"verdict": np.array(frame["verdict"].to_pylist())}
-        for name in ("bound", "measured", "lower", "upper"):
-            columns[name] = np.array(frame[name].to_pylist(), dtype=np.float64)
         turned = np.array([p.guarantee.sense == ">=" for p in self.promises], bool)
-        low, high = columns["lower"].copy(), columns["upper"].copy()
-        columns["bound"][turned] = 1 - columns["bound"][turned]
-        columns["measured"][turned] = 1 - columns["measured"][turned]
-        columns["lower"][turned] = 1 - high[turned]
-        columns["upper"][turned] = 1 - low[turned]
+        columns: dict[str, Any] = {"verdict": np.array(frame["verdict"].to_pylist())}
+        swapped = {"lower": "upper", "upper": "lower"}
+        for name in ("bound", "measured", "lower", "upper"):
+            own = np.array(frame[name].to_pylist(), float)
+            opposite = np.array(frame[swapped.get(name, name)].to_pylist(), float)
+            columns[name] = np.where(turned, 1 - opposite, own)
         return columns

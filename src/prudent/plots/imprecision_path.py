@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(eq=False, repr=False)
 class ImprecisionPathDisplay(Display):
     """Scores of set-valued predictions along the imprecision.
 
@@ -37,10 +39,6 @@ class ImprecisionPathDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Axes drawn on by `plot`.
-    figure_ : matplotlib Figure
-        Figure of `ax_`.
     lines_ : list of matplotlib Line2D
         One a score.
     chosen_line_ : matplotlib Line2D or None
@@ -60,18 +58,11 @@ class ImprecisionPathDisplay(Display):
     ['imprecision', 'u80', 'u65', 'coverage', 'share of classes', 'chosen']
     """
 
-    def __init__(
-        self,
-        imprecisions: FloatArray,
-        scores: Mapping[str, FloatArray],
-        *,
-        deviations: Mapping[str, FloatArray] | None = None,
-        chosen: float | None = None,
-    ) -> None:
-        self.imprecisions = imprecisions
-        self.scores = dict(scores)
-        self.deviations = dict(deviations or {})
-        self.chosen = chosen
+    imprecisions: FloatArray
+    scores: Mapping[str, FloatArray]
+    _: KW_ONLY
+    deviations: Mapping[str, FloatArray] = field(default_factory=dict)
+    chosen: float | None = None
 
     @classmethod
     def from_estimator(
@@ -103,19 +94,17 @@ class ImprecisionPathDisplay(Display):
         grid = np.arange(101) / 20 if imprecisions is None else np.unique(imprecisions)
         critical = estimator.critical_imprecision(X)
         classes = estimator.classes_
-        points = []
-        for c in grid:
-            sets = critical <= c
-            points.append(
-                [
-                    u80_score(y, sets, classes),
-                    u65_score(y, sets, classes),
-                    coverage_score(y, sets, classes),
-                    set_size(sets).mean() / len(classes),
-                ]
+        sets = [critical <= c for c in grid]
+        scores = {
+            name: np.array([score(y, Y, classes) for Y in sets])
+            for name, score in (
+                ("u80", u80_score),
+                ("u65", u65_score),
+                ("coverage", coverage_score),
             )
-        names = ("u80", "u65", "coverage", "share of classes")
-        scores = dict(zip(names, np.array(points).T, strict=True))
+        }
+        sizes = [set_size(Y).mean() / len(classes) for Y in sets]
+        scores["share of classes"] = np.array(sizes)
         chosen = getattr(estimator, "imprecision_", None)
         if chosen is None and np.ndim(estimator.imprecision) == 0:
             chosen = float(estimator.imprecision)  # else one a feature: no place on it
@@ -167,23 +156,10 @@ class ImprecisionPathDisplay(Display):
         ax.legend()
 
     def frame(self) -> pa.Table:
-        """Figures behind the plot, one row per imprecision.
-
-        Returns
-        -------
-        pyarrow.Table
-            Columns `imprecision`, one per score, one per deviation ("u80 deviation"),
-            and `chosen` (true for the value nearest to the one in use).
-        """
+        """One row for each imprecision, with scores, deviations and the one chosen."""
         chosen = np.zeros(len(self.imprecisions), dtype=bool)
         if self.chosen is not None:
             chosen[np.abs(self.imprecisions - self.chosen).argmin()] = True
         deviations = {f"{name} deviation": v for name, v in self.deviations.items()}
-        return pa.table(
-            {
-                "imprecision": self.imprecisions,
-                **self.scores,
-                **deviations,
-                "chosen": chosen,
-            }
-        )
+        columns = {"imprecision": self.imprecisions, **self.scores, **deviations}
+        return pa.table({**columns, "chosen": chosen})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ COLOURS = (BLUE, RED)
 N_OUTLINE = 181
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MinimaxGeometryDisplay(Display):
     """The ellipsoids of two classes, grown until they touch, and their plane.
 
@@ -49,10 +51,6 @@ class MinimaxGeometryDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Axes drawn on by `plot`.
-    figure_ : matplotlib Figure
-        Figure of `ax_`.
     lines_ : list of matplotlib Line2D
         The two outlines, then the plane.
 
@@ -67,24 +65,13 @@ class MinimaxGeometryDisplay(Display):
     [2.0, 0.0]
     """
 
-    def __init__(
-        self,
-        *,
-        labels: tuple[str, str],
-        outlines: FloatArray,
-        line: FloatArray,
-        touching: FloatArray,
-        axis_names: tuple[str, str],
-        points: list[FloatArray],
-        mean_outlines: FloatArray,
-    ) -> None:
-        self.labels = labels
-        self.outlines = outlines
-        self.line = line
-        self.touching = touching
-        self.axis_names = axis_names
-        self.points = points
-        self.mean_outlines = mean_outlines
+    labels: tuple[str, str]
+    outlines: FloatArray
+    line: FloatArray
+    touching: FloatArray
+    axis_names: tuple[str, str]
+    points: list[FloatArray]
+    mean_outlines: FloatArray
 
     @classmethod
     def from_estimator(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(eq=False, repr=False)
 class MonitorDisplay(Display):
     """Log e-value against rows with the alarm level; limits of the rate below.
 
@@ -35,7 +37,6 @@ class MonitorDisplay(Display):
     ----------
     axes_ : tuple of matplotlib Axes
         Evidence, limits.
-    figure_ : matplotlib Figure
     line_ : matplotlib Line2D
         Log e-values.
     band_ : matplotlib PolyCollection
@@ -51,33 +52,16 @@ class MonitorDisplay(Display):
     ['row', 'violations', 'log_e_value', 'lower', 'upper']
     """
 
-    def __init__(
-        self,
-        trace: pa.Table,
-        *,
-        level: float,
-        bound: float,
-        quantity: str,
-        alarm_at: int | None = None,
-    ) -> None:
-        self.trace = trace
-        self.level = level
-        self.bound = bound
-        self.quantity = quantity
-        self.alarm_at = alarm_at
+    trace: pa.Table
+    _: KW_ONLY
+    level: float
+    bound: float
+    quantity: str
+    alarm_at: int | None = None
 
     @classmethod
     def from_monitor(cls, monitor: PromiseMonitor) -> Self:
-        """Take what a monitor has seen.
-
-        Parameters
-        ----------
-        monitor : PromiseMonitor
-
-        Returns
-        -------
-        MonitorDisplay
-        """
+        """Take what a monitor has seen."""
         return cls(
             monitor.frame(),
             level=monitor.level,
@@ -88,12 +72,12 @@ class MonitorDisplay(Display):
 
     def _draw(self, ax: Axes) -> None:
         ax.set_axis_off()
-        evidence, limits = (
-            ax.inset_axes((0, 0.5, 1, 0.5)),
-            ax.inset_axes((0, 0, 1, 0.4)),
+        evidence = ax.inset_axes((0, 0.5, 1, 0.5))
+        limits = ax.inset_axes((0, 0, 1, 0.4))
+        rows, log_e, lower, upper = (
+            self.trace[name].to_numpy()
+            for name in ("row", "log_e_value", "lower", "upper")
         )
-        rows = self.trace["row"].to_numpy()
-        log_e = self.trace["log_e_value"].to_numpy()
         alarm = -math.log(self.level)
         # What lies far beyond the alarm would flatten all before it.
         top = min(3 * alarm, max(alarm, float(np.max(log_e, initial=0.0))))
@@ -107,12 +91,7 @@ class MonitorDisplay(Display):
             textcoords="offset points", color=RED, fontsize="small",
         )  # fmt: skip
         self.band_ = limits.fill_between(
-            rows,
-            self.trace["lower"].to_numpy(),
-            self.trace["upper"].to_numpy(),
-            color=BLUE,
-            alpha=0.25,
-            linewidth=0,
+            rows, lower, upper, color=BLUE, alpha=0.25, linewidth=0
         )
         limits.axhline(self.bound, linestyle="--", color=GREY, linewidth=1)
         limits.set(xlabel="rows", ylabel=self.quantity, ylim=self._window())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(eq=False, repr=False)
 class SecurityCurveDisplay(Display):
     """Security curve of a rejection game: soft, hard and uniform rejection.
 
@@ -31,10 +33,6 @@ class SecurityCurveDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Axes drawn on by `plot`.
-    figure_ : matplotlib Figure
-        Figure of `ax_`.
     lines_ : list of matplotlib Line2D
         Soft, hard, uniform, and the known intruder's where there is one.
 
@@ -49,9 +47,8 @@ class SecurityCurveDisplay(Display):
     [1.0, 0.26892..., 0.0]
     """
 
-    def __init__(self, curve: SecurityCurve, known: ArrayLike | None = None) -> None:
-        self.curve = curve
-        self.known = known
+    curve: SecurityCurve
+    known: ArrayLike | None = None
 
     @classmethod
     def from_estimator(

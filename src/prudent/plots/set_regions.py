@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(eq=False, repr=False)
 class SetRegionDisplay(Display):
     """Regions of one class in colour; regions of several classes hatched.
 
@@ -43,10 +44,6 @@ class SetRegionDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Axes drawn on by `plot`.
-    figure_ : matplotlib Figure
-        Figure of `ax_`.
     regions_ : matplotlib QuadMesh
         Index of the class where one is left, and `n_classes` elsewhere.
     hatches_ : matplotlib QuadContourSet or None
@@ -64,21 +61,12 @@ class SetRegionDisplay(Display):
     ['discriminant axis 1', 'discriminant axis 2', '0', '1', '2']
     """
 
-    def __init__(
-        self,
-        grid: tuple[FloatArray, FloatArray],
-        sets: BoolArray,
-        classes: NDArray[Any],
-        points: FloatArray,
-        labels: NDArray[Any],
-        axis_names: tuple[str, str],
-    ) -> None:
-        self.grid = grid
-        self.sets = sets
-        self.classes = classes
-        self.points = points
-        self.labels = labels
-        self.axis_names = axis_names
+    grid: tuple[FloatArray, FloatArray]
+    sets: BoolArray
+    classes: NDArray[Any]
+    points: FloatArray
+    labels: NDArray[Any]
+    axis_names: tuple[str, str]
 
     @classmethod
     def from_estimator(
@@ -96,10 +84,6 @@ class SetRegionDisplay(Display):
             Their labels.
         grid_size : int, default=200
             Points of the grid along each axis.
-
-        Returns
-        -------
-        SetRegionDisplay
 
         Raises
         ------
@@ -164,26 +148,14 @@ class SetRegionDisplay(Display):
             )
         for label, colour in zip(self.classes, colours, strict=True):
             chosen = self.labels == label
-            ax.plot(
-                *self.points[chosen].T,
-                "o",
-                color=colour,
-                markeredgecolor="white",
-                markersize=4,
-                label=str(label),
-            )
+            style = {"color": colour, "markeredgecolor": "white", "markersize": 4}
+            ax.plot(*self.points[chosen].T, "o", label=str(label), **style)
         ax.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
         title = "hatched: undecided" if undecided.any() else None
         ax.legend(title=title, loc="upper right")  # "best" is slow with many rows
 
     def frame(self) -> pa.Table:
-        """Sets behind the plot, one row per grid point.
-
-        Returns
-        -------
-        pyarrow.Table
-            The two coordinates and one boolean column per class.
-        """
+        """One row for each grid point, with a truth value for each class."""
         first, second = np.meshgrid(*self.grid)
         columns: dict[str, NDArray[Any]] = dict(
             zip(self.axis_names, (first.ravel(), second.ravel()), strict=True)

@@ -1,0 +1,37 @@
+"""What the estimators share: validation, the moment seam and set predictions."""
+
+from prudent.estimator_tools.answers import SelectionMixin, predict_set
+from prudent.estimator_tools.covariances import (
+    covariance_rule,
+    is_covariance_estimator,
+    warn_repairs,
+)
+from prudent.estimator_tools.moment_fits import MomentFitMixin, MomentsMixin
+from prudent.estimator_tools.splits import Split, fold_positions, hold_out_rows
+from prudent.estimator_tools.validation import (
+    check_groups,
+    check_rows,
+    check_training,
+    frame_columns,
+    refuse_dask,
+    warn_constant_features,
+)
+
+__all__ = [
+    "MomentFitMixin",
+    "MomentsMixin",
+    "SelectionMixin",
+    "Split",
+    "check_groups",
+    "check_rows",
+    "check_training",
+    "covariance_rule",
+    "fold_positions",
+    "frame_columns",
+    "hold_out_rows",
+    "is_covariance_estimator",
+    "predict_set",
+    "refuse_dask",
+    "warn_constant_features",
+    "warn_repairs",
+]

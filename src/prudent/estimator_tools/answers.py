@@ -1,0 +1,180 @@
+"""Set predictions through any wrapper, and the selection of a batch."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import (
+    _num_samples,
+)
+
+from prudent.core.selection import (
+    NullShare,
+    Selection,
+    check_selection,
+    rows_needed,
+    select_rows,
+)
+from prudent.core.types import BoolArray, FloatArray
+from prudent.exceptions import PrudentWarning
+
+
+def predict_set(estimator: Any, X: Any) -> BoolArray:
+    """Set of classes that a fitted estimator cannot rule out, for each row.
+
+    Works through `Pipeline`, search objects such as `GridSearchCV`, and
+    `FrozenEstimator`, none of which forwards `predict_set` by itself.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        One with `predict_set`, or a meta-estimator around it.
+    X : array-like or data frame of shape (n_samples, n_features)
+        Rows as the outermost estimator takes them.
+
+    Returns
+    -------
+    sets : ndarray of bool, shape (n_samples, n_classes)
+        Columns in the order of `classes_`.
+
+    Raises
+    ------
+    TypeError
+        If no estimator inside has `predict_set`.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = make_pipeline(
+    ...     StandardScaler(), prudent.ImpreciseDiscriminantAnalysis()
+    ... ).fit(X, y)
+    >>> prudent.predict_set(model, X[:2])
+    array([[ True, False, False],
+           [ True, False, False]])
+    """
+    if hasattr(estimator, "predict_set"):
+        return estimator.predict_set(X)
+    if isinstance(estimator, Pipeline):
+        if len(estimator.steps) > 1:
+            X = estimator[:-1].transform(X)
+        return predict_set(estimator.steps[-1][1], X)
+    if hasattr(estimator, "best_estimator_"):
+        return predict_set(estimator.best_estimator_, X)
+    inner = getattr(estimator, "estimator_", getattr(estimator, "estimator", None))
+    if inner is not None:
+        return predict_set(inner, X)
+    kind = "classifier" if is_classifier(estimator) else "object"
+    raise TypeError(
+        f"{kind} {type(estimator).__name__} has no `predict_set`; use one of "
+        "prudent's set-valued classifiers."
+    )
+
+
+def _holds_out_rows(detector: Any) -> bool:
+    if not detector._holds_out_rows():
+        raise AttributeError(
+            f"{type(detector).__name__}: `select` needs the scores of calibration rows "
+            "that the threshold is an order statistic of, which these settings do not "
+            "keep."
+        )
+    return True
+
+
+class SelectionMixin:
+    """Batch detection for detectors that keep the scores of their calibration rows.
+
+    A class has `p_value`, `_holds_out_rows()` by its parameters and, once fitted,
+    `_calibration_scores`, sorted.
+    """
+
+    @property
+    def calibration_scores_(self) -> FloatArray:
+        """Sorted scores of the calibration rows."""
+        scores = vars(self).get("_calibration_scores")
+        if scores is None:
+            raise AttributeError(
+                f"{type(self).__name__} keeps no calibration scores: it is not fitted, "
+                "or its settings hold out no rows."
+            )
+        return np.asarray(scores, dtype=np.float64)
+
+    def calibrated_scores(self, X: Any) -> FloatArray:
+        """Scores of rows on the scale of `calibration_scores_`."""
+        scores: FloatArray = self.score_samples(X)  # type: ignore[attr-defined]
+        return scores
+
+    @available_if(_holds_out_rows)
+    def select(
+        self,
+        X: Any,
+        *,
+        false_discovery_rate: float = 0.1,
+        null_share: NullShare = "one",
+        confidence: float | None = None,
+    ) -> Selection:
+        """Say which rows of a batch are unusual, with a bound on the wrong ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The batch; it may be empty.
+        false_discovery_rate : float, default=0.1
+            q in (0, 1): expected share of ordinary rows among those selected, counted
+            as 0 where none is.
+        null_share : {"one", "storey"}, default="one"
+            "storey" estimates the share of ordinary rows and selects more where it
+            is small.
+        confidence : float, default=None
+            None: the rate holds on average over calibration rows. Otherwise it holds
+            given them with this probability: needed where one detector serves many
+            batches, or the promise is watched.
+
+        Returns
+        -------
+        Selection
+            mask, p_values, guarantee.
+
+        Raises
+        ------
+        ValueError
+            If a setting is out of range.
+
+        Warns
+        -----
+        PrudentWarning
+            If nothing can be selected unless more than half of the batch scores below
+            every calibration row.
+
+        Notes
+        -----
+        Benjamini-Hochberg on conformal p-values; ceil(n / (q (m + 1))) rows must score
+        below all m calibration rows before any row is selected.
+        """
+        check_selection(false_discovery_rate, null_share, confidence)
+        m, n = len(self.calibration_scores_), _num_samples(X)
+        p_values = self.p_value(X) if n else np.empty(0)  # type: ignore[attr-defined]
+        needed = rows_needed(n, m, false_discovery_rate, confidence)
+        if needed > n / 2:
+            warnings.warn(
+                f"{type(self).__name__}: with {m} calibration rows nothing is selected "
+                f"unless {needed} of {n} rows score below all of them; give more "
+                "calibration rows or allow a larger `false_discovery_rate`.",
+                PrudentWarning,
+                stacklevel=2,
+            )
+        return select_rows(
+            p_values,
+            m,
+            rate=false_discovery_rate,
+            null_share=null_share,
+            confidence=confidence,
+        )

@@ -1,0 +1,263 @@
+"""`fit_moments`, `from_moments` and `partial_fit` from one seam."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import (
+    column_or_1d,
+)
+
+from prudent.core.moments import ClassMoments
+from prudent.core.types import FloatArray
+from prudent.estimator_tools.validation import check_training, set_feature_names
+from prudent.exceptions import DegenerateDataError
+
+
+def _needs_no_rows(estimator: Any) -> bool:
+    parameter = estimator._rows_needed_for()
+    if parameter is not None:
+        raise AttributeError(
+            f"{type(estimator).__name__} with {parameter} needs the rows, moments "
+            "do not suffice: use `fit`."
+        )
+    return True
+
+
+class MomentsMixin:
+    """`fit_moments` and `from_moments` from one seam.
+
+    The estimator supplies
+
+    - `_rows_needed_for()`: the setting for which moments do not suffice, such as
+      "covariance='ledoit_wolf'", or None; the methods exist only with None;
+    - `_learn(moments, given=False)`: check the parameters against the moments, call
+      the mathematics, store the attributes. `given` says that the moments are exact
+      by the caller's word (`from_moments`). A class of weight 0 has been declared
+      but not seen. `DegenerateDataError` means that these moments do not suffice;
+    - `_moments_ddof`: 0 or 1, the denominator W - ddof of published covariances;
+    - `_learns_from_blocks`: whether `_learn` also takes `rows`, in blocks that may
+      not come to one place.
+    """
+
+    _moments_ddof: Literal[0, 1] = 0
+    _learns_from_blocks = False
+    moments_: ClassMoments
+    #: False once a weight other than 0 and 1 stood for a row: no confidence then.
+    _has_plain_weights: bool
+
+    def _rows_needed_for(self) -> str | None:
+        raise NotImplementedError
+
+    def _learn(self, moments: ClassMoments, *, given: bool = False) -> None:
+        raise NotImplementedError
+
+    @available_if(_needs_no_rows)
+    def fit_moments(self, moments: ClassMoments) -> Self:
+        """Fit from class moments instead of rows.
+
+        Parameters
+        ----------
+        moments : ClassMoments
+            Additive statistics of every class; the result equals `fit` on the
+            rows behind them.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        TypeError
+            If `moments` is not a `ClassMoments`.
+        ValueError
+            As `fit`.
+        """
+        if not isinstance(moments, ClassMoments):
+            raise TypeError(
+                "`moments` must be a ClassMoments, got "
+                f"{type(moments).__name__}; see ClassMoments.from_arrays."
+            )
+        return self._fit_from(moments)
+
+    @classmethod
+    def from_moments(
+        cls,
+        means: ArrayLike,
+        covariances: ArrayLike | None = None,
+        counts: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        *,
+        standard_deviations: ArrayLike | None = None,
+        correlations: ArrayLike | None = None,
+        **params: Any,
+    ) -> Self:
+        """Fit from published summary statistics, without rows.
+
+        Parameters
+        ----------
+        means : array-like of shape (n_classes, n_features)
+            Class means. The columns of a data frame become `feature_names_in_`, and
+            those of all other frames must be the same, in the same order.
+        covariances : array-like of shape (n_classes, n_features, n_features)
+            Class covariances, used as given; data frames as in
+            `ClassMoments.from_covariances`.
+        counts : array-like of shape (n_classes,)
+            Rows (or total weight) behind each class, > 0.
+        classes : array-like of shape (n_classes,), default=None
+            Labels; None means the index of `means` if that is a pandas frame, else
+            0, 1, ...
+        standard_deviations : array-like of shape (n_classes, n_features), default=None
+            With `correlations`, in place of `covariances`.
+        correlations : array-like of shape (n_classes, n_features, n_features) or \
+(n_features, n_features), default=None
+            Of each class, or of all.
+        **params
+            Constructor parameters.
+
+        Returns
+        -------
+        estimator : fitted estimator
+
+        Raises
+        ------
+        ValueError
+            If shapes or names disagree, a covariance is not symmetric positive
+            semidefinite, or a parameter needs the rows.
+        """
+        estimator = cls(**params)
+        parameter = estimator._rows_needed_for()
+        if parameter is not None:
+            raise ValueError(
+                f"{cls.__name__}.from_moments: {parameter} needs the rows; "
+                "choose a setting that uses moments only, or use `fit`."
+            )
+        moments = ClassMoments.from_covariances(
+            means,
+            covariances,
+            counts,
+            classes,
+            ddof=cls._moments_ddof,
+            standard_deviations=standard_deviations,
+            correlations=correlations,
+        )
+        estimator._fit_from(moments, given=True)
+        set_feature_names(estimator, means)
+        return estimator
+
+    def _moment_options(self) -> dict[str, Any]:
+        """Options of `ClassMoments.from_arrays` that `_learn` relies on."""
+        return {}
+
+    def _fit_from(self, moments: ClassMoments, **options: Any) -> Self:
+        """Learn from moments as a fit of their own, forgetting earlier batches."""
+        self._validate_params()  # type: ignore[attr-defined]
+        if self._moment_options().get("fourth") and moments.fourth is None:
+            raise ValueError(
+                f"{self} needs fourth moments, which these moments lack: accumulate "
+                "with `fourth=True`, or choose covariance='oas'."
+            )
+        self.n_features_in_ = moments.mean.shape[1]
+        vars(self).pop("feature_names_in_", None)
+        self._has_plain_weights = bool((moments.weight == moments.count).all())
+        self._learn_afresh(moments, **options)
+        return self
+
+    def _learn_afresh(self, moments: ClassMoments, **options: Any) -> None:
+        """Call `_learn` with its options, and forget what was declared before."""
+        self._declared_classes = None
+        self._learn(moments, **options)
+        self._solved = True
+
+    def _fit_rows(
+        self,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        weight: FloatArray | None,
+        **options: Any,
+    ) -> None:
+        """Learn from the moments of validated rows, with options of `_learn`."""
+        self._has_plain_weights = _are_plain(weight)
+        moments = ClassMoments.from_arrays(X, y, weight, **self._moment_options())
+        self._learn_afresh(moments, **options)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return getattr(self, "_solved", False)
+
+
+class MomentFitMixin(MomentsMixin):
+    """`fit_moments`, `from_moments` and `partial_fit` of a classifier."""
+
+    @available_if(_needs_no_rows)
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add rows to the moments seen so far and solve again.
+
+        The estimator counts as fitted once at least two classes have rows and
+        every class that has rows can be solved.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of this batch.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that may ever occur. A class not yet seen has its column
+            in every result, prior 0, and is never predicted.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0, read as repetitions.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If `y` holds a label outside `classes`, or the number of features
+            differs from the first batch.
+        """
+        self._validate_params()  # type: ignore[attr-defined]
+        first = not hasattr(self, "moments_")
+        plain_before = getattr(self, "_has_plain_weights", True)
+        X, y, weight = check_training(self, X, y, sample_weight, reset=first)
+        declared = getattr(self, "_declared_classes", None)
+        if classes is not None:
+            given = np.unique(column_or_1d(classes))
+            if declared is not None and not np.array_equal(given, declared):
+                raise ValueError(
+                    f"`classes` must stay {declared.tolist()} in every call of "
+                    f"partial_fit, got {given.tolist()}."
+                )
+            declared = given
+        moments = ClassMoments.from_arrays(
+            X, y, weight, classes=declared, **self._moment_options()
+        )
+        self._has_plain_weights = _are_plain(weight)
+        if not first:
+            moments = self.moments_ + moments
+            self._has_plain_weights &= plain_before
+        solved = int(np.count_nonzero(moments.weight)) >= 2
+        if solved:
+            try:
+                self._learn(moments)
+            except DegenerateDataError:
+                solved = False
+        self.moments_ = moments
+        self._declared_classes = declared
+        self._solved = solved
+        return self
+
+
+def _are_plain(weight: FloatArray | None) -> bool:
+    """Whether all weights are 1; rows of weight 0 are gone by then."""
+    return weight is None or bool((weight == 1).all())

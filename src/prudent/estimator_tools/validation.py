@@ -1,0 +1,142 @@
+"""Rows, labels, groups and settings as estimators take them, checked."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+)
+
+from prudent._compat import validate_data
+from prudent.core.summary import feature_names
+from prudent.core.types import BoolArray, FloatArray
+from prudent.exceptions import PrudentWarning
+
+
+def check_training(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | None = None,
+    *,
+    reset: bool = True,
+) -> tuple[NDArray[Any], NDArray[Any], FloatArray | None]:
+    """Validate labelled rows and drop those of weight zero; weight None stays None.
+
+    Rows of weight zero go first, before anybody looks at the labels, so that
+    weight 0 equals removal even when a whole class vanishes. float32 and integer
+    features keep their type: the mathematics converts block by block. `reset=False`
+    checks the features against those of an earlier call.
+    """
+    refuse_dask(X)
+    X, y = validate_data(estimator, X, y, reset=reset)
+    if not _are_few_integers(y):
+        check_classification_targets(y)
+    if sample_weight is None:
+        return X, y, None
+    weight = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    kept = weight > 0
+    if not kept.any():
+        raise ValueError(
+            "all entries of `sample_weight` are zero: give at least one row "
+            "a positive weight."
+        )
+    if kept.all():
+        return X, y, weight
+    return X[kept], y[kept], weight[kept]
+
+
+def _are_few_integers(y: NDArray[Any]) -> bool:
+    """Whether labels are integers of a narrow range: classes, without sorting them."""
+    if y.dtype.kind not in "iub" or len(y) == 0:
+        return False
+    return int(y.max()) - int(y.min()) < len(y) // 2
+
+
+def check_rows(estimator: Any, X: Any) -> NDArray[Any]:
+    """Validate rows to predict: the estimator is fitted, the features agree."""
+    check_is_fitted(estimator)
+    refuse_dask(X)
+    return validate_data(estimator, X, reset=False)
+
+
+def refuse_dask(X: Any) -> None:
+    """Raise TypeError for a dask collection instead of pulling all its data in."""
+    if hasattr(X, "__dask_graph__"):
+        raise TypeError(
+            "dask input: use prudent.dask.fit(estimator, X, y), "
+            "or call .compute() first."
+        )
+
+
+def check_groups(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
+    """Group labels as an array: one for each row, two groups at least."""
+    labels = column_or_1d(groups)
+    if len(labels) != n_rows:
+        raise ValueError(
+            f"`groups` must hold one label for each of the {n_rows} rows, got "
+            f"{len(labels)}."
+        )
+    if len(np.unique(labels)) < 2:
+        raise ValueError(
+            "`groups` must name at least 2 groups: whole groups are held out."
+        )
+    return labels
+
+
+def set_feature_names(estimator: Any, means: Any) -> None:
+    """Take the feature names of a fit from moments from a data frame of means."""
+    names = feature_names(means)
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+
+
+def frame_columns(X: Any) -> tuple[list[NDArray[Any]], BoolArray] | None:
+    """Columns of a pandas or polars data frame, and which of them hold levels.
+
+    Text, categorical, object and boolean columns hold levels. Missing values are None
+    or NaN. None for anything but a data frame.
+    """
+    import narwhals as nw
+
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    if not len(frame):
+        raise ValueError(
+            "Found array with 0 sample(s) while a minimum of 1 is required."
+        )
+    kinds = (nw.String, nw.Categorical, nw.Enum, nw.Object, nw.Boolean)
+    is_level = np.array([dtype in kinds for dtype in frame.schema.values()])
+    columns = []
+    for series, holds_levels in zip(frame.iter_columns(), is_level, strict=True):
+        if holds_levels or series.is_null().any():
+            values = np.array(series.to_list(), dtype=object)
+            values[series.is_null().to_numpy()] = None
+            columns.append(values)
+        else:
+            columns.append(series.to_numpy())
+    return columns, is_level
+
+
+def warn_constant_features(estimator: Any, features: NDArray[np.intp]) -> None:
+    """Say which features take one value in all rows and are ignored."""
+    if len(features):
+        names = getattr(estimator, "feature_names_in_", None)
+        shown = [str(j) if names is None else repr(names[j]) for j in features[:5]]
+        more = f" and {len(features) - 5} more" if len(features) > 5 else ""
+        warnings.warn(
+            f"{type(estimator).__name__}: feature(s) {', '.join(shown)}{more} "
+            "are constant over all rows and are ignored.",
+            PrudentWarning,
+            stacklevel=2,
+        )
