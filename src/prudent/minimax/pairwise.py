@@ -83,7 +83,10 @@ class TrainingKernel:
 
     def values(self, X: FloatArray) -> FloatArray:
         """Kernel values of rows with those kept, (n, m)."""
-        return X[:, self.columns] if self.rows is None else self._between(X, self.rows)
+        if self.rows is not None:
+            return self._between(X, self.rows)
+        # A copy of a large matrix costs as much as an eighth of its fit.
+        return X if len(self.columns) == X.shape[1] else X[:, self.columns]
 
     def diagonal(self, X: FloatArray) -> FloatArray:
         """Kernel value of each row with itself, (n,)."""
