@@ -83,7 +83,7 @@ def test_the_next_process_is_there_sooner_than_it_could_import(run):
     first, second = (at for _, fold, at in seen if fold == 1)
     begun = time.monotonic()
     subprocess.run([sys.executable, "-c", "import prudent.evaluation.evaluate"])
-    assert second - first - 3.0 < time.monotonic() - begun
+    assert second - first - 3.0 < max(1.0, time.monotonic() - begun)
 
 
 @pytest.mark.slow  # waits for the limit

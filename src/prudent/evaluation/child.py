@@ -68,15 +68,7 @@ class LimitedEvaluation:
         self._drop()
 
     def __call__(self, method: Method, progress: Progress | None = None) -> Evaluation:
-        """Evaluate a method.
-
-        Raises
-        ------
-        OutOfTime
-            If the limit is reached.
-        Exception
-            Whatever the method raises.
-        """
+        """Evaluate a method; OutOfTime, or what it raises."""
         try:
             waited = 0.0
             if self._child is None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.core.binomial import clopper_pearson
-from prudent.core.types import BoolArray, FloatArray
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.evaluation.asked import AskedFold
 from prudent.evaluation.checks import check_promises, holm, mcnemar_p_value, verdict
 from prudent.evaluation.evaluate import LEVELS, Evaluation, FoldResult
@@ -108,9 +108,14 @@ def drawbacks(found: Evaluation, task: Task) -> BoolArray:
     if task.wish is None:
         return np.concatenate([result.wrong for result, _ in first])
     asked = [(_of(result), codes) for result, codes in first]
-    others = _others(task)
-    if task.wish.kind != "missed" or not others.any():
+    if task.wish.kind != "missed" or not _others(task).any():
         return np.concatenate([~one.decided for one, _ in asked])
+    return _not_right(asked, task)
+
+
+def _not_right(asked: Sequence[tuple[AskedFold, IntArray]], task: Task) -> BoolArray:
+    """Which rows of the classes that are not named are not answered rightly."""
+    others = _others(task)
     return np.concatenate(
         [(one.wrong | ~one.decided)[others[codes]] for one, codes in asked]
     )
@@ -181,13 +186,8 @@ def _asked(method: Method, found: Evaluation, task: Task) -> Asked | None:
     others_error, others_interval = None, (0.0, 1.0)
     useful = share > 0
     if task.wish.kind == "missed":
-        others = _others(task)
-        unhelped = np.concatenate(
-            [
-                (fold.wrong | ~fold.decided)[others[task.codes[split.test]]]
-                for fold, split in zip(folds, task.folds, strict=True)
-            ]
-        )
+        tested = [task.codes[split.test] for split in task.folds]
+        unhelped = _not_right(list(zip(folds, tested, strict=True)), task)
         if len(unhelped):
             others_error = float(unhelped.mean())
             m = len(unhelped) / n_repeats
