@@ -15,6 +15,7 @@ one at the start: the price is log(b t), not log t.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,8 +28,14 @@ from prudent.monitoring.kernels import LARGEST, N_STAKES, reserve, restart_rows
 ODDS_RATIOS: FloatArray = 1 / (1 - (np.arange(N_STAKES) + 0.5) / N_STAKES)
 
 
+@dataclass
 class Restarts(Bets):
     """The e-value E_t of the stakes."""
+
+    def __post_init__(self) -> None:
+        bound, rank = self.null.bound, self.null.rank
+        positions = self.null.calibration_rows + 1
+        self.settings = np.array([bound, rank, positions, self.threshold])
 
     @property
     def e_value(self) -> float:
@@ -37,12 +44,8 @@ class Restarts(Bets):
 
     def rows(self, losses: FloatArray) -> None:
         """Bet on the losses of rows, in order."""
-        null = self.null
-        settings = np.array(
-            [null.bound, null.rank, null.calibration_rows + 1, self.threshold]
-        )
         restart_rows(
-            losses, self.stakes, self.counts, self.trace, ODDS_RATIOS, settings
+            losses, self.stakes, self.counts, self.trace, ODDS_RATIOS, self.settings
         )
 
     def _look(self, violations: float, n: int) -> None:
