@@ -1,7 +1,9 @@
 """Compiled loops: scores of all training rows for each new row and label.
 
-Rows are sorted by class, so that the inner loops run over rows without branches.
-Import it lazily: numba takes half a second to load.
+Rows are sorted by class and taken in tiles that fit the nearest cache, so that the
+inner loops run over rows without branches and fill the vector registers (those of
+`logarithms` only where it does not write what it reads). Import lazily: numba takes
+half a second to load.
 """
 
 from __future__ import annotations
@@ -17,152 +19,150 @@ POSTERIOR, MARGIN, DENSITY = 0, 1, 2
 # Removing a row whose share of the determinant is all but this leaves a singular
 # matrix: the row counts as infinitely strange, which can only enlarge p-values.
 SINGULAR = 1e-12
-# Logarithms are taken of numbers >= 1: smaller ones are multiplied by this first.
-LIFT = 2.0**300
-LOG_LIFT = float(np.log(LIFT))
+TILE = 512
+# Up to here nine terms of the series of log(1 - z) are exact to rounding.
+SMALL = 2.0**-6
 # Columns whose factors are multiplied before one logarithm is taken.
 TOGETHER = 8
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+loop = njit(cache=True, error_model="numpy", fastmath={"contract"})
+
+
+@loop
 def linear_counts(
-    products: Any,
-    shifts: Any,
-    gaps: Any,
-    asked: Any,
-    wanted: Any,
+    new: Any,
     starts: Any,
-    category: Any,
-    squares: Any,
-    across: Any,
-    between: Any,
-    own: Any,
-    mixed: Any,
-    constants: Any,
-    halves: Any,
-    ratios: Any,
-    share: float,
-    pooled: float,
-    spherical: float,
-    first_factor: float,
+    tables: Any,
+    student: Any,
+    metric: Any,
     score: int,
     by_class: bool,
-    own_second: Any,
-    other_second: Any,
+    ranked: Any,
     larger: Any,
     equal: Any,
 ) -> None:  # pragma: no cover
     """Count rows stranger than each new row, scores by inner products (3.1)-(3.4).
 
-    `spherical` is 0, or d g for one variance g of all d columns; `first_factor` is
-    that of the first logarithm, 1/2 or -d/2.
+    `metric` holds s, beta, d g for one variance g of all columns (else 0), and the
+    factor of the log determinant: 1/2, or d/2 for one variance.
     """
-    n_classes, n_new, n = products.shape
-    logs, scores, lowest, work = _buffers(n_classes, n)
-    pair = np.empty(2 * n)
-    pair_logs = np.empty(2 * n)
-    for j in range(n_new):
-        for c in range(n_classes):
-            added = starts[c + 1] - starts[c] + 1.0  # rows of c in the bag
-            first, last = (c, c + 1) if by_class else (0, n_classes)
-            lo, hi = starts[first], starts[last]
-            lowest[lo:hi] = 1.0
-            for k in range(n_classes):
-                if score == DENSITY and by_class and k != c:
-                    continue
-                begin, end = (k, k + 1) if score == DENSITY else (first, last)
-                gap = gaps[k, j, c]
-                p = (added - 1) / added * (pooled + (share if k == c else 0.0))
-                kept = p / (1 + p * gap)
-                grown = 0.5 * np.log1p(p * gap)
-                if spherical > 0:
-                    kept, grown = 0.0, first_factor * LOG_LIFT
-                for l in range(begin, end):
-                    s, e = starts[l], starts[l + 1]
-                    left = e - s + (1.0 if l == c else 0.0)
-                    if left < 2:
-                        pair[s:e] = 1.0
-                        pair[n + s : n + e] = 1.0
-                        continue
-                    a = left / (left - 1)
-                    q = a * (pooled + (share if k == l else 0.0))
-                    change = 1 + (1 if k == c else 0) - (1 if k == l else 0)
-                    _fill(
-                        products[k, j, s:e],
-                        across[k, c, s:e],
-                        squares[k, s:e],
-                        own[k, s:e],
-                        mixed[k, s:e],
-                        shifts[k, j, l] + between[k, l, c],
-                        gap,
-                        kept,
-                        1 / added if k == c else 0.0,
-                        1 / added if l == c else 0.0,
-                        p,
-                        q,
-                        a * a if k == l else 0.0,
-                        ratios[k, change],
-                        spherical,
-                        lowest[s:e],
-                        pair[s:e],
-                        pair[n + s : n + e],
+    n_classes, n_new, n = new[0].shape
+    logs, rows = np.empty((n_classes, TILE)), np.empty((6, TILE))
+    larger[:], equal[:] = 0, 0
+    for c in range(n_classes):
+        first, last = (starts[c], starts[c + 1]) if by_class else (0, n)
+        for t in range(first, last, TILE):
+            size = min(TILE, last - t)
+            for j in range(n_new):
+                for k in range(n_classes):
+                    place = (c, j, k, t, size)
+                    _linear_joint(
+                        place,
+                        new,
+                        starts,
+                        tables,
+                        student,
+                        metric,
+                        score,
+                        rows,
+                        logs[k],
                     )
-                s, e = starts[begin], starts[end]
-                logarithms(pair[s:e], pair_logs[s:e])
-                logarithms(pair[n + s : n + e], pair_logs[n + s : n + e])
-                for l in range(begin, end):
-                    s, e = starts[l], starts[l + 1]
-                    change = 1 + (1 if k == c else 0) - (1 if k == l else 0)
-                    constant = constants[k, change] - grown
-                    half = halves[k, change]
-                    for i in range(s, e):
-                        logs[k, i] = (
-                            constant
-                            + first_factor * pair_logs[i]
-                            - half * pair_logs[n + i]
-                        )
-            _score(logs, starts, c, first, last, score, lowest, scores, work)
-            if len(own_second):
-                s, e = starts[c], starts[c + 1]
-                _add(
-                    scores[lo:hi],
-                    other_second[j, lo:hi],
-                    own_second[j, lo:hi],
-                    s - lo,
-                    e - lo,
-                )
-            larger[j, c], equal[j, c] = _count(
-                scores, category, lo, hi, wanted[j, c], asked[j, c]
-            )
+                _tally(c, j, t, size, starts, logs, rows, score, ranked, larger, equal)
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
-def _buffers(n_classes: int, n: int) -> Any:  # pragma: no cover
-    return np.zeros((n_classes, n)), np.empty(n), np.empty(n), np.empty((2, n))
+@loop
+def _linear_joint(
+    place: Any,
+    new: Any,
+    starts: Any,
+    tables: Any,
+    student: Any,
+    metric: Any,
+    score: int,
+    rows: Any,
+    out: Any,
+) -> None:  # pragma: no cover
+    """Log joint of class k for a tile of rows, each deleted from its class."""
+    c, j, k, t, size = place
+    products, shifts, gaps = new
+    squares, across, between, own, mixed = tables
+    constants, halves, ratios = student
+    share, pooled, variance, power = metric
+    most, z, second, base, half = rows[0], rows[1], rows[2], rows[3], rows[4]
+    if k == 0:
+        most[:size] = 0.0
+    total = starts[c + 1] - starts[c] + 1.0  # rows of c in the bag
+    p, gap = (total - 1) / total * (pooled + share * (k == c)), gaps[k, j, c]
+    grown = 0.0 if variance > 0 else 0.5 * np.log1p(p * gap)
+    for l in range(len(starts) - 1):
+        s, e = max(starts[l], t), min(starts[l + 1], t + size)
+        if s >= e:
+            continue
+        tile = slice(s - t, e - t)
+        left = starts[l + 1] - starts[l] + (1.0 if l == c else 0.0)
+        if left < 2:  # deletion empties the class
+            most[tile] = 1.0
+        if left < 2 or (score == DENSITY and k != l):
+            z[tile], second[tile] = 0.0, 1.0
+            continue
+        change, a = 1 + (k == c) - (k == l), left / (left - 1)
+        base[tile], half[tile] = constants[k, change] - grown, halves[k, change]
+        _fill(
+            products[k, j, s:e],
+            across[k, c, s:e],
+            squares[k, s:e],
+            own[k, s:e],
+            mixed[k, s:e],
+            (
+                shifts[k, j, l] + between[k, l, c],
+                gap,
+                (k == c) / total,
+                (l == c) / total,
+            ),
+            (p, a * (pooled + share * (k == l)), a * a * (k == l)),
+            ratios[k, change],
+            variance,
+            most[tile],
+            z[tile],
+            second[tile],
+        )
+    _join(z[:size], second[:size], base, half, power, rows[5], out)
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@loop
 def _fill(
     products: Any,
     across: Any,
     squares: Any,
     own: Any,
     mixed: Any,
-    shift: float,
-    gap: float,
-    kept: float,
-    moved_f: float,
-    moved_e: float,
-    p: float,
-    q: float,
-    own_factor: float,
+    moves: Any,
+    weights: Any,
     ratio: float,
-    spherical: float,
-    lowest: Any,
-    out_first: Any,
+    variance: float,
+    most: Any,
+    out_z: Any,
     out_second: Any,
 ) -> None:  # pragma: no cover
-    """1/w and 1 + r Q of rows of one class; spherical: g'/g and 1 + r Q / (d g')."""
+    """Write z = 1 - w and 1 + r Q of one class; one variance: w = g'/g, Q/(d g')."""
+    shift, gap, moved_f, moved_e = moves
+    p, q, own_factor = weights
+    kept, scale, offset, turned = p / (1 + p * gap), 1.0, 0.0, 1.0
+    if variance > 0:
+        kept, scale, offset, turned = 0.0, 1 / variance, p * gap / variance, 0.0
+    ratio *= scale
+    if own_factor > 0:
+        for i in range(len(squares)):
+            u = products[i] + across[i] + shift
+            ed = u - moved_e * gap
+            ee = own[i] - moved_e * (u + ed) - kept * ed * ed
+            z = scale * q * ee - offset
+            most[i] = max(most[i], z)
+            out_z[i] = z
+            distance = own_factor * max(ee, 0.0)
+            out_second[i] = 1.0 + ratio * distance / max(1.0 - z, SINGULAR)
+        return
     for i in range(len(squares)):
         h = products[i] + across[i]
         u = h + shift
@@ -171,207 +171,252 @@ def _fill(
         ff = squares[i] - moved_f * (h + fd) - kept * fd * fd
         ee = own[i] - moved_e * (u + ed) - kept * ed * ed
         fe = mixed[i] - moved_f * u - moved_e * fd - kept * fd * ed
-        if spherical > 0:
-            g = 1.0 + (p * gap - q * ee) / spherical
-            lowest[i] = min(lowest[i], g)
-            g = max(g, SINGULAR)
-            out_first[i] = g * LIFT
-            distance = own_factor * ee if own_factor > 0 else ff
-            out_second[i] = 1.0 + ratio * max(distance, 0.0) / (spherical * g)
-        else:
-            w = 1.0 - q * ee
-            lowest[i] = min(lowest[i], w)
-            inverse = 1.0 / max(w, SINGULAR)
-            out_first[i] = inverse
-            distance = ff + q * fe * fe * inverse
-            if own_factor > 0:
-                distance = own_factor * ee * inverse
-            out_second[i] = 1.0 + ratio * max(distance, 0.0)
+        z = scale * q * ee - offset
+        most[i] = max(most[i], z)
+        out_z[i] = z
+        distance = max(ff + turned * (q * fe * fe - z * ff), 0.0)
+        out_second[i] = 1.0 + ratio * distance / max(1.0 - z, SINGULAR)
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@loop
+def _join(
+    z: Any, second: Any, base: Any, half: Any, power: float, spare: Any, out: Any
+) -> None:  # pragma: no cover
+    """Log joint: base - power log(1 - z) - half log(second)."""
+    size = len(z)
+    logarithms(second, out[:size])
+    large = 0
+    for i in range(size):
+        large += (z[i] > SMALL) | (z[i] < -SMALL)
+    if large == 0:
+        for i in range(size):
+            x = z[i]
+            series = 1 / 6 + x * (1 / 7 + x * (1 / 8 + x * (1 / 9)))
+            series = 1 / 3 + x * (1 / 4 + x * (1 / 5 + x * series))
+            series = x * (1 + x * (0.5 + x * series))
+            out[i] = base[i] + power * series - half[i] * out[i]
+        return
+    for i in range(size):
+        second[i] = max(1.0 - z[i], SINGULAR)
+    logarithms(second, spare[:size])
+    for i in range(size):
+        out[i] = base[i] - power * spare[i] - half[i] * out[i]
+
+
+@loop
 def diagonal_counts(
     columns: Any,
     new: Any,
-    asked: Any,
-    wanted: Any,
     starts: Any,
-    category: Any,
-    means: Any,
-    variances: Any,
-    constants: Any,
-    halves: Any,
-    ratios: Any,
-    share: float,
+    moments: Any,
+    student: Any,
     pooled: float,
     score: int,
     by_class: bool,
-    own_second: Any,
-    other_second: Any,
+    ranked: Any,
     larger: Any,
     equal: Any,
 ) -> None:  # pragma: no cover
     """Count rows stranger than each new row, one variance a class and column."""
-    n_columns, n = columns.shape
-    n_classes = len(starts) - 1
-    logs, scores, lowest, work = _buffers(n_classes, n)
-    for j in range(len(new)):
-        for c in range(n_classes):
-            added = starts[c + 1] - starts[c] + 1.0
-            first, last = (c, c + 1) if by_class else (0, n_classes)
-            lo, hi = starts[first], starts[last]
-            lowest[lo:hi] = 1.0
-            for k in range(n_classes):
-                if score == DENSITY and by_class and k != c:
-                    continue
-                begin, end = (k, k + 1) if score == DENSITY else (first, last)
-                p = (added - 1) / added * (pooled + (share if k == c else 0.0))
-                for l in range(begin, end):
-                    s, e = starts[l], starts[l + 1]
-                    left = e - s + (1.0 if l == c else 0.0)
-                    if left < 2:
-                        logs[k, s:e] = 0.0
-                        continue
-                    a = left / (left - 1)
-                    q = a * (pooled + (share if k == l else 0.0))
-                    change = 1 + (1 if k == c else 0) - (1 if k == l else 0)
-                    logs[k, s:e] = constants[k, change]
-                    for b in range(0, n_columns, TOGETHER):
-                        work[:, s:e] = LIFT
-                        for i_column in range(b, min(b + TOGETHER, n_columns)):
-                            delta = new[j, i_column] - means[c, i_column]
-                            move = delta / added
-                            _multiply(
-                                columns[i_column, s:e],
-                                means[k, i_column] + (move if k == c else 0.0),
-                                means[l, i_column] + (move if l == c else 0.0),
-                                variances[k, i_column],
-                                p * delta * delta,
-                                q,
-                                a if k == l else 1.0,
-                                ratios[k, change],
-                                lowest[s:e],
-                                work[0, s:e],
-                                work[1, s:e],
-                            )
-                        half = halves[k, change]
-                        for row in range(2):
-                            logarithms(work[row, s:e], work[row, s:e])
-                        for i in range(s, e):
-                            logs[k, i] += (
-                                (half - 0.5) * work[0, i] - half * work[1, i]
-                            ) + 0.5 * LOG_LIFT
-            _score(logs, starts, c, first, last, score, lowest, scores, work)
-            if len(own_second):
-                s, e = starts[c], starts[c + 1]
-                _add(
-                    scores[lo:hi],
-                    other_second[j, lo:hi],
-                    own_second[j, lo:hi],
-                    s - lo,
-                    e - lo,
-                )
-            larger[j, c], equal[j, c] = _count(
-                scores, category, lo, hi, wanted[j, c], asked[j, c]
+    n_classes, n = len(starts) - 1, columns.shape[1]
+    logs, rows = np.empty((n_classes, TILE)), np.empty((6, TILE))
+    larger[:], equal[:] = 0, 0
+    for c in range(n_classes):
+        first, last = (starts[c], starts[c + 1]) if by_class else (0, n)
+        for t in range(first, last, TILE):
+            size = min(TILE, last - t)
+            for j in range(len(new)):
+                for k in range(n_classes):
+                    place, row, joint = (c, k, t, size), new[j], logs[k]
+                    _diagonal_joint(
+                        place,
+                        columns,
+                        row,
+                        starts,
+                        moments,
+                        student,
+                        pooled,
+                        rows,
+                        joint,
+                    )
+                _tally(c, j, t, size, starts, logs, rows, score, ranked, larger, equal)
+
+
+@loop
+def _diagonal_joint(
+    place: Any,
+    columns: Any,
+    new: Any,
+    starts: Any,
+    moments: Any,
+    student: Any,
+    pooled: float,
+    rows: Any,
+    out: Any,
+) -> None:  # pragma: no cover
+    """Log joint of class k for a tile of rows, each deleted from its class."""
+    c, k, t, size = place
+    means, variances = moments
+    constants, halves, ratios = student
+    most, first, second, spare = rows[0], rows[1], rows[2], rows[3]
+    if k == 0:
+        most[:size] = 0.0
+    total = starts[c + 1] - starts[c] + 1.0
+    p = (total - 1) / total * (pooled + (k == c))
+    for l in range(len(starts) - 1):
+        s, e = max(starts[l], t), min(starts[l + 1], t + size)
+        if s >= e:
+            continue
+        tile = slice(s - t, e - t)
+        left = starts[l + 1] - starts[l] + (1.0 if l == c else 0.0)
+        if left < 2:
+            most[tile] = 1.0
+            continue
+        change, a = 1 + (k == c) - (k == l), left / (left - 1)
+        out[tile] = constants[k, change]
+        first[tile], second[tile] = 1.0, 1.0
+        for column in range(len(columns)):
+            delta = new[column] - means[c, column]
+            _multiply(
+                columns[column, s:e],
+                means[k, column] + delta * (k == c) / total,
+                means[l, column] + delta * (l == c) / total,
+                1.0 / variances[k, column],
+                (p * delta * delta, a * (pooled + (k == l)), a if k == l else 1.0),
+                ratios[k, change],
+                most[tile],
+                first[tile],
+                second[tile],
             )
+            if (column + 1) % TOGETHER == 0 or column + 1 == len(columns):
+                half = halves[k, change]
+                _take_logs(first[tile], second[tile], half, spare[tile], out[tile])
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@loop
 def _multiply(
     column: Any,
     mean: float,
     own_mean: float,
-    variance: float,
-    gained: float,
-    q: float,
-    a: float,
+    scale: float,
+    weights: Any,
     ratio: float,
-    lowest: Any,
+    most: Any,
     out_first: Any,
     out_second: Any,
 ) -> None:  # pragma: no cover
     """Multiply by g'/g and (g' + r f^2)/g of one column."""
-    scale = 1.0 / variance
+    gained, q, a = weights
     for i in range(len(column)):
         e = column[i] - own_mean
         f = a * (column[i] - mean)
         g = 1.0 + (gained - q * e * e) * scale
-        lowest[i] = min(lowest[i], g)
+        most[i] = max(most[i], 1.0 - g)
         g = max(g, SINGULAR)
         out_first[i] *= g
         out_second[i] *= g + ratio * f * f * scale
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
-def _score(
-    logs: Any,
-    starts: Any,
+@loop
+def _take_logs(
+    first: Any, second: Any, half: float, spare: Any, out: Any
+) -> None:  # pragma: no cover
+    """Add (half - 1/2) log(first) - half log(second), and begin both products anew."""
+    logarithms(first, spare)
+    logarithms(second, first)
+    for i in range(len(out)):
+        out[i] += (half - 0.5) * spare[i] - half * first[i]
+    first[:], second[:] = 1.0, 1.0
+
+
+@loop
+def _tally(
     c: int,
-    first: int,
-    last: int,
+    j: int,
+    t: int,
+    size: int,
+    starts: Any,
+    logs: Any,
+    rows: Any,
     score: int,
-    lowest: Any,
-    out: Any,
-    work: Any,
+    ranked: Any,
+    larger: Any,
+    equal: Any,
 ) -> None:  # pragma: no cover
-    """Nonconformity of the rows of the classes first..last-1 from log joints."""
-    n_classes = len(logs)
-    for l in range(first, last):
-        s, e = starts[l], starts[l + 1]
-        if e - s + (1 if l == c else 0) < 2:  # deleting the row empties its class
-            out[s:e] = np.inf
-            continue
-        if score == DENSITY:
-            for i in range(s, e):
-                out[i] = -logs[l, i]
-        else:
-            peak, total = work[0, s:e], work[1, s:e]
-            peak[:] = -np.inf
-            for k in range(n_classes):
-                if k != l:
-                    for i in range(s, e):
-                        peak[i - s] = max(peak[i - s], logs[k, i])
-            for i in range(s, e):
-                out[i] = peak[i - s] - logs[l, i]
-            if score == POSTERIOR and n_classes > 2:
-                total[:] = 0.0
-                terms = np.empty(e - s)
-                for k in range(n_classes):
-                    if k != l:
-                        for i in range(s, e):
-                            terms[i - s] = logs[k, i] - peak[i - s]
-                        exponentials(terms)
-                        for i in range(e - s):
-                            total[i] += terms[i]
-                logarithms(total, terms)
-                for i in range(s, e):
-                    out[i] += terms[i - s]
-        for i in range(s, e):
-            if lowest[i] <= SINGULAR:
-                out[i] = np.inf
-
-
-@njit(cache=True, error_model="numpy")
-def _add(
-    scores: Any, other: Any, own: Any, start: int, end: int
-) -> None:  # pragma: no cover
-    """Blend scores with second ones: `own` for start..end-1, `other` elsewhere."""
-    for i in range(len(scores)):
-        second = own[i] if start <= i < end else other[i]
-        first = np.copysign(np.log1p(abs(scores[i])), scores[i])
-        scores[i] = first + 2.0 * np.copysign(np.log1p(abs(second)), second)
-
-
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
-def _count(
-    scores: Any, category: Any, lo: int, hi: int, wanted: int, asked: float
-) -> Any:  # pragma: no cover
-    """Rows lo..hi-1 of a category with a larger score, and with an equal one."""
-    margin = 1e-9 * (1.0 + abs(asked))
-    above, level = asked + margin, asked - margin
-    larger = not_below = 0
-    for i in range(lo, hi):
-        counts = category[i] == wanted
-        larger += counts & (scores[i] > above)
+    """Count the rows of a tile that are stranger than a new row, and as strange."""
+    category, wanted, asked, own_second, other_second = ranked
+    scores = rows[1]
+    _score(t, size, starts, logs, rows, score)
+    if len(own_second):
+        for i in range(size):
+            is_own = starts[c] <= t + i < starts[c + 1]
+            second = own_second[j, t + i] if is_own else other_second[j, t + i]
+            first = np.copysign(np.log1p(abs(scores[i])), scores[i])
+            scores[i] = first + 2.0 * np.copysign(np.log1p(abs(second)), second)
+    margin = 1e-9 * (1.0 + abs(asked[j, c]))
+    above, level = asked[j, c] + margin, asked[j, c] - margin
+    kinds, kind = category[t : t + size], wanted[j, c]
+    more = not_below = 0
+    for i in range(size):
+        counts = kinds[i] == kind
+        more += counts & (scores[i] > above)
         not_below += counts & (scores[i] >= level)
-    return larger, not_below - larger
+    larger[j, c] += more
+    equal[j, c] += not_below - more
+
+
+@loop
+def _part(
+    joint: Any, other: Any, own: Any, peak: Any, n_classes: int
+) -> None:  # pragma: no cover
+    """Set the own log joints aside; of two classes, the other one is the peak."""
+    for i in range(len(own)):
+        own[i] = joint[i]
+    if n_classes == 2:
+        for i in range(len(own)):
+            peak[i] = other[i]
+    else:
+        for i in range(len(own)):
+            joint[i] = -np.inf
+            peak[i] = -np.inf
+
+
+@loop
+def _score(
+    t: int, size: int, starts: Any, logs: Any, rows: Any, score: int
+) -> None:  # pragma: no cover
+    """Nonconformity of the rows of a tile from their log joints."""
+    n_classes = len(logs)
+    most, out, own, peak, total = rows[0], rows[1], rows[2], rows[3], rows[4]
+    for l in range(n_classes):
+        s, e = max(starts[l] - t, 0), min(starts[l + 1] - t, size)
+        if s < e:
+            _part(
+                logs[l, s:e],
+                logs[1 - l if n_classes == 2 else l, s:e],
+                own[s:e],
+                peak[s:e],
+                n_classes,
+            )
+    if score == DENSITY:
+        peak[:size] = 0.0
+    elif n_classes > 2:
+        for joint in logs:
+            for i in range(size):
+                peak[i] = max(peak[i], joint[i])
+    for i in range(size):
+        out[i] = peak[i] - own[i]
+    if score == POSTERIOR and n_classes > 2:
+        total[:size] = 0.0
+        for k in range(n_classes):
+            joint = logs[k]
+            for i in range(size):
+                joint[i] -= peak[i]
+            exponentials(joint[:size])
+            for i in range(size):
+                total[i] += joint[i]
+        logarithms(total[:size], peak[:size])
+        for i in range(size):
+            out[i] += peak[i]
+    for i in range(size):
+        out[i] = out[i] if most[i] < 1.0 - SINGULAR else np.inf

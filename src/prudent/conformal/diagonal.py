@@ -101,24 +101,17 @@ class Diagonal:
         larger, equal = np.empty(
             (2, len(rows), len(self.classes.counts)), dtype=np.intp
         )
+        students = self.students
         diagonal_counts(
             self.columns,
             np.ascontiguousarray(rows),
-            asked,
-            wanted,
             self.classes.starts,
-            category,
-            self.classes.means,
-            self.variances,
-            self.students.constants,
-            self.students.halves,
-            self.students.ratios,
-            1.0,
+            (self.classes.means, self.variances),
+            (students.constants, students.halves, students.ratios),
             self.pooled,
             SCORES[score],
             by_class,
-            own,
-            other,
+            (category, wanted, asked, own, other),
             larger,
             equal,
         )

@@ -19,7 +19,7 @@ from prudent.exceptions import SingularCovarianceError
 
 SCORES = {"posterior": 0, "margin": 1, "density": 2}
 # Entries of the largest array of inner products held at once.
-BLOCK_ENTRIES = 2**21
+BLOCK_ENTRIES = 2**18
 # Changes of a class count for which constants are held.
 CHANGES = np.array([-1.0, 0.0, 1.0])
 
@@ -301,42 +301,39 @@ class GaussianTables:
         """
         from prudent.conformal._compiled import linear_counts
 
-        model = self.model
-        n_classes, n, d = self.products.rows.shape
+        model, products, students = self.model, self.products, self.model.students
+        n_classes, n, d = products.rows.shape
+        v = model.whitened(rows)
+        asked = strangeness(model.log_joint_of(v), score)
+        own = other = np.empty((0, 0))
+        if second is not None:
+            own, other = second.own, second.other
+            asked = damped(asked) + 2.0 * damped(second.asked)
+        power = d / 2 if model.variance else 0.5
+        shifts, gaps = v @ products.gaps.transpose(0, 2, 1), self._gaps(v)
         larger, equal = np.empty((2, len(rows), n_classes), dtype=np.intp)
         step = max(BLOCK_ENTRIES // (n_classes * n), 1)
         for start in range(0, len(rows), step):
             block = slice(start, start + step)
-            v = model.whitened(rows[block])
-            asked = strangeness(model.log_joint_of(v), score)
-            own = other = np.empty((0, 0))
-            if second is not None:
-                own, other = second.own[block], second.other[block]
-                asked = damped(asked) + 2.0 * damped(second.asked[block])
             linear_counts(
-                v @ self.products.rows.transpose(0, 2, 1),
-                v @ self.products.gaps.transpose(0, 2, 1),
-                self._gaps(v),
-                asked,
-                wanted[block],
+                (
+                    v[:, block] @ products.rows.transpose(0, 2, 1),
+                    shifts[:, block],
+                    gaps[:, block],
+                ),
                 model.classes.starts,
-                category,
-                self.products.squares,
-                self.products.across,
-                self.products.between,
-                self.products.own,
-                self.products.mixed,
-                model.students.constants,
-                model.students.halves,
-                model.students.ratios,
-                model.share,
-                model.pooled,
-                model.variance,
-                -d / 2 if model.variance else 0.5,
+                (
+                    products.squares,
+                    products.across,
+                    products.between,
+                    products.own,
+                    products.mixed,
+                ),
+                (students.constants, students.halves, students.ratios),
+                (model.share, model.pooled, model.variance, power),
                 SCORES[score],
                 by_class,
-                own,
-                other,
+                (category, wanted[block], asked[block], own[block], other[block]),
                 larger[block],
                 equal[block],
             )
