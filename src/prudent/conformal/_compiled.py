@@ -1,9 +1,8 @@
 """Compiled loops: scores of all training rows for each new row and label.
 
-Rows are sorted by class and taken in tiles that fit the nearest cache, so that the
-inner loops run over rows without branches and fill the vector registers (those of
-`logarithms` only where it does not write what it reads). Import lazily: numba takes
-half a second to load.
+Rows are sorted by class and taken in tiles that fit the nearest cache, so that inner
+loops run over rows without branches and fill the vector registers (`logarithms` does
+where it does not write what it reads). Import lazily: numba loads in half a second.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from numba import njit
 from prudent.core.kernels import exponentials, logarithms
 
 POSTERIOR, MARGIN, DENSITY = 0, 1, 2
-# Removing a row whose share of the determinant is all but this leaves a singular
-# matrix: the row counts as infinitely strange, which can only enlarge p-values.
+# A row whose deletion leaves less of a determinant counts as infinitely strange, which
+# can only enlarge p-values.
 SINGULAR = 1e-12
 TILE = 512
 # Up to here nine terms of the series of log(1 - z) are exact to rounding.
@@ -44,8 +43,8 @@ def linear_counts(
 ) -> None:  # pragma: no cover
     """Count rows stranger than each new row, scores by inner products (3.1)-(3.4).
 
-    `metric` holds s, beta, d g for one variance g of all columns (else 0), and the
-    factor of the log determinant: 1/2, or d/2 for one variance.
+    `metric`: s, beta, d g if all columns have one variance g (else 0), and the factor
+    of the log determinant, 1/2 or then d/2.
     """
     n_classes, n_new, n = new[0].shape
     logs, rows = np.empty((n_classes, TILE)), np.empty((6, TILE))
@@ -56,17 +55,9 @@ def linear_counts(
             size = min(TILE, last - t)
             for j in range(n_new):
                 for k in range(n_classes):
-                    place = (c, j, k, t, size)
+                    place, joint = (c, j, k, t, size), logs[k]
                     _linear_joint(
-                        place,
-                        new,
-                        starts,
-                        tables,
-                        student,
-                        metric,
-                        score,
-                        rows,
-                        logs[k],
+                        place, new, starts, tables, student, metric, score, rows, joint
                     )
                 _tally(c, j, t, size, starts, logs, rows, score, ranked, larger, equal)
 
@@ -153,15 +144,14 @@ def _fill(
         kept, scale, offset, turned = 0.0, 1 / variance, p * gap / variance, 0.0
     ratio *= scale
     if own_factor > 0:
+        ratio *= own_factor
         for i in range(len(squares)):
             u = products[i] + across[i] + shift
             ed = u - moved_e * gap
             ee = own[i] - moved_e * (u + ed) - kept * ed * ed
-            z = scale * q * ee - offset
+            z = out_z[i] = scale * q * ee - offset
             most[i] = max(most[i], z)
-            out_z[i] = z
-            distance = own_factor * max(ee, 0.0)
-            out_second[i] = 1.0 + ratio * distance / max(1.0 - z, SINGULAR)
+            out_second[i] = 1.0 + ratio * max(ee, 0.0) / max(1.0 - z, SINGULAR)
         return
     for i in range(len(squares)):
         h = products[i] + across[i]
@@ -171,9 +161,8 @@ def _fill(
         ff = squares[i] - moved_f * (h + fd) - kept * fd * fd
         ee = own[i] - moved_e * (u + ed) - kept * ed * ed
         fe = mixed[i] - moved_f * u - moved_e * fd - kept * fd * ed
-        z = scale * q * ee - offset
+        z = out_z[i] = scale * q * ee - offset
         most[i] = max(most[i], z)
-        out_z[i] = z
         distance = max(ff + turned * (q * fe * fe - z * ff), 0.0)
         out_second[i] = 1.0 + ratio * distance / max(1.0 - z, SINGULAR)
 
@@ -290,7 +279,7 @@ def _diagonal_joint(
             )
             if (column + 1) % TOGETHER == 0 or column + 1 == len(columns):
                 half = halves[k, change]
-                _take_logs(first[tile], second[tile], half, spare[tile], out[tile])
+                _add(first[tile], second[tile], half, spare[tile], out[tile])
 
 
 @loop
@@ -318,7 +307,7 @@ def _multiply(
 
 
 @loop
-def _take_logs(
+def _add(
     first: Any, second: Any, half: float, spare: Any, out: Any
 ) -> None:  # pragma: no cover
     """Add (half - 1/2) log(first) - half log(second), and begin both products anew."""
@@ -355,8 +344,7 @@ def _tally(
             scores[i] = first + 2.0 * np.copysign(np.log1p(abs(second)), second)
     margin = 1e-9 * (1.0 + abs(asked[j, c]))
     above, level = asked[j, c] + margin, asked[j, c] - margin
-    kinds, kind = category[t : t + size], wanted[j, c]
-    more = not_below = 0
+    kinds, kind, more, not_below = category[t : t + size], wanted[j, c], 0, 0
     for i in range(size):
         counts = kinds[i] == kind
         more += counts & (scores[i] > above)
@@ -366,42 +354,26 @@ def _tally(
 
 
 @loop
-def _part(
-    joint: Any, other: Any, own: Any, peak: Any, n_classes: int
-) -> None:  # pragma: no cover
-    """Set the own log joints aside; of two classes, the other one is the peak."""
-    for i in range(len(own)):
-        own[i] = joint[i]
-    if n_classes == 2:
-        for i in range(len(own)):
-            peak[i] = other[i]
-    else:
-        for i in range(len(own)):
-            joint[i] = -np.inf
-            peak[i] = -np.inf
-
-
-@loop
 def _score(
     t: int, size: int, starts: Any, logs: Any, rows: Any, score: int
 ) -> None:  # pragma: no cover
     """Nonconformity of the rows of a tile from their log joints."""
     n_classes = len(logs)
     most, out, own, peak, total = rows[0], rows[1], rows[2], rows[3], rows[4]
-    for l in range(n_classes):
-        s, e = max(starts[l] - t, 0), min(starts[l + 1] - t, size)
-        if s < e:
-            _part(
-                logs[l, s:e],
-                logs[1 - l if n_classes == 2 else l, s:e],
-                own[s:e],
-                peak[s:e],
-                n_classes,
-            )
     if score == DENSITY:
         peak[:size] = 0.0
-    elif n_classes > 2:
-        for joint in logs:
+    for l in range(n_classes):  # the joint of its own class is set aside
+        s, e = max(starts[l] - t, 0), min(starts[l + 1] - t, size)
+        if s < e:
+            own[s:e] = logs[l, s:e]
+            if n_classes == 2 and score != DENSITY:
+                peak[s:e] = logs[1 - l, s:e]
+            elif n_classes > 2:
+                logs[l, s:e] = -np.inf
+    if n_classes > 2 and score != DENSITY:
+        peak[:size] = -np.inf
+        for k in range(n_classes):
+            joint = logs[k]
             for i in range(size):
                 peak[i] = max(peak[i], joint[i])
     for i in range(size):

@@ -14,7 +14,10 @@ from numba import njit
 TINY = float(np.finfo(np.float64).tiny)
 
 
-@njit(cache=True, error_model="numpy")
+loop = njit(cache=True, error_model="numpy")
+
+
+@loop
 def squared_distances(columns: Any, row: Any, out: Any) -> None:  # pragma: no cover
     """Squared distance of each training row from one row, by differences."""
     out[:] = 0.0
@@ -26,7 +29,7 @@ def squared_distances(columns: Any, row: Any, out: Any) -> None:  # pragma: no c
             out[i] += difference * difference
 
 
-@njit(cache=True, error_model="numpy")
+@loop
 def insert(nearest: Any, distance: float) -> None:  # pragma: no cover
     """Put a distance into an ascending list of the least, dropping its last."""
     k = len(nearest)
@@ -39,7 +42,7 @@ def insert(nearest: Any, distance: float) -> None:  # pragma: no cover
     nearest[i] = distance
 
 
-@njit(cache=True, error_model="numpy")
+@loop
 def nearest_by_label(
     columns: Any, codes: Any, nearest: Any
 ) -> None:  # pragma: no cover
@@ -59,7 +62,7 @@ def nearest_by_label(
                 nearest[side, i, place] = np.sqrt(nearest[side, i, place])
 
 
-@njit(cache=True, error_model="numpy")
+@loop
 def nearest_of_classes(
     columns: Any, codes: Any, rows: Any, nearest: Any
 ) -> None:  # pragma: no cover
@@ -72,7 +75,7 @@ def nearest_of_classes(
             insert(nearest[j, codes[i]], np.sqrt(squares[i]))
 
 
-@njit(cache=True, error_model="numpy")
+@loop
 def with_added(nearest: Any, distance: float) -> float:  # pragma: no cover
     """Mean of the finite least distances once another row is there."""
     k = len(nearest)
@@ -95,93 +98,76 @@ def with_added(nearest: Any, distance: float) -> float:  # pragma: no cover
     return total / k
 
 
-@njit(cache=True, error_model="numpy")
+@loop
 def _tally(
-    own: float,
-    other: float,
-    code: int,
-    kind: int,
-    asked: Any,
-    wanted: Any,
-    larger: Any,
-    equal: Any,
+    pair: Any, code: int, i: int, j: int, ranked: Any, larger: Any, equal: Any
 ) -> None:  # pragma: no cover
-    """Compare the two scores of one training row with those of a new row."""
-    for c in range(len(asked)):
-        if kind != wanted[c]:
+    """Compare the two scores of a training row with those of a new row."""
+    category, wanted, asked = ranked
+    for c in range(len(larger)):
+        if category[i] != wanted[j, c]:
             continue
-        score = own if c == code else other
-        margin = 1e-9 * (1.0 + abs(asked[c]))
-        if score > asked[c] + margin:
+        score = pair[0] if c == code else pair[1]
+        margin = 1e-9 * (1.0 + abs(asked[j, c]))
+        if score > asked[j, c] + margin:
             larger[c] += 1
-        elif score >= asked[c] - margin:
+        elif score >= asked[j, c] - margin:
             equal[c] += 1
 
 
-@njit(cache=True, error_model="numpy")
+@loop
+def _nearest_pair(
+    nearest: Any, logs: Any, i: int, square: float
+) -> Any:  # pragma: no cover
+    """Score of a training row if a new row has its label, and if it has not."""
+    distance = np.sqrt(square)
+    own = np.log(max(with_added(nearest[0, i], distance), TINY)) - logs[1, i]
+    if logs[0, i] == np.inf:
+        return own, np.inf
+    return own, logs[0, i] - np.log(max(with_added(nearest[1, i], distance), TINY))
+
+
+@loop
 def nearest_pairs(
     columns: Any, rows: Any, nearest: Any, logs: Any, own: Any, other: Any
 ) -> None:  # pragma: no cover
-    """Score of each training row if a new row has its label, and if it has not."""
+    """Both scores of each training row for each new row."""
     squares = np.empty(columns.shape[1])
     for j in range(len(rows)):
         squared_distances(columns, rows[j], squares)
         for i in range(len(squares)):
-            distance = np.sqrt(squares[i])
-            mean = max(with_added(nearest[0, i], distance), TINY)
-            own[j, i] = np.log(mean) - logs[1, i]
-            other[j, i] = np.inf
-            if logs[0, i] < np.inf:
-                mean = max(with_added(nearest[1, i], distance), TINY)
-                other[j, i] = logs[0, i] - np.log(mean)
+            own[j, i], other[j, i] = _nearest_pair(nearest, logs, i, squares[i])
 
 
-@njit(cache=True, error_model="numpy")
+@loop
 def nearest_counts(
     columns: Any,
     codes: Any,
     rows: Any,
     nearest: Any,
     logs: Any,
-    asked: Any,
-    wanted: Any,
-    category: Any,
+    ranked: Any,
     larger: Any,
     equal: Any,
 ) -> None:  # pragma: no cover
     """Count rows stranger than each new row, by their nearest neighbours."""
-    larger[:] = 0
-    equal[:] = 0
+    larger[:], equal[:] = 0, 0
     squares = np.empty(columns.shape[1])
     for j in range(len(rows)):
         squared_distances(columns, rows[j], squares)
         for i in range(len(squares)):
-            distance = np.sqrt(squares[i])
-            own = np.log(max(with_added(nearest[0, i], distance), TINY)) - logs[1, i]
-            other = np.inf
-            if logs[0, i] < np.inf:
-                mean = max(with_added(nearest[1, i], distance), TINY)
-                other = logs[0, i] - np.log(mean)
-            _tally(
-                own,
-                other,
-                codes[i],
-                category[i],
-                asked[j],
-                wanted[j],
-                larger[j],
-                equal[j],
-            )
+            pair = _nearest_pair(nearest, logs, i, squares[i])
+            _tally(pair, codes[i], i, j, ranked, larger[j], equal[j])
 
 
-@njit(cache=True, error_model="numpy")
+@loop
 def _log_add(a: float, b: float) -> float:  # pragma: no cover
     """Log of the sum of two exponentials; either may be -inf, not both."""
     high, low = max(a, b), min(a, b)
     return high + np.log1p(np.exp(low - high))
 
 
-@njit(cache=True, error_model="numpy")
+@loop
 def _log_sums(
     exponents: Any, codes: Any, skip: int, sums: Any
 ) -> None:  # pragma: no cover
@@ -198,7 +184,7 @@ def _log_sums(
         sums[c] = peaks[c] + np.log(sums[c]) if sums[c] > 0 else -np.inf
 
 
-@njit(cache=True, error_model="numpy")
+@loop
 def kernel_sums_by_label(
     columns: Any, codes: Any, width: float, sums: Any
 ) -> None:  # pragma: no cover
@@ -216,7 +202,7 @@ def kernel_sums_by_label(
         sums[0, i], sums[1, i] = pair[0], pair[1]
 
 
-@njit(cache=True, error_model="numpy")
+@loop
 def kernel_sums_of_classes(
     columns: Any, codes: Any, rows: Any, width: float, sums: Any
 ) -> None:  # pragma: no cover
@@ -229,22 +215,19 @@ def kernel_sums_of_classes(
         _log_sums(exponents, codes, -1, sums[j])
 
 
-@njit(cache=True, error_model="numpy")
+@loop
 def kernel_counts(
     columns: Any,
     codes: Any,
     rows: Any,
     width: float,
     sums: Any,
-    asked: Any,
-    wanted: Any,
-    category: Any,
+    ranked: Any,
     larger: Any,
     equal: Any,
 ) -> None:  # pragma: no cover
     """Count rows stranger than each new row, by kernel sums."""
-    larger[:] = 0
-    equal[:] = 0
+    larger[:], equal[:] = 0, 0
     squares = np.empty(columns.shape[1])
     for j in range(len(rows)):
         squared_distances(columns, rows[j], squares)
@@ -254,34 +237,10 @@ def kernel_counts(
             other = np.inf
             if sums[0, i] > -np.inf:
                 other = _log_add(sums[1, i], exponent) - sums[0, i]
-            _tally(
-                own,
-                other,
-                codes[i],
-                category[i],
-                asked[j],
-                wanted[j],
-                larger[j],
-                equal[j],
-            )
+            _tally((own, other), codes[i], i, j, ranked, larger[j], equal[j])
 
 
-@njit(cache=True, error_model="numpy")
-def nearest_rows(columns: Any, nearest: Any) -> None:  # pragma: no cover
-    """Least distances of each training row to the others, ascending."""
-    n = columns.shape[1]
-    squares = np.empty(n)
-    nearest[:] = np.inf
-    for i in range(n):
-        squared_distances(columns, columns[:, i].copy(), squares)
-        for other in range(n):
-            if other != i:
-                insert(nearest[i], squares[other])
-        for place in range(nearest.shape[1]):
-            nearest[i, place] = np.sqrt(nearest[i, place])
-
-
-@njit(cache=True, error_model="numpy")
+@loop
 def nearest_scores(
     columns: Any, nearest: Any, row: Any, scores: Any
 ) -> None:  # pragma: no cover
@@ -302,22 +261,7 @@ def nearest_scores(
     scores[n] = total / found
 
 
-@njit(cache=True, error_model="numpy")
-def kernel_rows(columns: Any, width: float, sums: Any) -> None:  # pragma: no cover
-    """Log kernel sum of each training row over the others."""
-    n = columns.shape[1]
-    exponents = np.empty(n)
-    labels = np.zeros(n, dtype=np.intp)
-    one = np.empty(1)
-    for i in range(n):
-        squared_distances(columns, columns[:, i].copy(), exponents)
-        for other in range(n):
-            exponents[other] *= -0.5 / width / width
-        _log_sums(exponents, labels, i, one)
-        sums[i] = one[0]
-
-
-@njit(cache=True, error_model="numpy")
+@loop
 def kernel_scores(
     columns: Any, width: float, sums: Any, row: Any, scores: Any
 ) -> None:  # pragma: no cover
@@ -336,7 +280,7 @@ def kernel_scores(
     scores[n] = -(peak + np.log(total))
 
 
-@njit(cache=True, error_model="numpy")
+@loop
 def ellipsoid_scores(whitened: Any, v: Any, scores: Any) -> None:  # pragma: no cover
     """Increasing functions of the deleted distances from the mean of the others."""
     n = whitened.shape[1]
@@ -356,7 +300,7 @@ def ellipsoid_scores(whitened: Any, v: Any, scores: Any) -> None:  # pragma: no 
     scores[n] = total * c * c * q / (1.0 + c * q)
 
 
-@njit(cache=True, error_model="numpy")
+@loop
 def mid_ranks(scores: Any, ranks: Any) -> None:  # pragma: no cover
     """Twice the mid-ranks, of scores that tie within 1e-9 of their size."""
     order = np.argsort(scores)
@@ -374,7 +318,7 @@ def mid_ranks(scores: Any, ranks: Any) -> None:  # pragma: no cover
         start = end
 
 
-@njit(cache=True, error_model="numpy")
+@loop
 def combined_scores(
     first: Any, second: Any, ranks: Any, scores: Any
 ) -> None:  # pragma: no cover
@@ -387,7 +331,7 @@ def combined_scores(
         scores[i] = max(a, b) * base + (a + b)
 
 
-@njit(cache=True, error_model="numpy")
+@loop
 def one_class_counts(
     use_nearest: bool,
     use_ellipsoid: bool,

@@ -11,19 +11,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context
-from prudent.conformal.inputs import coins, new_rows, one_blas_thread, training_rows
-from prudent.conformal.promises import FULL, SPLIT, Way, coverages
+from prudent.conformal.inputs import (
+    CONSTRAINTS,
+    coins,
+    forget_fit,
+    new_rows,
+    note_constant_features,
+    one_blas_thread,
+    training_labels,
+    training_rows,
+)
+from prudent.conformal.promises import FULL, SPLIT
 from prudent.conformal.ranking import (
     Ranking,
     choose_method,
@@ -32,11 +35,9 @@ from prudent.conformal.ranking import (
     split_ranking,
 )
 from prudent.conformal.ranks import Counts, sets
-from prudent.core.binomial import high_probability_rank, mean_rank
 from prudent.core.classes import check_two_classes
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.estimator_tools import warn_constant_features
 
 
 def _has_probabilities(classifier: ConformalClassifier) -> bool:
@@ -49,9 +50,9 @@ def _has_probabilities(classifier: ConformalClassifier) -> bool:
 class ConformalClassifier(ClassifierMixin, BaseEstimator):
     """Sets of labels that hold the truth at a promised rate, for any law of the rows.
 
-    A label is in the set of a row unless the row, with this label, is among the
-    strangest of the bag of training rows and itself. By default every training row
-    is used to fit and to rank (full conformal prediction), at about the cost of a fit.
+    A set leaves out the labels with which the row is among the strangest of the bag of
+    training rows and itself. By default every training row fits and ranks (full
+    conformal prediction), at about the cost of a fit.
 
     Parameters
     ----------
@@ -59,15 +60,13 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         Ranks rows that it is not fitted to ("cross", "split"); needs `predict_proba`
         or `decision_function`. None: `model`.
     method : {"auto", "full", "cross", "split"}, default="auto"
-        "full": all rows fit and rank, `model` only; "cross": each fold is ranked by a
-        clone fitted to the others; "split": held-out rows rank. "auto": full up to
-        20 000 rows and n K^2 <= 2e6, else split; with `estimator` cross, with a
-        `FrozenEstimator` or `groups` split.
+        "full": all rows fit and rank; "cross": each fold is ranked by a clone fitted to
+        the others; "split": held-out rows rank. "auto": full up to 20 000 rows and
+        n K^2 <= 2e6, else split; with `estimator` cross, if it is frozen split.
     model : {"gaussian", "kernel", "neighbors", "combined"}, default="gaussian"
         Student log joints of Gaussian classes; log kernel sums; log mean distances to
-        the nearest rows; or the Gaussian log odds and, doubly, those of the nearest
-        rows, each as ``sign(a) log(1 + |a|)`` ("full" only; elsewhere the Gaussian
-        part): sets 5 to 8 % smaller on ten tables that played no part in its choice.
+        nearest rows; or the first and, doubly, the last, as ``sign(a) log(1 + |a|)``
+        (sets 5 to 8 % smaller on ten tables without part in its choice).
     covariance_type : {"full", "tied", "diag", "identity"}, default="full"
         Of the Gaussian model.
     pooled_rows : float, default=32.0
@@ -80,48 +79,41 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
     bandwidth : "auto" or float, default="auto"
         Width of the kernel, in units; "auto": (n + 1)^(-1/(d + 4)).
     nonconformity : {"posterior", "margin", "density"}, default="posterior"
-        Log odds against the label, the largest other log joint minus that of the label,
-        or minus that of the label (full only: leaves strangers the empty set with
-        `condition="class"` and `allow_empty`). With an estimator: log odds by its
-        probabilities, or its decision values.
+        Log odds against the label; largest other log joint (of an estimator: decision
+        value) minus that of the label; or minus that of the label ("full" only; with
+        `condition="class"` and `allow_empty` strangers get the empty set).
     condition : None, "class" or callable, default=None
-        One promise for all rows, one for each class, or one for each group: a fixed
-        function of rows (n, d) to integers (n,).
+        One promise for all rows, for each class, or for each group: a fixed function
+        of rows (n, d) to integers (n,).
     level : float, default=0.1
         Largest miss rate of the sets, in (0, 1).
     ties : {"conservative", "smoothed"}, default="conservative"
-        Whether equal scores count in full, or by a coin that depends on nothing but
-        the row (then the miss rate is `level` exactly).
+        Equal scores count in full, or by a coin of the row (miss rate `level` exactly).
     cv : int, default=5
-        Folds of "cross", at least 2.
+        Folds of "cross".
     calibration_size : float, default=0.3
         Share of the rows held out by "split", in (0, 1).
     guarantee : {"mean", "high_probability"}, default="mean"
-        Miss rate at most `level` on average over training samples, or, with "split",
-        for this model with probability `confidence`.
+        Miss rate at most `level` on average, or, with "split", for this model with
+        probability `confidence`.
     confidence : float, default=0.95
-        For "high_probability", in (0, 1).
+        In (0, 1).
     random_state : int, RandomState or None, default=None
-        For folds, held-out rows and the key of the coins.
+        For folds, held-out rows and coins.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     method_ : {"full", "cross", "split"}
-    n_rows_ : int
-        Rows that fit or rank.
+    n_rows_, n_calibration_ : int
+        Rows that fit or rank; rows that rank ("split").
     class_count_ : ndarray of shape (n_classes,)
         Rows of each class that rank.
-    n_calibration_ : int
-        Rows that rank ("split").
-    estimator_ : classifier
-        The fitted classifier ("split").
-    estimators_ : list of classifier
-        The classifiers of the folds ("cross").
+    estimator_, estimators_ : classifier, list of classifier
+        The fitted one ("split"), those of the folds ("cross").
     unseen_label_p_value_ : float
-        p-value of a label without training rows, the same for every row (the largest
-        over groups). At or below `level` such rows count among the promised misses;
-        above, the promise assumes that there are none.
+        p-value of a label without training rows (the largest over groups). At most
+        `level`: such rows count among the promised misses; else they are assumed away.
     constant_features_ : ndarray of int
         Columns of one value; they play no part, unless a new row differs there.
     guarantees_ : tuple of Guarantee
@@ -130,8 +122,8 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
     Raises
     ------
     ValueError
-        If parameters are out of range or exclude each other, there are fewer than two
-        classes, or `groups` are given to another method than "split".
+        If parameters are out of range or exclude each other (so do `groups` and any
+        method but "split"), or there are fewer than two classes.
     SingularCovarianceError
         If a covariance is singular, which `ridge_rows` > 0 prevents.
 
@@ -141,18 +133,15 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    p_y(x) = #{i <= n + 1 : a_i >= a_{n+1}} / (n + 1), where the score a_i of a row is
-    computed by the model fitted to the n other rows of the bag. If the rows are
-    exchangeable, P(p <= e) <= floor(e (n + 1)) / (n + 1). Full: columns are divided by
-    powers of two next to the standard deviation of the n + 1 values, so that no scaler
-    is needed; one learned from the training rows, or any other fitted transformer, in
-    front of "full" breaks the promise: put it inside, `estimator=make_pipeline(...)`.
-    "cross" promises about 1 - 2 `level` and keeps about 1 - `level` in practice.
-
-    The probability is over training rows and new row together: promises hold on
-    average over training samples, and the miss rate of one model varies. `level` chosen
-    after a look at the data has no promise. No `sample_weight`: a repeated row is not
-    a fresh draw. A saved full model contains its training rows.
+    p_y(x) = #{i <= n + 1 : a_i >= a_{n+1}} / (n + 1), the score a_i of a row computed
+    by the model fitted to the n other rows of the bag. If the rows are exchangeable,
+    P(p <= e) <= floor(e (n + 1)) / (n + 1), over training rows and new row together:
+    the miss rate of one model varies. Full: columns are divided by powers of two next
+    to the standard deviation of the n + 1 values; any transformer fitted to the
+    training rows in front breaks the promise: put it inside `estimator`. "cross"
+    promises about 1 - 2 `level` and keeps about 1 - `level`. No promise for a `level`
+    chosen after a look at the data. No `sample_weight`: a repeated row is not a fresh
+    draw. A saved full model contains its training rows.
 
     References
     ----------
@@ -177,26 +166,15 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
     """
 
     _parameter_constraints: Mapping[str, Any] = {
-        "estimator": "no_validation",
+        **CONSTRAINTS,
         "method": [StrOptions({"auto", "full", "cross", "split"})],
         "model": [StrOptions({"gaussian", "kernel", "neighbors", "combined"})],
         "covariance_type": [StrOptions({"full", "tied", "diag", "identity"})],
         "pooled_rows": [Interval(Real, 0, None, closed="left")],
-        "ridge_rows": [Interval(Real, 0, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "bandwidth": [
-            StrOptions({"auto"}),
-            Interval(Real, 0, None, closed="neither"),
-        ],
         "nonconformity": [StrOptions({"posterior", "margin", "density"})],
         "condition": [StrOptions({"class"}), callable, None],
         "level": [Interval(Real, 0, 1, closed="neither")],
-        "ties": [StrOptions({"conservative", "smoothed"})],
         "cv": [Interval(Integral, 2, None, closed="left")],
-        "calibration_size": [Interval(Real, 0, 1, closed="neither")],
-        "guarantee": [StrOptions({"mean", "high_probability"})],
-        "confidence": [Interval(Real, 0, 1, closed="neither")],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -249,30 +227,21 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Labels of two classes at least.
         groups : array-like of shape (n_samples,), default=None
-            Rows that belong together have equal values; for "split", which then ranks
-            one random row of each group held out.
+            Equal for rows that belong together: one row of each ranks ("split" only).
 
         Returns
         -------
         self : ConformalClassifier
         """
         X = training_rows(self, X)
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(X, y)
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
+        y = training_labels(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         check_two_classes(self.classes_)
-        codes = codes.astype(np.intp)
         self.n_rows_ = len(codes)
         self.method_ = choose_method(self, len(self.classes_), groups)
-        self.constant_features_ = np.empty(0, dtype=np.intp)
-        if self.estimator is None:
-            self.constant_features_ = np.flatnonzero(np.ptp(X, axis=0) == 0)
-            warn_constant_features(self, self.constant_features_)
+        note_constant_features(self, X)
+        forget_fit(self)
         random = check_random_state(self.random_state)
-        for name in ("estimator_", "estimators_", "n_calibration_"):
-            self.__dict__.pop(name, None)
         if self.method_ == FULL:
             self._ranking = full_ranking(self, X, codes)
         elif self.method_ == SPLIT:
@@ -323,7 +292,7 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         if self.ties == "smoothed":
             chosen = self._p_values(rows, counts, wanted) > level
         else:
-            chosen = sets(counts, self._cuts(float(level))[wanted])
+            chosen = sets(counts, self._ranking.cuts(self, float(level))[wanted])
         if not allow_empty:
             joint = self._joint(X)
             chosen[np.arange(len(joint)), joint.argmax(axis=1)] = True
@@ -340,8 +309,7 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        credibility: FloatArray = self.p_values(X).max(axis=1)
-        return credibility
+        return np.max(self.p_values(X), axis=1)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable label of each row under the fitted model.
@@ -354,8 +322,7 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        joint = self._joint(X)
-        return self.classes_[joint.argmax(axis=1)]
+        return self.classes_[self._joint(X).argmax(axis=1)]
 
     def decision_function(self, X: Any) -> FloatArray:
         """Log joints of the fitted model, or what stands for them.
@@ -425,36 +392,9 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         thrown = coins(rows, self._key)[:, None] if self.ties == "smoothed" else None
         return counts.p_values(self._ranking.kinds.sizes[wanted], thrown)
 
-    def _cuts(self, level: float) -> IntArray:
-        """How many of the strangest rows of each kind are not in the sets."""
-        ranks = [
-            mean_rank(n, level)
-            if self.guarantee == "mean"
-            else high_probability_rank(n, level, self.confidence)
-            for n in self._ranking.kinds.sizes.tolist()
-        ]
-        return np.array(ranks, dtype=np.intp)
-
     def _promise(self) -> Self:
-        """Write down what is promised at `level`, and of which rows."""
+        """Write down what is promised at `level`."""
         self.class_count_ = self._ranking.class_count
         self.unseen_label_p_value_ = self._ranking.unseen_label_p_value
-        way = Way(
-            method=self.method_,
-            rate=float(self.level),
-            smoothed=self.ties == "smoothed",
-            confidence=(
-                self.confidence if self.guarantee == "high_probability" else None
-            ),
-            fit_is_given=isinstance(self.estimator, FrozenEstimator),
-            by_groups=self._ranking.by_groups,
-            n_folds=self.cv,
-        )
-        self.guarantees_: tuple[Guarantee, ...] = coverages(
-            way,
-            self._ranking.kinds,
-            self._cuts(way.rate),
-            self._ranking.alone,
-            classes=self.classes_ if self.condition == "class" else None,
-        )
+        self.guarantees_: tuple[Guarantee, ...] = self._ranking.coverages(self)
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -17,22 +17,28 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context
 from prudent.conformal.folds import fewest_rows
-from prudent.conformal.full import FullOneClass
 from prudent.conformal.held_out import EllipsoidDetector, OrdinaryScores, SplitOneClass
 from prudent.conformal.inputs import (
+    CONSTRAINTS,
+    MOST_FULL_ROWS,
+    check_method,
     coins,
+    cut,
+    forget_fit,
     hold_out_or_all,
     new_rows,
+    note_constant_features,
     one_blas_thread,
     training_rows,
     warn_of_learned_scaling,
+    way,
+    width_of,
 )
-from prudent.conformal.promises import FULL, SPLIT, Way, false_alarms
-from prudent.conformal.ranking import MOST_FULL_ROWS, check_method
-from prudent.core.binomial import high_probability_rank, mean_rank
+from prudent.conformal.one_class import FullOneClass
+from prudent.conformal.promises import FULL, SPLIT, false_alarms
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
-from prudent.estimator_tools import SelectionMixin, warn_constant_features
+from prudent.estimator_tools import SelectionMixin
 from prudent.exceptions import PrudentWarning
 
 
@@ -137,18 +143,10 @@ class ConformalDetector(SelectionMixin, OutlierMixin, BaseEstimator):
     """
 
     _parameter_constraints: Mapping[str, Any] = {
-        "estimator": "no_validation",
+        **CONSTRAINTS,
         "method": [StrOptions({"auto", "full", "split"})],
         "nonconformity": [StrOptions({"combined", "distance", "ellipsoid", "kernel"})],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "ridge_rows": [Interval(Real, 0, None, closed="left")],
-        "bandwidth": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "false_alarm_rate": [Interval(Real, 0, 1, closed="neither")],
-        "ties": [StrOptions({"conservative", "smoothed"})],
-        "calibration_size": [Interval(Real, 0, 1, closed="neither")],
-        "guarantee": [StrOptions({"mean", "high_probability"})],
-        "confidence": [Interval(Real, 0, 1, closed="neither")],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -210,13 +208,9 @@ class ConformalDetector(SelectionMixin, OutlierMixin, BaseEstimator):
             small = self.estimator is None and self.n_rows_ <= MOST_FULL_ROWS
             self.method_ = FULL if small else SPLIT
         check_method(self, self.method_, groups)
-        self.constant_features_ = np.empty(0, dtype=np.intp)
-        if self.estimator is None:
-            self.constant_features_ = np.flatnonzero(np.ptp(X, axis=0) == 0)
-            warn_constant_features(self, self.constant_features_)
+        note_constant_features(self, X)
+        forget_fit(self)
         random = check_random_state(self.random_state)
-        for name in ("estimator_", "n_calibration_", "_calibration_scores"):
-            self.__dict__.pop(name, None)
         self._by_groups = groups is not None
         if self.method_ == FULL:
             self._fit_full(X)
@@ -317,7 +311,7 @@ class ConformalDetector(SelectionMixin, OutlierMixin, BaseEstimator):
             self.nonconformity,
             n_neighbors=int(self.n_neighbors),
             ridge_rows=float(self.ridge_rows),
-            width=None if self.bandwidth == "auto" else float(self.bandwidth),
+            width=width_of(self),
         )
         self._n_ranking = len(X)
 
@@ -360,28 +354,16 @@ class ConformalDetector(SelectionMixin, OutlierMixin, BaseEstimator):
     def _set_rate(self) -> Self:
         """Find the rank of the cut for `false_alarm_rate`, and its promise."""
         n, rate = self._n_ranking, float(self.false_alarm_rate)
-        confidence = self.confidence if self.guarantee == "high_probability" else None
-        if confidence is None:
-            self.k_ = mean_rank(n, rate)
-        else:
-            self.k_ = high_probability_rank(n, rate, confidence)
-        smoothed = self.ties == "smoothed"
-        self.offset_ = rate if smoothed else (self.k_ + 0.5) / (n + 1)
-        if self.k_ == 0 and not smoothed:
+        self.k_ = cut(self, n, rate)
+        found = way(self, rate, by_groups=self._by_groups)
+        self.offset_ = rate if found.smoothed else (self.k_ + 0.5) / (n + 1)
+        if self.k_ == 0 and not found.smoothed:
             warnings.warn(
                 f"ConformalDetector: nothing is rejected, {n} rows are too few for a "
                 f"false-alarm rate of {rate:g}; at least "
-                f"{fewest_rows(rate, confidence)} are needed.",
+                f"{fewest_rows(rate, found.confidence)} are needed.",
                 PrudentWarning,
                 stacklevel=3,
             )
-        way = Way(
-            method=self.method_,
-            rate=rate,
-            smoothed=smoothed,
-            confidence=confidence,
-            fit_is_given=isinstance(self.estimator, FrozenEstimator),
-            by_groups=self._by_groups,
-        )
-        self.guarantees_: tuple[Guarantee, ...] = (false_alarms(way, n, self.k_),)
+        self.guarantees_: tuple[Guarantee, ...] = (false_alarms(found, n, self.k_),)
         return self

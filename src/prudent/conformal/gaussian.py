@@ -1,4 +1,4 @@
-"""Deleted scores of a Gaussian model for every row of every augmented bag.
+"""Deleted scores of Gaussian models for every row of every augmented bag.
 
 The scatters of a new row and of a deleted one are of rank one, so that the scores of
 all rows follow from inner products in metrics that do not depend on the new row.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -26,19 +27,12 @@ CHANGES = np.array([-1.0, 0.0, 1.0])
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """Class sums of training rows that are sorted by class.
+    """Class sums of training rows that are sorted by class."""
 
-    Attributes
-    ----------
-    starts : ndarray of int, shape (n_classes + 1,)
-        Class k holds the rows from starts[k] to starts[k + 1] - 1.
-    counts : ndarray of shape (n_classes,)
-    means : ndarray of shape (n_classes, d)
-    """
-
+    # (n_classes + 1,): class k holds the rows from starts[k] to starts[k + 1] - 1
     starts: IntArray
-    counts: FloatArray
-    means: FloatArray
+    counts: FloatArray  # (n_classes,)
+    means: FloatArray  # (n_classes, d)
 
     @classmethod
     def of(cls, rows: FloatArray, codes: IntArray, n_classes: int) -> Classes:
@@ -58,22 +52,13 @@ class Classes:
 
 @dataclass(frozen=True, slots=True)
 class Student:
-    """Constants of predictive Student densities, by class and change of its count.
+    """Constants of predictive Student densities, by class and change of its count."""
 
-    Attributes
-    ----------
-    constants : ndarray of shape (n_classes, 3)
-        Terms of the log joint that depend on the class and its count only, for one
-        row less than in training, as many and one more; -inf for no rows.
-    halves : ndarray of shape (n_classes, 3)
-        Factors of log(1 + r Q).
-    ratios : ndarray of shape (n_classes, 3)
-        r = N / (N + 1).
-    """
-
+    # (n_classes, 3): terms of the log joint that depend on the class and its count
+    # only, for one row less than in training, as many and one more; -inf for no rows
     constants: FloatArray
-    halves: FloatArray
-    ratios: FloatArray
+    halves: FloatArray  # (n_classes, 3): factors of log(1 + r Q)
+    ratios: FloatArray  # (n_classes, 3): r = N / (N + 1)
 
     @classmethod
     def of(
@@ -103,40 +88,26 @@ class Products:
     """Inner products of deviations, in the metric of each class k.
 
     With z_i the deviation of row i from mean k and w_l that of mean k from mean l.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (K, n, d)
-        Whitened z_i.
-    gaps : ndarray of shape (K, K, d)
-        Whitened w_l.
-    squares : ndarray of shape (K, n)
-        <z_i, z_i>.
-    across : ndarray of shape (K, K, n)
-        <w_l, z_i>.
-    between : ndarray of shape (K, K, K)
-        <w_l, w_m>.
-    own, mixed : ndarray of shape (K, n)
-        <e, e> and <z_i, e>, e the deviation of row i from the mean of its own class.
     """
 
-    rows: FloatArray
-    gaps: FloatArray
-    squares: FloatArray
-    across: FloatArray
-    between: FloatArray
+    rows: FloatArray  # (K, n, d): whitened z_i
+    gaps: FloatArray  # (K, K, d): whitened w_l
+    squares: FloatArray  # (K, n): <z_i, z_i>
+    across: FloatArray  # (K, K, n): <w_l, z_i>
+    between: FloatArray  # (K, K, K): <w_l, w_m>
+    # (K, n): <e, e> and <z_i, e>, e the deviation of row i from the mean of its own
+    # class
     own: FloatArray
-    mixed: FloatArray
+    mixed: FloatArray  # (K, n)
 
     @classmethod
     def of(
         cls, rows: FloatArray, codes: IntArray, means: FloatArray, factors: FloatArray
     ) -> Products:
         """Products in the metrics L L' of (K, d, d) Cholesky `factors`."""
-        z = np.stack([whiten(rows - m, L) for m, L in zip(means, factors, strict=True)])
-        w = np.stack(
-            [whiten(m - means, L) for m, L in zip(means, factors, strict=True)]
-        )
+        metrics = list(zip(means, factors, strict=True))
+        z = np.stack([whiten(rows - mean, factor) for mean, factor in metrics])
+        w = np.stack([whiten(mean - means, factor) for mean, factor in metrics])
         across = w @ z.transpose(0, 2, 1)
         squares = np.square(z).sum(axis=2)
         return cls(
@@ -150,26 +121,19 @@ class Products:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gaussian:
-    """A Gaussian model of full or tied covariance, or of one variance in all.
+    """A Gaussian model of full or tied covariance, or of one variance in all."""
 
-    Attributes
-    ----------
-    classes : Classes
-    factors : ndarray of shape (K, d, d)
-        Cholesky factors of the metrics G; identities for one variance.
-    variance : float
-        d times the one variance; 0 for matrices.
-    students : Student
-    share, pooled : float
-        s and beta: what a row adds to the metric of its class, and of every class.
-    """
-
+    score: str  # {"posterior", "margin", "density"}
+    rows: FloatArray  # (n, d): training rows in the units of the bag, sorted by class
+    codes: IntArray
     classes: Classes
+    # (K, d, d): Cholesky factors of the metrics G; identities for one variance
     factors: FloatArray
-    variance: float
+    variance: float  # d times the one variance; 0 for matrices
     students: Student
+    # s and beta: what a row adds to the metric of its class, and of every class
     share: float
     pooled: float
 
@@ -180,29 +144,12 @@ class Gaussian:
         codes: IntArray,
         names: Sequence[str],
         *,
+        score: str,
         covariance_type: str,
         pooled_rows: float,
         ridge_rows: float,
     ) -> Gaussian:
-        """Model of training rows.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (n, d)
-            In the units of the bag, sorted by class.
-        codes : ndarray of int, shape (n,)
-            Sorted class numbers.
-        names : sequence of str
-            The classes, for messages.
-        covariance_type : {"full", "tied", "identity"}
-        pooled_rows, ridge_rows : float
-            Pseudo-rows of the pooled covariance and of the identity, >= 0.
-
-        Raises
-        ------
-        SingularCovarianceError
-            If a metric is singular.
-        """
+        """Model of training rows."""
         n, d = rows.shape
         n_classes = len(names)
         classes = Classes.of(rows, codes, n_classes)
@@ -239,7 +186,14 @@ class Gaussian:
             students = Student.of(
                 classes.counts, d, freedom / 2, d / 2, np.log(diagonals).sum(axis=1)
             )
-        return cls(classes, factors, variance, students, share, pooled)
+        return cls(
+            score, rows, codes, classes, factors, variance, students, share, pooled
+        )
+
+    @cached_property
+    def products(self) -> Products:
+        """Inner products of the training rows."""
+        return Products.of(self.rows, self.codes, self.classes.means, self.factors)
 
     def log_joint(self, rows: FloatArray) -> FloatArray:
         """Log joint density of each row and class, up to a common constant."""
@@ -259,58 +213,26 @@ class Gaussian:
         logs = np.log1p(of.ratios[:, 1:2] * distances)
         return (of.constants[:, 1:2] - of.halves[:, 1:2] * logs).T
 
-
-@dataclass(frozen=True, slots=True)
-class GaussianTables:
-    """A Gaussian model and the inner products of its training rows."""
-
-    model: Gaussian
-    products: Products
-
-    @classmethod
-    def of(cls, model: Gaussian, rows: FloatArray, codes: IntArray) -> GaussianTables:
-        """Tables of the rows that the model was learned from."""
-        products = Products.of(rows, codes, model.classes.means, model.factors)
-        return cls(model, products)
-
     def counts(
         self,
         rows: FloatArray,
-        score: str,
         category: IntArray,
         wanted: IntArray,
         *,
-        by_class: bool = False,
+        by_class: bool,
         second: Second | None = None,
     ) -> Counts:
-        """Training rows stranger than each new row under each label.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (m, d)
-            New rows in the units of their bags, which are those of the tables.
-        score : {"posterior", "margin", "density"}
-        category : ndarray of int, shape (n,)
-            What kind each training row is.
-        wanted : ndarray of int, shape (m, K)
-            The kind that ranks each new row under each label.
-        by_class : bool, default=False
-            Whether kinds are classes: then the rows of other classes are left out.
-        second : Second, default=None
-            Scores to blend with.
-        """
+        """Training rows stranger than each new row under each label."""
         from prudent.conformal._compiled import linear_counts
 
-        model, products, students = self.model, self.products, self.model.students
+        products, students = self.products, self.students
         n_classes, n, d = products.rows.shape
-        v = model.whitened(rows)
-        asked = strangeness(model.log_joint_of(v), score)
-        own = other = np.empty((0, 0))
-        if second is not None:
-            own, other = second.own, second.other
-            asked = damped(asked) + 2.0 * damped(second.asked)
-        power = d / 2 if model.variance else 0.5
-        shifts, gaps = v @ products.gaps.transpose(0, 2, 1), self._gaps(v)
+        v = self.whitened(rows)
+        asked, own, other = _asked(self.log_joint_of(v), self.score, second)
+        power = d / 2 if self.variance else 0.5
+        shifts = v @ products.gaps.transpose(0, 2, 1)
+        metrics = zip(v, products.gaps, strict=True)
+        gaps = np.stack([np.square(x[:, None] + w).sum(axis=2) for x, w in metrics])
         larger, equal = np.empty((2, len(rows), n_classes), dtype=np.intp)
         step = max(BLOCK_ENTRIES // (n_classes * n), 1)
         for start in range(0, len(rows), step):
@@ -321,7 +243,7 @@ class GaussianTables:
                     shifts[:, block],
                     gaps[:, block],
                 ),
-                model.classes.starts,
+                self.classes.starts,
                 (
                     products.squares,
                     products.across,
@@ -330,8 +252,8 @@ class GaussianTables:
                     products.mixed,
                 ),
                 (students.constants, students.halves, students.ratios),
-                (model.share, model.pooled, model.variance, power),
-                SCORES[score],
+                (self.share, self.pooled, self.variance, power),
+                SCORES[self.score],
                 by_class,
                 (category, wanted[block], asked[block], own[block], other[block]),
                 larger[block],
@@ -339,14 +261,101 @@ class GaussianTables:
             )
         return Counts(larger, equal)
 
-    def _gaps(self, v: FloatArray) -> FloatArray:
-        """Squared distance of each new row from each mean in each metric, (K, m, K)."""
-        return np.stack(
-            [
-                np.square(one[:, None] + gaps).sum(axis=2)
-                for one, gaps in zip(v, self.products.gaps, strict=True)
-            ]
+
+@dataclass(frozen=True, slots=True)
+class Diagonal:
+    """A Gaussian model of independent columns."""
+
+    score: str
+    classes: Classes
+    columns: FloatArray  # (d, n): training rows, transposed
+    # (K, d): the scatters g of each class and column, with the pooled rows and the
+    # ridge
+    variances: FloatArray
+    students: Student
+    pooled: float  # beta: what a row adds to the scatters of every class
+
+    @classmethod
+    def learn(
+        cls,
+        rows: FloatArray,
+        codes: IntArray,
+        names: Sequence[str],
+        *,
+        score: str,
+        pooled_rows: float,
+        ridge_rows: float,
+    ) -> Diagonal:
+        """Tables of training rows; arguments as `Gaussian.learn`."""
+        n, d = rows.shape
+        classes = Classes.of(rows, codes, len(names))
+        scatters = np.stack(
+            [np.square(part).sum(axis=0) for part in classes.parts(rows)]
         )
+        pooled = pooled_rows / (n + 1)
+        variances = scatters + pooled * scatters.sum(axis=0) + ridge_rows
+        for variance, name in zip(variances, names, strict=True):
+            if not (variance > 0).all():
+                raise singular(f"the covariance of class {name}")
+        counts = classes.counts[:, None] + CHANGES
+        freedom = np.maximum(counts + pooled_rows + ridge_rows, 2.0)
+        half_logs = np.log(variances).sum(axis=1) / 2
+        students = Student.of(classes.counts, 1, freedom / 2, 0.5, half_logs, repeats=d)
+        columns = np.ascontiguousarray(rows.T)
+        return cls(score, classes, columns, variances, students, pooled)
+
+    def log_joint(self, rows: FloatArray) -> FloatArray:
+        """Log joint density of each row and class, up to a common constant."""
+        of = self.students
+        logs = [
+            np.log1p(ratio * np.square(rows - mean) / variance).sum(axis=1)
+            for mean, variance, ratio in zip(
+                self.classes.means, self.variances, of.ratios[:, 1], strict=True
+            )
+        ]
+        return of.constants[:, 1] - of.halves[:, 1] * np.stack(logs, axis=1)
+
+    def counts(
+        self,
+        rows: FloatArray,
+        category: IntArray,
+        wanted: IntArray,
+        *,
+        by_class: bool,
+        second: Second | None = None,
+    ) -> Counts:
+        """Training rows stranger than each new row; as `Gaussian.counts`."""
+        from prudent.conformal._compiled import diagonal_counts
+
+        asked, own, other = _asked(self.log_joint(rows), self.score, second)
+        larger, equal = np.empty(
+            (2, len(rows), len(self.classes.counts)), dtype=np.intp
+        )
+        students = self.students
+        diagonal_counts(
+            self.columns,
+            np.ascontiguousarray(rows),
+            self.classes.starts,
+            (self.classes.means, self.variances),
+            (students.constants, students.halves, students.ratios),
+            self.pooled,
+            SCORES[self.score],
+            by_class,
+            (category, wanted, asked, own, other),
+            larger,
+            equal,
+        )
+        return Counts(larger, equal)
+
+
+def _asked(
+    log_joint: FloatArray, score: str, second: Second | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Scores of new rows, and the second ones of training rows to blend with."""
+    asked = strangeness(log_joint, score)
+    if second is None:
+        return asked, np.empty((0, 0)), np.empty((0, 0))
+    return damped(asked) + 2.0 * damped(second.asked), second.own, second.other
 
 
 def strangeness(log_joint: FloatArray, score: str) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -14,7 +15,7 @@ from sklearn.utils import _safe_indexing
 
 from prudent.conformal.gaussian import strangeness
 from prudent.conformal.one_class import Ellipsoid
-from prudent.conformal.ranks import Counts, Kinds, Ranked, compare
+from prudent.conformal.ranks import Counts, Kinds, Ranked, compare, groups_of
 from prudent.conformal.units import Columns, in_units, kept_columns
 from prudent.core.posterior import log_odds_against
 from prudent.core.types import FloatArray, IntArray
@@ -27,20 +28,13 @@ LOWEST = -1e300
 
 @dataclass(frozen=True)
 class LabelScores:
-    """Scores of each row under each label, by a fitted classifier.
-
-    Attributes
-    ----------
-    estimator : classifier
-    classes : ndarray of shape (n_classes,)
-        All labels; those that the classifier does not know score +inf.
-    kind : {"probability", "posterior", "margin"}
-        Log odds against the label, of probabilities or where `decision_function`
-        holds log joints; largest other value of `decision_function` minus the own.
-    """
+    """Scores of each row under each label, by a fitted classifier."""
 
     estimator: Any
+    # (n_classes,): all labels; those that the classifier does not know score +inf
     classes: NDArray[Any]
+    # log odds against the label, of probabilities or where `decision_function` holds
+    # log joints; largest other value of `decision_function` minus the own
     kind: ScoreKind
 
     @property
@@ -94,18 +88,39 @@ class LabelScores:
 
 
 @dataclass(frozen=True)
-class SplitRanks:
-    """Ranks among calibration rows by one classifier fitted without them.
+class HeldOutRows:
+    """What a split needs to know of rows that rank."""
 
-    Attributes
-    ----------
-    scores : LabelScores
-    ranked : Ranked
-        Scores of the calibration rows.
-    """
+    own: FloatArray  # (n,): their scores under their own labels
+    codes: IntArray  # (n,): their classes
+    groups: NDArray[Any] | None  # (n,): what a `condition` function says of them
+
+    @classmethod
+    def of(
+        cls, X: Any, y: NDArray[Any], scores: LabelScores, condition: Any
+    ) -> HeldOutRows:
+        """Rows in memory, with labels among those of `scores`."""
+        codes = np.searchsorted(scores.classes, y).astype(np.intp)
+        groups = groups_of(X, condition) if callable(condition) else None
+        return cls(scores.own(X, codes), codes, groups)
+
+    @classmethod
+    def joined(cls, parts: Sequence[HeldOutRows]) -> HeldOutRows:
+        """Rows of several blocks."""
+        groups = [part.groups for part in parts if part.groups is not None]
+        return cls(
+            np.concatenate([part.own for part in parts]),
+            np.concatenate([part.codes for part in parts]),
+            np.concatenate(groups) if groups else None,
+        )
+
+
+@dataclass(frozen=True)
+class SplitRanks:
+    """Ranks among calibration rows by one classifier fitted without them."""
 
     scores: LabelScores
-    ranked: Ranked
+    ranked: Ranked  # scores of the calibration rows
 
     def joint(self, X: Any) -> FloatArray:
         """One value a label, of which the largest is predicted."""
@@ -118,17 +133,10 @@ class SplitRanks:
 
 @dataclass(frozen=True)
 class CrossRanks:
-    """Ranks of the rows of each fold by a classifier fitted to the other folds.
-
-    Attributes
-    ----------
-    scores : tuple of LabelScores
-    ranked : tuple of Ranked
-        Scores of the rows of each fold.
-    """
+    """Ranks of the rows of each fold by a classifier fitted to the other folds."""
 
     scores: tuple[LabelScores, ...]
-    ranked: tuple[Ranked, ...]
+    ranked: tuple[Ranked, ...]  # scores of the rows of each fold
 
     @classmethod
     def of(
@@ -204,15 +212,10 @@ class EllipsoidDetector(OutlierMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class OrdinaryScores:
-    """Scores of rows by a fitted outlier detector, high for ordinary rows.
+    """Scores of rows by a fitted outlier detector, high for ordinary rows."""
 
-    Attributes
-    ----------
-    estimator : outlier detector
-        With `score_samples` or `decision_function`; that of a class with
-        `decision_scores_` is high for strange rows (PyOD).
-    """
-
+    # with `score_samples` or `decision_function`; that of a class with
+    # `decision_scores_` is high for strange rows (PyOD)
     estimator: Any
 
     def of(self, X: Any) -> FloatArray:
@@ -225,17 +228,10 @@ class OrdinaryScores:
 
 @dataclass(frozen=True)
 class SplitOneClass:
-    """Ranks among calibration rows by one outlier detector fitted without them.
-
-    Attributes
-    ----------
-    scores : OrdinaryScores
-    ranked : ndarray of shape (m,)
-        Scores of the calibration rows, sorted.
-    """
+    """Ranks among calibration rows by one outlier detector fitted without them."""
 
     scores: OrdinaryScores
-    ranked: FloatArray
+    ranked: FloatArray  # (m,): scores of the calibration rows, sorted
 
     def counts(self, X: Any) -> Counts:
         """Calibration rows stranger than each new row."""

@@ -1,24 +1,118 @@
-"""Rows on their way into the estimators, whatever holds them."""
+"""What classifier and detector share: settings, rows on their way in, coins."""
 
 from __future__ import annotations
 
 import warnings
 from contextlib import AbstractContextManager
 from functools import cache
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
 from threadpoolctl import ThreadpoolController
 
-from prudent._compat import validate_data
+from prudent._compat import Interval, StrOptions, validate_data
+from prudent.conformal.promises import FULL, SPLIT, Way
+from prudent.core.binomial import high_probability_rank, mean_rank
 from prudent.core.coins import keyed_uniform
 from prudent.core.holdout import HeldOut, one_row_per_group
 from prudent.core.types import FloatArray
-from prudent.estimator_tools import check_groups, hold_out_rows, refuse_dask
+from prudent.estimator_tools import (
+    check_groups,
+    hold_out_rows,
+    refuse_dask,
+    warn_constant_features,
+)
 from prudent.exceptions import PrudentWarning
+
+# Up to here every row can rank at a bearable price.
+MOST_FULL_ROWS = 20_000
+CONSTRAINTS: dict[str, Any] = {
+    "estimator": "no_validation",
+    "ridge_rows": [Interval(Real, 0, None, closed="left")],
+    "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+    "bandwidth": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+    "ties": [StrOptions({"conservative", "smoothed"})],
+    "calibration_size": [Interval(Real, 0, 1, closed="neither")],
+    "guarantee": [StrOptions({"mean", "high_probability"})],
+    "confidence": [Interval(Real, 0, 1, closed="neither")],
+    "random_state": ["random_state"],
+}
+
+
+def width_of(estimator: Any) -> float | None:
+    """Width of the kernel; None for "auto"."""
+    return None if estimator.bandwidth == "auto" else float(estimator.bandwidth)
+
+
+def cut(estimator: Any, n: int, rate: float) -> int:
+    """How many of the strangest of `n` rows and a new one may be left out."""
+    if estimator.guarantee == "mean":
+        return mean_rank(n, rate)
+    return high_probability_rank(n, rate, estimator.confidence)
+
+
+def way(estimator: Any, rate: float, *, by_groups: bool, n_folds: int = 0) -> Way:
+    """How the rows of a fitted estimator rank."""
+    high = estimator.guarantee == "high_probability"
+    return Way(
+        method=estimator.method_,
+        rate=rate,
+        smoothed=estimator.ties == "smoothed",
+        confidence=estimator.confidence if high else None,
+        fit_is_given=isinstance(estimator.estimator, FrozenEstimator),
+        by_groups=by_groups,
+        n_folds=n_folds,
+    )
+
+
+def forget_fit(estimator: Any) -> None:
+    """Remove what only some fits leave."""
+    for name in ("estimator_", "estimators_", "n_calibration_", "_calibration_scores"):
+        vars(estimator).pop(name, None)
+
+
+def note_constant_features(estimator: Any, X: Any) -> None:
+    """Record and warn of columns of one value, where the columns are ours to judge."""
+    constant = np.empty(0, dtype=np.intp)
+    if estimator.estimator is None:
+        constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
+        warn_constant_features(estimator, constant)
+    estimator.constant_features_ = constant
+
+
+def check_method(estimator: Any, method: str, groups: ArrayLike | None) -> None:
+    """Refuse what classifier and detector cannot do alike."""
+    if method == FULL and estimator.estimator is not None:
+        raise ValueError(
+            "method='full' has models of its own and cannot rank by `estimator`, got "
+            f"{estimator.estimator!r}: use 'split', or leave `estimator` out."
+        )
+    if groups is not None and method != SPLIT:
+        raise ValueError(
+            f"`groups` need method='split', got {method!r}: rows of one group are not "
+            "exchangeable with those of another."
+        )
+    if estimator.guarantee == "high_probability":
+        if method != SPLIT:
+            raise ValueError(
+                "guarantee='high_probability' needs method='split', got "
+                f"{method!r}: nothing of the kind holds given the training rows."
+            )
+        if estimator.ties == "smoothed":
+            raise ValueError(
+                "guarantee='high_probability' needs ties='conservative', got "
+                "'smoothed'."
+            )
 
 
 def training_rows(estimator: Any, X: Any) -> Any:
@@ -27,6 +121,15 @@ def training_rows(estimator: Any, X: Any) -> Any:
     if estimator.estimator is None:
         return validate_data(estimator, X, dtype=np.float64)
     return _rows_of_another(estimator, X, reset=True)
+
+
+def training_labels(X: Any, y: Any) -> NDArray[Any]:
+    """Validated labels of rows."""
+    y = column_or_1d(y, warn=True)
+    check_consistent_length(X, y)
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    return y
 
 
 def new_rows(estimator: Any, X: Any) -> Any:

@@ -34,32 +34,17 @@ HIGH_PROBABILITY_SOURCE = "Vovk 2012"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """How rows are ranked, as far as promises depend on it.
+    """How rows are ranked, as far as promises depend on it."""
 
-    Attributes
-    ----------
-    method : {"full", "split", "cross"}
-    rate : float
-        Miss rate, or false-alarm rate, asked for.
-    smoothed : bool
-        Whether ties count by a coin.
-    confidence : float or None
-        For a promise given the fit and the calibration rows.
-    fit_is_given : bool
-        Whether nothing was fitted: the promise averages over calibration rows.
-    by_groups : bool
-        Whether one random row of each group ranks.
-    n_folds : int
-        For cross.
-    """
-
-    method: str
-    rate: float
-    smoothed: bool = False
+    method: str  # {"full", "split", "cross"}
+    rate: float  # miss rate, or false-alarm rate, asked for
+    smoothed: bool = False  # whether ties count by a coin
+    # for a promise given the fit and the calibration rows
     confidence: float | None = None
+    # whether nothing was fitted: the promise averages over calibration rows
     fit_is_given: bool = False
-    by_groups: bool = False
-    n_folds: int = 0
+    by_groups: bool = False  # whether one random row of each group ranks
+    n_folds: int = 0  # for cross
 
     def rate_bound(self, n: int, rank: int, *, equal_folds: bool = True) -> float:
         """Largest rate at which new rows are among the `rank` strangest."""
@@ -98,18 +83,6 @@ def coverages(
     classes: NDArray[Any] | None,
 ) -> tuple[Guarantee, ...]:
     """Coverage of the sets, over all rows, in each class or in each group.
-
-    Parameters
-    ----------
-    way : Way
-    kinds : Kinds
-        Rows that rank.
-    ranks : ndarray of int, shape (n_kinds + 1,)
-        How many of the strangest rows of each kind the sets leave out.
-    alone : ndarray of int, shape (n_kinds,)
-        Rows of each kind as strange as one of a label without training rows.
-    classes : ndarray or None
-        The kinds, where they are classes.
 
     Notes
     -----

@@ -13,45 +13,46 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 
 from prudent.conformal.folds import plain_folds
-from prudent.conformal.full import FullClassModel, Settings
+from prudent.conformal.gaussian import Diagonal, Gaussian
 from prudent.conformal.held_out import (
     CrossRanks,
+    HeldOutRows,
     LabelScores,
     ScoreKind,
     SplitRanks,
     fit_part,
 )
-from prudent.conformal.inputs import hold_out_or_all, warn_of_learned_scaling
-from prudent.conformal.promises import CROSS, FULL, SPLIT
-from prudent.conformal.ranks import Kinds, Ranked
+from prudent.conformal.inputs import (
+    MOST_FULL_ROWS,
+    check_method,
+    cut,
+    hold_out_or_all,
+    warn_of_learned_scaling,
+    way,
+    width_of,
+)
+from prudent.conformal.neighbours import Combined, Kernel, Neighbours
+from prudent.conformal.promises import CROSS, FULL, SPLIT, coverages
+from prudent.conformal.ranks import Counts, Kinds, Ranked, groups_of, kinds_of
+from prudent.conformal.units import Rebuilt, TablesByUnits, in_units
+from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
 
 # Full conformal prediction costs K^2 n elementary functions a row.
-MOST_FULL_ROWS, MOST_FULL_WORK = 20_000, 2_000_000
+MOST_FULL_WORK = 2_000_000
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Rows that rank new rows.
-
-    Attributes
-    ----------
-    ranks : FullClassModel, SplitRanks or CrossRanks
-    kinds : Kinds
-        Which of the rows rank which new rows.
-    class_count : ndarray of int, shape (n_classes,)
-        Rows of each class that rank.
-    alone : ndarray of int, shape (n_kinds,)
-        Rows of each kind as strange as one of a label without training rows.
-    by_class, by_groups : bool
-        Whether kinds are classes; whether one row of each group ranks.
-    """
+    """Rows that rank new rows."""
 
     ranks: Any
-    kinds: Kinds
-    class_count: IntArray
+    kinds: Kinds  # which of the rows rank which new rows
+    class_count: IntArray  # (n_classes,): rows of each class that rank
+    # (n_kinds,): rows of each kind as strange as one of a label without training rows
     alone: IntArray
+    # whether kinds are classes; whether one row of each group ranks
     by_class: bool = False
     by_groups: bool = False
 
@@ -61,6 +62,22 @@ class Ranking:
         if self.by_class:
             return 1.0
         return float(((1 + self.alone) / (self.kinds.sizes[:-1] + 1)).max())
+
+    def cuts(self, classifier: Any, level: float) -> IntArray:
+        """How many of the strangest rows of each kind are not in the sets."""
+        sizes = self.kinds.sizes.tolist()
+        return np.array([cut(classifier, n, level) for n in sizes], dtype=np.intp)
+
+    def coverages(self, classifier: Any) -> tuple[Guarantee, ...]:
+        """What is promised at the level of a fitted classifier."""
+        level, n_folds = float(classifier.level), classifier.cv
+        return coverages(
+            way(classifier, level, by_groups=self.by_groups, n_folds=n_folds),
+            self.kinds,
+            self.cuts(classifier, level),
+            self.alone,
+            classes=classifier.classes_ if self.by_class else None,
+        )
 
     def wanted(self, X: Any, condition: Any) -> IntArray:
         """Kind of the rows that rank each new row under each label."""
@@ -108,29 +125,88 @@ def choose_method(classifier: Any, n_classes: int, groups: ArrayLike | None) -> 
     return method
 
 
-def check_method(estimator: Any, method: str, groups: ArrayLike | None) -> None:
-    """Refuse what classifier and detector cannot do alike."""
-    if method == FULL and estimator.estimator is not None:
-        raise ValueError(
-            "method='full' has models of its own and cannot rank by `estimator`, got "
-            f"{estimator.estimator!r}: use 'split', or leave `estimator` out."
-        )
-    if groups is not None and method != SPLIT:
-        raise ValueError(
-            f"`groups` need method='split', got {method!r}: rows of one group are not "
-            "exchangeable with those of another."
-        )
-    if estimator.guarantee == "high_probability":
-        if method != SPLIT:
-            raise ValueError(
-                "guarantee='high_probability' needs method='split', got "
-                f"{method!r}: nothing of the kind holds given the training rows."
-            )
-        if estimator.ties == "smoothed":
-            raise ValueError(
-                "guarantee='high_probability' needs ties='conservative', got "
-                "'smoothed'."
-            )
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Constants of a model, all fixed before the data are seen."""
+
+    model: str  # {"gaussian", "kernel", "neighbors", "combined"}
+    covariance_type: str  # {"full", "tied", "diag", "identity"}
+    pooled_rows: float
+    ridge_rows: float
+    n_neighbors: int
+    width: float | None
+    score: str  # of the Gaussian model; the others have one of their own
+
+
+class FullClassModel(Rebuilt):
+    """A model of the training rows, and ranks in every augmented bag."""
+
+    def __init__(
+        self,
+        rows: FloatArray,
+        codes: IntArray,
+        names: Sequence[str],
+        settings: Settings,
+        kinds: Kinds,
+        *,
+        by_class: bool,
+    ) -> None:
+        order = np.argsort(codes, kind="stable")
+        self.rows = rows[order]
+        self.codes = codes[order].astype(np.intp)
+        self.category = kinds.of_rows[order]
+        self.by_class = by_class  # then rows of other classes need no scores
+        self.names = list(names)
+        self.settings = settings
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._models = TablesByUnits(self.rows, self._learn)
+        self._units = self._models.columns.exponents()
+        self._model = self._models.of(self._units)
+
+    def joint(self, rows: FloatArray) -> FloatArray:
+        """Log joint of rows and classes under the model of the training rows."""
+        centred = self._models.columns.centre(rows)
+        return self._model.log_joint(in_units(centred, self._units))
+
+    def counts(self, rows: FloatArray, wanted: IntArray) -> Counts:
+        """Training rows stranger than each new row, among the kind wanted."""
+        larger, equal = np.empty((2, *wanted.shape), dtype=np.intp)
+        is_gaussian = self.settings.model in ("gaussian", "combined")
+        settings = {"by_class": self.by_class} if is_gaussian else {}
+        for places, scaled, model in self._models.groups(rows):
+            asked = np.ascontiguousarray(wanted[places])
+            found = model.counts(scaled, self.category, asked, **settings)
+            larger[places], equal[places] = found.larger, found.equal
+        return Counts(larger, equal)
+
+    def _learn(self, rows: FloatArray) -> Any:
+        """The model of training rows, in the units of a bag."""
+        of, n_classes = self.settings, len(self.names)
+        columns = np.ascontiguousarray(rows.T)
+        if of.model == "kernel":
+            n, d = rows.shape
+            width = (n + 1) ** (-1 / (d + 4)) if of.width is None else of.width
+            return Kernel(columns, self.codes, n_classes, width)
+        if of.model == "gaussian":
+            return self._learn_gaussian(rows, of.score)
+        near = Neighbours(columns, self.codes, n_classes, of.n_neighbors)
+        if of.model == "neighbors":
+            return near
+        return Combined(self._learn_gaussian(rows, "posterior"), near)
+
+    def _learn_gaussian(self, rows: FloatArray, score: str) -> Gaussian | Diagonal:
+        of = self.settings
+        constants: dict[str, Any] = {
+            "score": score,
+            "pooled_rows": of.pooled_rows,
+            "ridge_rows": of.ridge_rows,
+        }
+        if of.covariance_type == "diag":
+            return Diagonal.learn(rows, self.codes, self.names, **constants)
+        constants["covariance_type"] = of.covariance_type
+        return Gaussian.learn(rows, self.codes, self.names, **constants)
 
 
 def full_ranking(classifier: Any, X: FloatArray, codes: IntArray) -> Ranking:
@@ -145,52 +221,15 @@ def full_ranking(classifier: Any, X: FloatArray, codes: IntArray) -> Ranking:
         pooled_rows=float(of.pooled_rows),
         ridge_rows=float(of.ridge_rows),
         n_neighbors=int(of.n_neighbors),
-        width=None if of.bandwidth == "auto" else float(of.bandwidth),
+        width=width_of(of),
         score=of.nonconformity,
     )
     names = [shown(label) for label in of.classes_]
     kinds = kinds_of(X, codes, len(names), of.condition)
-    ranks = FullClassModel(X, codes, names, settings, kinds)
+    by_class = isinstance(of.condition, str)
+    ranks = FullClassModel(X, codes, names, settings, kinds, by_class=by_class)
     count = np.bincount(codes)
     return _ranking(ranks, kinds, count, count[codes] == 1, of)
-
-
-@dataclass(frozen=True)
-class HeldOutRows:
-    """What a split needs to know of rows that rank.
-
-    Attributes
-    ----------
-    own : ndarray of shape (n,)
-        Their scores under their own labels.
-    codes : ndarray of int, shape (n,)
-        Their classes.
-    groups : ndarray of int, shape (n,) or None
-        What a `condition` function says of them.
-    """
-
-    own: FloatArray
-    codes: IntArray
-    groups: NDArray[Any] | None
-
-    @classmethod
-    def of(
-        cls, X: Any, y: NDArray[Any], scores: LabelScores, condition: Any
-    ) -> HeldOutRows:
-        """Rows in memory, with labels among those of `scores`."""
-        codes = np.searchsorted(scores.classes, y).astype(np.intp)
-        groups = groups_of(X, condition) if callable(condition) else None
-        return cls(scores.own(X, codes), codes, groups)
-
-    @classmethod
-    def joined(cls, parts: Sequence[HeldOutRows]) -> HeldOutRows:
-        """Rows of several blocks."""
-        groups = [part.groups for part in parts if part.groups is not None]
-        return cls(
-            np.concatenate([part.own for part in parts]),
-            np.concatenate([part.codes for part in parts]),
-            np.concatenate(groups) if groups else None,
-        )
 
 
 def split_ranking(
@@ -289,24 +328,3 @@ def _score_kind(classifier: Any) -> ScoreKind:
     if classifier.nonconformity == "margin":
         return "margin"
     return "probability" if hasattr(classifier.estimator, "predict_proba") else "margin"
-
-
-def kinds_of(X: Any, codes: IntArray, n_classes: int, condition: Any) -> Kinds:
-    """Kinds of the rows that rank: one, the classes, or groups."""
-    if condition is None:
-        return Kinds.single(len(codes))
-    if not callable(condition):
-        return Kinds.of(codes, np.arange(n_classes))
-    groups = groups_of(X, condition)
-    return Kinds.of(groups, np.unique(groups))
-
-
-def groups_of(X: Any, condition: Any) -> NDArray[Any]:
-    """Integer group of each row."""
-    groups = np.asarray(condition(X))
-    if groups.shape != (len(X),) or groups.dtype.kind not in "iub":
-        raise ValueError(
-            "`condition` must give one integer for each row, got an array of shape "
-            f"{groups.shape} and type {groups.dtype}."
-        )
-    return groups

@@ -16,17 +16,12 @@ TIE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Ranking rows that are stranger than a new row, and as strange.
+    """Ranking rows that are stranger than a new row, and as strange."""
 
-    Attributes
-    ----------
-    larger, equal : ndarray of int, shape (m,) or (m, n_classes)
-        Rows whose score exceeds that of the new row, and rows that tie with it; the
-        new row itself is not counted.
-    """
-
+    # (m,): rows whose score exceeds that of the new row, and rows that tie with it;
+    # the new row itself is not counted
     larger: IntArray
-    equal: IntArray
+    equal: IntArray  # (m,)
 
     @property
     def not_below(self) -> IntArray:
@@ -36,15 +31,7 @@ class Counts:
     def p_values(
         self, n: IntArray | int, coins: FloatArray | None = None
     ) -> FloatArray:
-        """Share of the bag of `n` + 1 rows that is at least as strange.
-
-        Parameters
-        ----------
-        n : int or ndarray
-            Rows that rank.
-        coins : ndarray of the shape of `larger`, default=None
-            Uniform numbers: the share of the ties that counts. None: all count.
-        """
+        """Share of the bag of `n` + 1 rows that is at least as strange."""
         if coins is None:
             return (self.not_below + 1) / (n + 1)
         return (self.larger + coins * (self.equal + 1)) / (n + 1)
@@ -52,19 +39,12 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """Scores of another model, blended with those of the first.
+    """Scores of another model, blended with those of the first."""
 
-    Attributes
-    ----------
-    own, other : ndarray of shape (m, n)
-        Score of each training row if each new row has its label, or another.
-    asked : ndarray of shape (m, n_classes)
-        Scores of the new rows under each label.
-    """
-
+    # (m, n): score of each training row if each new row has its label, or another
     own: FloatArray
-    other: FloatArray
-    asked: FloatArray
+    other: FloatArray  # (m, n)
+    asked: FloatArray  # (m, n_classes): scores of the new rows under each label
 
 
 def damped(scores: FloatArray) -> FloatArray:
@@ -74,20 +54,13 @@ def damped(scores: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """Which rows rank which new rows: all of them, those of a class, or of a group.
+    """Which rows rank which new rows: all of them, those of a class, or of a group."""
 
-    Attributes
-    ----------
-    labels : ndarray or None
-        What the kinds are, sorted; None: one kind for all rows.
-    of_rows : ndarray of int, shape (n,)
-        Kind of each row that ranks.
-    sizes : ndarray of int, shape (n_kinds + 1,)
-        Rows of each kind; a last 0 for kinds not seen, whose number is -1.
-    """
-
+    # what the kinds are, sorted; None: one kind for all rows
     labels: NDArray[Any] | None
-    of_rows: IntArray
+    of_rows: IntArray  # (n,): kind of each row that ranks
+    # (n_kinds + 1,): rows of each kind; a last 0 for kinds not seen, whose number is
+    # -1
     sizes: IntArray
 
     @classmethod
@@ -146,3 +119,24 @@ def compare(scores: FloatArray, ranked: FloatArray) -> Counts:
 def sets(counts: Counts, ranks: IntArray | int) -> BoolArray:
     """Labels that are not among the `ranks` strangest, decided on integers."""
     return counts.not_below + 1 > ranks
+
+
+def kinds_of(X: Any, codes: IntArray, n_classes: int, condition: Any) -> Kinds:
+    """Kinds of the rows that rank: one, the classes, or groups."""
+    if condition is None:
+        return Kinds.single(len(codes))
+    if not callable(condition):
+        return Kinds.of(codes, np.arange(n_classes))
+    groups = groups_of(X, condition)
+    return Kinds.of(groups, np.unique(groups))
+
+
+def groups_of(X: Any, condition: Any) -> NDArray[Any]:
+    """Integer group of each row."""
+    groups = np.asarray(condition(X))
+    if groups.shape != (len(X),) or groups.dtype.kind not in "iub":
+        raise ValueError(
+            "`condition` must give one integer for each row, got an array of shape "
+            f"{groups.shape} and type {groups.dtype}."
+        )
+    return groups

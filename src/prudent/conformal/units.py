@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ LARGEST = 2.0**1000
 # themselves (a variance of exactly 2) would fall by rounding errors.
 MARGIN = 1e-9
 MOST_TABLES = 8
+# New rows that are answered for at once.
+MOST_TOGETHER = 1024
 DROPPED = -(2**30)
 
 Tables = TypeVar("Tables")
@@ -30,22 +32,13 @@ Tables = TypeVar("Tables")
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of the training rows, by what their units need.
+    """Columns of the training rows, by what their units need."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n, d)
-        Training rows minus `origin`.
-    origin : ndarray of shape (d,)
-        The first training row.
-    mean, norm : ndarray of shape (d,)
-        Mean and Euclidean norm of each column about its mean, of `rows`.
-    """
-
-    rows: FloatArray
-    origin: FloatArray
+    rows: FloatArray  # (n, d): training rows minus `origin`
+    origin: FloatArray  # (d,): the first training row
+    # (d,): mean and Euclidean norm of each column about its mean, of `rows`
     mean: FloatArray
-    norm: FloatArray
+    norm: FloatArray  # (d,)
 
     @classmethod
     def of(cls, rows: FloatArray) -> Columns:
@@ -67,18 +60,7 @@ class Columns:
         return self.norm / np.sqrt(len(self.rows))
 
     def exponents(self, rows: FloatArray | None = None) -> IntArray:
-        """log2 of the units of the columns of the bag that each row completes.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (m, d) or None
-            New rows, centred; None: the units of the training rows alone.
-
-        Returns
-        -------
-        ndarray of int, shape (m, d) or (d,)
-            `DROPPED` where a column is constant in the bag.
-        """
+        """log2 of the units of the columns of the bag that each row completes."""
         n = len(self.rows)
         if rows is None:
             deviation = self.deviation
@@ -111,16 +93,7 @@ def in_units(rows: FloatArray, exponents: IntArray) -> FloatArray:
 
 
 class TablesByUnits(Generic[Tables]):
-    """What is computed from the training rows, once for each vector of units.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        Training rows.
-    build : callable
-        Maps the training rows in some units to tables. The `MOST_TABLES` used last
-        are kept.
-    """
+    """What is computed from the training rows, once for each vector of units."""
 
     def __init__(self, rows: FloatArray, build: Callable[[FloatArray], Tables]) -> None:
         self.columns = Columns.of(rows)
@@ -137,11 +110,6 @@ class TablesByUnits(Generic[Tables]):
             self._built.popitem(last=False)
         return self._built[key]
 
-    def of_training(self) -> tuple[Tables, IntArray]:
-        """Tables in the units of the training rows, and log2 of these."""
-        exponents = self.columns.exponents()
-        return self.of(exponents), exponents
-
     def groups(self, rows: FloatArray) -> Iterator[tuple[IntArray, FloatArray, Tables]]:
         """New rows by their units: positions, rows in these units, tables."""
         centred = self.columns.centre(rows)
@@ -150,5 +118,21 @@ class TablesByUnits(Generic[Tables]):
         for position, units in enumerate(exponents):
             alike.setdefault(units.tobytes(), []).append(position)
         for members in alike.values():
-            positions, units = np.array(members), exponents[members[0]]
-            yield positions, in_units(centred[positions], units), self.of(units)
+            units = exponents[members[0]]
+            for start in range(0, len(members), MOST_TOGETHER):
+                positions = np.array(members[start : start + MOST_TOGETHER])
+                yield positions, in_units(centred[positions], units), self.of(units)
+
+
+class Rebuilt:
+    """Pickled as its rows and settings: tables are as large, and follow from them."""
+
+    def _prepare(self) -> None:
+        raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if not k.startswith("_")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._prepare()

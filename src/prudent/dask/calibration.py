@@ -35,15 +35,7 @@ def needs_frames(estimator: Any) -> bool:
 
 
 def fit_calibration(estimator: RiskCalibratedClassifier, chunks: Chunks) -> None:
-    """Calibrate on blocks that are loaded once and stay in memory.
-
-    Raises
-    ------
-    TypeError
-        If a setting needs the rows of all blocks in one place.
-    ValueError
-        As `estimator.fit`.
-    """
+    """Calibrate on blocks that are loaded once and stay in memory."""
     _check_settings(estimator)
     watch = watching(estimator, None, None)
     reader, labelled, sizes, classes = _read(estimator, chunks)

@@ -22,22 +22,10 @@ MANY_CHUNKS = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Chunks(DaskRows):
-    """Row blocks (X, y) of a collection in order, none of them computed yet.
+    """Row blocks (X, y) of a collection in order, none of them computed yet."""
 
-    Attributes
-    ----------
-    blocks : sequence of delayed (X, y)
-        In row order; `y` is None without labels.
-    n_features : int
-        Columns of every X.
-    feature_names : ndarray of str or None
-        Names of the columns of a data frame.
-    client : distributed.Client or None
-        Where to compute; None is dask's own scheduler.
-    """
-
-    n_features: int
-    feature_names: NDArray[np.object_] | None
+    n_features: int  # columns of every X
+    feature_names: NDArray[np.object_] | None  # names of the columns of a data frame
 
     @classmethod
     def of(
@@ -46,14 +34,6 @@ class Chunks(DaskRows):
         """Blocks of a dask array or data frame with its labels.
 
         The blocks of a data frame hold numbers, or frames if `as_frames`.
-
-        Raises
-        ------
-        TypeError
-            If `X` is no dask array or data frame.
-        ValueError
-            If labels are given twice or not at all where needed, `target` is
-            no column, or the blocks of `X` and `y` do not match.
         """
         require_dask()
         if y is not None and target is not None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,9 +14,9 @@ from prudent.adversarial import LowDensityRejector
 from prudent.adversarial.density.detector import check_settings
 from prudent.core.holdout import held_out_count
 from prudent.core.moments import ClassMoments
-from prudent.core.types import FloatArray
+from prudent.core.types import BoolArray, FloatArray
 from prudent.dask.chunks import Block, Chunks
-from prudent.dask.split import Split
+from prudent.dask.split import NumberedRows, Split
 from prudent.estimator_tools import is_covariance_estimator
 from prudent.minimax import MinimaxOutlierDetector
 
@@ -34,25 +33,18 @@ def fit_rejector(detector: LowDensityRejector, chunks: Chunks) -> None:
     """
     detector._validate_params()
     check_settings(detector)
-    rows = _NumberedRows.count(chunks)
+    rows = _numbered(chunks)
     rng = check_random_state(detector.random_state)
     n_held_out = held_out_count(rows.n_rows, detector.calibration_size)
-    n_sampled = min(MAX_FIT_ROWS, rows.n_rows - n_held_out)
-    split = Split.draw(rng, rows.n_rows, n_held_out, n_sampled)
-    sample = rows.ask(split.sampled, np.asarray)
+    split = rows.split(rng, n_held_out, MAX_FIT_ROWS)
+    sample = _answers(rows, split.sampled, np.asarray)
     detector.n_features_in_ = chunks.n_features
     detector._grouped = False
-    detector._learn(sample, partial(rows.ask, split.held_out), rng)
+    detector._learn(sample, partial(_answers, rows, split.held_out), rng)
 
 
 def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> None:
-    """Fit in one pass for moments, or in three with a calibrated threshold.
-
-    Raises
-    ------
-    TypeError
-        For a kernel or a covariance estimator, which need all rows at once.
-    """
+    """Fit in one pass for moments, or in three with a calibrated threshold."""
     detector._validate_params()
     needed = None
     if is_covariance_estimator(detector.covariance):
@@ -69,49 +61,36 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
         moments = chunks.reduce(_all_moments, ClassMoments.reduce, options)
         detector.fit_moments(moments)
         return
-    rows = _NumberedRows.count(chunks)
+    rows = _numbered(chunks)
     n_held_out = held_out_count(rows.n_rows, detector.calibration_size)
     detector._check_learnable(rows.n_rows - n_held_out, rows.n_rows)
     rng = check_random_state(detector.random_state)
-    split = Split.draw(rng, rows.n_rows, n_held_out, 0)
-    moments = rows.learn(split, **options)
-    detector._fit_from(moments, ask_held_out=partial(rows.ask, split.held_out))
+    split = rows.split(rng, n_held_out, 0)
+    moments = chunks.reduce(
+        _moments_of_fitted, ClassMoments.reduce, split, options, each=rows.starts
+    )
+    ask = partial(_answers, rows, split.held_out)
+    detector._fit_from(moments, ask_held_out=ask)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _NumberedRows:
-    """Blocks of finite rows, with the position of the first row of each."""
+def _numbered(chunks: Chunks) -> NumberedRows:
+    """Check and count the rows of every block."""
+    return NumberedRows.of(chunks, chunks.map(_checked_size))
 
-    chunks: Chunks
-    starts: Sequence[int]
-    n_rows: int
 
-    @classmethod
-    def count(cls, chunks: Chunks) -> _NumberedRows:
-        """Check and count the rows of every block."""
-        *starts, n_rows = np.cumsum([0, *chunks.map(_checked_size)]).tolist()
-        if n_rows < 2:
-            raise ValueError(
-                f"found {n_rows} sample(s) in all blocks: at least 2 are needed, one "
-                "to learn from and one to hold out."
-            )
-        return cls(chunks, starts, n_rows)
+def _answers(
+    rows: NumberedRows,
+    choose: Callable[[int, int], BoolArray],
+    question: Callable[[FloatArray], NDArray[Any]],
+) -> NDArray[Any]:
+    """`question(rows)` of the chosen rows, in row order: only answers travel."""
+    return np.concatenate(rows.ask(choose, _answer, question))
 
-    def learn(self, split: Split, **options: Any) -> ClassMoments:
-        """Moments of all rows that are not held out."""
-        moments: ClassMoments = self.chunks.reduce(
-            _moments_of_fitted, ClassMoments.reduce, split, options, each=self.starts
-        )
-        return moments
 
-    def ask(
-        self,
-        choose: Callable[[int, int], NDArray[np.bool_]],
-        question: Callable[[FloatArray], NDArray[Any]],
-    ) -> NDArray[Any]:
-        """`question(rows)` of the chosen rows, in row order: only answers travel."""
-        answers = self.chunks.map(_answers, choose, question, each=self.starts)
-        return np.concatenate([answer for answer in answers if answer is not None])
+def _answer(
+    X: NDArray[Any], y: Any, question: Callable[[FloatArray], NDArray[Any]]
+) -> NDArray[Any]:
+    return question(X.astype(np.float64))
 
 
 def _checked_size(block: Block) -> int:
@@ -131,14 +110,3 @@ def _moments_of_fitted(
 ) -> ClassMoments:
     X, _ = block
     return _all_moments((X[~split.held_out(start, len(X))], None), options)
-
-
-def _answers(
-    block: Block,
-    choose: Callable[[int, int], NDArray[np.bool_]],
-    question: Callable[[FloatArray], NDArray[Any]],
-    start: int,
-) -> NDArray[Any] | None:
-    X, _ = block
-    rows = X[choose(start, len(X))].astype(np.float64)
-    return question(rows) if len(rows) else None

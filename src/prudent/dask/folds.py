@@ -34,19 +34,11 @@ class Deal:
 
     A draw goes to the fold of its remainder; the least ones of each class are dealt
     in order, so that a class with few distinct rows is spread as well.
-
-    Attributes
-    ----------
-    n_folds : int
-    dealt : ndarray of uint64
-        Sorted draws with a fold of their own.
-    folds : ndarray of int
-        Fold of each of them.
     """
 
     n_folds: int
-    dealt: Draws
-    folds: NDArray[np.intp]
+    dealt: Draws  # sorted draws with a fold of their own
+    folds: NDArray[np.intp]  # fold of each of them
 
     @classmethod
     def of(cls, least: Sequence[Sequence[Draws]], n_folds: int) -> Deal:

@@ -8,8 +8,6 @@ import numpy as np
 
 from prudent.dask.rows import require_dask
 
-__all__ = ["predict"]
-
 
 def predict(estimator: Any, X: Any, method: str = "predict") -> Any:
     """Apply a method of a fitted estimator to a dask collection, lazily.
@@ -25,15 +23,16 @@ def predict(estimator: Any, X: Any, method: str = "predict") -> Any:
 
     Returns
     -------
-    dask array of shape (n_samples,) or (n_samples, n_outputs)
-        Not computed yet, in the blocks of `X`.
+    dask array of shape (n_samples,) or (n_samples, n_outputs), or tuple of them
+        Not computed yet, in the blocks of `X`; a tuple where the method answers with
+        one, as `posterior_bounds`.
 
     Raises
     ------
     AttributeError
         If the estimator has no such method.
     TypeError
-        If `X` is no dask collection.
+        If `X` is no dask collection, or the answers are not arrays of one entry a row.
 
     Examples
     --------
@@ -65,28 +64,39 @@ def predict(estimator: Any, X: Any, method: str = "predict") -> Any:
         sample = apply(np.zeros((1, X.shape[1])))
         blocks = [block for (block,) in X.to_delayed()]
         sizes = X.chunks[0]
-    return _stack(blocks, sizes, apply, sample)
+    samples = sample if isinstance(sample, tuple) else (sample,)
+    if not all(np.shape(one)[:1] == (1,) and hasattr(one, "dtype") for one in samples):
+        raise TypeError(
+            f"{method!r} of {type(estimator).__name__} does not answer row by row, so "
+            "it cannot be asked block by block; call it on rows in memory."
+        )
+    stacked = _stack(blocks, sizes, apply, samples)
+    return stacked if isinstance(sample, tuple) else stacked[0]
 
 
-def _stack(blocks: Any, sizes: tuple[Any, ...], apply: Any, sample: Any) -> Any:
+def _stack(
+    blocks: Any, sizes: tuple[Any, ...], apply: Any, samples: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """One array for each of the `samples` of one row, of the answers of all blocks."""
     import dask.array as da
     from dask import delayed
 
-    function = delayed(_apply_to_block)
-    outputs = sample.shape[1:]
-    shared = delayed(apply)
-    arrays = [
-        da.from_delayed(
-            function(shared, block, outputs, sample.dtype),
-            shape=(size, *outputs),
-            dtype=sample.dtype,
-        )
-        for block, size in zip(blocks, sizes, strict=True)
-    ]
-    return da.concatenate(arrays, axis=0, allow_unknown_chunksizes=True)
+    shared = delayed((apply, [one[:0] for one in samples]), traverse=False)
+    answers = [delayed(_apply_to_block)(shared, block) for block in blocks]
+
+    def joined(i: int, one: Any) -> Any:
+        parts = [
+            da.from_delayed(answer[i], shape=(size, *one.shape[1:]), dtype=one.dtype)
+            for answer, size in zip(answers, sizes, strict=True)
+        ]
+        return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
+
+    return tuple(joined(i, one) for i, one in enumerate(samples))
 
 
-def _apply_to_block(apply: Any, block: Any, outputs: Any, dtype: Any) -> Any:
+def _apply_to_block(shared: tuple[Any, Any], block: Any) -> Any:
+    apply, empty = shared
     if len(block) == 0:
-        return np.empty((0, *outputs), dtype=dtype)
-    return apply(block)
+        return empty
+    answer = apply(block)
+    return answer if isinstance(answer, tuple) else (answer,)

@@ -25,18 +25,10 @@ def require_dask() -> Any:
 
 @dataclass(frozen=True, eq=False)
 class DaskRows:
-    """Blocks that are made anew for each pass, none of them computed yet.
+    """Blocks that are made anew for each pass, none of them computed yet."""
 
-    Attributes
-    ----------
-    blocks : sequence of delayed
-        In row order.
-    client : distributed.Client or None
-        Where to compute; None is dask's own scheduler.
-    """
-
-    blocks: Sequence[Any]
-    client: Any
+    blocks: Sequence[Any]  # in row order
+    client: Any  # where to compute; None is dask's own scheduler
 
     @property
     def n_blocks(self) -> int:
@@ -129,16 +121,9 @@ class DaskRows:
 
 @dataclass(frozen=True, eq=False)
 class WorkerRows:
-    """Blocks that stay in the memory of dask's workers while many passes run.
+    """Blocks that stay in the memory of dask's workers while many passes run."""
 
-    Attributes
-    ----------
-    futures : sequence of distributed.Future
-        One for each block.
-    client : distributed.Client
-    """
-
-    futures: Sequence[Any]
+    futures: Sequence[Any]  # one for each block
     client: Any
 
     @property

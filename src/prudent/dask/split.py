@@ -1,13 +1,17 @@
-"""A random choice of rows that every block works out for its own rows."""
+"""Numbered rows of blocks, and a random choice that each block works out itself."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 
-__all__ = ["Split"]
+from prudent.core.types import BoolArray
+from prudent.dask.chunks import Block, Chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,17 +21,10 @@ class Split:
     Row i of the table has the i-th number of a keyed stream as its ticket; the rows
     of the smallest tickets are held out, those of the next ones are the sample. A
     ticket depends on key and position alone: not on blocks, workers or order.
-
-    Attributes
-    ----------
-    key : int
-        Of the stream of tickets.
-    held_out_to, sampled_to : int
-        Largest ticket of a held-out row, and of a row of the sample.
     """
 
-    key: int
-    held_out_to: int
+    key: int  # of the stream of tickets
+    held_out_to: int  # largest ticket of a held-out row, and of a row of the sample
     sampled_to: int
 
     @classmethod
@@ -41,11 +38,11 @@ class Split:
         tickets.partition(last)
         return cls(key, *tickets[last].tolist())
 
-    def held_out(self, start: int, n_rows: int) -> NDArray[np.bool_]:
+    def held_out(self, start: int, n_rows: int) -> BoolArray:
         """Which of the rows from position `start` on are held out."""
         return _tickets(self.key, start, n_rows) <= self.held_out_to
 
-    def sampled(self, start: int, n_rows: int) -> NDArray[np.bool_]:
+    def sampled(self, start: int, n_rows: int) -> BoolArray:
         """Which of the rows from position `start` on belong to the sample."""
         tickets = _tickets(self.key, start, n_rows)
         return (tickets > self.held_out_to) & (tickets <= self.sampled_to)
@@ -56,3 +53,54 @@ def _tickets(key: int, start: int, n_rows: int) -> NDArray[np.uint64]:
     stream = np.random.Philox(key=key)
     stream.advance(start // 4)
     return stream.random_raw(start % 4 + n_rows)[start % 4 :]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NumberedRows:
+    """Blocks of rows with the position of the first row of each."""
+
+    chunks: Chunks
+    starts: Sequence[int]
+    n_rows: int
+
+    @classmethod
+    def of(cls, chunks: Chunks, sizes: Sequence[int]) -> NumberedRows:
+        """Blocks of these sizes; ValueError unless one row can be held out."""
+        *starts, n_rows = np.cumsum([0, *sizes]).tolist()
+        if n_rows < 2:
+            raise ValueError(
+                f"found {n_rows} sample(s) in all blocks: at least 2 are needed, one "
+                "to learn from and one to hold out."
+            )
+        return cls(chunks, starts, n_rows)
+
+    def split(
+        self, rng: np.random.RandomState, n_held_out: int, most_sampled: int
+    ) -> Split:
+        """Draw rows to hold out, and at most so many of the others."""
+        n_sampled = min(most_sampled, self.n_rows - n_held_out)
+        return Split.draw(rng, self.n_rows, n_held_out, n_sampled)
+
+    def ask(
+        self,
+        choose: Callable[[int, int], BoolArray],
+        question: Callable[..., Any],
+        *arguments: Any,
+    ) -> list[Any]:
+        """`question(X, y, *arguments)` of the chosen rows of blocks that have some."""
+        found = self.chunks.map(_asked, choose, question, arguments, each=self.starts)
+        return [answer for answer in found if answer is not None]
+
+
+def _asked(
+    block: Block,
+    choose: Callable[[int, int], BoolArray],
+    question: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    start: int,
+) -> Any:
+    X, y = block
+    rows = np.flatnonzero(choose(start, len(X)))
+    if len(rows) == 0:
+        return None
+    return question(_safe_indexing(X, rows), None if y is None else y[rows], *arguments)
