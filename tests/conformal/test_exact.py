@@ -97,6 +97,30 @@ def test_gaussian_counts_equal_refitting(name, covariance_type, score, condition
         np.testing.assert_array_equal(counts_of(model, new), expected)
 
 
+@pytest.mark.parametrize(
+    ("covariance_type", "score"), [("full", "posterior"), ("diag", "margin")]
+)
+def test_counts_of_more_rows_than_a_tile_equal_refitting(covariance_type, score):
+    random = np.random.default_rng(2)
+    y = np.repeat([0, 1, 2], [500, 60, 140])  # classes end inside tiles of 512 rows
+    X = random.normal(size=(700, 2)) + y[:, None]
+    new = np.array([[0.9, 1.2]])
+    model = fitted(X, y, covariance_type=covariance_type, nonconformity=score)
+    settings = {"covariance_type": covariance_type, "score": score}
+    expected = naive.class_counts(
+        X, y, 3, new, naive.gaussian_score, nu=32.0, rho=1.0, **settings
+    )
+    np.testing.assert_array_equal(counts_of(model, new), expected)
+
+
+def test_counts_of_many_rows_are_those_of_each():
+    X, y, _ = TABLES["three classes"]
+    new = np.random.default_rng(3).normal(size=(1100, 3))
+    model = fitted(X, y)
+    parts = [counts_of(model, part) for part in np.array_split(new, [3, 1030])]
+    np.testing.assert_array_equal(counts_of(model, new), np.concatenate(parts))
+
+
 @pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
 @pytest.mark.parametrize("condition", ["class", by_first_column])
 @pytest.mark.parametrize("name", ["three classes", "a class of one row"])

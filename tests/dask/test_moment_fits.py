@@ -183,3 +183,24 @@ def test_labels_given_twice_or_by_an_absent_column_are_refused(rows):
         fit(model, frame, y, target="s")
     with pytest.raises(ValueError, match="no column 'label'"):
         fit(model, frame, target="label")
+
+
+def test_predict_answers_tuples_with_tuples():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 3)), np.arange(90) % 3
+    model = prudent.ImpreciseDiscriminantAnalysis().fit(X + y[:, None], y)
+    blocks = da.from_array(X, chunks=((40, 0, 50), (3,)))
+    lazy = predict(model, blocks, "log_joint_bounds")
+    assert isinstance(lazy, tuple)
+    for ours, plain in zip(lazy, model.log_joint_bounds(X), strict=True):
+        np.testing.assert_array_equal(ours.compute(), plain)
+
+
+def test_predict_refuses_answers_that_are_not_by_row():
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    model = prudent.OptimisticScoreClassifier(radius=0.1).fit(X, y)
+    model.count = lambda rows: len(rows)
+    with pytest.raises(
+        TypeError, match="'count' of OptimisticScoreClassifier does not"
+    ):
+        predict(model, da.from_array(X), "count")

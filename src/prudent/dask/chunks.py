@@ -129,22 +129,17 @@ def _frame_blocks(
     if target is not None and target not in columns:
         raise ValueError(f"no column {target!r}. Columns: {columns[:5]}")
     names = [name for name in columns if name != target]
-    frames = X.to_delayed()
-    if target is not None:
-        blocks = [delayed(_split)(frame, names, target, as_frames) for frame in frames]
-    elif y is None:
-        blocks = [delayed(_split)(frame, names, None, as_frames) for frame in frames]
-    else:
-        labels = y.to_delayed()
-        if len(labels) != len(frames):
-            raise ValueError(
-                f"`X` has {len(frames)} partitions and `y` has {len(labels)}; "
-                "they must match."
-            )
-        blocks = [
-            delayed(_pair)(delayed(_split)(frame, names, None, as_frames)[0], label)
-            for frame, label in zip(frames, labels, strict=True)
-        ]
+    frames = [delayed(_split)(f, names, target, as_frames) for f in X.to_delayed()]
+    if y is None:
+        return frames, np.array(names, dtype=object)
+    labels = y.to_delayed()
+    if len(labels) != len(frames):
+        raise ValueError(
+            f"`X` has {len(frames)} partitions and `y` has {len(labels)}; they must "
+            "match."
+        )
+    pairs = zip(frames, labels, strict=True)
+    blocks = [delayed(_pair)(frame[0], label) for frame, label in pairs]
     return blocks, np.array(names, dtype=object)
 
 

@@ -23,8 +23,24 @@ def require_dask() -> Any:
     return dask
 
 
+class _Elsewhere:
+    """What holds of all blocks that are not in this process."""
+
+    @property
+    def in_one_place(self) -> bool:
+        """As `Rows.in_one_place`."""
+        return False
+
+    def of_class(self, k: int) -> NoReturn:
+        """As `Rows.of_class`: refused."""
+        raise TypeError(
+            "the rows of a class do not come to one place from blocks; choose settings "
+            "that need sums over the rows only."
+        )
+
+
 @dataclass(frozen=True, eq=False)
-class DaskRows:
+class DaskRows(_Elsewhere):
     """Blocks that are made anew for each pass, none of them computed yet."""
 
     blocks: Sequence[Any]  # in row order
@@ -34,11 +50,6 @@ class DaskRows:
     def n_blocks(self) -> int:
         """Number of blocks."""
         return len(self.blocks)
-
-    @property
-    def in_one_place(self) -> bool:
-        """As `Rows.in_one_place`."""
-        return False
 
     def map(
         self,
@@ -81,10 +92,6 @@ class DaskRows:
         """As `Rows.transform`, worked out when a pass asks for it."""
         return DaskRows(self._mapped(function, arguments, each), self.client)
 
-    def of_class(self, k: int) -> NoReturn:
-        """As `Rows.of_class`: refused."""
-        _refuse_one_place()
-
     def resident(self) -> Rows:
         """The blocks in memory: of the workers, or without a client here.
 
@@ -120,7 +127,7 @@ class DaskRows:
 
 
 @dataclass(frozen=True, eq=False)
-class WorkerRows:
+class WorkerRows(_Elsewhere):
     """Blocks that stay in the memory of dask's workers while many passes run."""
 
     futures: Sequence[Any]  # one for each block
@@ -130,11 +137,6 @@ class WorkerRows:
     def n_blocks(self) -> int:
         """Number of blocks."""
         return len(self.futures)
-
-    @property
-    def in_one_place(self) -> bool:
-        """As `Rows.in_one_place`."""
-        return False
 
     def map(
         self,
@@ -196,10 +198,6 @@ class WorkerRows:
         )
         return type(self)(futures, self.client)
 
-    def of_class(self, k: int) -> NoReturn:
-        """As `Rows.of_class`: refused."""
-        _refuse_one_place()
-
     def _own(self, each: Sequence[Any] | None) -> list[tuple[Any, ...]]:
         """What each block is given beside the common arguments."""
         return [()] * self.n_blocks if each is None else [(item,) for item in each]
@@ -215,13 +213,6 @@ class WorkerRows:
         for i, future in enumerate(self.futures):
             groups[next(iter(holders[future.key]), None)].append(i)
         return dict(groups)
-
-
-def _refuse_one_place() -> NoReturn:
-    raise TypeError(
-        "the rows of a class do not come to one place from blocks; choose settings "
-        "that need sums over the rows only."
-    )
 
 
 def _apply(
