@@ -97,20 +97,31 @@ def test_gaussian_counts_equal_refitting(name, covariance_type, score, condition
         np.testing.assert_array_equal(counts_of(model, new), expected)
 
 
-@pytest.mark.parametrize(
-    ("covariance_type", "score"), [("full", "posterior"), ("diag", "margin")]
-)
-def test_counts_of_more_rows_than_a_tile_equal_refitting(covariance_type, score):
+def rows_of_two_tiles():
+    """More rows than the compiled loops take at once; a class lies in both tiles."""
     random = np.random.default_rng(2)
-    y = np.repeat([0, 1, 2], [500, 60, 140])  # classes end inside tiles of 512 rows
-    X = random.normal(size=(700, 2)) + y[:, None]
+    y = np.repeat([0, 1, 2], [900, 60, 140])
+    return random.normal(size=(1100, 2)) + y[:, None], y
+
+
+@pytest.mark.slow
+def test_counts_of_more_rows_than_a_tile_equal_refitting():
+    X, y = rows_of_two_tiles()
     new = np.array([[0.9, 1.2]])
-    model = fitted(X, y, covariance_type=covariance_type, nonconformity=score)
-    settings = {"covariance_type": covariance_type, "score": score}
-    expected = naive.class_counts(
-        X, y, 3, new, naive.gaussian_score, nu=32.0, rho=1.0, **settings
-    )
-    np.testing.assert_array_equal(counts_of(model, new), expected)
+    settings = {"covariance_type": "full", "score": "posterior", "nu": 32.0, "rho": 1.0}
+    expected = naive.class_counts(X, y, 3, new, naive.gaussian_score, **settings)
+    np.testing.assert_array_equal(counts_of(fitted(X, y), new), expected)
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("covariance_type", TYPES)
+def test_counts_do_not_depend_on_where_tiles_end(covariance_type, score):
+    X, y = rows_of_two_tiles()
+    new = np.random.default_rng(3).normal(size=(7, 2)) + 1
+    settings = {"covariance_type": covariance_type, "nonconformity": score}
+    one, other = (fitted(X, labels, **settings) for labels in (y, 2 - y))
+    found = counts_of(other, new)[:, ::-1]
+    np.testing.assert_array_equal(counts_of(one, new), found)
 
 
 def test_counts_of_many_rows_are_those_of_each():

@@ -18,7 +18,7 @@ POSTERIOR, MARGIN, DENSITY = 0, 1, 2
 # A row whose deletion leaves less of a determinant counts as infinitely strange, which
 # can only enlarge p-values.
 SINGULAR = 1e-12
-TILE = 512
+TILE = 1024
 # Up to here nine terms of the series of log(1 - z) are exact to rounding.
 SMALL = 2.0**-6
 # Columns whose factors are multiplied before one logarithm is taken.

@@ -294,8 +294,7 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         else:
             chosen = sets(counts, self._ranking.cuts(self, float(level))[wanted])
         if not allow_empty:
-            joint = self._joint(X)
-            chosen[np.arange(len(joint)), joint.argmax(axis=1)] = True
+            chosen[np.arange(len(chosen)), self._joint(X).argmax(axis=1)] = True
         return chosen
 
     def credibility(self, X: Any) -> FloatArray:
@@ -322,7 +321,8 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self.classes_[self._joint(X).argmax(axis=1)]
+        joint = self._joint(X)
+        return self.classes_[joint.argmax(axis=1)]
 
     def decision_function(self, X: Any) -> FloatArray:
         """Log joints of the fitted model, or what stands for them.

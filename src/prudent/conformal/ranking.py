@@ -161,13 +161,13 @@ class FullClassModel(Rebuilt):
         self._prepare()
 
     def _prepare(self) -> None:
-        self._models = TablesByUnits(self.rows, self._learn)
-        self._units = self._models.columns.exponents()
-        self._model = self._models.of(self._units)
+        self._tables = TablesByUnits(self.rows, self._learn)
+        self._units = self._tables.columns.exponents()
+        self._model = self._tables.of(self._units)
 
     def joint(self, rows: FloatArray) -> FloatArray:
         """Log joint of rows and classes under the model of the training rows."""
-        centred = self._models.columns.centre(rows)
+        centred = self._tables.columns.centre(rows)
         return self._model.log_joint(in_units(centred, self._units))
 
     def counts(self, rows: FloatArray, wanted: IntArray) -> Counts:
@@ -175,7 +175,7 @@ class FullClassModel(Rebuilt):
         larger, equal = np.empty((2, *wanted.shape), dtype=np.intp)
         is_gaussian = self.settings.model in ("gaussian", "combined")
         settings = {"by_class": self.by_class} if is_gaussian else {}
-        for places, scaled, model in self._models.groups(rows):
+        for places, scaled, model in self._tables.groups(rows):
             asked = np.ascontiguousarray(wanted[places])
             found = model.counts(scaled, self.category, asked, **settings)
             larger[places], equal[places] = found.larger, found.equal
