@@ -176,12 +176,16 @@ def _gather(
     X: NDArray[Any], rows: NDArray[np.intp], origin: FloatArray, out: FloatArray
 ) -> FloatArray:
     """Rows about the origin."""
-    if X.size >= COMPILED_SIZE and X.dtype == np.float64 and X.flags.c_contiguous:
+    if X.dtype != np.float64 or not X.flags.c_contiguous:
+        return np.subtract(X[rows], origin, out=out)
+    if X.size >= COMPILED_SIZE:
         from prudent.core.kernels import gather_about
 
         gather_about(X, rows, origin, out)
         return out
-    return np.subtract(X[rows], origin, out=out)
+    np.take(X, rows, axis=0, out=out, mode="clip")  # without a temporary array
+    out -= origin
+    return out
 
 
 def _add_product(S: FloatArray, B: FloatArray) -> None:
