@@ -70,8 +70,8 @@ class ConformalDetector(SelectionMixin, OutlierMixin, BaseEstimator):
     false_alarm_rate : float, default=0.05
         Largest share of normal rows that raise an alarm, in (0, 1).
     ties : {"conservative", "smoothed"}, default="conservative"
-        Whether equal scores count in full, or by a coin that depends on nothing but
-        the row (then the rate is `false_alarm_rate` exactly).
+        Equal scores count in full, or by a coin of the row (then the rate is
+        `false_alarm_rate` exactly).
     calibration_size : float, default=0.3
         Share of the rows held out by "split", in (0, 1).
     guarantee : {"mean", "high_probability"}, default="mean"
@@ -85,10 +85,8 @@ class ConformalDetector(SelectionMixin, OutlierMixin, BaseEstimator):
     Attributes
     ----------
     method_ : {"full", "split"}
-    n_rows_ : int
-        Rows that fit or rank.
-    n_calibration_ : int
-        Rows that rank ("split").
+    n_rows_, n_calibration_ : int
+        Rows that fit or rank; rows that rank ("split").
     estimator_ : outlier detector
         The fitted detector ("split").
     k_ : int
@@ -190,8 +188,7 @@ class ConformalDetector(SelectionMixin, OutlierMixin, BaseEstimator):
             At least 2 rows, all of the class. With `estimator`, whatever it takes.
         y : ignored
         groups : array-like of shape (n_samples,), default=None
-            Rows that belong together have equal values; for "split", which then ranks
-            one random row of each group held out.
+            Equal for rows that belong together: one row of each ranks ("split" only).
 
         Returns
         -------

@@ -12,21 +12,8 @@ from prudent.core.types import IntArray
 def cross_bound(n: int, n_folds: int, rank: int, *, equal_folds: bool = True) -> float:
     """Largest miss rate of cross-conformal sets that exclude the `rank` strangest.
 
-    Parameters
-    ----------
-    n : int
-        Rows that rank, over all folds.
-    n_folds : int
-        Folds, which may be of unequal sizes or empty.
-    rank : int
-        r: a label is excluded if its p-value is at most r / (n + 1).
-    equal_folds : bool, default=True
-        Whether folds are of equal sizes if their number divides n.
-
-    Returns
-    -------
-    float
-        The least of 1 and the bounds of the notes.
+    Of `n` ranking rows in `n_folds` folds, r = `rank`: a label is excluded if its p-value
+    is at most r / (n + 1).
 
     Notes
     -----

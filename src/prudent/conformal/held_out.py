@@ -60,15 +60,13 @@ class LabelScores:
     def of(self, X: Any) -> FloatArray:
         """Nonconformity of each row under each label, (m, n_classes)."""
         if self._own_kind == "probability":
-            return self._spread(
-                log_odds_against(self.estimator.predict_proba(X)), np.inf
-            )
+            odds = log_odds_against(self.estimator.predict_proba(X))
+            return self._spread(odds, np.inf)
         return strangeness(self._decision(X), self.kind)
 
     def own(self, X: Any, codes: IntArray) -> FloatArray:
         """Nonconformity of rows under their own labels, (m,)."""
-        own: FloatArray = self.of(X)[np.arange(len(codes)), codes]
-        return own
+        return np.take_along_axis(self.of(X), codes[:, None], axis=1)[:, 0]
 
     def unknown(self) -> NDArray[np.bool_]:
         """Labels that the classifier does not know."""
@@ -101,8 +99,7 @@ class HeldOutRows:
     ) -> HeldOutRows:
         """Rows in memory, with labels among those of `scores`."""
         codes = np.searchsorted(scores.classes, y).astype(np.intp)
-        groups = groups_of(X, condition) if callable(condition) else None
-        return cls(scores.own(X, codes), codes, groups)
+        return cls(scores.own(X, codes), codes, groups_of(X, condition))
 
     @classmethod
     def joined(cls, parts: Sequence[HeldOutRows]) -> HeldOutRows:

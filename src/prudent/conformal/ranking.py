@@ -82,12 +82,12 @@ class Ranking:
     def wanted(self, X: Any, condition: Any) -> IntArray:
         """Kind of the rows that rank each new row under each label."""
         shape = (len(X), len(self.class_count))
-        if condition is None:
-            return np.zeros(shape, dtype=np.intp)
         if self.by_class:
             return np.broadcast_to(np.arange(shape[1]), shape)
-        kinds = self.kinds.find(groups_of(X, condition))
-        return np.broadcast_to(kinds[:, None], shape)
+        groups = groups_of(X, condition)
+        if groups is None:
+            return np.zeros(shape, dtype=np.intp)
+        return np.broadcast_to(self.kinds.find(groups)[:, None], shape)
 
 
 def choose_method(classifier: Any, n_classes: int, groups: ArrayLike | None) -> str:
@@ -225,7 +225,7 @@ def full_ranking(classifier: Any, X: FloatArray, codes: IntArray) -> Ranking:
         score=of.nonconformity,
     )
     names = [shown(label) for label in of.classes_]
-    kinds = kinds_of(X, codes, len(names), of.condition)
+    kinds = kinds_of(codes, len(names), of.condition, groups_of(X, of.condition))
     by_class = isinstance(of.condition, str)
     ranks = FullClassModel(X, codes, names, settings, kinds, by_class=by_class)
     count = np.bincount(codes)
@@ -263,12 +263,7 @@ def ranking_of(
 ) -> Ranking:
     """New rows are ranked among these."""
     n_classes = len(scores.classes)
-    if rows.groups is not None:
-        kinds = Kinds.of(rows.groups, np.unique(rows.groups))
-    elif classifier.condition is None:
-        kinds = Kinds.single(len(rows.codes))
-    else:
-        kinds = Kinds.of(rows.codes, np.arange(n_classes))
+    kinds = kinds_of(rows.codes, n_classes, classifier.condition, rows.groups)
     return _ranking(
         SplitRanks(scores, Ranked.of(rows.own, kinds.of_rows, kinds)),
         kinds,
@@ -285,7 +280,8 @@ def cross_ranking(
     """Each fold ranks by a classifier fitted to the other folds."""
     classes = classifier.classes_
     codes = np.searchsorted(classes, y).astype(np.intp)
-    kinds = kinds_of(X, codes, len(classes), classifier.condition)
+    condition = classifier.condition
+    kinds = kinds_of(codes, len(classes), condition, groups_of(X, condition))
     folds = plain_folds(len(codes), classifier.cv, random)
     scores = []
     alone = np.zeros(len(codes), dtype=bool)
@@ -309,7 +305,7 @@ def _ranking(
     by_groups: bool = False,
 ) -> Ranking:
     n_alone = np.bincount(kinds.of_rows[alone], minlength=len(kinds.sizes) - 1)
-    by_class = classifier.condition is not None and not callable(classifier.condition)
+    by_class = isinstance(classifier.condition, str)
     return Ranking(ranks, kinds, class_count, n_alone, by_class, by_groups)
 
 
@@ -323,8 +319,8 @@ def _ranking_estimator(classifier: Any) -> Any:
 
 
 def _score_kind(classifier: Any) -> ScoreKind:
-    if classifier.estimator is None:
-        return "margin" if classifier.nonconformity == "margin" else "posterior"
     if classifier.nonconformity == "margin":
         return "margin"
+    if classifier.estimator is None:
+        return "posterior"
     return "probability" if hasattr(classifier.estimator, "predict_proba") else "margin"

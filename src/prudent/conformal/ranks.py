@@ -121,18 +121,21 @@ def sets(counts: Counts, ranks: IntArray | int) -> BoolArray:
     return counts.not_below + 1 > ranks
 
 
-def kinds_of(X: Any, codes: IntArray, n_classes: int, condition: Any) -> Kinds:
-    """Kinds of the rows that rank: one, the classes, or groups."""
+def kinds_of(
+    codes: IntArray, n_classes: int, condition: Any, groups: NDArray[Any] | None
+) -> Kinds:
+    """Kinds of the rows that rank: one, the classes, or groups of a `condition`."""
+    if groups is not None:
+        return Kinds.of(groups, np.unique(groups))
     if condition is None:
         return Kinds.single(len(codes))
+    return Kinds.of(codes, np.arange(n_classes))
+
+
+def groups_of(X: Any, condition: Any) -> NDArray[Any] | None:
+    """Integer group of each row; None unless `condition` is a function of rows."""
     if not callable(condition):
-        return Kinds.of(codes, np.arange(n_classes))
-    groups = groups_of(X, condition)
-    return Kinds.of(groups, np.unique(groups))
-
-
-def groups_of(X: Any, condition: Any) -> NDArray[Any]:
-    """Integer group of each row."""
+        return None
     groups = np.asarray(condition(X))
     if groups.shape != (len(X),) or groups.dtype.kind not in "iub":
         raise ValueError(
