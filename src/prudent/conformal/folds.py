@@ -12,8 +12,8 @@ from prudent.core.types import IntArray
 def cross_bound(n: int, n_folds: int, rank: int, *, equal_folds: bool = True) -> float:
     """Largest miss rate of cross-conformal sets that exclude the `rank` strangest.
 
-    Of `n` ranking rows in `n_folds` folds, r = `rank`: a label is excluded if its p-value
-    is at most r / (n + 1).
+    Of `n` ranking rows in `n_folds` folds, a label is excluded if its p-value is at
+    most r / (n + 1), r = `rank`.
 
     Notes
     -----
