@@ -1,11 +1,16 @@
-"""Covariances of scaled classes, from moments or, where a rule asks, from rows."""
+"""Classes in coordinates (x - origin) / scale, and their covariances.
+
+These come from moments or, where a rule asks, from rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from prudent.core.covariance import (
     ClassCovariances,
@@ -15,9 +20,8 @@ from prudent.core.covariance import (
 )
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block, Rows
-from prudent.core.types import FloatArray
+from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import DegenerateDataError
-from prudent.imprecise.scaling import ScaledClasses
 
 RowsOf = Callable[[int], tuple[FloatArray, FloatArray | None]]
 
@@ -25,30 +29,93 @@ _CORRELATION_FLOOR = 1e-6  # times p: below it a matrix counts as ill conditione
 _EIGENVALUE_FLOOR = 1e-9  # of the largest eigenvalue
 
 
-@dataclass(frozen=True)
-class Scatter:
-    """Scatter matrices, in units of the feature scale, and what divides them.
+@dataclass(frozen=True, slots=True, eq=False)
+class ScaledClasses:
+    """Class statistics in scaled coordinates."""
 
-    Attributes
-    ----------
-    weight : ndarray of shape (M,)
-        Total weights W.
-    divisor : ndarray of shape (M,)
-        W - 1 for a class, W - K for all classes in common.
-    freedom : ndarray of shape (M,)
-        Must exceed the number of features for a matrix of full rank: W for a
-        class, W - K for all classes in common.
-    matrix : ndarray of shape (M, p, p)
-        Sums of w z z' about the class means.
-    fourth : ndarray of shape (M,) or None
-        Sums of w |z|^4, for Ledoit-Wolf only.
+    origin: FloatArray  # (p,) in units of X
+    scale: FloatArray  # (p,) in units of X
+    mean: FloatArray  # (K, p)
+    weight: FloatArray  # (K,)
+    scatter: FloatArray  # (K, p, p)
+
+    @classmethod
+    def of(cls, moments: ClassMoments, scale: FloatArray) -> Self:
+        """Measure the moments of classes with rows in units of the scale."""
+        origin = moments.weight @ moments.mean / moments.weight.sum()
+        # The origin is a plain number: the rounded parts of the means stay exact.
+        mean = ((moments.mean - origin) + moments.mean_lo) / scale
+        scatter = moments.scatter / np.outer(scale, scale)
+        return cls(origin, scale, mean, moments.weight, scatter)
+
+    def centred(self, rows: FloatArray, codes: IntArray | int) -> FloatArray:
+        """Rows in scaled coordinates, each about the mean of its class."""
+        scaled: FloatArray = (rows - self.origin) / self.scale
+        return scaled - self.mean[codes]
+
+
+def feature_scale(
+    scale: ArrayLike | None, moments: ClassMoments, rows: Rows | None
+) -> FloatArray:
+    """Spread s_j of every feature, in its units; 1 where it would be 0.
+
+    "std" is that of the whole sample (denominator N), "within" the one pooled within
+    the classes (denominator N - K), "range" that of `rows`, None 1.
     """
+    n_features = moments.mean.shape[1]
+    if scale is None:
+        return np.ones(n_features)
+    if not isinstance(scale, str):
+        return np.array(scale, dtype=np.float64)
+    if scale == "range":
+        assert rows is not None
+        lowest, highest = rows.reduce(_extremes, _extremes_of_all)
+        spread = highest - lowest
+    elif scale == "within":
+        freedom = moments.weight.sum() - len(moments.weight)
+        variances = np.diagonal(moments.scatter, axis1=1, axis2=2).sum(axis=0)
+        spread = np.sqrt(variances / freedom) if freedom > 0 else np.ones(n_features)
+    else:
+        pooled = moments.pooled()
+        spread = np.sqrt(np.diagonal(pooled.scatter[0]) / pooled.weight[0])
+    return np.where(spread > 0, spread, 1.0)
 
-    weight: FloatArray
-    divisor: FloatArray
-    freedom: FloatArray
-    matrix: FloatArray
-    fourth: FloatArray | None
+
+def given_scale(scale: ArrayLike, n_features: int) -> FloatArray:
+    """Given spreads of all features, checked."""
+    values = np.asarray(scale, dtype=np.float64)
+    if values.shape != (n_features,) or not (
+        np.isfinite(values).all() and (values > 0).all()
+    ):
+        raise ValueError(
+            f"`scale` must be n_features = {n_features} finite numbers > 0, 'std', "
+            f"'within', 'range' or None, got {scale!r}."
+        )
+    return values
+
+
+def _extremes(block: Block) -> tuple[FloatArray, FloatArray]:
+    """Least and largest value of every feature in a block."""
+    rows = block.X.astype(np.float64)
+    return rows.min(axis=0, initial=np.inf), rows.max(axis=0, initial=-np.inf)
+
+
+def _extremes_of_all(
+    parts: Sequence[tuple[FloatArray, FloatArray]],
+) -> tuple[FloatArray, FloatArray]:
+    lowest, highest = zip(*parts, strict=True)
+    return np.min(lowest, axis=0), np.max(highest, axis=0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scatter:
+    """Scatter matrices, in units of the feature scale, and what divides them."""
+
+    weight: FloatArray  # (M,)
+    divisor: FloatArray  # (M,) W - 1 for a class, W - K for all classes in common
+    freedom: FloatArray  # (M,) W or W - K: exceeds p for a matrix of full rank
+    matrix: FloatArray  # (M, p, p) sums of w z z' about the class means
+    fourth: FloatArray | None  # (M,) sums of w |z|^4, for Ledoit-Wolf only
 
     @classmethod
     def of_classes(
@@ -110,21 +177,9 @@ def class_covariances(
 ) -> ClassCovariances:
     """Matrices of every class under one rule, in scaled units.
 
-    Parameters
-    ----------
-    covariance_type : {"full", "tied", "diag", "identity"}
-        "tied" gives one matrix for all classes, "identity" one without a rule.
-    rule : {"auto", "empirical", "oas", "ledoit_wolf"}, float or callable
-        "auto" is "empirical" where all matrices are well conditioned, else "oas";
-        a float a is (1 - a) S + a diag(S).
-    classes : ScaledClasses
-    rows : Rows or None
-        Rows of the features in use, for "ledoit_wolf" and functions of rows.
-
-    Raises
-    ------
-    DegenerateDataError
-        If there are not more rows than classes, or no feature varies in any class.
+    "tied" gives one matrix for all classes, "identity" one without a rule. "auto" is
+    "empirical" where all matrices are well conditioned, else "oas". `rows`, of the
+    features in use, serve "ledoit_wolf" and functions of rows.
     """
     if covariance_type == "identity":
         return ClassCovariances(

@@ -1,9 +1,10 @@
 """Decisions from bounds of log likelihoods and a ball of priors, by every criterion.
 
 A posterior is w / sum w with w_k = pi_k f_k: classes have separate means, so the
-likelihoods f_k move freely between exp(lower_k) and exp(upper_k); the prior pi lies
-within a total variation of `radius` of its centre, which is `radius` 0 when it is
-precise. Everything works on logs; weights are exponentiated relative to their largest.
+likelihoods f_k move freely between exp(lower_k) and exp(upper_k), (n, K) without the
+prior; the prior pi lies within a total variation of `radius` of its centre `prior`, 0
+when it is precise. Rows of `costs` (K, n_decisions) are the truth. Everything works on
+logs; weights are exponentiated relative to their largest.
 """
 
 from __future__ import annotations
@@ -21,18 +22,9 @@ _STEPS = 100  # of a search that ends in a handful
 
 
 def dominance(lower: FloatArray, upper: FloatArray) -> BoolArray:
-    """Which class is more probable than which in every model, under 0-1 costs.
+    """Which class a is more probable than which b in every model (n, K, K), 0-1 costs.
 
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n, K)
-        Bounds of the log joints, those of the prior included.
-
-    Returns
-    -------
-    ndarray of bool, shape (n, K, K)
-        Entry (a, b): the lower bound of a exceeds the upper bound of b; ties do not
-        count.
+    From bounds of log joints, those of the prior included; ties do not count.
     """
     tie = np.where(np.isfinite(upper), _TIE * (1.0 + np.abs(upper)), 0.0)
     beaten = lower[:, :, None] > (upper + tie)[:, None, :]
@@ -46,24 +38,10 @@ def dominance_by_cost(
     prior: FloatArray,
     radius: float,
 ) -> BoolArray:
-    """Which decision costs less than which in every model, under general costs.
+    """Which decision a costs less than which b in every model, entries (a, b).
 
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n, K)
-        Bounds of the log likelihoods, prior not included.
-    costs : ndarray of shape (K, n_decisions)
-        Rows are the truth.
-    prior : ndarray of shape (K,)
-        Centre of the ball.
-    radius : float
-        Total variation allowed.
-
-    Returns
-    -------
-    ndarray of bool, shape (n, n_decisions, n_decisions)
-        Entry (a, b): the smallest expectation of v is > 0, with v_k = d_k l_k where
-        d_k = costs[k, b] - costs[k, a] > 0, else d_k u_k.
+    The smallest expectation of v is > 0, with v_k = d_k l_k where
+    d_k = costs[k, b] - costs[k, a] > 0, else d_k u_k.
     """
     n_decisions = costs.shape[1]
     found = np.zeros((len(lower), n_decisions, n_decisions), dtype=np.bool_)
@@ -99,31 +77,7 @@ def expected_cost_bounds(
     prior: FloatArray,
     radius: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """Smallest and largest posterior expected cost of each decision, both attained.
-
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n, K)
-        Bounds of the log likelihoods, prior not included.
-    costs : ndarray of shape (K, n_decisions)
-        Rows are the truth.
-    prior : ndarray of shape (K,)
-        Centre of the ball.
-    radius : float
-        Total variation allowed.
-
-    Returns
-    -------
-    lower, upper : ndarray of shape (n, n_decisions)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> l, u = np.log([[0.2, 0.1, 0.05]]), np.log([[0.5, 0.3, 0.12]])
-    >>> costs = np.array([[0, 1, 4], [2, 0, 1], [5, 1, 0]])
-    >>> expected_cost_bounds(l, u, costs, np.ones(3) / 3, 0.0)[1].round(6).tolist()
-    [[1.935484, 0.861111, 3.230769]]
-    """
+    """Smallest and largest posterior expected cost of each decision, both attained."""
     most = _largest_cost(lower, upper, costs, prior, radius)
     return -_largest_cost(lower, upper, -costs, prior, radius), most
 
@@ -174,27 +128,12 @@ def e_admissible(
     radius: float,
     candidates: BoolArray,
 ) -> BoolArray:
-    """Candidates that are optimal for at least one posterior of the credal set.
+    """Candidates (n, K) that are optimal for at least one posterior of the credal set.
 
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n, K)
-        Bounds of the log likelihoods, prior not included.
-    costs : ndarray of shape (K, K) or None
-        Rows are the truth; None is 0-1.
-    prior : ndarray of shape (K,)
-        Centre of the ball.
-    radius : float
-        Total variation allowed.
-    candidates : ndarray of bool, shape (n, K)
-        Maximal decisions; no other can be E-admissible.
-
-    Returns
-    -------
-    ndarray of bool, shape (n, K)
-        Under 0-1 costs, b is kept when the mass that the others must lose, so that
-        none is more probable than b at its best, is within the radius. Under other
-        costs, by one linear program a row and candidate.
+    Candidates are maximal decisions; no other can be E-admissible. Under 0-1 costs
+    (None), b is kept when the mass that the others must lose, so that none is more
+    probable than b at its best, is within the radius; else by one linear program a
+    row and candidate.
     """
     kept = candidates.copy()
     if costs is None:

@@ -31,18 +31,6 @@ from prudent.imprecise.classifier import (
 from prudent.imprecise.utilities import REWARDS, mean_utilities
 from prudent.metrics import check_alpha
 
-_MODEL_SETTINGS = (
-    "covariance_type",
-    "box",
-    "scale",
-    "covariance",
-    "priors",
-    "prior_imprecision",
-    "costs",
-    "criterion",
-    "max_nodes",
-)
-
 
 class ImpreciseDiscriminantAnalysisCV(Answers, ClassifierMixin, BaseEstimator):
     """Imprecise discriminant analysis with the imprecision chosen from data.
@@ -161,12 +149,9 @@ constant_features_, n_unresolved_, moments_, guarantees_
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows, finite.
-        y : array-like of shape (n_samples,)
-            Class labels, at least two different ones.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0, read as repetitions; fold scores are weighted too.
+        X, y, sample_weight
+            As in :meth:`ImpreciseDiscriminantAnalysis.fit`; fold scores are weighted
+            too.
 
         Returns
         -------
@@ -219,9 +204,10 @@ constant_features_, n_unresolved_, moments_, guarantees_
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
     def _plain(self, covariance: Any) -> ImpreciseDiscriminantAnalysis:
-        settings = {name: getattr(self, name) for name in _MODEL_SETTINGS}
-        settings["covariance"] = covariance
-        return ImpreciseDiscriminantAnalysis(**settings)
+        plain = ImpreciseDiscriminantAnalysis()
+        own = self.get_params(deep=False)
+        shared = {name: own[name] for name in plain.get_params() if name in own}
+        return plain.set_params(**shared | {"covariance": covariance})
 
     def _choose(self, scores: FloatArray, choices: list[Any], grid: FloatArray) -> None:
         flat = scores.transpose(0, 2, 1).reshape(-1, scores.shape[1])

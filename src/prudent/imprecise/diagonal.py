@@ -96,39 +96,32 @@ class DiagonalBoxes(NamedTuple):
         max_nodes: int,
         grid: FloatArray | None = None,
     ) -> tuple[FloatArray, int]:
-        """Smallest imprecision that keeps each class (n, K), to round-off."""
-        return _diagonal_critical(self, points, low, up), 0
+        """Smallest imprecision that keeps each class (n, K), to round-off.
 
-
-def _diagonal_critical(
-    boxes: DiagonalBoxes, points: FloatArray, low: FloatArray, up: FloatArray
-) -> FloatArray:
-    """Critical imprecision of every row and class when features are independent.
-
-    The upper bound of class b is quadratic between the imprecisions at which the
-    box reaches another coordinate of the row, the lower bounds are quadratic
-    throughout: find the interval of the crossing, solve one quadratic.
-    """
-    half = boxes.half_distances(points)
-    critical = np.full(half.shape, np.inf)
-    behind = up - half  # joint logs of the precise model
-    lower = [_lower_terms(boxes, points, a) for a in range(len(low))]
-    for b in np.flatnonzero(up > -np.inf).tolist():
-        reached, pieces = _upper_pieces(boxes, points, b)
-        critical[:, b] = 0.0
-        tie = _TIE * (1.0 + np.abs(behind[:, b]))
-        for a in np.flatnonzero(low > -np.inf).tolist():
-            lead = (low[a] - half[:, a]) - behind[:, b]
-            constant, slope, curvature = pieces
-            joins = _piecewise_crossing(
-                reached,
-                constant + (up[b] - low[a] + half[:, a, None]),
-                slope + lower[a][0][:, None],
-                curvature + lower[a][1],
-            )
-            joins[lead <= tie] = 0.0
-            critical[:, b] = np.maximum(critical[:, b], joins)
-    return critical
+        The upper bound of class b is quadratic between the imprecisions at which the
+        box reaches another coordinate of the row, the lower bounds are quadratic
+        throughout: find the interval of the crossing, solve one quadratic.
+        """
+        half = self.half_distances(points)
+        critical = np.full(half.shape, np.inf)
+        behind = up - half  # joint logs of the precise model
+        lower = [_lower_terms(self, points, a) for a in range(len(low))]
+        for b in np.flatnonzero(up > -np.inf).tolist():
+            reached, pieces = _upper_pieces(self, points, b)
+            critical[:, b] = 0.0
+            tie = _TIE * (1.0 + np.abs(behind[:, b]))
+            for a in np.flatnonzero(low > -np.inf).tolist():
+                lead = (low[a] - half[:, a]) - behind[:, b]
+                constant, slope, curvature = pieces
+                joins = _piecewise_crossing(
+                    reached,
+                    constant + (up[b] - low[a] + half[:, a, None]),
+                    slope + lower[a][0][:, None],
+                    curvature + lower[a][1],
+                )
+                joins[lead <= tie] = 0.0
+                critical[:, b] = np.maximum(critical[:, b], joins)
+        return critical, 0
 
 
 def _lower_terms(

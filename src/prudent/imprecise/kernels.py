@@ -132,6 +132,46 @@ def _sweep(
     return lower, upper
 
 
+@njit(**INNER)
+def _newton_step(
+    coupling: FloatArray,
+    radius: float,
+    gradient: FloatArray,
+    fixed: FloatArray,
+    work: FloatArray,
+    step: FloatArray,
+    index: FloatArray,
+) -> int:
+    # The step to the minimum over the free block, solved by Cholesky; its size.
+    m = 0
+    ridge = 0.0
+    for i in range(len(gradient)):
+        ridge += _RIDGE * radius * coupling[i, i]
+        if fixed[i] == 0.0:
+            index[m] = i
+            step[m] = -gradient[i]
+            m += 1
+    for i in range(m):
+        for j in range(i + 1):
+            total = radius * coupling[int(index[i]), int(index[j])]
+            for l in range(j):
+                total -= work[i, l] * work[j, l]
+            if i == j:
+                work[i, i] = math.sqrt(max(total + ridge, ridge))
+            else:
+                work[i, j] = total / work[j, j]
+        total = step[i]
+        for l in range(i):
+            total -= work[i, l] * step[l]
+        step[i] = total / work[i, i]
+    for back in range(m):
+        i = m - 1 - back
+        step[i] /= work[i, i]
+        for l in range(i):
+            step[l] -= work[i, l] * step[i]
+    return m
+
+
 @njit(**COMPILE)
 def box_minimum(
     coupling: FloatArray,
@@ -151,24 +191,15 @@ def box_minimum(
     n = len(field)
     work = np.empty((n + 4, n))
     gradient, step, fixed, index = work[n], work[n + 1], work[n + 2], work[n + 3]
+    sweeps = _DESCENT_SWEEPS
     lower, upper = _sweep(
-        coupling,
-        field,
-        radius,
-        point,
-        gradient,
-        above,
-        below,
-        gap_allowed,
-        _DESCENT_SWEEPS,
+        coupling, field, radius, point, gradient, above, below, gap_allowed, sweeps
     )
     if lower > above or upper < below or upper - lower <= gap_allowed:
         return min(lower, upper), upper
     # Primal active set: one exchange a step, the free block solved exactly.
-    ridge = 0.0
     for i in range(n):
         fixed[i] = 1.0 if abs(point[i]) >= 1.0 else 0.0  # 1: held at its side
-        ridge += _RIDGE * radius * coupling[i, i]
     optimal = False  # to rounding
     for _ in range(20 + 10 * n):
         certified, upper = _sweep(
@@ -177,30 +208,7 @@ def box_minimum(
         lower = max(lower, certified)
         if optimal or upper - lower <= gap_allowed:
             break
-        m = 0
-        for i in range(n):
-            if fixed[i] == 0.0:
-                index[m] = i
-                step[m] = -gradient[i]
-                m += 1
-        for i in range(m):  # Cholesky of the free block; the step solved in place
-            for j in range(i + 1):
-                total = radius * coupling[int(index[i]), int(index[j])]
-                for l in range(j):
-                    total -= work[i, l] * work[j, l]
-                if i == j:
-                    work[i, i] = math.sqrt(max(total + ridge, ridge))
-                else:
-                    work[i, j] = total / work[j, j]
-            total = step[i]
-            for l in range(i):
-                total -= work[i, l] * step[l]
-            step[i] = total / work[i, i]
-        for back in range(m):
-            i = m - 1 - back
-            step[i] /= work[i, i]
-            for l in range(i):
-                step[l] -= work[i, l] * step[i]
+        m = _newton_step(coupling, radius, gradient, fixed, work, step, index)
         length = 1.0
         blocking = -1
         for l in range(m):
@@ -389,6 +397,43 @@ def bound_node(
     return bound
 
 
+@njit(**INNER)
+def _rounded(
+    coupling: FloatArray,
+    field: FloatArray,
+    radius: float,
+    node: FloatArray,
+    lower: float,
+    best: FloatArray,
+    vertex: FloatArray,
+    image: FloatArray,
+) -> float:
+    # The value `lower` of `best`, or of the vertex near the point of a node if higher.
+    for i in range(len(best)):
+        vertex[i] = -1.0 if node[NODE_POINT, i] < 0.0 else 1.0
+    linear, quadratic = ascend(coupling, field, radius, vertex, image)
+    value = linear + 0.5 * radius * quadratic
+    if value <= lower:
+        return lower
+    for i in range(len(best)):
+        best[i] = vertex[i]
+    return value
+
+
+@njit(**INNER)
+def _branching(coupling: FloatArray, dual: FloatArray, node: FloatArray) -> int:
+    # The free sign whose rounding costs the relaxation most, or n.
+    n = len(dual)
+    branch = n
+    most = -1.0
+    for i in range(n):
+        doubt = (dual[i] - coupling[i, i]) * (1.0001 - abs(node[NODE_POINT, i]))
+        if node[SIGN, i] == 0.0 and doubt > most:
+            most = doubt
+            branch = i
+    return branch
+
+
 @njit(**COMPILE)
 def box_maximum(
     coupling: FloatArray,
@@ -431,21 +476,8 @@ def box_maximum(
         if bound[top] < target:
             closed = max(closed, bound[top])
             continue
-        for i in range(n):
-            vertex[i] = -1.0 if node[NODE_POINT, i] < 0.0 else 1.0
-        linear, quadratic = ascend(coupling, field, radius, vertex, image)
-        if linear + 0.5 * radius * quadratic > lower:
-            lower = linear + 0.5 * radius * quadratic
-            for i in range(n):
-                best[i] = vertex[i]
-        # Branch where rounding costs the relaxation most.
-        branch = n
-        most = -1.0
-        for i in range(n):
-            doubt = (dual[i] - coupling[i, i]) * (1.0001 - abs(node[NODE_POINT, i]))
-            if node[SIGN, i] == 0.0 and doubt > most:
-                most = doubt
-                branch = i
+        lower = _rounded(coupling, field, radius, node, lower, best, vertex, image)
+        branch = _branching(coupling, dual, node)
         if branch == n:
             closed = max(closed, bound[top])
             continue

@@ -20,37 +20,27 @@ from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows, restricted
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.imprecise.box import Boxes
-from prudent.imprecise.covariance import class_covariances
+from prudent.imprecise.covariance import (
+    ScaledClasses,
+    class_covariances,
+    feature_scale,
+    given_scale,
+)
 from prudent.imprecise.diagonal import DiagonalBoxes
 from prudent.imprecise.model import Model
-from prudent.imprecise.scaling import ScaledClasses, feature_scale, given_scale
 
 CovarianceType = Literal["full", "tied", "diag", "identity"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Learned:
-    """What a fit found.
+    """What a fit found."""
 
-    Attributes
-    ----------
-    model : Model
-        Of the classes seen.
-    seen : ndarray of bool, shape (n_classes,)
-        Classes that have rows.
-    features : ndarray of int
-        Features in use.
-    covariances : ClassCovariances
-        In units of the feature scale: one matrix for each class seen, or one.
-    scale : ndarray of shape (n_features,)
-        Spread of every feature, in its units; 1 where it is constant.
-    """
-
-    model: Model
-    seen: BoolArray
-    features: IntArray
-    covariances: ClassCovariances
-    scale: FloatArray
+    model: Model  # of the classes seen
+    seen: BoolArray  # (n_classes,) classes that have rows
+    features: IntArray  # in use
+    covariances: ClassCovariances  # of the classes seen, in units of the feature scale
+    scale: FloatArray  # (n_features,) in units of the features; 1 where constant
 
     def in_units(self) -> FloatArray:
         """Covariances of all classes in units of X, 0 for what is left out."""
@@ -78,25 +68,8 @@ def learn(
 ) -> Learned:
     """Learn the boxes from class moments and, where a setting asks, their rows.
 
-    Parameters
-    ----------
-    moments : ClassMoments
-        Classes of weight 0 have not been seen yet.
-    rows : Rows or None
-        The rows behind `moments`, all features.
-    covariance_type, scale, box, priors
-        Settings, see `ImpreciseDiscriminantAnalysis`.
-    covariance : str, float or callable
-        See `CovarianceRule`; "auto" too.
-
-    Raises
-    ------
-    DegenerateDataError
-        If no feature varies, or there is nothing to estimate a covariance from.
-    SingularCovarianceError
-        If a covariance is singular.
-    ValueError
-        If settings do not fit the classes or the features.
+    Classes of weight 0 have not been seen yet; `rows` are those behind the moments, all
+    features. The settings are those of `ImpreciseDiscriminantAnalysis`.
     """
     seen, prior = classes_seen(moments), class_priors(priors, moments.weight)
     features = varying_features(moments)
@@ -109,17 +82,19 @@ def learn(
     spread[features] = feature_scale(scale, part, rows)
     classes = ScaledClasses.of(part, spread[features])
     found = class_covariances(covariance_type, covariance, classes, rows)
-    model = Model.of_boxes(
-        features,
-        classes.origin,
-        classes.scale,
-        prior[seen],
-        float(classes.weight.sum()),
-        _boxes(classes, found, part.classes, covariance_type, box),
+    boxes = _boxes(classes, found, part.classes, covariance_type, box)
+    # densities are in units of X
+    volume = np.log(classes.scale).sum() + 0.5 * len(features) * np.log(2 * np.pi)
+    model = Model(
+        features=features,
+        origin=classes.origin,
+        scale=classes.scale,
+        normaliser=-0.5 * boxes.log_determinants - volume,
+        prior=prior[seen],
+        total=float(classes.weight.sum()),
+        boxes=boxes,
     )
-    return Learned(
-        model=model, seen=seen, features=features, covariances=found, scale=spread
-    )
+    return Learned(model, seen, features, found, spread)
 
 
 def _boxes(

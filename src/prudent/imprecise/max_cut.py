@@ -13,31 +13,13 @@ _MAX_STEPS = 60
 def max_cut_dual(form: FloatArray) -> FloatArray:
     """Smallest diagonal d, in sum, with Diag(d) - `form` positive semidefinite.
 
-    Parameters
-    ----------
-    form : ndarray of shape (p, p)
-        Symmetric positive semidefinite matrix B.
+    The sum is within 0.1 % of the least possible and at least the maximum of t'Bt over
+    the cube |t_i| <= 1. Every principal block of d serves the same block of B.
 
-    Returns
-    -------
-    ndarray of shape (p,)
-        d with Diag(d) - B positive semidefinite and sum(d) within 0.1 % of the
-        least possible, so that max of t'Bt over the cube |t_i| <= 1 is at most
-        sum(d). Every principal block of d serves the same block of B.
-
-    Notes
-    -----
     Newton's method on ``tau * sum(d) - log det(Diag(d) - B)``, whose minimiser
     is within p / tau of the optimum; gradient tau - diag(G), Hessian G * G
-    (element by element) for G = (Diag(d) - B)^-1. About 15 steps of O(p^3).
-    A last shift by the smallest eigenvalue makes the claim hold in floating
-    point.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> max_cut_dual(np.array([[2.0, 1.0], [1.0, 2.0]])).round(2)
-    array([3., 3.])
+    (element by element) for G = (Diag(d) - B)^-1. About 15 steps of O(p^3). A last
+    shift by the smallest eigenvalue makes the claim hold in floating point.
     """
     size = len(form)
     scale = max(float(np.trace(form)) / size, np.finfo(float).tiny)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,21 +36,6 @@ class Model(NamedTuple):
     prior: FloatArray  # (K,)
     total: float  # weight of the rows behind the model
     boxes: Boxes | DiagonalBoxes
-
-    @classmethod
-    def of_boxes(
-        cls,
-        features: IntArray,
-        origin: FloatArray,
-        scale: FloatArray,
-        prior: FloatArray,
-        total: float,
-        boxes: Boxes | DiagonalBoxes,
-    ) -> Self:
-        """Put the parts together; densities are in units of X."""
-        volume = np.log(scale).sum() + 0.5 * len(scale) * np.log(2 * np.pi)
-        normaliser = -0.5 * boxes.log_determinants - volume
-        return cls(features, origin, scale, normaliser, prior, total, boxes)
 
     def points(self, X: NDArray[Any]) -> FloatArray:
         """Rows in scaled coordinates, float64 and contiguous."""

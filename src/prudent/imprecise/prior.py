@@ -116,22 +116,12 @@ def least_favourable_prior(
 def ball_log_odds_bounds(
     lower: FloatArray, upper: FloatArray, prior: FloatArray, radius: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Logits of the least and largest posterior of each class, both attained.
+    """Logits of the least and largest posterior of each class (n, K), both attained.
 
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n, K)
-        Bounds of the log likelihoods, free of one another.
-    prior : ndarray of shape (K,)
-        Centre P of the ball.
-    radius : float
-        Total variation allowed; 0 is the precise prior.
-
-    Notes
-    -----
-    All of the radius is best spent on class k itself: what it loses goes to the rival
-    of the largest likelihood, what it gains comes from those of the largest ones.
-    Moving mass among rivals changes the odds less.
+    From bounds of the log likelihoods, free of one another. All of the radius is best
+    spent on class k itself: what it loses goes to the rival of the largest likelihood,
+    what it gains comes from those of the largest ones. Moving mass among rivals changes
+    the odds less.
     """
     if radius == 0.0:
         log_prior = log_probabilities(prior)

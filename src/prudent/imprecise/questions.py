@@ -18,25 +18,12 @@ LARGEST = 1e100  # of an imprecision: its square must stay finite
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Checked settings of a prediction, for the classes that have rows.
+    """Checked settings of a prediction, for the classes that have rows."""
 
-    Attributes
-    ----------
-    imprecision : float
-        The largest, where every feature has its own.
-    shares : ndarray of shape (p,) or None
-        Imprecision of every feature, as a share of the largest; None is 1.
-    prior_imprecision : float
-        Total variation times the weight total.
-    costs : ndarray of shape (K, K) or None
-    criterion : {"maximality", "e_admissible", "interval"}
-    max_nodes : int
-    """
-
-    imprecision: float
-    shares: FloatArray | None
-    prior_imprecision: float
-    costs: FloatArray | None
+    imprecision: float  # the largest, where every feature has its own
+    shares: FloatArray | None  # (p,) of it that the features have; None is 1
+    prior_imprecision: float  # total variation times the weight total
+    costs: FloatArray | None  # (K, K)
     criterion: str
     max_nodes: int
 
@@ -51,20 +38,9 @@ def ask(
     criterion: Any,
     max_nodes: Any,
 ) -> Question:
-    """Check the settings of predictions; they may change without a new fit.
+    """Check the settings of predictions, for the classes `seen`; see the estimator.
 
-    Parameters
-    ----------
-    seen : ndarray of bool, shape (n_classes,)
-        Classes that have rows; the question concerns only them.
-    n_features : int
-    imprecision, prior_imprecision, costs, criterion, max_nodes
-        See `ImpreciseDiscriminantAnalysis`.
-
-    Raises
-    ------
-    ValueError
-        Naming the parameter, what it is and what it may be.
+    They may change without a new fit.
     """
     largest, shares = _imprecisions(imprecision, n_features)
     if not _is_amount(prior_imprecision):

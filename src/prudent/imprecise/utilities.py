@@ -19,33 +19,11 @@ def mean_utilities(
     grid: FloatArray,
     reward: float,
 ) -> FloatArray:
-    """Mean utility of the sets {k : critical <= c} at every c of a grid.
+    """Mean utility of the sets {k : critical <= c} at every c of an increasing grid.
 
-    Parameters
-    ----------
-    critical : ndarray of shape (n, K)
-        Imprecision at which each class enters the set of each row.
-    truth : ndarray of bool, shape (n, K)
-        The column of the true class; none for a class the model does not know.
-    weight : ndarray of shape (n,)
-        Weights of the mean.
-    grid : ndarray of shape (G,)
-        Imprecisions, increasing.
-    reward : float
-        a in the utility a / size - (a - 1) / size^2 of a set with the truth, (41)
-        of the paper with its second sign put right; 0 without the truth.
-
-    Returns
-    -------
-    ndarray of shape (G,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> critical = np.array([[0.0, 1.0]])
-    >>> truth = np.array([[False, True]])
-    >>> mean_utilities(critical, truth, np.ones(1), np.array([0.5, 2.0]), 2.2).round(9)
-    array([0. , 0.8])
+    With a = `reward` the utility is a / size - (a - 1) / size^2 of a set with the
+    truth, (41) of the paper with its second sign put right; 0 without. `truth` (n, K)
+    marks the column of the true class, none for a class the model does not know.
     """
     entry = np.searchsorted(grid, critical)  # first grid point with the class in
     n_rows, n_grid = len(critical), len(grid)
@@ -65,15 +43,8 @@ def critical_on_grid(
 ) -> FloatArray:
     """First grid point with each class in the set of each row; infinite if none.
 
-    Sets grow with the imprecision, so only intervals whose ends differ are halved.
-
-    Parameters
-    ----------
-    keep : callable
-        Positions of rows and an imprecision to their sets (n_positions, n_classes).
-    n_rows, n_classes : int
-    grid : ndarray of shape (G,)
-        Imprecisions, increasing.
+    `keep` takes positions of rows and an imprecision to their sets. Sets grow with the
+    imprecision, so only intervals whose ends differ are halved.
     """
     everything = np.arange(n_rows)
     critical = np.full((n_rows, n_classes), np.inf)
