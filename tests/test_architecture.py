@@ -125,6 +125,35 @@ def test_a_missing_door_is_found():
     assert missing_doors("minimax", texts) == ["prudent.minimax.one_class.model"]
 
 
+# --- promises -----------------------------------------------------------------------
+
+
+HOLDERS = ("conformal", "certification")
+
+
+def promises_elsewhere(texts):
+    """Modules of methods that make a promise, and are not where one looks for it."""
+    for name, text in texts.items():
+        parts = name.split(".")
+        if parts[1:2] and parts[1] in (*FAMILIES, *HOLDERS) and parts[-1] != "promises":
+            called = {
+                node.func.id
+                for node in nodes(text)
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            }
+            if "Guarantee" in called:
+                yield name
+
+
+def test_promises_are_made_behind_their_door():
+    assert list(promises_elsewhere(sources())) == []
+
+
+def test_a_promise_made_elsewhere_is_found():
+    planted = {"prudent.minimax.solver": "def f():\n    return Guarantee(bound=0.1)"}
+    assert list(promises_elsewhere(planted)) == ["prudent.minimax.solver"]
+
+
 # --- mathematics --------------------------------------------------------------------
 
 

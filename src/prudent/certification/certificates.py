@@ -17,48 +17,14 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from prudent.certification.holdout import INDEPENDENT_ROWS, UNSEEN_ROWS
 from prudent.certification.losses import mean_upper_limit
+from prudent.certification.promises import Claim, cost_promise
 from prudent.core.binomial import check_fraction, upper_limit
 from prudent.core.classes import as_costs
-from prudent.core.guarantee import Guarantee, Quantity
+from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import predict_set, refuse_dask
-
-EXACT = "C. J. Clopper and E. S. Pearson (1934), exact one-sided limit"
-BETTING = "I. Waudby-Smith and A. Ramdas (2024), betting limit of a bounded mean"
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A rate as counted on the new rows; `n_rows` > 0 of them are concerned."""
-
-    quantity: Quantity
-    n_wrong: int
-    n_rows: int
-    n_answered: int | None = None
-    scope: Any = None
-
-    def guarantee(self, confidence: float, n_claims: int) -> Guarantee:
-        """The exact limit, at a level divided among the claims."""
-        level = (1 - confidence) / n_claims
-        counted = self.n_rows if self.n_answered is None else self.n_answered
-        limit = upper_limit(self.n_wrong, counted, level=level)
-        evidence: dict[str, float] = {"calibration rows": self.n_rows}
-        if self.n_answered is not None:
-            evidence["answered"] = self.n_answered
-        covers = self.quantity == "coverage"
-        return Guarantee(
-            quantity=self.quantity,
-            bound=1 - limit if covers else limit,
-            sense=">=" if covers else "<=",
-            confidence=confidence,
-            assumptions=(INDEPENDENT_ROWS, UNSEEN_ROWS),
-            scope=self.scope,
-            evidence={**evidence, "wrong": self.n_wrong, "claims": n_claims},
-            source=EXACT,
-        )
 
 
 def certify(
@@ -159,17 +125,10 @@ def certify(
             level=(1 - confidence) / n_claims,
             random_state=random_state,
         )
-        promises.append(
-            Guarantee(
-                quantity="expected cost",
-                bound=limit,
-                sense="<=",
-                confidence=confidence,
-                assumptions=(INDEPENDENT_ROWS, UNSEEN_ROWS),
-                evidence={"calibration rows": len(labels), "claims": n_claims},
-                source=EXACT if scaled.two_values else BETTING,
-            )
+        cost = cost_promise(
+            *(limit, confidence, len(labels), n_claims), is_exact=scaled.two_values
         )
+        promises.append(cost)
     return tuple(promises)
 
 

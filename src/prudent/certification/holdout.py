@@ -17,20 +17,16 @@ from sklearn.utils import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, _num_samples, check_is_fitted, indexable
 
+from prudent.certification.promises import (
+    INDEPENDENT_GROUPS,
+    INDEPENDENT_ROWS,
+    UNSEEN_ROWS,
+)
 from prudent.certification.scores import name_of
 from prudent.core.binomial import check_fraction
 from prudent.core.holdout import held_out_count, one_row_per_group
 from prudent.core.validation import shown
 from prudent.estimator_tools import check_groups, hold_out_rows, refuse_dask
-
-INDEPENDENT_ROWS = (
-    "future rows are independent draws from the population of the held-out rows"
-)
-UNSEEN_ROWS = "the held-out rows were not used to fit, choose or tune the model"
-INDEPENDENT_GROUPS = (
-    "groups are independent draws from one population, and a future row is a random "
-    "row of a new group"
-)
 
 
 class HeldOutClassifier(ClassifierMixin, BaseEstimator):

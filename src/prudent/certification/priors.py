@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from prudent.certification.promises import mixed_promise
 from prudent.core.guarantee import AverageOver, Guarantee
 from prudent.core.validation import shown
-
-PRIOR_SHIFT = "only the class prior differs from that of the held-out rows"
 
 
 def error_rate_under_priors(
@@ -79,18 +78,7 @@ def error_rate_under_priors(
     for label in (*lower, *upper):
         bounds.setdefault(label, 1.0)
     bound = _largest_mean(bounds, lower, upper)
-    assumptions = dict.fromkeys(a for promise in used for a in promise.assumptions)
-    confidence, average_over = _joint(used)
-    return Guarantee(
-        quantity="error rate",
-        bound=bound,
-        sense="<=",
-        confidence=confidence,
-        average_over=average_over,
-        assumptions=(*assumptions, PRIOR_SHIFT),
-        evidence={"claims": len(used)},
-        source="fractional knapsack over the class shares (prudent, user guide)",
-    )
+    return mixed_promise(bound, used, *_joint(used))
 
 
 def _largest_mean(

@@ -1,21 +1,34 @@
-"""What the family promises, in words."""
+"""What is promised of held-out rows, and of new ones, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from prudent.certification.class_thresholds import ClassCut
 from prudent.certification.thresholds import Threshold
-from prudent.core.guarantee import Guarantee
+from prudent.core.binomial import upper_limit
+from prudent.core.guarantee import AverageOver, Guarantee, Quantity
 
+INDEPENDENT_ROWS = (
+    "future rows are independent draws from the population of the held-out rows"
+)
+UNSEEN_ROWS = "the held-out rows were not used to fit, choose or tune the model"
+INDEPENDENT_GROUPS = (
+    "groups are independent draws from one population, and a future row is a random "
+    "row of a new group"
+)
 BOUNDARY = (
     "exact boundary over all thresholds of held-out scores (prudent, user guide, "
     "certification)"
 )
 SHARE = "C. J. Clopper and E. S. Pearson (1934), rows above a score of unanswered rows"
+EXACT = "C. J. Clopper and E. S. Pearson (1934), exact one-sided limit"
+BETTING = "I. Waudby-Smith and A. Ramdas (2024), betting limit of a bounded mean"
+PRIOR_SHIFT = "only the class prior differs from that of the held-out rows"
 ONE_CLASS = (
     "X. Tong, Y. Feng and J. J. Li (2018), Neyman-Pearson classification, order "
     "statistic of held-out rows of the class"
@@ -78,4 +91,70 @@ def class_promises(
             source=ONE_CLASS,
         )
         for label, limit in limits.items()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A rate as counted on the new rows; `n_rows` > 0 of them are concerned."""
+
+    quantity: Quantity
+    n_wrong: int
+    n_rows: int
+    n_answered: int | None = None
+    scope: Any = None
+
+    def guarantee(self, confidence: float, n_claims: int) -> Guarantee:
+        """The exact limit, at a level divided among the claims."""
+        level = (1 - confidence) / n_claims
+        counted = self.n_rows if self.n_answered is None else self.n_answered
+        limit = upper_limit(self.n_wrong, counted, level=level)
+        evidence: dict[str, float] = {"calibration rows": self.n_rows}
+        if self.n_answered is not None:
+            evidence["answered"] = self.n_answered
+        covers = self.quantity == "coverage"
+        return Guarantee(
+            quantity=self.quantity,
+            bound=1 - limit if covers else limit,
+            sense=">=" if covers else "<=",
+            confidence=confidence,
+            assumptions=(INDEPENDENT_ROWS, UNSEEN_ROWS),
+            scope=self.scope,
+            evidence={**evidence, "wrong": self.n_wrong, "claims": n_claims},
+            source=EXACT,
+        )
+
+
+def cost_promise(
+    limit: float, confidence: float, n_rows: int, n_claims: int, *, is_exact: bool
+) -> Guarantee:
+    """The mean cost of the answers; exact where costs have two values only."""
+    return Guarantee(
+        quantity="expected cost",
+        bound=limit,
+        sense="<=",
+        confidence=confidence,
+        assumptions=(INDEPENDENT_ROWS, UNSEEN_ROWS),
+        evidence={"calibration rows": n_rows, "claims": n_claims},
+        source=EXACT if is_exact else BETTING,
+    )
+
+
+def mixed_promise(
+    bound: float,
+    used: Sequence[Guarantee],
+    confidence: float | None,
+    average_over: AverageOver | None,
+) -> Guarantee:
+    """Error rate over all classes, from promises on each and limits of their shares."""
+    assumptions = dict.fromkeys(a for promise in used for a in promise.assumptions)
+    return Guarantee(
+        quantity="error rate",
+        bound=bound,
+        sense="<=",
+        confidence=confidence,
+        average_over=average_over,
+        assumptions=(*assumptions, PRIOR_SHIFT),
+        evidence={"claims": len(used)},
+        source="fractional knapsack over the class shares (prudent, user guide)",
     )

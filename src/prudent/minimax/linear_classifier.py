@@ -8,12 +8,8 @@ import numpy as np
 
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
+from prudent.minimax.classification.promises import linear_promises
 from prudent.minimax.planes import linear_errors
-
-ASSUMPTION = (
-    "the class means and covariances are exactly those given (plug-in estimates where "
-    "they come from rows)"
-)
 
 
 def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ...]:
@@ -72,14 +68,4 @@ def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ..
             f"{moments.classes.tolist()}."
         )
     errors = linear_errors(classifier.coef_, classifier.intercept_, moments)
-    return tuple(
-        Guarantee(
-            quantity="class error rate",
-            bound=float(error),
-            sense="<=",
-            scope=label,
-            assumptions=(ASSUMPTION,),
-            source="Lanckriet et al. 2002, Lemma 1",
-        )
-        for label, error in zip(classes.tolist(), errors, strict=True)
-    )
+    return linear_promises(classes, errors)

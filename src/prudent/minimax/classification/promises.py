@@ -18,6 +18,10 @@ from prudent.minimax.classification.duels import Duel, constant_classes
 from prudent.minimax.routes import ACCEPTED_GAP
 
 NORMALITY = "the rows of each class are independent draws from a normal law"
+GIVEN_MOMENTS = (
+    "the class means and covariances are exactly those given (plug-in estimates where "
+    "they come from rows)"
+)
 
 
 def class_guarantees(
@@ -62,6 +66,21 @@ def class_guarantees(
             source=f"Lanckriet et al. 2002, Theorem {3 if with_radii else 2}",
         )
         for k in np.flatnonzero(~unproved)
+    )
+
+
+def linear_promises(labels: NDArray[Any], errors: FloatArray) -> tuple[Guarantee, ...]:
+    """One promise for each class of a linear classifier that somebody has fitted."""
+    return tuple(
+        Guarantee(
+            quantity="class error rate",
+            bound=float(error),
+            sense="<=",
+            scope=label,
+            assumptions=(GIVEN_MOMENTS,),
+            source="Lanckriet et al. 2002, Lemma 1",
+        )
+        for label, error in zip(labels.tolist(), errors, strict=True)
     )
 
 
