@@ -87,12 +87,7 @@ def learn(
     moments are known, not estimated; with `repeated` weights other than 0 and 1 stand
     for rows, which leaves no confidence; `span` holds the coordinates of a kernel.
     """
-    if moments.structure != "full":
-        raise ValueError(
-            "the moments keep variances only: accumulate with structure='full'."
-        )
-    seen = classes_seen(moments)
-    own = moments if seen.all() else moments.select(moments.classes[seen])
+    seen, own = _with_rows(moments)
     weights = None if costs is None else error_costs(costs, len(seen))[seen][:, seen]
     covariances = estimate_covariances(
         covariance,
@@ -103,33 +98,30 @@ def learn(
     )
     used = _radii(own, rows, radii, seen, uncertainty, confidence, span, random)
     constant = constant_features(own) if span is None else np.empty(0, dtype=np.intp)
+    kept = np.delete(np.arange(own.mean.shape[1]), constant)
     estimated = not exact or uncertainty == "gaussian"
     if estimated:
         check_not_tiny(own.mean, np.diagonal(own.scatter, axis1=1, axis2=2))
-    kept = np.delete(np.arange(own.mean.shape[1]), constant)
     prior = class_priors(priors, moments.weight)[seen]
     classes = _classes(own, covariances, used, prior, kept, keep=span is None)
     duels = solve_duels(classes, objective, weights, constant_if_coinciding)
     # A null direction of estimated covariances: kappa is infinite, by definition.
     proves_nothing = estimated and any(duel.is_separable for duel in duels)
-    errors = union_errors(duels, len(prior), certified=not proves_nothing)
-    if bound == "exact" and len(prior) > 2 and not proves_nothing:
-        errors = exact_errors(classes, duels, errors)
+    errors = _errors(classes, duels, bound, certified=not proves_nothing)
     worst, trivial = float(errors.max()), None
     if objective == "mean":
         worst, trivial = float(prior @ errors), float(prior.max())
-    guarantees: tuple[Guarantee, ...] = ()
-    if not proves_nothing and span is None and uncertainty != "bootstrap":
-        guarantees = class_guarantees(
-            duels,
-            own.classes,
-            errors,
-            origin=uncertainty or ("given" if exact else "plug-in"),
-            covariance=covariance,
-            with_radii=used.are_positive,
-            confidence=None if repeated else confidence,
-            trivial=trivial,
-        )
+    guarantees = class_guarantees(
+        duels,
+        own.classes,
+        errors,
+        proved=not proves_nothing and span is None and uncertainty != "bootstrap",
+        origin=uncertainty or ("given" if exact else "plug-in"),
+        covariance=covariance,
+        with_radii=used.are_positive,
+        confidence=None if repeated else confidence,
+        trivial=trivial,
+    )
     return Learned(
         model=_model(duels, seen, kept, own.mean.shape[1], span),
         duels=duels,
@@ -142,6 +134,26 @@ def learn(
         remarks=tuple(weak_promises(own.classes, duels, trivial, 1 - worst)),
         open_gap=open_gap(duels),
     )
+
+
+def _with_rows(moments: ClassMoments) -> tuple[BoolArray, ClassMoments]:
+    """Which classes have rows, and the moments of those."""
+    if moments.structure != "full":
+        raise ValueError(
+            "the moments keep variances only: accumulate with structure='full'."
+        )
+    seen = classes_seen(moments)
+    return seen, moments if seen.all() else moments.select(moments.classes[seen])
+
+
+def _errors(
+    classes: Classes, duels: tuple[Duel, ...], bound: str, *, certified: bool
+) -> FloatArray:
+    """Worst-case error of each class with rows, by the bound asked for."""
+    errors = union_errors(duels, len(classes.mean), certified=certified)
+    if bound == "exact" and len(classes.mean) > 2 and certified:
+        return exact_errors(classes, duels, errors)
+    return errors
 
 
 def _radii(

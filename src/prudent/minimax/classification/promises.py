@@ -29,17 +29,20 @@ def class_guarantees(
     labels: NDArray[Any],
     errors: FloatArray,
     *,
+    proved: bool,
     origin: Origin,
     covariance: CovarianceRule,
     with_radii: bool,
     confidence: float | None,
     trivial: float | None,
 ) -> tuple[Guarantee, ...]:
-    """One promise for each class: its error rate is at most `errors[k]`.
+    """One promise for each class, if `proved`: its error rate is at most `errors[k]`.
 
     `confidence` None: no probability over the training rows. `trivial` is the
     worst-case accuracy of always predicting one class, where that is of interest.
     """
+    if not proved:
+        return ()
     estimated = origin != "given"
     # Given covariances are smaller than those with a floor, for which it holds.
     floor = max(duel.floor for duel in duels) if estimated else 0.0

@@ -78,11 +78,7 @@ def learn(
         rho = span.default_radius
     mean, mean_lo = moments.mean[0, features], moments.mean_lo[0, features]
     S = covariances[0][np.ix_(features, features)] + rho * np.eye(len(features))
-    found: HalfSpace | Ellipsoid
-    if region == "halfspace":
-        found = halfspace(mean, S)
-    else:
-        found = ellipsoid(mean, mean_lo, S, rho)
+    found = _region(region, mean, mean_lo, S, rho)
     model = Model(found, features, span, np.empty(0), -np.inf)
     guarantees: tuple[Guarantee, ...] = ()
     if ask_held_out is not None:
@@ -93,9 +89,8 @@ def learn(
         radii = mean_radius, covariance_factor
         offset = found.threshold(false_alarm_rate, *radii)
         if span is None:  # moments in feature space, of few rows, promise nothing
-            offset = _certified_offset(
-                found, mean, mean_lo, S, false_alarm_rate, *radii
-            )
+            known = mean, mean_lo, S
+            offset = _certified_offset(found, *known, false_alarm_rate, *radii)
             promise = moment_promise(
                 false_alarm_rate,
                 "given" if exact else "plug-in",
@@ -123,6 +118,14 @@ def _varying_features(moments: ClassMoments, span: Span | None) -> IntArray:
             "rows that vary."
         )
     return features
+
+
+def _region(
+    region: str, mean: FloatArray, mean_lo: FloatArray, S: FloatArray, rho: float
+) -> HalfSpace | Ellipsoid:
+    if region == "halfspace":
+        return halfspace(mean, S)
+    return ellipsoid(mean, mean_lo, S, rho)
 
 
 def _certified_offset(
