@@ -96,6 +96,34 @@ def test_exact_false_discovery_rate(rate):
     assert attained > 0.7
 
 
+SIMULATED = list(itertools.product((50, 200, 1000), (20, 100, 500), (0, 0.1, 0.3)))
+
+
+@pytest.mark.parametrize(
+    ("cells", "batches"),
+    [
+        pytest.param(SIMULATED, 1000, marks=pytest.mark.slow, id="27 cells"),
+        pytest.param([(50, 20, 0.3), (200, 20, 0)], 300, id="2 cells"),
+    ],
+)
+@pytest.mark.parametrize("rule", [{}, {"null_share": "storey"}, {"confidence": 0.9}])
+def test_simulated_false_discovery_rate(rule, cells, batches):
+    rng = np.random.default_rng(5)
+    for m, n, share in cells:
+        unusual = np.arange(n) < round(share * n)
+        wrong = []
+        for _ in range(batches):
+            calibration = np.sort(rng.normal(size=m))
+            scores = rng.normal(size=n) - 3 * unusual
+            below = np.searchsorted(calibration, scores, side="right")
+            mask = select_rows((1 + below) / (m + 1), m, rate=0.1, **rule).mask
+            wrong.append((mask & ~unusual).sum() / max(1, mask.sum()))
+        # By Storey's estimate the rate itself is promised, not that of ordinary rows.
+        promised = 0.1 if "null_share" in rule else 0.1 * (1 - unusual.mean())
+        error = np.std(wrong) / np.sqrt(batches)
+        assert np.mean(wrong) <= promised + 3.7 * error, (m, n, share)
+
+
 def test_more_is_selected_at_a_larger_rate_and_less_with_confidence():
     rng = np.random.default_rng(0)
     p = np.ceil(rng.beta(0.4, 1, 200) * 100) / 100

@@ -393,7 +393,7 @@ def test_a_kill_of_the_command_leaves_its_update_whole_or_not_at_all(
             target=update_for_ever, args=("watch.json",)
         )
         process.start()
-        time.sleep(one_update * rng.uniform(0, 2))
+        time.sleep(one_update * rng.uniform(0.5, 4))
         process.kill()
         process.join()
         sizes.append(len(json.loads(Path("watch.json").read_text())["updates"]))
