@@ -13,8 +13,8 @@ import io
 import json
 import math
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
@@ -23,16 +23,12 @@ from zipfile import ZIP_STORED, ZipFile
 import numpy as np
 import skops.io
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-)
-from sklearn.svm._base import BaseLibSVM
 from sklearn.utils.validation import check_is_fitted
 
 from prudent._version import __version__
 from prudent.exceptions import PrudentWarning
 from prudent.io import Preparation
+from prudent.soundness import is_sound
 
 FORMAT = 2
 HEADER = "prudent.json"
@@ -43,7 +39,6 @@ TREE = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
 TRUSTED = frozenset({TREE, "numpy.dtype"})
 # Bytes to which an archive in the archive may always expand, and times its size.
 MUCH, MOST_SHRUNK = 1 << 28, 20
-BOOSTERS = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
 
 
 class ModelFileError(ValueError):
@@ -197,7 +192,7 @@ def load(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
             f"{path} was altered: it holds a {_type_name(estimator)}, its header says "
             f"{header.estimator}. Fit the model again."
         )
-    if not all(map(_is_sound, _compiled(estimator))):
+    if not is_sound(estimator):
         raise ModelFileError(
             f"{path} was altered: an index in its arrays points nowhere. "
             "Fit the model again."
@@ -328,83 +323,3 @@ def _class_named(name: str) -> type:
 
 def _type_name(instance: Any) -> str:
     return f"{type(instance).__module__}.{type(instance).__qualname__}"
-
-
-def _compiled(estimator: Any) -> Iterator[Any]:
-    """Yield what predicts by compiled code of scikit-learn, inside an estimator."""
-    waiting, seen = [estimator], set()
-    while waiting:
-        item = waiting.pop()
-        if id(item) in seen or isinstance(item, type):
-            continue
-        seen.add(id(item))
-        is_compiled = isinstance(item, (*BOOSTERS, BaseLibSVM))
-        if is_compiled and any(name.endswith("_") for name in vars(item)):  # fitted
-            yield item
-        if isinstance(item, (list, tuple, set)):
-            waiting += item
-        elif isinstance(item, dict):
-            waiting += item.values()
-        elif isinstance(item, np.ndarray) and item.dtype.hasobject:
-            waiting += item.ravel().tolist()
-        elif is_dataclass(item):
-            waiting += [getattr(item, field.name, None) for field in fields(item)]
-        elif hasattr(item, "__dict__"):
-            waiting += vars(item).values()
-
-
-def _is_sound(fitted: Any) -> bool:
-    """Whether sizes and indices agree, which compiled code follows blindly."""
-    try:
-        if isinstance(fitted, BaseLibSVM):
-            return _has_sound_vectors(fitted)
-        return _has_sound_trees(fitted)
-    except Exception:  # whatever else is not as a fit leaves it
-        return False
-
-
-def _has_sound_vectors(machine: Any) -> bool:
-    n_vectors, counts = len(machine.support_), np.asarray(machine._n_support)
-    n_classes = len(counts)
-    one = not hasattr(machine, "classes_")
-    rows, pairs = (1, 1) if one else (n_classes - 1, n_classes * (n_classes - 1) // 2)
-    width = 0 if machine.kernel == "precomputed" else machine.n_features_in_
-    n_rows = 0 if machine.kernel == "precomputed" else n_vectors
-    return bool(
-        machine._sparse is False
-        and machine.support_vectors_.shape == (n_rows, width)
-        and machine._dual_coef_.shape == (rows, n_vectors)
-        and machine._intercept_.shape == (pairs,)
-        and machine._probA.shape in {(0,), (pairs,)}
-        and machine._probA.shape == machine._probB.shape
-        and (one or counts.sum() == n_vectors)
-        and counts.min() >= 0
-        and np.all((machine.support_ >= 0) & (machine.support_ < machine.shape_fit_[0]))
-    )
-
-
-def _has_sound_trees(booster: Any) -> bool:
-    known, position = booster._bin_mapper.make_known_categories_bitsets()
-    return known.shape[1:] == (8,) and all(
-        _is_sound_tree(tree, booster.n_features_in_, len(known), position)
-        for trees in booster._predictors
-        for tree in trees
-    )
-
-
-def _is_sound_tree(tree: Any, n_features: int, n_known: int, position: Any) -> bool:
-    nodes, bitsets = tree.nodes, tree.raw_left_cat_bitsets
-    parents = np.flatnonzero(nodes["is_leaf"] == 0)
-    inner = nodes[parents]
-    categorical = inner[inner["is_categorical"] != 0]
-    # A child comes after its parent, so that following them comes to an end.
-    return len(nodes) > 0 and bool(
-        all(
-            np.all((inner[side] > parents) & (inner[side] < len(nodes)))
-            for side in ("left", "right")
-        )
-        and np.all((inner["feature_idx"] >= 0) & (inner["feature_idx"] < n_features))
-        and np.all(categorical["bitset_idx"] < len(bitsets))
-        and (not len(categorical) or bitsets.shape[1:] == (8,))
-        and np.all(position[categorical["feature_idx"]] < n_known)
-    )
