@@ -26,6 +26,8 @@ TOGETHER = 8
 
 
 loop = njit(cache=True, error_model="numpy", fastmath={"contract"})
+# Steps of one loop each: compiled within it, not before it and again within it.
+step = njit(error_model="numpy", fastmath={"contract"}, inline="always")
 
 
 @loop
@@ -62,7 +64,7 @@ def linear_counts(
                 _tally(c, j, t, size, starts, logs, rows, score, ranked, larger, equal)
 
 
-@loop
+@step
 def _linear_joint(
     place: Any,
     new: Any,
@@ -121,7 +123,7 @@ def _linear_joint(
     _join(z[:size], second[:size], base, half, power, rows[5], out)
 
 
-@loop
+@step
 def _fill(
     products: Any,
     across: Any,
@@ -167,7 +169,7 @@ def _fill(
         out_second[i] = 1.0 + ratio * distance / max(1.0 - z, SINGULAR)
 
 
-@loop
+@step
 def _join(
     z: Any, second: Any, base: Any, half: Any, power: float, spare: Any, out: Any
 ) -> None:  # pragma: no cover
@@ -231,7 +233,7 @@ def diagonal_counts(
                 _tally(c, j, t, size, starts, logs, rows, score, ranked, larger, equal)
 
 
-@loop
+@step
 def _diagonal_joint(
     place: Any,
     columns: Any,
@@ -282,7 +284,7 @@ def _diagonal_joint(
                 _add(first[tile], second[tile], half, spare[tile], out[tile])
 
 
-@loop
+@step
 def _multiply(
     column: Any,
     mean: float,
@@ -306,7 +308,7 @@ def _multiply(
         out_second[i] *= g + ratio * f * f * scale
 
 
-@loop
+@step
 def _add(
     first: Any, second: Any, half: float, spare: Any, out: Any
 ) -> None:  # pragma: no cover
@@ -318,7 +320,7 @@ def _add(
     first[:], second[:] = 1.0, 1.0
 
 
-@loop
+@step
 def _tally(
     c: int,
     j: int,
@@ -353,24 +355,25 @@ def _tally(
     equal[j, c] += not_below - more
 
 
-@loop
+@step
 def _score(
     t: int, size: int, starts: Any, logs: Any, rows: Any, score: int
 ) -> None:  # pragma: no cover
     """Nonconformity of the rows of a tile from their log joints."""
     n_classes = len(logs)
     most, out, own, peak, total = rows[0], rows[1], rows[2], rows[3], rows[4]
-    if score == DENSITY:
-        peak[:size] = 0.0
     for l in range(n_classes):  # the joint of its own class is set aside
         s, e = max(starts[l] - t, 0), min(starts[l + 1] - t, size)
         if s < e:
-            own[s:e] = logs[l, s:e]
-            if n_classes == 2 and score != DENSITY:
-                peak[s:e] = logs[1 - l, s:e]
-            elif n_classes > 2:
+            joint, other = logs[l, s:e], logs[1 - l if n_classes == 2 else l, s:e]
+            own_part, peak_part = own[s:e], peak[s:e]
+            for i in range(e - s):  # an assignment of slices takes 5 s to compile
+                own_part[i], peak_part[i] = joint[i], other[i]
+            if n_classes > 2:
                 logs[l, s:e] = -np.inf
-    if n_classes > 2 and score != DENSITY:
+    if score == DENSITY:
+        peak[:size] = 0.0
+    elif n_classes > 2:
         peak[:size] = -np.inf
         for k in range(n_classes):
             joint = logs[k]

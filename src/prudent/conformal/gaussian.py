@@ -240,8 +240,8 @@ class Gaussian:
             linear_counts(
                 (
                     v[:, block] @ products.rows.transpose(0, 2, 1),
-                    shifts[:, block],
-                    gaps[:, block],
+                    np.ascontiguousarray(shifts[:, block]),
+                    np.ascontiguousarray(gaps[:, block]),
                 ),
                 self.classes.starts,
                 (
