@@ -56,7 +56,7 @@ Where ours is
   all nine sets, because they promise it. KNN and LOF kept it too, without a promise.
   ECOD and the isolation forests kept it on seven; one-class SVM raised 0.247, and the
   elliptic envelope 0.524 on digits, where columns outnumber rows.
-- **MRCpy** bounds errors too, those of all rows together. Version 3.0.0 runs beside
+- **MRCpy** bounds errors too, those of all rows together. Version 3.0.0 runs with
   current scikit-learn once its ``BasePhi`` is given scikit-learn's tags (one line, in
   ``experiments/peers_promises.py``). With Fourier features the bound held in 24 of the
   30 folds of six sets: 0.169 for an error of 0.046 on breast_cancer, 0.166 for 0.211 on

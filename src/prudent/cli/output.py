@@ -99,7 +99,7 @@ def write_rows(
 
 @contextmanager
 def _opened(output: Path | None) -> Iterator[TextIO]:
-    """Write beside the file and take its place at the end, never half-written."""
+    """Write next to the file and take its place at the end, never half-written."""
     if output is None:
         yield sys.stdout
         return
@@ -109,10 +109,10 @@ def _opened(output: Path | None) -> Iterator[TextIO]:
         with target.open("w", encoding="utf-8", newline="") as stream:
             yield stream
         return
-    beside = target.with_name(f"{target.name}.part")
+    part = target.with_name(f"{target.name}.part")
     try:
-        with beside.open("w", encoding="utf-8", newline="") as stream:
+        with part.open("w", encoding="utf-8", newline="") as stream:
             yield stream
-        beside.replace(target)
+        part.replace(target)
     finally:
-        beside.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)

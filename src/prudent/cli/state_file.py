@@ -38,12 +38,12 @@ def read_state(path: Path) -> tuple[dict[str, Any] | None, bytes | None]:
 def replace_state(path: Path, state: dict[str, Any], before: bytes | None) -> None:
     """Write a state in place of the one that was read, if the file still holds that.
 
-    It is written beside and renamed, so that whenever the process ends the file holds
+    It is written next to it and renamed: whenever the process ends, the file holds
     the old state or the new one, whole. Two writers wait for each other, and the
     second finds that the file has changed. A link is followed.
     """
     target = path.resolve()
-    beside = target.with_name(f"{target.name}.part")
+    part = target.with_name(f"{target.name}.part")
     text = json.dumps(state, allow_nan=False, separators=(",", ":"))
     try:
         with _alone_in(target.parent):
@@ -53,13 +53,13 @@ def replace_state(path: Path, state: dict[str, Any], before: bytes | None) -> No
                     f"{path} changed while this ran. Run again", ExitCode.DATA
                 )
             try:
-                with beside.open("w", encoding="utf-8") as stream:
+                with part.open("w", encoding="utf-8") as stream:
                     stream.write(text)
                     stream.flush()
                     os.fsync(stream.fileno())
-                beside.replace(target)
+                part.replace(target)
             finally:
-                beside.unlink(missing_ok=True)
+                part.unlink(missing_ok=True)
     except OSError as error:
         raise CommandError(
             f"cannot write {path}: {error.strerror}. No row was counted; make room or "

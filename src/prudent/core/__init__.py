@@ -1,1 +1,1 @@
-"""The ground floor: class moments, distances, exact intervals and promises."""
+"""What all families share: class moments, distances, exact intervals and promises."""

@@ -33,9 +33,9 @@ def discriminant_axes(moments: ClassMoments) -> tuple[FloatArray, FloatArray]:
     axes = np.linalg.eigh(between)[1][:, :-3:-1]
     if len(moments.classes) == 2 and axes.shape[1] == 2:
         spreads = whiten.T @ moments.covariance() @ whiten
-        beside = np.eye(len(between)) - np.outer(axes[:, 0], axes[:, 0])
+        across = np.eye(len(between)) - np.outer(axes[:, 0], axes[:, 0])
         strength, directions = np.linalg.eigh(
-            beside @ (spreads[1] - spreads[0]) @ beside
+            across @ (spreads[1] - spreads[0]) @ across
         )
         axes[:, 1] = directions[:, np.abs(strength).argmax()]
     into = whiten @ axes

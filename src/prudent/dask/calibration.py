@@ -96,7 +96,7 @@ def _read(
     if not found:
         raise ValueError("X has no row: every block is empty.")
     labels = [head.classes for head in found]
-    unique_labels(*labels)  # refuses words beside numbers
+    unique_labels(*labels)  # refuses words among numbers
     classes = np.unique(np.concatenate(labels))
     check_two_classes(classes)
     worker._reader = found[0].reader.merged([head.reader for head in found[1:]])

@@ -199,7 +199,7 @@ class WorkerRows(_Elsewhere):
         return type(self)(futures, self.client)
 
     def _own(self, each: Sequence[Any] | None) -> list[tuple[Any, ...]]:
-        """What each block is given beside the common arguments."""
+        """What each block is given in addition to the common arguments."""
         return [()] * self.n_blocks if each is None else [(item,) for item in each]
 
     def _by_worker(self) -> dict[str | None, list[int]]:

@@ -171,7 +171,7 @@ def _open_parquet(files: list[Path], name: str) -> ParquetSource:
     n_rows = sum(found.num_rows for found in described)
     if n_rows <= 0:
         raise TableError(f"no data rows: {name}.")
-    # A row number that pandas wrote beside the data is no feature.
+    # A row number that pandas wrote in front of the data is no feature.
     kept = [field for field in schema if not field.name.startswith(PANDAS_INDEX)]
     n_bytes = n_rows * len(kept) * FLOAT_BYTES
     if n_bytes > max(MUCH, MOST_PACKED * sum(file.stat().st_size for file in files)):

@@ -226,7 +226,7 @@ class ParetoCurve:
     def achieved(self, tau: float) -> tuple[float, float]:
         """As `kappas`, but infinite for a class that is constant along the normal.
 
-        The plane runs just beside such a class, which it then never gets wrong.
+        The plane runs just past such a class, which it then never gets wrong.
         """
         kx, ky = self.kappas(tau)
         if not math.isinf(tau):

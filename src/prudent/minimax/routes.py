@@ -207,7 +207,7 @@ def at_logit(duel: ScaledDuel, curve: ParetoCurve, tau: float) -> Answer:
     beta, eta = _root(a @ duel.X @ a), _root(a @ duel.Y @ a)
     resolution = math.sqrt(len(a) * EPS)
     if min(beta, eta) <= resolution * max(beta, eta):
-        # One class is constant along a: the plane runs just beside it.
+        # One class is constant along a: the plane runs just past it.
         varying, spread = (0, wx * beta) if beta > eta else (1, wy * eta)
         if not spread > 0:
             return separable(duel, a)
