@@ -388,6 +388,24 @@ the audit must find within 400 draws.
    * - ``LowDensityRejector`` at scales of 1e160
      - Everything was accepted, without a word.
 
+The comparison
+==============
+
+``prudent compare`` as it is, on nineteen tables that played no part in its making:
+eleven of R packages (pbc, survey, car90, Hdma, Aids2, titanic, msleep, crabs, stagec,
+Mode, Kakadu: words, up to 15 % of the cells missing, 19 classes of which five have one
+row), 5000 diamonds of which 2.3 % are flawed, dermatology, housing, libras, splice, 310
+columns on 126 rows, 21 columns with 25 % missing cells, and 28 drawn classes with
+singletons. Every run ended with exit code 0 and every one of 209 rows with a promise
+and a verdict, or with the rows that it needs. None of the 1155 promises of coverage was
+broken; the smallest of their binomial p-values is .007.
+
+Of the rows 4.2 % were missed where 9.3 % were allowed, because a set always holds the
+predicted class. By the p-values alone (``predict_set(X, allow_empty=True)``), for
+conformal, minimax, LDA and logistic regression on fourteen tables, it was 9.12 % where
+9.12 % were promised (99 % band 8.8 to 9.5 %), and 3 % on titanic, whose 1316 rows have
+12 different values: rows that tie count for the promise.
+
 Other libraries
 ===============
 
