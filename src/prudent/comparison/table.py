@@ -18,7 +18,6 @@ DISPENSABLE = (
 )
 MOST_CLASSES = 4
 LONGEST_LABEL = 24
-AS_IT_IS = "error, worst class and fit are of the method as it is, without the promise."
 
 
 def heading(data: Data, settings: Settings, asked: str | None = None) -> list[str]:
@@ -57,7 +56,7 @@ def table_lines(
     lines = [part for line in top for part in _wrapped(line, width)]
     shown = method_lines(findings, width, paint) if findings.ran else []
     if shown and findings.settings.promise != "none":
-        shown += ["", *_wrapped(AS_IT_IS, width)]
+        shown += ["", *_wrapped(words.AS_IT_IS, width)]
     lines += ["", *shown, *([""] if shown else [])]
     for text in words.failures(findings):
         lines += _wrapped(text, width)

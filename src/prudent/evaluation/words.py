@@ -9,6 +9,8 @@ from prudent.core.guarantee import Guarantee
 from prudent.evaluation.methods import WHY_UNDECIDED
 from prudent.evaluation.records import Findings, MethodRow, Needs, PromiseCheck
 
+# Of the columns behind "promise kept?".
+AS_IT_IS = "error, worst class and fit are of the method as it is, without the promise."
 TIME_UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
 QUANTITY = {
     "error rate": "error",

@@ -61,9 +61,10 @@ def _answer(findings: Findings) -> Section:
         else (row.method, f"FAILED  {cut(row.failure.text, 300)}")
         for row in findings.rows
     ]
+    plain = words.AS_IT_IS.capitalize() + " " if settings.promise != "none" else ""
     note = (
-        f"All figures are out of fold: {settings.n_folds} stratified folds{repeats}, "
-        f"seed {settings.random_state}. {VERDICTS}"
+        f"{plain}All figures are out of fold: {settings.n_folds} stratified "
+        f"folds{repeats}, seed {settings.random_state}. {VERDICTS}"
     )
     return Section(
         "answer",
