@@ -390,7 +390,8 @@ def work(start: int, end: int, seed: int, *, only: bool) -> None:
             # Imports and compilation come first.
             for kind in dict.fromkeys(KINDS):
                 for content in seeds.get(kind, [ROWS]):
-                    outcome(kind, content, folder, random.Random(0))
+                    for i in range(5):
+                        outcome(kind, content, folder, random.Random(i))
         begun = memory("VmSize")
         if not only:
             resource.setrlimit(resource.RLIMIT_AS, (begun + MEMORY,) * 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import io
 import os
@@ -10,6 +11,7 @@ import sys
 import threading
 import time
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -234,3 +236,22 @@ def test_state_that_no_run_wrote_is_refused(change):
     assert prudent.PromiseMonitor.from_dict(state).to_dict() == state
     with pytest.raises(ValueError, match="no run|shape"):
         prudent.PromiseMonitor.from_dict(state | change)
+
+
+# Two rows by its footer, none in its only row group; found by tools/fuzz.py.
+NO_ROWS = (
+    "eNp9kk1Lw0AQhsdQioeehF2ysIccbMBDqxUVkQpOYg3SFJvQIh7TEOJ3a6qW+hv8Sf44dzZJ"
+    "Gz10CJv3nX0ymf0YYthhNQYMfBp2ADY74R+DWZ/H98lLxOrAGk3D3Iqa4EuAwk1KZ5BbPv8o"
+    "zWtCiq4NkjVEE+pCfcOAA5dc2mBv70n9H0ORVWZSYXb/MUbBLCvMRYXhI64K8xEIaTYwDG9u"
+    "z/KuzW9jn+IUKQLMo4+4QCfFK8QU3VTnHAdxQMJFvNaJ9RvzKeeJlL8q5R5RaY2EOjle87iS"
+    "CaH9R0Ljknc28HfUz+CLmg7QCagfDzHGy4LolXQw1uvx/iytkJ6memQq9c/BtGZR9vaRvLfi"
+    "2awVZdl0YX0m2fxh+modnrQP2h3RVceZP2CovR2qO/ML9HRtyw=="
+)
+
+
+def test_parquet_that_holds_fewer_rows_than_it_says_is_refused(tmp_path):
+    path = tmp_path / "t.parquet"
+    path.write_bytes(zlib.decompress(base64.b64decode(NO_ROWS)))
+    assert parquet.ParquetFile(path).metadata.num_rows == 2
+    with pytest.raises(TableError, match="cannot be read as parquet"):
+        open_table(str(path)).whole()

@@ -153,12 +153,15 @@ class ParquetSource:
             for path in self.files:
                 with parquet.ParquetFile(path, pre_buffer=False) as file:
                     stored = [c for c in columns if c in file.schema_arrow.names]
+                    promised = row + file.metadata.num_rows
                     for batch in file.iter_batches(step, columns=stored):
                         # A column that this file lacks is missing in its rows.
                         tables = [wanted.empty_table(), _as_table(batch)]
                         part = pa.concat_tables(tables, promote_options="default")
                         yield Table(part, self.name, _place_after(row))
                         row += batch.num_rows
+                    if row != promised:
+                        raise pa.ArrowInvalid("other rows than the file says")
 
 
 def _open_parquet(files: list[Path], name: str) -> ParquetSource:
