@@ -83,12 +83,13 @@ def certify(
         )
     if write_json([_record(promise) for promise in found], json_file):
         return
-    if loaded.has_seen(data):
+    is_seen = loaded.has_seen(data)
+    if is_seen:
         note(
             f"{data} is the table that the model was fitted to: these limits are too "
             "good, and say nothing about new rows. Give rows that it has not seen"
         )
-    new = "not new to the model" if loaded.has_seen(data) else AS_NEW
+    new = "not new to the model" if is_seen else AS_NEW
     print(f"{thousands(len(y))} rows of {data}, {new}")
     for promise in found:
         print(_line(promise))
