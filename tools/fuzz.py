@@ -5,7 +5,7 @@ files, states of `prudent monitor` and game files from a seed: valid ones, and m
 of bytes and of structure. Worker processes read them under limits, 5 s of CPU time and
 1 GB of memory above the start for each input, so that a crash and a hang are seen. It
 prints how many were read and refused, and every finding; the exit code is 1 if there is
-one. Findings stay in ``--keep`` as files, made again by ``--only INPUT``.
+one. ``--only INPUT --seed SEED`` writes an input to a file and reads it again.
 """
 
 from __future__ import annotations

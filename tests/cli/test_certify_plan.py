@@ -87,6 +87,9 @@ def test_training_rows_are_no_proof(prudent, table_file, tmp_path):
     outcome = prudent("certify", rows, "-m", path, "--target", "y")
     assert "train.csv is the table that the model was fitted to" in outcome.err
     assert "not new to the model" in outcome.out
+    outcome = prudent("certify", rows, "-m", path, "--target", "y", "--json", "-")
+    assert "train.csv is the table that the model was fitted to" in outcome.err
+    assert json.loads(outcome.out)
     others = table_file(table(X[300:], WORDS[300:]), "new.csv")
     outcome = prudent("certify", others, "-m", path, "--target", "y")
     assert "fitted to" not in outcome.err

@@ -81,14 +81,14 @@ def certify(
             simultaneous=not per_claim,
             costs=given,
         )
-    if write_json([_record(promise) for promise in found], json_file):
-        return
     is_seen = loaded.has_seen(data)
     if is_seen:
         note(
             f"{data} is the table that the model was fitted to: these limits are too "
             "good, and say nothing about new rows. Give rows that it has not seen"
         )
+    if write_json([_record(promise) for promise in found], json_file):
+        return
     new = "not new to the model" if is_seen else AS_NEW
     print(f"{thousands(len(y))} rows of {data}, {new}")
     for promise in found:

@@ -346,11 +346,11 @@ def _show(
     from prudent.cli import watched_words as words
 
     features = loaded.preparation.names
-    head = words.head(found, model.name, data, update)
+    watched, rows = words.head(found, data, update)
     columns, lines = words.table(found, features)
     everything = words.as_json(found, model.name, data, update, features)
     if not write_json(everything, json_file):
-        print(head)
+        print(f"{model.name}  {watched}    {rows}")
         print_table(columns, lines)
         for sentence in words.footnotes(found):
             print(sentence)
@@ -362,7 +362,7 @@ def _show(
         report.write_text(
             monitor_page(
                 f"prudent monitor: {model.name}",
-                [words.sentence(head), *words.footnotes(found)],
+                [f"{model.name}: {watched}. {rows}.", *words.footnotes(found)],
                 words.page_table(found, features),
                 words.watched(found),
                 words.drift_columns(found, features),

@@ -15,15 +15,13 @@ if TYPE_CHECKING:
 NO_DRIFT = "drift: not watched, give --reference"
 
 
-def head(found: Watch, model: str, data: str, update: dict[str, Any]) -> str:
-    """Say what is watched and what was counted: the first line."""
-    n_all = n_rows(found)
-    since = found.updates[0]["time"][:10]
+def head(found: Watch, data: str, update: dict[str, Any]) -> tuple[str, str]:
+    """Say what is watched, and what was counted: the first line after the model."""
     return (
-        f"{model}  {counted(len(found.promises), 'promise')}, level {found.level:g} "
-        f"for all    {data}: {thousands(update['rows'])} rows, "
-        f"{thousands(update['labelled'])} labelled; {thousands(n_all)} rows since "
-        f"{since}"
+        f"{counted(len(found.promises), 'promise')}, level {found.level:g} for all",
+        f"{data}: {thousands(update['rows'])} rows, "
+        f"{thousands(update['labelled'])} labelled; {thousands(n_rows(found))} rows "
+        f"since {found.updates[0]['time'][:10]}",
     )
 
 
@@ -54,11 +52,6 @@ def page_table(found: Watch, features: list[str]) -> tuple[list[str], list[list[
         for line, verdict in zip(lines, verdicts, strict=True)
     ]
     return [columns[0], "verdict", "since", *columns[1:-1]], turned
-
-
-def sentence(line: str) -> str:
-    """Turn the first line of the terminal into prose."""
-    return line.replace("    ", ". ").replace("  ", ": ") + "."
 
 
 def _since(monitor: PromiseMonitor | DriftMonitor, time: str | None) -> str:
