@@ -14,7 +14,7 @@ from sklearn.svm import SVC, LinearSVC
 
 import prudent
 from prudent import NeymanPearsonClassifier
-from prudent.certification.class_thresholds import cut_classes
+from prudent.certification.thresholds import cut_classes
 from prudent.core.binomial import high_probability_rank
 from prudent.exceptions import InfeasibleError, PrudentWarning
 

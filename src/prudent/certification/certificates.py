@@ -22,7 +22,7 @@ from prudent.certification.promises import Claim, cost_promise
 from prudent.core.binomial import check_fraction, upper_limit
 from prudent.core.classes import as_costs
 from prudent.core.guarantee import Guarantee
-from prudent.core.types import FloatArray
+from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import predict_set, refuse_dask
 
@@ -110,58 +110,55 @@ def certify(
     if is_outlier_detector(model):
         if costs is not None:
             raise ValueError("certify: `costs` are for classifiers; leave them out.")
-        claims, scaled = _detector_claims(model, X, labels), None
+        claims, losses = _detector_claims(model, X, labels), None
     else:
         check_classification_targets(labels)
         _check_labels(model, labels)
-        answers = _Answers.of(model, X)
-        claims = _classifier_claims(model, X, labels, answers)
-        scaled = None if costs is None else _ScaledCosts.of(costs, model, answers)
-    n_claims = len(claims) + (scaled is not None) if simultaneous else 1
+        predicted, answered = _answers(model, X)
+        claims = _classifier_claims(model, X, labels, predicted, answered)
+        losses = None
+        if costs is not None:
+            losses = _ScaledLosses.of(costs, model, labels, predicted, answered)
+    n_claims = len(claims) + (losses is not None) if simultaneous else 1
     promises = [claim.guarantee(float(confidence), n_claims) for claim in claims]
-    if scaled is not None:
-        limit = scaled.limit(
-            _positions(labels, model.classes_),
-            level=(1 - confidence) / n_claims,
-            random_state=random_state,
-        )
+    if losses is not None:
+        limit = losses.limit((1 - confidence) / n_claims, random_state)
         cost = cost_promise(
-            *(limit, confidence, len(labels), n_claims), is_exact=scaled.two_values
+            *(limit, confidence, len(labels), n_claims), is_exact=losses.have_two_values
         )
         promises.append(cost)
     return tuple(promises)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Answers:
+def _answers(model: Any, X: Any) -> tuple[NDArray[Any], BoolArray | None]:
     """Labels for all rows, and which of them the model stands by."""
-
-    labels: NDArray[Any]
-    answered: NDArray[np.bool_] | None
-
-    @classmethod
-    def of(cls, model: Any, X: Any) -> _Answers:
-        answered = np.asarray(model.answers(X)) if hasattr(model, "answers") else None
-        # What a selective model would say of rows without an answer is measured too.
-        speaker = model
-        if answered is not None and getattr(model, "reject_label", None) is not None:
-            speaker = model.estimator_
-        return cls(np.asarray(speaker.predict(X)), answered)
+    answered = np.asarray(model.answers(X)) if hasattr(model, "answers") else None
+    # What a selective model would say of rows without an answer is measured too.
+    if answered is not None and getattr(model, "reject_label", None) is not None:
+        model = model.estimator_
+    return np.asarray(model.predict(X)), answered
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _ScaledCosts:
+class _ScaledLosses:
     """Costs of the answers given, scaled to [0, 1]."""
 
-    scaled: FloatArray
+    scaled: FloatArray  # (n,)
     least: float
     span: float
-    actions: NDArray[np.intp]
+    have_two_values: bool  # of all costs, not only those met
 
     @classmethod
-    def of(cls, costs: ArrayLike, model: Any, answers: _Answers) -> _ScaledCosts:
+    def of(
+        cls,
+        costs: ArrayLike,
+        model: Any,
+        labels: NDArray[Any],
+        predicted: NDArray[Any],
+        answered: BoolArray | None,
+    ) -> _ScaledLosses:
         matrix, k = as_costs(costs), len(model.classes_)
-        shapes = [(k, k)] if answers.answered is None else [(k, k), (k, k + 1)]
+        shapes = [(k, k)] if answered is None else [(k, k), (k, k + 1)]
         if matrix.shape not in shapes or not np.isfinite(matrix).all():
             also = "" if len(shapes) == 1 else f" or, with no answer, {shapes[1]}"
             got = matrix.shape
@@ -171,23 +168,22 @@ class _ScaledCosts:
                 "`costs` must be finite of shape (n_classes, n_classes) = "
                 f"{shapes[0]}{also}, got {got}."
             )
-        actions = _positions(answers.labels, model.classes_)
-        if matrix.shape[1] > k and answers.answered is not None:
-            actions = np.where(answers.answered, actions, k)
+        actions = _positions(predicted, model.classes_)
+        if matrix.shape[1] > k and answered is not None:
+            actions = np.where(answered, actions, k)
         least, span = float(matrix.min()), float(np.ptp(matrix))
-        return cls((matrix - least) / (span or 1.0), least, span, actions)
+        scaled = (matrix - least) / (span or 1.0)
+        return cls(
+            scaled[_positions(labels, model.classes_), actions],
+            least,
+            span,
+            have_two_values=bool(np.isin(scaled, (0.0, 1.0)).all()),
+        )
 
-    @property
-    def two_values(self) -> bool:
-        """Whether the costs, not only those met, have two values at most."""
-        return bool(np.isin(self.scaled, (0.0, 1.0)).all())
-
-    def limit(
-        self, truths: NDArray[np.intp], *, level: float, random_state: Any
-    ) -> float:
+    def limit(self, level: float, random_state: Any) -> float:
         """Upper limit of the expected cost."""
-        losses = self.scaled[truths, self.actions]
-        if self.two_values:
+        losses = self.scaled
+        if self.have_two_values:
             limit = upper_limit(int(losses.sum()), len(losses), level=level)
         else:
             limit = mean_upper_limit(losses, level=level, random_state=random_state)
@@ -203,42 +199,31 @@ def _detector_claims(model: Any, X: Any, y: NDArray[Any]) -> list[Claim]:
         )
     flagged = np.asarray(model.predict(X)) == -1
     claims = [
-        Claim("false alarm rate", int(flagged[y == 1].sum()), int((y == 1).sum())),
-        Claim("miss rate", int((~flagged)[y == -1].sum()), int((y == -1).sum())),
+        Claim("false alarm rate", flagged[y == 1]),
+        Claim("miss rate", ~flagged[y == -1]),
     ]
-    return [claim for claim in claims if claim.n_rows]
+    return [claim for claim in claims if len(claim.wrong)]
 
 
 def _classifier_claims(
-    model: Any, X: Any, y: NDArray[Any], answers: _Answers
+    model: Any,
+    X: Any,
+    y: NDArray[Any],
+    predicted: NDArray[Any],
+    answered: BoolArray | None,
 ) -> list[Claim]:
-    n, wrong, claims = len(y), np.asarray(answers.labels != y), []
-    if answers.answered is not None and answers.answered.any():
-        claims.append(
-            Claim(
-                "selective error rate",
-                int(wrong[answers.answered].sum()),
-                n,
-                n_answered=int(answers.answered.sum()),
-            )
-        )
-    claims.append(Claim("error rate", int(wrong.sum()), n))
+    wrong, claims = np.asarray(predicted != y), []
+    if answered is not None and answered.any():
+        claims.append(Claim("selective error rate", wrong[answered], n_rows=len(y)))
+    claims.append(Claim("error rate", wrong))
     for label in model.classes_:
         rows = y == label
         if rows.any():
-            scope = label.item() if isinstance(label, np.generic) else label
-            claims.append(
-                Claim(
-                    "class error rate",
-                    int(wrong[rows].sum()),
-                    int(rows.sum()),
-                    scope=scope,
-                )
-            )
+            claims.append(Claim("class error rate", wrong[rows], scope=label))
     if _has_sets(model):
         sets = predict_set(model, X)
-        missed = ~sets[np.arange(n), _positions(y, model.classes_)]
-        claims.append(Claim("coverage", int(missed.sum()), n))
+        missed = ~sets[np.arange(len(y)), _positions(y, model.classes_)]
+        claims.append(Claim("coverage", missed))
     return claims
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,21 +30,39 @@ from prudent.estimator_tools import check_groups, hold_out_rows, refuse_dask
 
 
 class HeldOutClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier around another one, with rows that the inner one never sees."""
+    """A classifier around another one, with rows that the inner one never sees.
+
+    A class has `_check_parameters`, `_rank` and `_choose`.
+    """
 
     estimator: Any
     calibration_size: float
     random_state: Any
 
-    def _fit_and_hold_out(
-        self,
-        X: Any,
-        y: Any,
-        groups: ArrayLike | None,
-        unsupported: Mapping[str, Any],
-    ) -> tuple[Any, NDArray[Any]]:
-        """Set `estimator_` and `classes_`; return held-out rows and their labels."""
+    def fit(
+        self, X: Any, y: Any, *, groups: ArrayLike | None = None, **unsupported: Any
+    ) -> Self:
+        """Fit the estimator to part of the rows, and find the cut on the rest.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows, of any kind that the estimator takes.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        groups : array-like of shape (n_samples,), default=None
+            Rows that belong together (of a patient, of a machine). Whole groups are
+            held out and one random row of each counts; the promise is then about a
+            random row of a new group.
+        **unsupported
+            Anything else is an error: weighted rows have no exact binomial law.
+
+        Returns
+        -------
+        self : estimator
+        """
         name = type(self).__name__
+        self._check_parameters()
         _refuse_fit_parameters(name, unsupported)
         _check_inner(name, self.estimator)
         check_fraction("calibration_size", self.calibration_size)
@@ -72,7 +90,21 @@ class HeldOutClassifier(ClassifierMixin, BaseEstimator):
             self.__dict__.pop(known, None)
             if hasattr(self.estimator_, known):
                 setattr(self, known, getattr(self.estimator_, known))
-        return _safe_indexing(X, held_out), y[held_out]
+        self.n_calibration_ = len(held_out)
+        self._rank(_safe_indexing(X, held_out), y[held_out])
+        return self._choose()
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters out of range, before any work."""
+        raise NotImplementedError
+
+    def _rank(self, rows: Any, labels: NDArray[Any]) -> None:
+        """Keep what cuts are chosen by, of held-out rows and their labels."""
+        raise NotImplementedError
+
+    def _choose(self) -> Self:
+        """Find the cut that was asked for, and its promise."""
+        raise NotImplementedError
 
     def _fit_the_rest(
         self,

@@ -9,19 +9,19 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.certification.class_thresholds import (
+from prudent.certification.holdout import HeldOutClassifier
+from prudent.certification.promises import class_promises
+from prudent.certification.scores import class_scores, name_of
+from prudent.certification.thresholds import (
     ClassCut,
     best_of,
     cut_classes,
     first_reached,
     reached,
 )
-from prudent.certification.holdout import HeldOutClassifier
-from prudent.certification.promises import class_promises
-from prudent.certification.scores import class_scores, name_of
 from prudent.core.binomial import check_fraction, fewest_rows, upper_limit
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray
@@ -146,37 +146,6 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         self.calibration_size = calibration_size
         self.random_state = random_state
 
-    def fit(
-        self, X: Any, y: Any, *, groups: ArrayLike | None = None, **unsupported: Any
-    ) -> Self:
-        """Fit the estimator to part of the rows, and cut the classes on the rest.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Rows, of any kind that the estimator takes.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        groups : array-like of shape (n_samples,), default=None
-            Rows that belong together (of a patient, of a machine). Whole groups are
-            held out and one random row of each counts; the promise is then about a
-            random row of a new group.
-        **unsupported
-            Anything else is an error: weighted rows have no exact binomial law.
-
-        Returns
-        -------
-        self : NeymanPearsonClassifier
-        """
-        check_fraction("confidence", self.confidence)
-        rows, labels = self._fit_and_hold_out(X, y, groups, unsupported)
-        self._limits()
-        self._scores = self._class_scores(rows)
-        known = labels[:, None] == self.classes_
-        self._labels = np.where(known.any(axis=1), known.argmax(axis=1), -1)
-        self.n_calibration_ = len(labels)
-        return self._choose()
-
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of each row; with `abstain` the best-scored one of its set.
 
@@ -233,6 +202,15 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         other = copy.copy(self).set_params(max_class_error=max_class_error)
         return other._choose()
 
+    def _check_parameters(self) -> None:
+        check_fraction("confidence", self.confidence)
+
+    def _rank(self, rows: Any, labels: NDArray[Any]) -> None:
+        self._limits()
+        self._scores = self._class_scores(rows)
+        known = labels[:, None] == self.classes_
+        self._labels = np.where(known.any(axis=1), known.argmax(axis=1), -1)
+
     def _class_scores(self, rows: Any) -> FloatArray:
         scores = class_scores(self.estimator_, rows)
         n_unknown = int(np.isnan(scores).any(axis=1).sum())
@@ -275,7 +253,6 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         return np.array([positions.index(c) for c in self.priority_.tolist()], np.intp)
 
     def _choose(self) -> Self:
-        """Cut the classes for the limits asked for."""
         limits = self._limits()
         cuts = cut_classes(
             self._scores,

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from prudent.certification.class_thresholds import ClassCut
-from prudent.certification.thresholds import Threshold
+from prudent.certification.thresholds import ClassCut, Threshold
 from prudent.core.binomial import upper_limit
 from prudent.core.guarantee import AverageOver, Guarantee, Quantity
+from prudent.core.types import BoolArray
 
 INDEPENDENT_ROWS = (
     "future rows are independent draws from the population of the held-out rows"
@@ -82,7 +82,7 @@ def class_promises(
             sense=">=" if in_sets else "<=",
             confidence=confidence,
             assumptions=assumptions,
-            scope=label.item() if isinstance(label, np.generic) else label,
+            scope=_plain(label),
             evidence={
                 "calibration rows": cuts[label].n_rows,
                 "rank": cuts[label].rank,
@@ -94,24 +94,22 @@ def class_promises(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Claim:
-    """A rate as counted on the new rows; `n_rows` > 0 of them are concerned."""
+    """A rate as counted on new rows."""
 
     quantity: Quantity
-    n_wrong: int
-    n_rows: int
-    n_answered: int | None = None
+    wrong: BoolArray  # of the rows concerned, at least one
     scope: Any = None
+    n_rows: int | None = None  # of which these were answered; None: all are concerned
 
     def guarantee(self, confidence: float, n_claims: int) -> Guarantee:
         """The exact limit, at a level divided among the claims."""
-        level = (1 - confidence) / n_claims
-        counted = self.n_rows if self.n_answered is None else self.n_answered
-        limit = upper_limit(self.n_wrong, counted, level=level)
-        evidence: dict[str, float] = {"calibration rows": self.n_rows}
-        if self.n_answered is not None:
-            evidence["answered"] = self.n_answered
+        n_wrong, counted = int(self.wrong.sum()), len(self.wrong)
+        limit = upper_limit(n_wrong, counted, level=(1 - confidence) / n_claims)
+        evidence: dict[str, float] = {"calibration rows": self.n_rows or counted}
+        if self.n_rows is not None:
+            evidence["answered"] = counted
         covers = self.quantity == "coverage"
         return Guarantee(
             quantity=self.quantity,
@@ -119,8 +117,8 @@ class Claim:
             sense=">=" if covers else "<=",
             confidence=confidence,
             assumptions=(INDEPENDENT_ROWS, UNSEEN_ROWS),
-            scope=self.scope,
-            evidence={**evidence, "wrong": self.n_wrong, "claims": n_claims},
+            scope=_plain(self.scope),
+            evidence={**evidence, "wrong": n_wrong, "claims": n_claims},
             source=EXACT,
         )
 
@@ -158,3 +156,8 @@ def mixed_promise(
         evidence={"claims": len(used)},
         source="fractional knapsack over the class shares (prudent, user guide)",
     )
+
+
+def _plain(label: Any) -> Any:
+    """A label as plain Python has it."""
+    return label.item() if isinstance(label, np.generic) else label

@@ -7,7 +7,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -167,41 +167,6 @@ class SelectiveClassifier(HeldOutClassifier):
         self.reject_label = reject_label
         self.random_state = random_state
 
-    def fit(
-        self, X: Any, y: Any, *, groups: ArrayLike | None = None, **unsupported: Any
-    ) -> Self:
-        """Fit the estimator to part of the rows, and find what to answer on the rest.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Rows, of any kind that the estimator takes.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        groups : array-like of shape (n_samples,), default=None
-            Rows that belong together (of a patient, of a machine). Whole groups are
-            held out and one random row of each counts; the promise is then about a
-            random row of a new group.
-        **unsupported
-            Anything else is an error: weighted rows have no exact binomial law.
-
-        Returns
-        -------
-        self : SelectiveClassifier
-        """
-        self._check_parameters()
-        rows, labels = self._fit_and_hold_out(X, y, groups, unsupported)
-        if self.reject_label is not None and self.reject_label in self.classes_:
-            raise ValueError(
-                "`reject_label` must differ from every class, got "
-                f"{shown(self.reject_label)}."
-            )
-        scores = answer_scores(self.estimator_, rows, self.scoring)
-        wrong = np.asarray(self.estimator_.predict(rows) != labels)
-        self._ranked = RankedRows.from_rows(scores, wrong)
-        self.n_calibration_ = self._ranked.n_rows
-        return self._choose()
-
     def answers(self, X: Any) -> BoolArray:
         """Whether each row is answered.
 
@@ -303,8 +268,17 @@ class SelectiveClassifier(HeldOutClassifier):
         check_fraction("confidence", self.confidence)
         check_scoring(self.scoring)
 
+    def _rank(self, rows: Any, labels: NDArray[Any]) -> None:
+        if self.reject_label is not None and self.reject_label in self.classes_:
+            raise ValueError(
+                "`reject_label` must differ from every class, got "
+                f"{shown(self.reject_label)}."
+            )
+        scores = answer_scores(self.estimator_, rows, self.scoring)
+        wrong = np.asarray(self.estimator_.predict(rows) != labels)
+        self._ranked = RankedRows.from_rows(scores, wrong)
+
     def _choose(self) -> Self:
-        """Find the threshold for the rate or the share asked for."""
         found, bound, level = (
             self._keep_rate(self.error_rate)
             if self.answered_share is None

@@ -207,8 +207,8 @@ def _limits_frontier(
 
     Where every class has a limit, rows with one answer.
     """
-    from prudent.certification.class_thresholds import first_reached, reached
     from prudent.certification.scores import class_scores
+    from prudent.certification.thresholds import first_reached, reached
 
     scores = class_scores(fitted.estimator_, X)
     names = fitted.classes_
