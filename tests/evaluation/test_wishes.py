@@ -1,6 +1,7 @@
 """The grammar of promises, and how many rows each needs."""
 
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -105,6 +106,29 @@ def test_labels_may_be_quoted_and_words_capitals():
     wish = parse_promise('Missed "benign" <= 2%', ["benign", "malignant"])
     assert wish.guarantees[0].scope == "benign"
     assert parse_promise("Coverage >= 90% in every class").by_class
+
+
+@pytest.mark.parametrize(
+    ("promise", "said"),
+    [
+        (0.05, "must be a sentence, a Guarantee or several, got 0.05"),
+        ({"missed": 0.1}, "must be a sentence, a Guarantee or several, got {'missed'"),
+        ([], "must be a sentence, a Guarantee or several, got []"),
+        (["error <= 5%"], "must be a sentence, a Guarantee or several, got ['error"),
+    ],
+)
+def test_what_is_no_promise_is_named(promise, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        parse_promise(promise)
+
+
+def test_guarantees_are_about_one_quantity():
+    two = [
+        Guarantee(quantity="coverage", bound=0.9, sense=">="),
+        Guarantee(quantity="error rate", bound=0.1, sense="<="),
+    ]
+    with pytest.raises(ValueError, match="one quantity, got coverage, error rate"):
+        parse_promise(two)
 
 
 def test_kinds_cannot_be_joined():

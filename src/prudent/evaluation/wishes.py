@@ -92,8 +92,7 @@ def parse_promise(
     [('b', 0.02), ('c', 0.05)]
     """
     if not isinstance(promise, str):
-        given = (promise,) if isinstance(promise, Guarantee) else tuple(promise)
-        return _from_guarantees(given)
+        return _from_guarantees(promise)
     text = " ".join(promise.replace("≥", ">=").replace("≤", "<=").split())
     if text == "none":
         return None
@@ -231,13 +230,20 @@ def groups_for(estimator: Any, groups: Any) -> dict[str, Any]:
     return {name: groups} if known else {}
 
 
-def _from_guarantees(given: tuple[Guarantee, ...]) -> Wish:
+def _from_guarantees(promise: Any) -> Wish:
+    is_listed = isinstance(promise, Sequence) and not isinstance(promise, bytes)
+    given = tuple(promise) if is_listed else (promise,)
+    if not given or not all(isinstance(g, Guarantee) for g in given):
+        raise ValueError(
+            f"`promise` must be a sentence, a Guarantee or several, got "
+            f"{promise!r:.64}. Sentences are {', '.join(FORMS)}."
+        )
     kinds = {g.quantity for g in given}
     known = {"coverage", "selective error rate", "error rate", "class error rate"}
-    if not all(isinstance(g, Guarantee) for g in given) or len(kinds) != 1:
+    if len(kinds) != 1:
         raise ValueError(
-            "`promise` must be a sentence, a Guarantee or several of one quantity, "
-            f"got {len(given)} of {sorted(map(str, kinds))}."
+            f"the guarantees of `promise` must be about one quantity, got "
+            f"{', '.join(sorted(kinds))}."
         )
     if not kinds <= known:
         raise ValueError(
