@@ -15,8 +15,8 @@ from sklearn.model_selection import StratifiedKFold
 
 from benchmarks.timing import Workload
 from prudent import ImpreciseDiscriminantAnalysis, ImpreciseDiscriminantAnalysisCV
+from prudent.imprecise.box import max_cut_dual
 from prudent.imprecise.kernels import box_maximum
-from prudent.imprecise.max_cut import max_cut_dual
 
 BUNDLED = {"iris": load_iris, "wine": load_wine, "optdigits": load_digits}
 NAMES = (

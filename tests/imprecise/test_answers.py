@@ -14,8 +14,7 @@ from sklearn.datasets import load_iris, load_wine
 import prudent
 from imprecise.brute_force import log_joint_bounds
 from prudent import ImpreciseDiscriminantAnalysis, ImpreciseDiscriminantAnalysisCV
-from prudent.imprecise.criteria import e_admissible, expected_cost_bounds
-from prudent.imprecise.prior import ball_log_odds_bounds
+from prudent.imprecise.criteria import CredalSet
 
 TYPES = ("full", "tied", "diag", "identity")
 COSTS = np.array([[0.0, 1, 4], [2, 0, 1], [5, 1, 0]])
@@ -73,7 +72,7 @@ def random_case(seed):
 def test_posteriors_under_a_ball_of_priors_are_those_of_the_linear_program(seed):
     lower, upper, prior, radius = random_case(seed)
     program = ball_program(np.exp(lower), np.exp(upper), prior, radius)
-    least, most = ball_log_odds_bounds(lower[None], upper[None], prior, radius)
+    least, most = CredalSet(lower[None], upper[None], prior, radius).log_odds_bounds()
     for k in range(len(prior)):
         goal = np.zeros(2 * len(prior) + 1)
         goal[k] = 1.0
@@ -87,7 +86,8 @@ def test_expected_costs_under_a_ball_of_priors_are_those_of_the_linear_program(s
     lower, upper, prior, radius = random_case(100 + seed)
     costs = np.random.default_rng(seed).normal(size=(len(prior), 2))
     program = ball_program(np.exp(lower), np.exp(upper), prior, radius)
-    least, most = expected_cost_bounds(lower[None], upper[None], costs, prior, radius)
+    credal = CredalSet(lower[None], upper[None], prior, radius)
+    least, most = credal.expected_cost_bounds(costs)
     for d in range(2):
         goal = np.concatenate([costs[:, d], np.zeros(len(prior) + 1)])
         expected = linprog(goal, **program).fun, -linprog(-goal, **program).fun
@@ -114,14 +114,8 @@ def test_admissible_decisions_under_a_ball_are_those_of_the_linear_program(zero_
             )
             expected.append(answer.status == 0)
         everything = np.ones((1, k), dtype=bool)
-        ours = e_admissible(
-            lower[None],
-            upper[None],
-            None if zero_one else costs,
-            prior,
-            radius,
-            everything,
-        )
+        credal = CredalSet(lower[None], upper[None], prior, radius)
+        ours = credal.e_admissible(None if zero_one else costs, everything)
         assert ours[0].tolist() == expected
         kept.append(np.mean(expected))
     assert 0.2 < np.mean(kept) < 0.95

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from imprecise.brute_force import vertices
+from prudent.imprecise.box import max_cut_dual
 from prudent.imprecise.kernels import ascend, box_maximum, box_minimum
-from prudent.imprecise.max_cut import max_cut_dual
 
 
 def random_form(seed, n=8):

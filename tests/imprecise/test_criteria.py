@@ -2,12 +2,7 @@ import numpy as np
 import pytest
 
 from prudent.core.posterior import posterior_bounds
-from prudent.imprecise.criteria import (
-    dominance_by_cost,
-    e_admissible,
-    expected_cost_bounds,
-    interval_undominated,
-)
+from prudent.imprecise.criteria import CredalSet
 
 LOWER = np.log([[0.2, 0.1, 0.05]])
 UPPER = np.log([[0.5, 0.3, 0.12]])
@@ -16,8 +11,9 @@ ZERO_ONE = 1.0 - np.eye(3)
 EVEN = np.full(3, 1 / 3)
 
 
-def undominated_by_cost(*arguments):
-    return ~dominance_by_cost(*arguments).any(axis=1)
+def undominated_by_cost(lower, upper, costs, prior, radius):
+    found = CredalSet(lower, upper, prior, radius).dominance_by_cost(costs)
+    return ~found.any(axis=1)
 
 
 def random_bounds(seed, n=20, k=4):
@@ -45,7 +41,7 @@ def test_reference_case_4_posteriors():
 
 
 def test_reference_case_4_costs():
-    low, high = expected_cost_bounds(LOWER, UPPER, COSTS, EVEN, 0.0)
+    low, high = CredalSet(LOWER, UPPER, EVEN, 0.0).expected_cost_bounds(COSTS)
     np.testing.assert_allclose(
         high[0], [1.935483870968, 0.861111111111, 3.230769230769], atol=1e-12
     )
@@ -66,7 +62,9 @@ def test_posterior_bounds_are_those_of_all_vertices():
 def test_cost_bounds_are_those_of_all_vertices():
     lower, upper = random_bounds(1)
     costs = np.random.default_rng(2).uniform(size=(4, 4))
-    low, high = expected_cost_bounds(lower, upper, costs, np.full(4, 0.25), 0.0)
+    low, high = CredalSet(lower, upper, np.full(4, 0.25), 0.0).expected_cost_bounds(
+        costs
+    )
     for i in range(len(lower)):
         expected = extreme_posteriors(lower[i], upper[i]) @ costs
         np.testing.assert_allclose(low[i], expected.min(axis=0))
@@ -75,7 +73,7 @@ def test_cost_bounds_are_those_of_all_vertices():
 
 def test_zero_one_costs_are_one_minus_the_posterior():
     low, high = posterior_bounds(LOWER, UPPER)
-    least, most = expected_cost_bounds(LOWER, UPPER, ZERO_ONE, EVEN, 0.0)
+    least, most = CredalSet(LOWER, UPPER, EVEN, 0.0).expected_cost_bounds(ZERO_ONE)
     np.testing.assert_allclose(least, 1 - high)
     np.testing.assert_allclose(most, 1 - low)
 
@@ -87,7 +85,7 @@ def test_very_unlikely_rows_lose_no_digits():
 
 def test_interval_dominance_keeps_all_maximal_classes_and_sometimes_more():
     lower, upper = random_bounds(3, n=500)
-    interval = interval_undominated(lower, upper, np.full(4, 0.25), 0.0)
+    interval = CredalSet(lower, upper, np.full(4, 0.25), 0.0).interval_undominated()
     maximal = upper >= lower.max(axis=1, keepdims=True)
     assert not (maximal & ~interval).any()
     assert (interval & ~maximal).any()
@@ -117,7 +115,7 @@ def test_e_admissible_is_found_by_sampling_the_weights():
     lower, upper = random_bounds(7, n=15, k=3)
     prior = np.ones(3) / 3
     maximal = undominated_by_cost(lower, upper, COSTS, prior, 0.0)
-    admissible = e_admissible(lower, upper, COSTS, EVEN, 0.0, maximal)
+    admissible = CredalSet(lower, upper, EVEN, 0.0).e_admissible(COSTS, maximal)
     assert not (admissible & ~maximal).any()
     assert admissible.any(axis=1).all()
     for i in range(15):
@@ -131,7 +129,7 @@ def test_e_admissible_equals_maximality_for_zero_one_costs():
     lower, upper = random_bounds(8, n=40, k=3)
     maximal = upper >= lower.max(axis=1, keepdims=True)
     np.testing.assert_array_equal(
-        e_admissible(lower, upper, ZERO_ONE, EVEN, 0.0, maximal), maximal
+        CredalSet(lower, upper, EVEN, 0.0).e_admissible(ZERO_ONE, maximal), maximal
     )
 
 

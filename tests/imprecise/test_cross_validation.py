@@ -6,7 +6,7 @@ from sklearn.model_selection import LeaveOneGroupOut, StratifiedKFold
 
 from prudent import ImpreciseDiscriminantAnalysis, ImpreciseDiscriminantAnalysisCV
 from prudent.exceptions import PrudentWarning
-from prudent.imprecise.utilities import REWARDS, mean_utilities
+from prudent.imprecise.cross_validation import REWARDS, mean_utilities
 from prudent.metrics import (
     discounted_accuracy_score,
     u65_score,

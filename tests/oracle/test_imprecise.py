@@ -7,10 +7,9 @@ import pytest
 from scipy.optimize import linprog
 
 from imprecise.brute_force import log_joint_bounds, random_classes
-from prudent.imprecise.box import Boxes
-from prudent.imprecise.criteria import dominance_by_cost
+from prudent.imprecise.box import Boxes, max_cut_dual
+from prudent.imprecise.criteria import CredalSet
 from prudent.imprecise.kernels import box_maximum
-from prudent.imprecise.max_cut import max_cut_dual
 from prudent.imprecise.prior import lower_expectation
 
 pytestmark = pytest.mark.oracle
@@ -161,7 +160,8 @@ def test_dominance_by_cost_equals_the_linear_program_over_priors_and_likelihoods
     lower = rng.normal(size=(25, 3))
     upper = lower + rng.exponential(size=(25, 3))
     costs = np.array([[0.0, 1, 4], [2, 0, 1], [5, 1, 0]])
-    kept = ~dominance_by_cost(lower, upper, costs, prior, radius).any(axis=1)
+    credal = CredalSet(lower, upper, prior, radius)
+    kept = ~credal.dominance_by_cost(costs).any(axis=1)
     for i in range(25):
         corners = np.array(
             list(itertools.product(*np.exp([lower[i], upper[i]]).T.tolist()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from prudent.core.classes import spread_over_classes
 from prudent.core.types import BoolArray, FloatArray
 from prudent.estimator_tools import check_rows
 from prudent.imprecise.model import Model
-from prudent.imprecise.questions import Question, check_path, optimism_share
+from prudent.imprecise.questions import Question, optimism_share
 
 
 class Answers:
@@ -52,17 +53,17 @@ class Answers:
         ValueError
             If `criterion` or `optimism` is out of range.
         """
-        one, rows, question = self._ask(X)
         if criterion is not None:
             share = optimism_share(criterion, optimism)
-            least, most, unanswered = one._model.cost_bounds(rows, question)
-            self._count(unanswered)
+            least, most = self._answer(Model.cost_bounds, X)
             chosen = (share * least + (1.0 - share) * most).argmin(axis=1)
         else:
+            one, rows, question = self._ask(X)
             joint = one._model.log_joint(rows)
             chosen = joint.argmax(axis=1)
             if question.costs is not None:
                 chosen = (softmax(joint, axis=1) @ question.costs).argmin(axis=1)
+        one = self._answering()
         labels: NDArray[Any] = one.classes_[one._seen][chosen]
         return labels
 
@@ -92,9 +93,7 @@ class Answers:
         ConvergenceWarning
             If `n_unresolved_` questions met `max_nodes` and kept their class.
         """
-        one, rows, question = self._ask(X)
-        kept, unanswered = one._model.keep(rows, question)
-        self._count(unanswered)
+        (kept,) = self._answer(Model.keep, X)
         return self._spread(kept, False)
 
     def dominance(self, X: ArrayLike) -> BoolArray:
@@ -131,9 +130,7 @@ class Answers:
                [1, 0, 0],
                [1, 0, 0]])
         """
-        one, rows, question = self._ask(X)
-        found, unanswered = one._model.dominance(rows, question)
-        self._count(unanswered)
+        (found,) = self._answer(Model.dominance, X)
         return self._spread(self._spread(found, False, axis=2), False, axis=1)
 
     def log_joint_bounds(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -149,9 +146,7 @@ class Answers:
             Densities in units of `X` without its constant features; outer bounds
             where the search met `max_nodes`.
         """
-        one, rows, question = self._ask(X)
-        lower, upper, unanswered = one._model.bounds(rows, question)
-        self._count(unanswered)
+        lower, upper = self._answer(Model.bounds, X)
         return self._spread(lower, -np.inf), self._spread(upper, -np.inf)
 
     def posterior_bounds(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -184,9 +179,7 @@ class Answers:
         >>> lower.round(2).tolist(), upper.round(2).tolist()
         ([[0.0, 0.26, 0.02]], [[0.0, 0.98, 0.74]])
         """
-        one, rows, question = self._ask(X)
-        lower, upper, unanswered = one._model.posterior_bounds(rows, question)
-        self._count(unanswered)
+        lower, upper = self._answer(Model.posterior_bounds, X)
         return self._spread(lower, 0.0), self._spread(upper, 0.0)
 
     def critical_imprecision(self, X: ArrayLike) -> FloatArray:
@@ -210,10 +203,7 @@ class Answers:
         ValueError
             If `costs` are given or `criterion` is not "maximality".
         """
-        one, rows, question = self._ask(X)
-        check_path(question)
-        critical, unanswered = one._model.critical(rows, question)
-        self._count(unanswered)
+        (critical,) = self._answer(Model.critical, X)
         return self._spread(critical, np.inf)
 
     @property
@@ -258,15 +248,12 @@ class Answers:
         >>> (least[0, 1] - model.means_[1]).round(3).tolist()
         [-0.033, 0.017, 0.07, -0.03]
         """
-        one, rows, question = self._ask(X)
-        farthest, nearest, unanswered = one._model.extremal_means(rows, question)
-        self._count(unanswered)
-        means = []
-        for moves in (farthest, nearest):
-            shifted = np.tile(one.means_[one._seen], (len(rows), 1, 1))
-            shifted[:, :, one._model.features] += moves
-            means.append(self._spread(shifted, np.nan, axis=1))
-        return means[0], means[1]
+        one, found = self._answering(), []
+        for moves in self._answer(Model.extremal_means, X):
+            means = np.tile(one.means_[one._seen], (len(moves), 1, 1))
+            means[:, :, one._model.features] += moves
+            found.append(self._spread(means, np.nan, axis=1))
+        return found[0], found[1]
 
     def _ask(self, X: Any) -> tuple[Any, NDArray[Any], Question]:
         """The plain estimator, checked rows and settings."""
@@ -274,10 +261,13 @@ class Answers:
         one = self._answering()
         return one, rows, one._question()
 
-    def _count(self, unanswered: int) -> None:
-        one = self._answering()
+    def _answer(self, method: Callable[..., tuple[Any, ...]], X: Any) -> list[Any]:
+        """What a method of the model answers; the questions left open are counted."""
+        one, rows, question = self._ask(X)
+        *found, unanswered = method(one._model, rows, question)
         one.n_unresolved_ = int(unanswered)
         warn_unanswered(type(self).__name__, unanswered, one.max_nodes)
+        return found
 
     def _spread(
         self, values: NDArray[Any], missing: float | bool, axis: int = -1

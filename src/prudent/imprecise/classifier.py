@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from prudent._compat import Interval, StrOptions, fit_context
-from prudent.core.classes import constant_features
+from prudent.core.classes import constant_features, spread_over_classes
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import LocalRows, Rows
 from prudent.core.types import BoolArray
@@ -239,7 +239,8 @@ default="auto"
         self._model, self._seen = learned.model, learned.seen
         self.classes_, self.moments_ = moments.classes, moments
         self.means_, self.covariances_ = np.array(moments.mean), learned.in_units()
-        self.priors_, self.scale_ = learned.priors(), learned.scale
+        self.priors_ = spread_over_classes(learned.model.prior, learned.seen, 0.0)
+        self.scale_ = learned.scale
         self.covariance_kind_ = found.kind
         self.constant_features_ = constant
         self.n_unresolved_ = 0

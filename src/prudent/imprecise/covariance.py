@@ -5,8 +5,8 @@ These come from moments or, where a rule asks, from rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -23,50 +23,16 @@ from prudent.core.rows import Block, Rows
 from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import DegenerateDataError
 
-RowsOf = Callable[[int], tuple[FloatArray, FloatArray | None]]
-
 _CORRELATION_FLOOR = 1e-6  # times p: below it a matrix counts as ill conditioned
 _EIGENVALUE_FLOOR = 1e-9  # of the largest eigenvalue
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScaledClasses:
-    """Class statistics in scaled coordinates."""
-
-    origin: FloatArray  # (p,) in units of X
-    scale: FloatArray  # (p,) in units of X
-    mean: FloatArray  # (K, p)
-    weight: FloatArray  # (K,)
-    scatter: FloatArray  # (K, p, p)
-
-    @classmethod
-    def of(cls, moments: ClassMoments, scale: FloatArray) -> Self:
-        """Measure the moments of classes with rows in units of the scale."""
-        origin = moments.weight @ moments.mean / moments.weight.sum()
-        # The origin is a plain number: the rounded parts of the means stay exact.
-        mean = ((moments.mean - origin) + moments.mean_lo) / scale
-        scatter = moments.scatter / np.outer(scale, scale)
-        return cls(origin, scale, mean, moments.weight, scatter)
-
-    def centred(self, rows: FloatArray, codes: IntArray | int) -> FloatArray:
-        """Rows in scaled coordinates, each about the mean of its class."""
-        scaled: FloatArray = (rows - self.origin) / self.scale
-        return scaled - self.mean[codes]
-
-
-def feature_scale(
-    scale: ArrayLike | None, moments: ClassMoments, rows: Rows | None
-) -> FloatArray:
+def feature_scale(scale: str, moments: ClassMoments, rows: Rows | None) -> FloatArray:
     """Spread s_j of every feature, in its units; 1 where it would be 0.
 
     "std" is that of the whole sample (denominator N), "within" the one pooled within
-    the classes (denominator N - K), "range" that of `rows`, None 1.
+    the classes (denominator N - K), "range" that of `rows`.
     """
-    n_features = moments.mean.shape[1]
-    if scale is None:
-        return np.ones(n_features)
-    if not isinstance(scale, str):
-        return np.array(scale, dtype=np.float64)
     if scale == "range":
         assert rows is not None
         lowest, highest = rows.reduce(_extremes, _extremes_of_all)
@@ -74,7 +40,9 @@ def feature_scale(
     elif scale == "within":
         freedom = moments.weight.sum() - len(moments.weight)
         variances = np.diagonal(moments.scatter, axis1=1, axis2=2).sum(axis=0)
-        spread = np.sqrt(variances / freedom) if freedom > 0 else np.ones(n_features)
+        spread = (
+            np.sqrt(variances / freedom) if freedom > 0 else np.zeros_like(variances)
+        )
     else:
         pooled = moments.pooled()
         spread = np.sqrt(np.diagonal(pooled.scatter[0]) / pooled.weight[0])
@@ -108,41 +76,73 @@ def _extremes_of_all(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scatter:
-    """Scatter matrices, in units of the feature scale, and what divides them."""
+class ScaledClasses:
+    """Statistics of classes, or of all of them as one, in scaled coordinates.
 
+    A covariance has the divisor W - `n_means`, the number of means that were estimated
+    from its rows.
+    """
+
+    origin: FloatArray  # (p,) in units of X
+    scale: FloatArray  # (p,) in units of X
+    mean: FloatArray  # (K, p)
     weight: FloatArray  # (M,)
-    divisor: FloatArray  # (M,) W - 1 for a class, W - K for all classes in common
-    freedom: FloatArray  # (M,) W or W - K: exceeds p for a matrix of full rank
-    matrix: FloatArray  # (M, p, p) sums of w z z' about the class means
-    fourth: FloatArray | None  # (M,) sums of w |z|^4, for Ledoit-Wolf only
+    scatter: FloatArray  # (M, p, p) sums of w z z' about the class means
+    fourth: FloatArray | None = None  # (M,) sums of w |z|^4, for Ledoit-Wolf only
+    n_means: int = 1
 
     @classmethod
-    def of_classes(
-        cls, weight: FloatArray, matrix: FloatArray, fourth: FloatArray | None
-    ) -> Scatter:
-        """One matrix for each class."""
-        return cls(weight, weight - 1.0, weight, matrix, fourth)
+    def of(cls, moments: ClassMoments, scale: FloatArray) -> Self:
+        """Measure the moments of classes with rows in units of the scale."""
+        origin = moments.weight @ moments.mean / moments.weight.sum()
+        # The origin is a plain number: the rounded parts of the means stay exact.
+        mean = ((moments.mean - origin) + moments.mean_lo) / scale
+        scatter = moments.scatter / np.outer(scale, scale)
+        return cls(origin, scale, mean, moments.weight, scatter)
 
-    def pooled(self) -> Scatter:
-        """One matrix for all classes, each about its own mean."""
-        total = self.weight.sum(keepdims=True)
-        divisor = total - len(self.weight)
-        if not divisor[0] > 0:
+    @property
+    def divisor(self) -> FloatArray:
+        """What divides the scatter, (M,)."""
+        return self.weight - self.n_means
+
+    def pooled(self) -> Self:
+        """All classes as one, each about its own mean."""
+        total, n_means = self.weight.sum(keepdims=True), len(self.mean)
+        if not total[0] > n_means:
             raise DegenerateDataError(
-                f"{total[0]:g} rows in {len(self.weight)} classes leave nothing to "
-                "estimate a covariance from: give at least one class two rows."
+                f"{total[0]:g} rows in {n_means} classes leave nothing to estimate a "
+                "covariance from: give at least one class two rows."
             )
-        matrix = self.matrix.sum(axis=0, keepdims=True)
-        fourth = None if self.fourth is None else self.fourth.sum(keepdims=True)
-        return Scatter(total, divisor, divisor, matrix, fourth)
+        return replace(
+            self,
+            weight=total,
+            scatter=self.scatter.sum(axis=0, keepdims=True),
+            fourth=None if self.fourth is None else self.fourth.sum(keepdims=True),
+            n_means=n_means,
+        )
 
-    def covariances(self, rule: CovarianceRule, rows_of: RowsOf) -> FloatArray:
+    def centred(self, rows: FloatArray, codes: IntArray | int) -> FloatArray:
+        """Rows in scaled coordinates, each about the mean of its class."""
+        scaled: FloatArray = (rows - self.origin) / self.scale
+        return scaled - self.mean[codes]
+
+    def covariances(self, rule: CovarianceRule, rows: Rows | None) -> FloatArray:
         """Matrices (M, p, p) under a rule; zeros where the divisor is not positive."""
+
+        def rows_of(m: int) -> tuple[FloatArray, FloatArray | None]:
+            assert rows is not None
+            classes = (
+                [m] if len(self.weight) == len(self.mean) else range(len(self.mean))
+            )
+            found = [rows.of_class(k) for k in classes]
+            own = [self.centred(X, k) for k, (X, _) in zip(classes, found, strict=True)]
+            weights = [weight for _, weight in found if weight is not None]
+            return np.concatenate(own), np.concatenate(weights) if weights else None
+
         return estimate_covariances(
             rule,
             self.weight,
-            self.matrix,
+            self.scatter,
             divisor=self.divisor,
             fourth=self.fourth,
             rows_of=rows_of,
@@ -153,18 +153,17 @@ class Scatter:
 
         One rule for all classes: densities shrunk differently compare badly.
         """
-        if not (self.divisor > 0).all():
-            return "oas"
-        variances = np.diagonal(self.matrix, axis1=1, axis2=2)
-        if not (variances > 0).all():
+        variances = np.diagonal(self.scatter, axis1=1, axis2=2)
+        if not ((self.divisor > 0).all() and (variances > 0).all()):
             return "oas"
         if diagonal:
             return "empirical"
-        size = self.matrix.shape[1]
-        if not (self.freedom > size).all():
+        size = self.scatter.shape[1]
+        freedom = self.weight if self.n_means == 1 else self.divisor
+        if not (freedom > size).all():
             return "oas"
         deviation = np.sqrt(variances)
-        correlation = self.matrix / (deviation[:, :, None] * deviation[:, None, :])
+        correlation = self.scatter / (deviation[:, :, None] * deviation[:, None, :])
         lowest = np.linalg.eigvalsh(correlation)[:, 0]
         return "empirical" if (lowest > _CORRELATION_FLOOR * size).all() else "oas"
 
@@ -190,32 +189,19 @@ def class_covariances(
             n_floored=np.zeros(1, dtype=np.intp),
             floor=0.0,
         )
-    fourth = None
     if rule == "ledoit_wolf" and rows is not None:
         fourth = rows.reduce(_centred_moments, ClassMoments.reduce, classes).fourth
-    scatter = Scatter.of_classes(classes.weight, classes.scatter, fourth)
-
-    def rows_of(k: int) -> tuple[FloatArray, FloatArray | None]:
-        assert rows is not None
-        own, weight = rows.of_class(k)
-        return classes.centred(own, k), weight
-
-    def all_rows(_: int) -> tuple[FloatArray, FloatArray | None]:
-        parts = [rows_of(k) for k in range(len(classes.weight))]
-        weights = [weight for _, weight in parts if weight is not None]
-        together = np.concatenate([own for own, _ in parts])
-        return together, np.concatenate(weights) if weights else None
-
-    tied, diagonal = covariance_type == "tied", covariance_type == "diag"
-    groups = scatter.pooled() if tied else scatter
+        classes = replace(classes, fourth=fourth)
+    groups = classes.pooled() if covariance_type == "tied" else classes
+    diagonal = covariance_type == "diag"
+    kept = np.eye(len(classes.scale)) if diagonal else 1.0
     if rule == "auto":
         rule = groups.automatic_rule(diagonal)
-    kept = np.eye(len(classes.scale)) if diagonal else 1.0
 
     def pooled() -> FloatArray:
-        return scatter.pooled().covariances(rule, all_rows)[0] * kept
+        return classes.pooled().covariances(rule, rows)[0] * kept
 
-    matrices = groups.covariances(rule, all_rows if tied else rows_of) * kept
+    matrices = groups.covariances(rule, rows) * kept
     return invertible(matrices, rule, _EIGENVALUE_FLOOR, pooled=pooled)
 
 

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from prudent._compat import StrOptions, fit_context
 from prudent.core.classes import class_costs
-from prudent.core.types import FloatArray
+from prudent.core.types import BoolArray, FloatArray
 from prudent.estimator_tools import (
     Split,
     check_training,
@@ -28,8 +28,10 @@ from prudent.imprecise.classifier import (
     MODEL_CONSTRAINTS,
     ImpreciseDiscriminantAnalysis,
 )
-from prudent.imprecise.utilities import REWARDS, mean_utilities
 from prudent.metrics import check_alpha
+
+#: a in the utility a / size - (a - 1) / size^2 of a set that holds the truth.
+REWARDS = {"discounted_accuracy": 1.0, "u65": 1.6, "u80": 2.2}
 
 
 class ImpreciseDiscriminantAnalysisCV(Answers, ClassifierMixin, BaseEstimator):
@@ -171,8 +173,12 @@ constant_features_, n_unresolved_, moments_, guarantees_
             If questions met `max_nodes` in the folds.
         """
         grid, reward = _check_imprecisions(self.imprecisions), _reward(self.scoring)
-        choices = [self.covariance] if self.shrinkages is None else self.shrinkages
-        choices = _check_shrinkages(list(choices))
+        given = self.shrinkages
+        choices = [self.covariance] if given is None else list(given)
+        if not choices:
+            raise ValueError("`shrinkages` must hold at least one value, got none.")
+        for covariance in choices:
+            covariance_rule(covariance, COVARIANCES, parameter="shrinkages")
         rows, labels, weight = check_training(self, X, y, sample_weight)
         if self.costs is not None:
             class_costs(self.costs, len(np.unique(labels)))
@@ -188,10 +194,27 @@ constant_features_, n_unresolved_, moments_, guarantees_
         warn_unanswered(type(self).__name__, unanswered, self.max_nodes)
         scores = np.array([score for score, _ in outcomes])
         scores = scores.reshape(len(choices), len(splits), len(grid))
-        self._choose(scores, choices, grid)
+        self._choose(scores.transpose(1, 0, 2).reshape(len(splits), -1), choices, grid)
         model = self._plain(self.shrinkage_).set_params(imprecision=self.imprecision_)
         self.estimator_ = model.fit(rows, labels, sample_weight=weight)
         return self
+
+    def _choose(self, scores: FloatArray, choices: list[Any], grid: FloatArray) -> None:
+        """Keep the best by the scores (n_splits, n_choices * n_grid) of all pairs."""
+        mean = scores.mean(axis=0)
+        best = int(mean.argmax())
+        self.imprecision_ = float(grid[best % len(grid)])
+        self.shrinkage_ = choices[best // len(grid)]
+        self.best_score_ = float(mean[best])
+        shrinkage = np.empty(len(choices), dtype=object)
+        shrinkage[:] = choices
+        self.cv_results_ = {
+            "imprecision": np.tile(grid, len(choices)),
+            "shrinkage": np.repeat(shrinkage, len(grid)),
+            **{f"split{i}_test_score": each for i, each in enumerate(scores)},
+            "mean_test_score": mean,
+            "std_test_score": scores.std(axis=0),
+        }
 
     def _answering(self) -> ImpreciseDiscriminantAnalysis:
         return self.estimator_
@@ -208,23 +231,6 @@ constant_features_, n_unresolved_, moments_, guarantees_
         own = self.get_params(deep=False)
         shared = {name: own[name] for name in plain.get_params() if name in own}
         return plain.set_params(**shared | {"covariance": covariance})
-
-    def _choose(self, scores: FloatArray, choices: list[Any], grid: FloatArray) -> None:
-        flat = scores.transpose(0, 2, 1).reshape(-1, scores.shape[1])
-        mean = flat.mean(axis=1)
-        best = int(mean.argmax())
-        shrinkage = np.empty(len(choices), dtype=object)
-        shrinkage[:] = choices
-        self.cv_results_ = {
-            "imprecision": np.tile(grid, len(choices)),
-            "shrinkage": np.repeat(shrinkage, len(grid)),
-            **{f"split{i}_test_score": flat[:, i] for i in range(flat.shape[1])},
-            "mean_test_score": mean,
-            "std_test_score": flat.std(axis=1),
-        }
-        self.imprecision_ = float(grid[best % len(grid)])
-        self.shrinkage_ = choices[best // len(grid)]
-        self.best_score_ = float(mean[best])
 
 
 def _fold_scores(
@@ -244,19 +250,16 @@ def _fold_scores(
     with warnings.catch_warnings():
         # The fit on all rows says what is worth saying; the caller counts the rest.
         warnings.simplefilter("ignore", PrudentWarning)
-        plain.fit(
-            rows[train],
-            labels[train],
-            sample_weight=None if weight is None else weight[train],
-        )
+        own = None if weight is None else weight[train]
+        plain.fit(rows[train], labels[train], sample_weight=own)
     model, question = plain._model, plain._question()
     admissible = question.criterion == "e_admissible"
     if question.costs is None and not (admissible and question.prior_imprecision > 0):
         critical, unanswered = model.critical(rows[test], question, grid)
     else:
         critical, unanswered = model.critical_sets(rows[test], question, grid)
-    share = np.ones(len(test)) if weight is None else weight[test]
     truth = labels[test][:, None] == plain.classes_[plain._seen]
+    share = np.ones(len(test)) if weight is None else weight[test]
     return mean_utilities(critical, truth, share, grid, reward), unanswered
 
 
@@ -265,6 +268,29 @@ def _reward(scoring: str | float) -> float:
     if isinstance(scoring, str):
         return REWARDS[scoring]
     return check_alpha(scoring, "scoring")
+
+
+def mean_utilities(
+    critical: FloatArray,
+    truth: BoolArray,
+    weight: FloatArray,
+    grid: FloatArray,
+    reward: float,
+) -> FloatArray:
+    """Mean utility of the sets {k : critical <= c} at every c of an increasing grid.
+
+    With a = `reward` the utility is a / size - (a - 1) / size^2 of a set with the
+    truth, (41) of the paper with its second sign put right; 0 without. `truth` (n, K)
+    marks the column of the true class, none for a class the model does not know.
+    """
+    entry = np.searchsorted(grid, critical)  # first grid point with the class in
+    n_rows, n_grid = len(critical), len(grid)
+    entered = np.zeros((n_rows, n_grid + 1))
+    np.add.at(entered, (np.arange(n_rows)[:, None], entry), 1.0)
+    size = np.maximum(np.cumsum(entered[:, :-1], axis=1), 1.0)
+    hits = np.where(truth, entry, n_grid).min(axis=1)[:, None] <= np.arange(n_grid)
+    utility = np.where(hits, reward / size - (reward - 1.0) / size**2, 0.0)
+    return weight @ utility / weight.sum()
 
 
 def _check_imprecisions(imprecisions: ArrayLike | None) -> FloatArray:
@@ -277,11 +303,3 @@ def _check_imprecisions(imprecisions: ArrayLike | None) -> FloatArray:
             f"{imprecisions!r}."
         )
     return grid
-
-
-def _check_shrinkages(choices: list[Any]) -> list[Any]:
-    if not choices:
-        raise ValueError("`shrinkages` must hold at least one value, got none.")
-    for covariance in choices:
-        covariance_rule(covariance, COVARIANCES, parameter="shrinkages")
-    return choices

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from prudent.core.classes import (
     class_priors,
     classes_seen,
     restrict,
-    spread_over_classes,
     varying_features,
 )
 from prudent.core.covariance import ClassCovariances, CovarianceRule
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows, restricted
-from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.types import BoolArray, FloatArray
 from prudent.imprecise.box import Boxes
 from prudent.imprecise.covariance import (
     ScaledClasses,
@@ -38,22 +37,17 @@ class Learned:
 
     model: Model  # of the classes seen
     seen: BoolArray  # (n_classes,) classes that have rows
-    features: IntArray  # in use
     covariances: ClassCovariances  # of the classes seen, in units of the feature scale
     scale: FloatArray  # (n_features,) in units of the features; 1 where constant
 
     def in_units(self) -> FloatArray:
         """Covariances of all classes in units of X, 0 for what is left out."""
-        n_features, classes = len(self.scale), np.flatnonzero(self.seen)
+        features, n_features = self.model.features, len(self.scale)
         everything = np.zeros((len(self.seen), n_features, n_features))
-        unit = np.outer(self.scale[self.features], self.scale[self.features])
-        place = np.ix_(classes, self.features, self.features)
+        place = np.ix_(np.flatnonzero(self.seen), features, features)
+        unit = np.outer(self.model.scale, self.model.scale)
         everything[place] = self.covariances.matrices * unit
         return everything
-
-    def priors(self) -> FloatArray:
-        """Probabilities of all classes."""
-        return spread_over_classes(self.model.prior, self.seen, 0.0)
 
 
 def learn(
@@ -77,12 +71,21 @@ def learn(
     if rows is not None:
         rows = restricted(rows, features)
     spread = np.ones(moments.mean.shape[1])
-    if scale is not None and not isinstance(scale, str):
-        scale = given_scale(scale, len(spread))[features]
-    spread[features] = feature_scale(scale, part, rows)
+    if isinstance(scale, str):
+        spread[features] = feature_scale(scale, part, rows)
+    elif scale is not None:
+        spread[features] = given_scale(scale, len(spread))[features]
     classes = ScaledClasses.of(part, spread[features])
     found = class_covariances(covariance_type, covariance, classes, rows)
-    boxes = _boxes(classes, found, part.classes, covariance_type, box)
+    positions = np.arange(len(classes.mean)) % len(found.matrices)  # one each, or all
+    boxes: Boxes | DiagonalBoxes
+    if covariance_type in ("diag", "identity"):
+        variances = np.diagonal(found.matrices, axis1=1, axis2=2)[positions]
+        boxes = DiagonalBoxes.build(classes.mean, variances, classes.weight, box)
+    else:
+        boxes = Boxes.build(
+            classes.mean, found.matrices, positions, classes.weight, box, part.classes
+        )
     # densities are in units of X
     volume = np.log(classes.scale).sum() + 0.5 * len(features) * np.log(2 * np.pi)
     model = Model(
@@ -94,23 +97,4 @@ def learn(
         total=float(classes.weight.sum()),
         boxes=boxes,
     )
-    return Learned(model, seen, features, found, spread)
-
-
-def _boxes(
-    classes: ScaledClasses,
-    found: ClassCovariances,
-    labels: NDArray[Any],
-    covariance_type: str,
-    box: str,
-) -> Boxes | DiagonalBoxes:
-    """Boxes round the class means, with the covariances found."""
-    positions = np.arange(len(classes.mean))
-    if len(found.matrices) == 1:
-        positions = np.zeros_like(positions)
-    if covariance_type in ("diag", "identity"):
-        variances = np.diagonal(found.matrices, axis1=1, axis2=2)[positions]
-        return DiagonalBoxes.build(classes.mean, variances, classes.weight, box)
-    return Boxes.build(
-        classes.mean, found.matrices, positions, classes.weight, box, labels
-    )
+    return Learned(model, seen, found, spread)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
-from prudent.core.classes import PRIOR_TOLERANCE, log_probabilities
-from prudent.core.posterior import log_odds_bounds
+from prudent.core.classes import PRIOR_TOLERANCE
 from prudent.core.types import FloatArray
 
 
@@ -111,40 +109,6 @@ def least_favourable_prior(
     found = np.empty_like(mass)
     np.put_along_axis(found, order, mass - moved, axis=-1)
     return found
-
-
-def ball_log_odds_bounds(
-    lower: FloatArray, upper: FloatArray, prior: FloatArray, radius: float
-) -> tuple[FloatArray, FloatArray]:
-    """Logits of the least and largest posterior of each class (n, K), both attained.
-
-    From bounds of the log likelihoods, free of one another. All of the radius is best
-    spent on class k itself: what it loses goes to the rival of the largest likelihood,
-    what it gains comes from those of the largest ones. Moving mass among rivals changes
-    the odds less.
-    """
-    if radius == 0.0:
-        log_prior = log_probabilities(prior)
-        return log_odds_bounds(lower + log_prior, upper + log_prior)
-    least, most = np.empty_like(lower), np.empty_like(lower)
-    for k, (smallest, largest) in enumerate(
-        zip(*prior_bounds(prior, radius), strict=True)
-    ):
-        others = np.delete(np.arange(len(prior)), k)
-        gaining = logsumexp(upper[:, others], axis=1, b=prior[others])
-        strongest = upper[:, others].max(axis=1) + np.log(radius)
-        rivals = np.logaddexp(gaining, strongest)
-        least[:, k] = log_probabilities(smallest) + lower[:, k] - rivals
-        if prior[k] + radius >= 1.0:
-            most[:, k] = np.inf
-            continue
-        order = others[np.argsort(-lower[:, others], axis=1, kind="stable")]
-        mass = prior[order]
-        before = np.cumsum(mass, axis=1) - mass
-        kept = mass - np.clip(radius - before, 0.0, mass)
-        losing = logsumexp(np.take_along_axis(lower, order, axis=1), axis=1, b=kept)
-        most[:, k] = np.log(largest) + upper[:, k] - losing
-    return least, most
 
 
 def _checked(prior: ArrayLike, radius: float) -> tuple[FloatArray, float]:
