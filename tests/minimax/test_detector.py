@@ -13,7 +13,7 @@ from prudent.exceptions import (
     PrudentWarning,
     SingularCovarianceError,
 )
-from prudent.minimax.one_class import ellipsoid_radius, halfspace
+from prudent.minimax.one_class import halfspace
 
 MEAN = [3, 2]
 COVARIANCE = [[2, 0.5], [0.5, 1]]
@@ -33,11 +33,14 @@ def rows(n=200, seed=0):
 def test_halfspace_reference():
     region = halfspace(MEAN, COVARIANCE)
     assert region.zeta == pytest.approx(2.507132682112, rel=1e-12)
-    np.testing.assert_allclose(region.normal(0.5), [0.302456652456, 0.378070815570])
+    np.testing.assert_allclose(
+        region.weights / region.threshold(0.5), [0.302456652456, 0.378070815570]
+    )
     robust = halfspace(MEAN, np.array(COVARIANCE) + 0.2 * np.eye(2))
     assert robust.zeta == pytest.approx(2.385451020046, rel=1e-12)
     np.testing.assert_allclose(
-        robust.normal(0.4, mean_radius=0.1), [0.429941984735, 0.479550675282]
+        robust.weights / robust.threshold(0.4, mean_radius=0.1),
+        [0.429941984735, 0.479550675282],
     )
 
 
@@ -55,7 +58,7 @@ def test_halfspace_detector_equals_the_reference():
 
 def test_halfspace_lies_k_standard_deviations_from_the_mean():
     region = halfspace(MEAN, COVARIANCE)
-    a = region.normal(0.3)
+    a = region.weights / region.threshold(0.3)
     k = (a @ MEAN - 1) / math.sqrt(a @ COVARIANCE @ a)
     assert k == pytest.approx(math.sqrt(0.7 / 0.3), rel=1e-12)
 
@@ -84,11 +87,9 @@ def test_mean_at_the_origin_has_no_halfspace():
 
 
 def test_ellipsoid_radius_with_and_without_uncertainty():
-    assert ellipsoid_radius(2, 0.1) == pytest.approx(math.sqrt(20))
-    assert ellipsoid_radius(2, 0.1, 0.3, 4.0) == pytest.approx(
-        2 * (math.sqrt(20) + 0.3)
-    )
     assert given().offset_ == pytest.approx(-math.sqrt(20))
+    uncertain = given(mean_radius=0.3, covariance_factor=4.0)
+    assert uncertain.offset_ == pytest.approx(-2 * (math.sqrt(20) + 0.3))
 
 
 def test_ellipsoid_scores_are_minus_mahalanobis_distances():

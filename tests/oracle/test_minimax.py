@@ -121,7 +121,9 @@ def test_theorem_4_halfspace(rate, nu, rho):
     spread = cp.norm(root(S) @ a)
     least(spread, [mean @ a - 1 >= k * spread])
     region = halfspace(mean, S)
-    np.testing.assert_allclose(region.normal(rate, nu), a.value, rtol=1e-5)
+    np.testing.assert_allclose(
+        region.weights / region.threshold(rate, nu), a.value, rtol=1e-5
+    )
 
 
 def kernel_problem():

@@ -1,5 +1,5 @@
 """Regions that hold one class with known mean and covariance."""
 
-from prudent.minimax.one_class.regions import ellipsoid_radius, halfspace
+from prudent.minimax.one_class.model import halfspace
 
-__all__ = ["ellipsoid_radius", "halfspace"]
+__all__ = ["halfspace"]

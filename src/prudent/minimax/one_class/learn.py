@@ -21,9 +21,8 @@ from prudent.exceptions import DegenerateDataError
 from prudent.minimax.assumptions import changed_covariances
 from prudent.minimax.certificate import ClassMargin, certified_radius
 from prudent.minimax.kernel import Span
-from prudent.minimax.one_class.model import Model
+from prudent.minimax.one_class.model import HalfSpace, Model, ellipsoid, halfspace
 from prudent.minimax.one_class.promises import calibrated_promise, moment_promise
-from prudent.minimax.one_class.regions import Ellipsoid, HalfSpace, ellipsoid, halfspace
 
 #: The scores of all held-out rows, wherever they are, by a function of rows.
 AskHeldOut = Callable[[Callable[..., FloatArray]], NDArray[Any]]
@@ -78,8 +77,11 @@ def learn(
         rho = span.default_radius
     mean, mean_lo = moments.mean[0, features], moments.mean_lo[0, features]
     S = covariances[0][np.ix_(features, features)] + rho * np.eye(len(features))
-    found = _region(region, mean, mean_lo, S, rho)
-    model = Model(found, features, span, np.empty(0), -np.inf)
+    if region == "halfspace":
+        model = Model(halfspace(mean, S), features, span, np.empty(0), -np.inf)
+    else:
+        found = ellipsoid(mean, mean_lo, S, rho)
+        model = Model(found, features, span, np.empty(0), -np.inf)
     guarantees: tuple[Guarantee, ...] = ()
     if ask_held_out is not None:
         model = replace(model, calibration_scores=np.sort(ask_held_out(model.scores)))
@@ -87,10 +89,9 @@ def learn(
         guarantees = (promise,)
     else:
         radii = mean_radius, covariance_factor
-        offset = found.threshold(false_alarm_rate, *radii)
+        offset = _moment_offset(model, mean, mean_lo, S, false_alarm_rate, *radii)
+        model = replace(model, offset=offset)
         if span is None:  # moments in feature space, of few rows, promise nothing
-            known = mean, mean_lo, S
-            offset = _certified_offset(found, *known, false_alarm_rate, *radii)
             promise = moment_promise(
                 false_alarm_rate,
                 "given" if exact else "plug-in",
@@ -99,7 +100,6 @@ def learn(
                 region=region,
             )
             guarantees = (promise,)
-        model = replace(model, offset=offset)
     constant = np.setdiff1d(np.arange(moments.mean.shape[1]), features)
     return Learned(
         model=model, covariances=covariances, constant=constant, guarantees=guarantees
@@ -120,16 +120,8 @@ def _varying_features(moments: ClassMoments, span: Span | None) -> IntArray:
     return features
 
 
-def _region(
-    region: str, mean: FloatArray, mean_lo: FloatArray, S: FloatArray, rho: float
-) -> HalfSpace | Ellipsoid:
-    if region == "halfspace":
-        return halfspace(mean, S)
-    return ellipsoid(mean, mean_lo, S, rho)
-
-
-def _certified_offset(
-    region: HalfSpace | Ellipsoid,
+def _moment_offset(
+    model: Model,
     mean: FloatArray,
     mean_lo: FloatArray,
     S: FloatArray,
@@ -137,12 +129,14 @@ def _certified_offset(
     mean_radius: float,
     covariance_factor: float,
 ) -> float:
-    """Threshold that holds for the scores as computed."""
-    if isinstance(region, Ellipsoid):
-        return -certified_radius(region.root, S, rate, mean_radius, covariance_factor)
-    return ClassMargin.along(
-        region.weights, mean, mean_lo, S, mean_radius, covariance_factor
-    ).offset_for(rate)
+    """Threshold under every law with the moments, for linear scores as computed."""
+    radii, region = (mean_radius, covariance_factor), model.region
+    if not isinstance(region, HalfSpace):
+        return -certified_radius(region.root, S, rate, *radii)
+    exact = region.threshold(rate, *radii)  # or there is no such half-space
+    if model.span is not None:
+        return exact
+    return ClassMargin.along(region.weights, mean, mean_lo, S, *radii).offset_for(rate)
 
 
 def cut(model: Model, rate: float, *, grouped: bool) -> tuple[Model, Guarantee]:
