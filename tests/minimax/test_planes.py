@@ -9,7 +9,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from prudent import ClassMoments, MinimaxProbabilityClassifier
 from prudent.minimax import guarantees_of, solve, worst_case_error
@@ -151,6 +151,21 @@ def test_what_is_no_linear_classifier_of_these_classes_is_refused():
     diagonal = ClassMoments.from_arrays(X, y, structure="diagonal")
     with pytest.raises(ValueError, match="structure='full'"):
         guarantees_of(fitted, diagonal)
+
+
+@pytest.mark.parametrize(
+    "voting", [SVC(kernel="linear"), MinimaxProbabilityClassifier()]
+)
+def test_scores_of_pairs_are_not_taken_for_scores_of_classes(voting):
+    """Three classes have three pairs: the shapes agree, the rule is another."""
+    X, y = load_iris(return_X_y=True)
+    moments = ClassMoments.from_arrays(X, y)
+    assert voting.fit(X, y).coef_.shape == (3, 4)
+    with pytest.raises(ValueError, match="does not predict the class of the largest"):
+        guarantees_of(voting, moments)
+    two = y > 0  # one pair: one score
+    own = ClassMoments.from_arrays(X[two], y[two])
+    assert len(guarantees_of(voting.fit(X[two], y[two]), own)) == 2
 
 
 @pytest.mark.parametrize("n", [1, 3, 40, 150])

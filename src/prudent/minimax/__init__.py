@@ -1,9 +1,8 @@
 """Minimax probability machines: the best worst-case accuracy from two moments."""
 
 from prudent.minimax.classification.classifier import MinimaxProbabilityClassifier
-from prudent.minimax.linear_classifier import guarantees_of
+from prudent.minimax.linear_classifier import guarantees_of, worst_case_error
 from prudent.minimax.one_class.detector import MinimaxOutlierDetector
-from prudent.minimax.planes import worst_case_error
 from prudent.minimax.solver import MinimaxSolution, solve
 
 __all__ = [

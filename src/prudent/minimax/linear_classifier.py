@@ -1,15 +1,85 @@
-"""Promises for a linear classifier that somebody else has fitted."""
+"""Worst-case errors of planes that somebody else has found, and what they promise."""
 
 from __future__ import annotations
 
+import itertools
+import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
+from prudent.core.types import FloatArray
+from prudent.core.validation import shown
+from prudent.minimax.certificate import ClassMargin
 from prudent.minimax.classification.promises import linear_promises
-from prudent.minimax.planes import linear_errors
+from prudent.minimax.radii import given_radii
+
+
+def worst_case_error(
+    coef: ArrayLike,
+    intercept: ArrayLike,
+    moments: ClassMoments,
+    *,
+    mean_radius: ArrayLike = 0.0,
+    covariance_radius: ArrayLike = 0.0,
+    covariance_factor: ArrayLike = 1.0,
+) -> FloatArray:
+    """Largest error of each of two classes that a plane makes under any law.
+
+    Parameters
+    ----------
+    coef : array-like of shape (n_features,) or (1, n_features)
+        Normal w of the plane, pointing to ``moments.classes[1]``, as scikit-learn's
+        `coef_`.
+    intercept : float or array-like of shape (1,)
+        b; rows with w'z + b > 0 are of ``moments.classes[1]``. The bound holds
+        whichever class gets the rows with w'z + b = 0.
+    moments : ClassMoments
+        Two classes, with full scatter.
+    mean_radius, covariance_radius, covariance_factor : float or array-like of shape \
+(2,), default=0, 0, 1
+        nu >= 0, rho >= 0 and gamma >= 1: how far means and covariances may lie from
+        those of `moments`, as in :class:`~prudent.MinimaxProbabilityClassifier`.
+
+    Returns
+    -------
+    ndarray of shape (2,)
+        In the order of ``moments.classes``: 1 / (1 + k^2) with k = (s (w'm + b) /
+        sqrt(gamma w'(S + rho I) w) - nu)_+ and s = -1, 1; attained by some law.
+        Rounding of the decision value and of the moments is added.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a number is not finite or a radius out of range.
+
+    References
+    ----------
+    Lanckriet, El Ghaoui, Bhattacharyya, Jordan (2002), JMLR 3, Lemma 1 and (17).
+
+    Examples
+    --------
+    >>> from prudent import ClassMoments
+    >>> from prudent.minimax import worst_case_error
+    >>> moments = ClassMoments.from_covariances(
+    ...     [[0.0], [6.0]], [[[1.0]], [[4.0]]], [50, 50]
+    ... )
+    >>> worst_case_error([1.0], -2.0, moments).round(3).tolist()
+    [0.2, 0.2]
+    """
+    if len(moments.classes) != 2:
+        raise ValueError(f"`moments` must hold 2 classes, got {len(moments.classes)}.")
+    w, b = _plane(coef, intercept, moments, 1)
+    radii = given_radii(mean_radius, covariance_radius, covariance_factor, 2)
+    own = np.stack([radii.mean, radii.covariance, radii.factor], axis=1).tolist()
+    errors = [
+        _margin(moments, k, w[0], *own[k]).error(-float(b[0]), side)
+        for k, side in ((0, -1.0), (1, 1.0))
+    ]
+    return np.array(errors)
 
 
 def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ...]:
@@ -37,7 +107,8 @@ def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ..
     TypeError
         If the classifier has no `coef_`, `intercept_` or `classes_`.
     ValueError
-        If it has other classes or features than the moments.
+        If it has other classes or features than the moments, or does not predict the
+        class of the largest score, such as `SVC` with a score for every two classes.
 
     References
     ----------
@@ -67,5 +138,93 @@ def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ..
             f"the classifier knows the classes {classes.tolist()}, the moments "
             f"{moments.classes.tolist()}."
         )
-    errors = linear_errors(classifier.coef_, classifier.intercept_, moments)
-    return linear_promises(classes, errors)
+    n_classes = len(classes)
+    n_planes = 1 if n_classes == 2 else n_classes
+    w, b = _plane(classifier.coef_, classifier.intercept_, moments, n_planes)
+    if n_classes == 2:
+        w, b = np.stack([0.0 * w[0], w[0]]), np.array([0.0, b[0]])
+    if hasattr(classifier, "predict"):
+        _check_largest_score_wins(classifier, moments, w, b)
+    return linear_promises(classes, _linear_errors(w, b, moments))
+
+
+def _check_largest_score_wins(
+    classifier: Any, moments: ClassMoments, w: FloatArray, b: FloatArray
+) -> None:
+    """Raise ValueError for a classifier that decides otherwise at rows of each class.
+
+    With three classes there are as many pairs: shapes do not tell such scores apart.
+    """
+    spread = np.sqrt(np.diagonal(moments.covariance(), axis1=1, axis2=2))
+    draws = np.random.default_rng(0).normal(size=(64, *spread.shape))
+    rows = (moments.mean + spread * draws).reshape(-1, spread.shape[1])
+    scores = rows @ w.T + b
+    ahead = np.diff(np.sort(scores, axis=1)[:, -2:])[:, 0]
+    clear = ahead > 1e-6 * (np.abs(rows) @ np.abs(w).T + np.abs(b)).max(axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names that the rows do not have
+        predicted = classifier.predict(rows)
+    if (predicted != moments.classes[scores.argmax(axis=1)])[clear].any():
+        raise ValueError(
+            f"{type(classifier).__name__} does not predict the class of the largest "
+            "score `coef_` x + `intercept_`: its scores are of pairs of classes, or of "
+            "other rows, and this bound does not hold. Use one score for each class."
+        )
+
+
+def _linear_errors(w: FloatArray, b: FloatArray, moments: ClassMoments) -> FloatArray:
+    """Largest error of each class under any law, (K,), of linear scores w z + b.
+
+    The class of the largest score wins; the errors against the others are added.
+    """
+    errors = np.zeros(len(w))
+    for k, l in itertools.permutations(range(len(w)), 2):
+        size = np.abs(w[k]) + np.abs(w[l])
+        margin = _margin(moments, k, w[k] - w[l], size=size)
+        shift = float(abs(b[k]) + abs(b[l]))
+        errors[k] += margin.error(float(b[l] - b[k]), 1.0, shift=shift)
+    return np.minimum(errors, 1.0)
+
+
+def _plane(
+    coef: ArrayLike, intercept: ArrayLike, moments: ClassMoments, n_planes: int
+) -> tuple[FloatArray, FloatArray]:
+    """Normals (n_planes, d) and intercepts (n_planes,), checked."""
+    if moments.structure != "full":
+        raise ValueError(
+            "worst-case errors need covariances: accumulate the moments with "
+            "structure='full'."
+        )
+    if not (moments.weight > 0).all():
+        empty = moments.classes[moments.weight <= 0]
+        raise ValueError(f"class {shown(empty[0])} of the moments has no rows.")
+    w = np.atleast_2d(np.asarray(coef, dtype=np.float64))
+    b = np.atleast_1d(np.asarray(intercept, dtype=np.float64)).ravel()
+    if len(b) == 1 < n_planes:
+        b = np.repeat(b, n_planes)
+    shape = (n_planes, moments.mean.shape[1])
+    if w.shape != shape or b.shape != (n_planes,):
+        raise ValueError(
+            f"`coef` and `intercept` must have shapes {shape} and {(n_planes,)} for "
+            f"these moments, got {w.shape} and {b.shape}."
+        )
+    if not (np.isfinite(w).all() and np.isfinite(b).all()):
+        raise ValueError("`coef` and `intercept` must hold finite numbers.")
+    return w, b
+
+
+def _margin(
+    moments: ClassMoments,
+    k: int,
+    normal: FloatArray,
+    nu: float = 0.0,
+    rho: float = 0.0,
+    gamma: float = 1.0,
+    size: FloatArray | None = None,
+) -> ClassMargin:
+    S = moments.scatter[k] / moments.weight[k]
+    if rho:
+        S = S + rho * np.eye(len(S))
+    return ClassMargin.along(
+        normal, moments.mean[k], moments.mean_lo[k], S, nu, gamma, size=size
+    )
