@@ -5,10 +5,10 @@ from typing import Any
 
 # name -> module; lazy because a display may need what another one does not.
 _PUBLIC = {
-    "CalibrationPathDisplay": "prudent.plots.calibration_path",
-    "FalseAlarmDisplay": "prudent.plots.false_alarm",
-    "GuaranteeDisplay": "prudent.plots.guarantee",
-    "ImprecisionPathDisplay": "prudent.plots.imprecision_path",
+    "CalibrationPathDisplay": "prudent.plots.paths",
+    "FalseAlarmDisplay": "prudent.plots.promises",
+    "GuaranteeDisplay": "prudent.plots.promises",
+    "ImprecisionPathDisplay": "prudent.plots.paths",
     "MinimaxGeometryDisplay": "prudent.plots.minimax_geometry",
     "MonitorDisplay": "prudent.plots.monitor_display",
     "SecurityCurveDisplay": "prudent.plots.security_curve",

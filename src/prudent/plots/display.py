@@ -1,15 +1,13 @@
-"""What every display shares: axes, colours and the diagonal of a kept promise."""
+"""What every display shares: its axes, and colours."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
 
 # Told apart by the colour-blind, too.
 BLUE, RED, GREEN, GREY = "#0072b2", "#d62728", "#009e73", "#777777"
@@ -56,14 +54,3 @@ class Display(ABC):
     @abstractmethod
     def _draw(self, ax: Axes) -> None:
         """Draw on the axes."""
-
-
-def draw_promise_diagonal(ax: Any, top: float, asked: str) -> None:
-    """Axes from 0 to `top` with the line under which a promise is kept."""
-    ax.plot([0, top], [0, top], linestyle="--", color=GREY, linewidth=1)
-    ax.set(
-        xlabel=asked,
-        ylabel="measured, with exact interval",
-        xlim=(0, top),
-        ylim=(0, top),
-    )

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.types import FloatArray
 from prudent.minimax import MinimaxProbabilityClassifier
 from prudent.plots.display import BLUE, RED, Display
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 COLOURS = (BLUE, RED)
 N_OUTLINE = 181

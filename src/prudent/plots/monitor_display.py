@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+from matplotlib.axes import Axes
 
 from prudent.monitoring import PromiseMonitor
 from prudent.plots.display import BLUE, GREY, RED, Display
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(eq=False, repr=False)

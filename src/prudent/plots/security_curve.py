@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
+from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from prudent.adversarial import RejectionGame, SecurityCurve
 from prudent.plots.display import BLUE, GREEN, GREY, RED, Display
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(eq=False, repr=False)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.discriminant import discriminant_axes
@@ -14,9 +15,6 @@ from prudent.core.moments import ClassMoments
 from prudent.core.types import BoolArray, FloatArray
 from prudent.estimator_tools import predict_set
 from prudent.plots.display import Display
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(eq=False, repr=False)
