@@ -15,8 +15,12 @@ CLASSES = np.array(["a", "b"])
 
 
 def tally(confusion, set_sizes=None, covered=None):
-    arrays = [None if v is None else np.array(v) for v in (set_sizes, covered)]
-    return Tally(np.array(confusion), *arrays)
+    confusion = np.array(confusion)
+    if covered is None:  # sets of the one class that is predicted
+        covered = np.diagonal(confusion)
+        set_sizes = [[0, n, 0] for n in confusion.sum(axis=1)]
+    arrays = np.array(set_sizes), np.array(covered)
+    return Tally(confusion, *arrays, confusion.sum(axis=1) - covered)
 
 
 def promise(bound, quantity="class error rate", scope="a", sense="<="):

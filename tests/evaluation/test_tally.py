@@ -41,7 +41,7 @@ def test_a_hedging_set_is_no_miss_though_the_prediction_is_wrong():
 
 def test_without_sets_a_miss_is_a_wrong_prediction():
     tally = Tally.count(TRUE, PREDICTED, None, 3)
-    assert tally.set_sizes is None
+    assert not tally.gives_sets
     assert tally.missed.tolist() == tally.wrong.tolist()
 
 

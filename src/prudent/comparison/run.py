@@ -12,25 +12,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from importlib.metadata import version
+from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent.comparison.result import Comparison, ComparisonInterrupted
 from prudent.core.discriminant import discriminant_axes
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
-from prudent.core.types import FloatArray, IntArray
+from prudent.core.types import FloatArray
 from prudent.evaluation import judge
 from prudent.evaluation.child import LimitedEvaluation, OutOfTime
 from prudent.evaluation.evaluate import Evaluation, Progress, evaluate
-from prudent.evaluation.folds import (
-    Task,
-    make_folds,
-    stratified_sample,
-    training_moments,
-)
+from prudent.evaluation.folds import Fold, Task, make_folds, training_moments
 from prudent.evaluation.methods import DEFAULT_PROMISE, Method
 from prudent.evaluation.records import Data, Failure, FoldScore, MethodRow, Settings
 from prudent.evaluation.table import (
@@ -41,7 +36,7 @@ from prudent.evaluation.table import (
     note_on_groups,
     preprocessing,
 )
-from prudent.evaluation.wishes import Wish, parse_promise
+from prudent.evaluation.wishes import parse_promise
 from prudent.io.errors import counted, listed
 
 LONGEST_REASON = 300
@@ -115,26 +110,33 @@ def run(
     `progress` is told the method, the fold and the number of folds; `command` is what
     to type to get this again.
     """
-    classes, codes = np.unique(rows.y, return_inverse=True)
-    codes = codes.astype(np.intp)
-    n_folds, notes = _affordable_folds(codes, classes, rows.groups, protocol.cv)
-    wish = parse_promise(
-        protocol.promise, classes.tolist(), confidence=protocol.confidence
-    )
+    n_folds, notes = _affordable_folds(rows, protocol.cv)
+    classes = rows.classes.tolist()
+    wish = parse_promise(protocol.promise, classes, confidence=protocol.confidence)
     if protocol.costs is not None and protocol.costs.shape != (len(classes),) * 2:
         raise ValueError(
             f"`costs` must have the shape {(len(classes),) * 2} for {len(classes)} "
             f"classes, got {protocol.costs.shape}."
         )
-    task = _task(rows, codes, classes, n_folds, protocol, wish, len(methods), others)
+    folds = make_folds(
+        *(rows.codes, n_folds, protocol.n_repeats, protocol.random_state), rows.groups
+    )
+    task = _task(
+        *(rows, folds, others),
+        wish=wish,
+        n_methods=len(methods),
+        sample=protocol.sample,
+        random_state=protocol.random_state,
+        n_jobs=protocol.n_jobs,
+    )
     done = note(rows.X, rows.is_text, missing=rows.missing)
     data = Data(
         name=rows.name,
         sha256=rows.sha256 or fingerprint(rows.X, rows.y),
         n_rows=len(rows.X),
         features=rows.features,
-        classes=tuple(map(str, classes.tolist())),
-        class_counts=tuple(np.bincount(codes).tolist()),
+        classes=tuple(map(str, classes)),
+        class_counts=tuple(rows.counts.tolist()),
         constant_features=(
             *rows.constant,
             *(rows.features[j] for j in constant_columns(rows.X)),
@@ -224,72 +226,49 @@ def _reason(error: Exception) -> str:
 
 def _task(
     rows: LabelledRows,
-    codes: IntArray,
-    classes: NDArray[Any],
-    n_folds: int,
-    protocol: Protocol,
-    wish: Wish | None,
-    n_methods: int,
+    folds: Sequence[Fold],
     others: ClassMoments | None,
+    **settings: Any,
 ) -> Task:
-    """Folds, the moments of their training parts, and the discriminant plane."""
-    folds = make_folds(
-        codes, n_folds, protocol.n_repeats, protocol.random_state, rows.groups
-    )
+    """Folds, the moments of their training parts, and the plane of a picture."""
     preparation = preprocessing(rows.X, rows.is_text, missing=rows.missing)
-    moments: list[ClassMoments] | None = None
-    seconds = 0.0
-    if preparation is None:
-        start = time.perf_counter()
-        moments = []
-        for first in range(0, len(folds), n_folds):
-            some = folds[first : first + n_folds]
-            training, total = training_moments(rows.X, codes, classes, some)
-            moments += training
-        seconds = (time.perf_counter() - start) / len(folds)
-        if others is not None:
-            moments = [others + part for part in moments]
-            total = others + total
-        axes, _ = discriminant_axes(total)
-        plane = rows.X @ axes if axes.shape[1] == 2 else None
-    else:
-        plane = _plane(rows, codes, preparation, protocol.random_state)
+    if preparation is not None:
+        plane = _plane(rows, preparation)
+        return Task(rows, folds, preparation=preparation, plane=plane, **settings)
+    start = time.perf_counter()
+    moments: list[ClassMoments] = []
+    for _, repeat in groupby(folds, key=lambda fold: fold.repeat):
+        training, total = training_moments(
+            rows.X, rows.codes, rows.classes, list(repeat)
+        )
+        moments += training
+    seconds = (time.perf_counter() - start) / len(folds)
+    if others is not None:
+        moments = [others + part for part in moments]
+        total = others + total
+    axes, _ = discriminant_axes(total)
     return Task(
-        X=rows.X,
-        y=rows.y,
-        codes=codes,
-        classes=classes,
-        folds=folds,
+        rows,
+        folds,
         moments=moments,
         moment_seconds=seconds,
-        groups=rows.groups,
-        preparation=preparation,
-        wish=wish,
-        n_methods=n_methods,
-        plane=plane,
-        sample=protocol.sample,
-        random_state=protocol.random_state,
-        n_jobs=protocol.n_jobs,
+        plane=rows.X @ axes if axes.shape[1] == 2 else None,
+        **settings,
     )
 
 
-def _plane(
-    rows: LabelledRows, codes: IntArray, preparation: Any, random_state: int
-) -> FloatArray | None:
-    """Rows on the discriminant axes, where all are few enough for a picture."""
-    if len(codes) > PICTURE_ROWS:
+def _plane(rows: LabelledRows, preparation: Any) -> FloatArray | None:
+    """Rows on the discriminant axes, where they are few enough for a picture."""
+    if len(rows.X) > PICTURE_ROWS:
         return None
     Z = np.asarray(preparation.fit_transform(rows.X), dtype=np.float64)
-    chosen = stratified_sample(codes, PICTURE_ROWS, random_state)
-    axes, _ = discriminant_axes(ClassMoments.from_arrays(Z[chosen], codes[chosen]))
+    axes, _ = discriminant_axes(ClassMoments.from_arrays(Z, rows.codes))
     return Z @ axes if axes.shape[1] == 2 else None
 
 
-def _affordable_folds(
-    codes: IntArray, classes: NDArray[Any], groups: NDArray[Any] | None, cv: int
-) -> tuple[int, tuple[str, ...]]:
+def _affordable_folds(rows: LabelledRows, cv: int) -> tuple[int, tuple[str, ...]]:
     """Folds that rows and groups allow, with notes on them and on rare classes."""
-    counts = np.bincount(codes)
+    classes, counts = rows.classes, rows.counts
     if len(classes) < 2:
         raise ValueError(f"`y` has one class, {str(classes[0])!r}; give at least two.")
     most = int(counts.max())
@@ -300,9 +279,9 @@ def _affordable_folds(
         )
     notes = []
     n_folds = min(cv, most)
-    if groups is not None:
-        n_folds = min(n_folds, len(np.unique(groups)))
-        notes.append(note_on_groups(groups))
+    if rows.groups is not None:
+        n_folds = min(n_folds, len(np.unique(rows.groups)))
+        notes.append(note_on_groups(rows.groups))
     if n_folds < cv:
         notes.append(f"{n_folds} folds instead of {cv}: there are no more to be had")
     single = [str(label) for label in classes[counts < 2].tolist()]

@@ -102,14 +102,14 @@ def is_full_conformal(estimator: Any) -> bool:
 
 def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
     """Fit a method so that it makes the promise asked for, and test that."""
-    wish, classes = task.wish, task.classes
+    wish, classes = task.wish, task.rows.classes
     assert wish is not None
     rows = task.sampled(fold.train)
-    counts = np.bincount(task.codes[rows], minlength=len(classes))
-    X, true = task.X[fold.test], task.codes[fold.test]
+    counts = np.bincount(task.rows.codes[rows], minlength=len(classes))
+    X, true = task.rows.X[fold.test], task.rows.codes[fold.test]
     wrapped = promising(
         *(estimator, wish, task.preparation, counts),
-        grouped=task.groups is not None,
+        grouped=task.rows.groups is not None,
         seed=task.random_state,
         n_methods=task.n_methods,
     )
@@ -133,15 +133,13 @@ def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
         return _nothing(true, counts, range(len(classes)))
     found = decide(wrapped, X, classes)
     sets = found.sets
-    wrong = found.predicted != true
-    decided = np.ones(len(true), dtype=bool)
-    if sets is not None:
-        decided = sets.sum(axis=1) == 1
-        wrong = decided & ~sets[np.arange(len(true)), true]
+    if sets is None:
+        sets = found.predicted[:, None] == np.arange(len(classes))
+    decided = sets.sum(axis=1) == 1
     return AskedFold(
         tally=Tally.count(true, found.predicted, sets, len(classes)),
         decided=decided,
-        wrong=wrong,
+        wrong=decided & ~sets[np.arange(len(true)), true],
         guarantees=tuple(wrapped.guarantees_),
         lacking=_lacking(wrapped, wish, classes, task.n_methods),
         frontier=_frontier(wrapped, wish, X, found) if frontier is None else frontier,

@@ -71,7 +71,7 @@ def evaluate(
 ) -> Evaluation:
     """Fit and test a method on every fold; errors are the method's own."""
     estimator = method.estimator(task.random_state)
-    if task.groups is not None and is_full_conformal(estimator):
+    if task.rows.groups is not None and is_full_conformal(estimator):
         estimator.set_params(method="split")
     n_folds = len(task.folds)
     results = []
@@ -95,14 +95,14 @@ def _run_fold(estimator: Any, task: Task, index: int) -> FoldResult:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fitted, n_train, fit_seconds = _fit(estimator, task, index)
-        X, true = task.X[fold.test], task.codes[fold.test]
+        X, true = task.rows.X[fold.test], task.rows.codes[fold.test]
         start = time.perf_counter()
-        found = decide(fitted, X, task.classes)
+        found = decide(fitted, X, task.rows.classes)
         predict_seconds = time.perf_counter() - start
         shift_wrong, shift_rows = _shift(fitted, task, index)
         asked = None if task.wish is None else ask(estimator, task, fold)
     return FoldResult(
-        tally=Tally.count(true, found.predicted, found.sets, len(task.classes)),
+        tally=Tally.count(true, found.predicted, found.sets, len(task.rows.classes)),
         wrong=found.predicted != true,
         guarantees=tuple(getattr(fitted, "guarantees_", ())),
         asked=asked,
@@ -157,9 +157,9 @@ def _shift(fitted: Any, task: Task, index: int) -> tuple[IntArray | None, int]:
         return None, 0
     size = math.ceil(SHIFT_ROWS / task.n_folds)
     chosen = fold.test[
-        stratified_sample(task.codes[fold.test], size, task.random_state)
+        stratified_sample(task.rows.codes[fold.test], size, task.random_state)
     ]
-    codes, X = task.codes[chosen], task.X[chosen]
+    codes, X = task.rows.codes[chosen], task.rows.X[chosen]
     if task.moments is not None:
         moments, method = task.moments[index], fitted
     else:  # rows move where the method sees them
@@ -167,15 +167,15 @@ def _shift(fitted: Any, task: Task, index: int) -> tuple[IntArray | None, int]:
         preparation, method = fitted[:-1], fitted[-1]
         seen = task.sampled(fold.learnable)
         moments = ClassMoments.from_arrays(
-            preparation.transform(task.X[seen]),
-            task.codes[seen],
-            classes=np.arange(len(task.classes)),
+            preparation.transform(task.rows.X[seen]),
+            task.rows.codes[seen],
+            classes=np.arange(len(task.rows.classes)),
         )
         X = preparation.transform(X)
     moved = shifted_rows(np.asarray(X, dtype=np.float64), codes, moments)
     n_shifts, n_rows, n_features = moved.shape
     predicted = method.predict(moved.reshape(-1, n_features))
-    wrong = predicted.reshape(n_shifts, n_rows) != task.classes[codes]
+    wrong = predicted.reshape(n_shifts, n_rows) != task.rows.classes[codes]
     return wrong.sum(axis=1), n_rows
 
 
@@ -200,12 +200,15 @@ def _regions(estimator: Any, task: Task) -> RegionMap | None:
     """Regions of the method fitted in the plane; None where it cannot be."""
     if task.plane is None:
         return None
-    chosen = stratified_sample(task.codes, PLANE_ROWS, task.random_state)
+    chosen = stratified_sample(task.rows.codes, PLANE_ROWS, task.random_state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # said already about the folds
         try:
             return region_map(
-                clone(estimator), task.plane[chosen], task.y[chosen], task.classes
+                clone(estimator),
+                task.plane[chosen],
+                task.rows.y[chosen],
+                task.rows.classes,
             )
         except ValueError:  # a picture less is no failure of the method
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import accumulate
 from operator import add
 from typing import Any
@@ -17,6 +17,7 @@ from prudent.core.holdout import one_row_per_group
 from prudent.core.moments import ClassMoments
 from prudent.core.types import FloatArray, IntArray
 from prudent.evaluation.estimators import FEWEST_TO_LEARN
+from prudent.evaluation.table import LabelledRows
 from prudent.evaluation.wishes import Wish, groups_for
 
 RARE = 20
@@ -36,17 +37,14 @@ class Fold:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What every method gets: n rows in d columns, K classes, and the folds."""
+    """What every method gets: n rows in K classes, and the folds."""
 
-    X: FloatArray  # (n, d): missing cells are NaN, words are codes
-    y: NDArray[Any]  # (n,)
-    codes: IntArray  # (n,): labels as positions in `classes`
-    classes: NDArray[Any]  # (K,): sorted
+    rows: LabelledRows
     folds: Sequence[Fold]  # those of one repeat after the other
-    moments: Sequence[ClassMoments] | None  # of training parts; None if preprocessed
-    moment_seconds: float  # they took for one fold
-    groups: NDArray[Any] | None  # (n,): rows that belong together have equal values
-    preparation: Any  # transformer, not fitted, in front of every method, or None
+    _: KW_ONLY
+    moments: Sequence[ClassMoments] | None = None  # of training parts; None: prepared
+    moment_seconds: float = 0.0  # they took for one fold
+    preparation: Any = None  # transformer, not fitted, in front of every method
     wish: Wish | None  # the promise asked for
     n_methods: int  # that are compared
     plane: FloatArray | None  # (n, 2): rows on the two discriminant axes
@@ -63,14 +61,17 @@ class Task:
         """At most so many of the rows as methods that need rows are fitted on."""
         if self.sample is None or self.sample >= len(rows):
             return rows
-        chosen = stratified_sample(self.codes[rows], self.sample, self.random_state)
+        chosen = stratified_sample(
+            self.rows.codes[rows], self.sample, self.random_state
+        )
         return rows[chosen]
 
-    def fitted(self, estimator: Any, rows: IntArray) -> Any:
+    def fitted(self, estimator: Any, chosen: IntArray) -> Any:
         """Fit an estimator to some of the rows."""
-        groups = None if self.groups is None else self.groups[rows]
+        rows = self.rows
+        groups = None if rows.groups is None else rows.groups[chosen]
         together = groups_for(estimator, groups)
-        return estimator.fit(self.X[rows], self.y[rows], **together)
+        return estimator.fit(rows.X[chosen], rows.y[chosen], **together)
 
 
 def make_folds(

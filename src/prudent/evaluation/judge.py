@@ -47,13 +47,19 @@ def method_row(
     # Each row is tested once per repeat: the interval knows how many rows there are.
     wrong, n = total.wrong.sum() / n_repeats, total.rows.sum() / n_repeats
     own = check_promises(
-        [result.guarantees for result in found.folds], tallies, task.classes, n_repeats
+        [result.guarantees for result in found.folds],
+        tallies,
+        task.rows.classes,
+        n_repeats,
     )
-    sets = _sets(total, n_repeats)
+    sets = _sets(total, n_repeats) if total.gives_sets else None
     asked = _asked(method, found, task)
     decided, wrong_when_decided = _decided(total)
     if asked is not None:
         decided, wrong_when_decided = asked.decided, asked.wrong_when_decided
+    cost = None
+    if costs is not None:
+        cost = float((total.confusion * costs).sum() / total.rows.sum())
     per_row = [
         result.predict_seconds / len(fold.test)
         for result, fold in zip(found.folds, task.folds, strict=True)
@@ -63,8 +69,8 @@ def method_row(
         is_baseline=method.is_baseline,
         error=float(wrong / n),
         error_interval=clopper_pearson(float(wrong), float(n)),
-        worst_class=_largest(total.wrong, total.rows, task.classes),
-        cost=_mean_cost(total, costs),
+        worst_class=_largest(total.wrong, total, task.rows.classes),
+        cost=cost,
         decided=decided,
         wrong_when_decided=wrong_when_decided,
         asked=asked,
@@ -86,12 +92,27 @@ def method_row(
     )
 
 
-def fold_scores(method: Method, found: Evaluation, task: Task) -> tuple[FoldScore, ...]:
+def fold_scores(method: Method, found: Evaluation, task: Task) -> list[FoldScore]:
     """Scores of a method on each fold."""
-    return tuple(
-        _fold_score(method.name, result, fold.repeat, fold.number)
-        for result, fold in zip(found.folds, task.folds, strict=True)
-    )
+    scores = []
+    for result, fold in zip(found.folds, task.folds, strict=True):
+        tally = result.tally
+        sets = _sets(tally, 1) if tally.gives_sets else None
+        scores.append(
+            FoldScore(
+                method=method.name,
+                repeat=fold.repeat,
+                fold=fold.number,
+                n_train=result.n_train,
+                n_test=len(fold.test),
+                error=float(tally.wrong.sum() / len(fold.test)),
+                set_size=None if sets is None else sets.mean_size,
+                coverage=None if sets is None else sets.coverage,
+                fit_seconds=result.fit_seconds,
+                predict_seconds=result.predict_seconds,
+            )
+        )
+    return scores
 
 
 def drawbacks(found: Evaluation, task: Task) -> BoolArray:
@@ -101,7 +122,7 @@ def drawbacks(found: Evaluation, task: Task) -> BoolArray:
     promises about some classes, wrong answers on rows of the others.
     """
     first = [
-        (result, task.codes[fold.test])
+        (result, task.rows.codes[fold.test])
         for result, fold in zip(found.folds, task.folds, strict=True)
         if fold.repeat == 1
     ]
@@ -150,7 +171,7 @@ def frontier(found: Mapping[str, Evaluation], task: Task) -> Frontier | None:
     wish = task.wish
     if wish is None:
         return None
-    counted = np.ones(len(task.classes), dtype=bool)
+    counted = np.ones(len(task.rows.classes), dtype=bool)
     if wish.kind == "missed" and _others(task).any():
         counted = _others(task)
     decided = {}
@@ -174,11 +195,11 @@ def _asked(method: Method, found: Evaluation, task: Task) -> Asked | None:
         return None
     folds = [_of(result) for result in found.folds]
     n_repeats = task.folds[-1].repeat
-    total = Tally.total(_with_sets(fold.tally) for fold in folds)
+    total = Tally.total(fold.tally for fold in folds)
     items = check_promises(
         [fold.guarantees for fold in folds],
         [fold.tally for fold in folds],
-        task.classes,
+        task.rows.classes,
         n_repeats,
     )
     n = float(total.rows.sum() / n_repeats)
@@ -186,7 +207,7 @@ def _asked(method: Method, found: Evaluation, task: Task) -> Asked | None:
     others_error, others_interval = None, (0.0, 1.0)
     useful = share > 0
     if task.wish.kind == "missed":
-        tested = [task.codes[split.test] for split in task.folds]
+        tested = [task.rows.codes[split.test] for split in task.folds]
         unhelped = _not_right(list(zip(folds, tested, strict=True)), task)
         if len(unhelped):
             others_error = float(unhelped.mean())
@@ -194,7 +215,10 @@ def _asked(method: Method, found: Evaluation, task: Task) -> Asked | None:
             others_interval = clopper_pearson(others_error * m, m)
         useful = useful and (others_error is None or others_error < 1)
     kept = verdict(items, _shares(total), decides=useful) or "vacuous"
-    covers = task.wish.kind == "coverage"
+    least_covered = None
+    if task.wish.kind == "coverage":
+        missed = _largest(total.missed, total, task.rows.classes)
+        least_covered = replace(missed, rate=1 - missed.rate)
     return Asked(
         kept=kept,
         needs=_needs(folds, method, found, task),
@@ -202,7 +226,7 @@ def _asked(method: Method, found: Evaluation, task: Task) -> Asked | None:
         decided=share,
         decided_interval=clopper_pearson(share * n, n),
         wrong_when_decided=wrong,
-        worst_covered=_least_covered(total, task.classes) if covers else None,
+        worst_covered=least_covered,
         others_error=others_error,
         others_interval=others_interval,
         sets=_sets(total, n_repeats) if task.wish.kind != "missed" else None,
@@ -219,9 +243,9 @@ def _needs(
         return None
     label = None
     if lacking != {-1}:
-        counts = np.bincount(task.codes, minlength=len(task.classes))
+        counts = np.bincount(task.rows.codes, minlength=len(task.rows.classes))
         rarest = min(lacking - {-1}, key=lambda k: int(counts[k]))
-        label = str(task.classes[rarest])
+        label = str(task.rows.classes[rarest])
     return rows_needed(
         task.wish,
         label,
@@ -229,7 +253,7 @@ def _needs(
         n_folds=task.n_folds,
         full=method.name == "conformal"
         and task.preparation is None
-        and task.groups is None,
+        and task.rows.groups is None,
     )
 
 
@@ -238,20 +262,11 @@ def _of(result: FoldResult) -> AskedFold:
     return result.asked
 
 
-def _with_sets(tally: Tally) -> Tally:
-    """The same with sets of one class, for methods that give none."""
-    if tally.set_sizes is not None:
-        return tally
-    sizes = np.zeros((len(tally.rows), len(tally.rows) + 1), dtype=np.intp)
-    sizes[:, 1] = tally.rows
-    return Tally(tally.confusion, sizes, tally.rows - tally.wrong, tally.wrong)
-
-
 def _others(task: Task) -> BoolArray:
     """Classes that the wish does not name, shape (K,)."""
     assert task.wish is not None
     named = {g.scope for g in task.wish.guarantees}
-    return np.array([label not in named for label in task.classes.tolist()])
+    return np.array([label not in named for label in task.rows.classes.tolist()])
 
 
 def _rank(row: MethodRow) -> tuple[float, ...]:
@@ -294,26 +309,14 @@ def _shares(total: Tally) -> FloatArray:
     return shares
 
 
-def _largest(counts: Any, rows: Any, classes: NDArray[Any]) -> ClassRate | None:
-    rates = counts / np.maximum(rows, 1)
+def _largest(counts: IntArray, total: Tally, classes: NDArray[Any]) -> ClassRate:
+    """The class of the largest rate of such rows."""
+    rates = counts / np.maximum(total.rows, 1)
     worst = int(np.argmax(rates))
     return ClassRate(label=str(classes[worst]), rate=float(rates[worst]))
 
 
-def _least_covered(total: Tally, classes: NDArray[Any]) -> ClassRate | None:
-    worst = _largest(total.missed, total.rows, classes)
-    return None if worst is None else replace(worst, rate=1 - worst.rate)
-
-
-def _mean_cost(total: Tally, costs: FloatArray | None) -> float | None:
-    if costs is None:
-        return None
-    return float((total.confusion * costs).sum() / total.rows.sum())
-
-
-def _sets(total: Tally, n_repeats: int) -> Sets | None:
-    if total.set_sizes is None or total.covered is None:
-        return None
+def _sets(total: Tally, n_repeats: int) -> Sets:
     sizes = np.arange(total.set_sizes.shape[1])
     rows, counts = total.rows, total.set_sizes.sum(axis=0)
     tested = np.maximum(rows, 1)  # with groups a class may have no tested row
@@ -359,22 +362,4 @@ def _false_alarm_curve(
     counts: Any = sum(result.false_alarms for result in results)
     return FalseAlarmCurve(
         levels=LEVELS, false_alarms=tuple((counts / n_repeats).tolist()), n=float(n)
-    )
-
-
-def _fold_score(name: str, result: FoldResult, repeat: int, number: int) -> FoldScore:
-    tally = result.tally
-    rows = int(tally.rows.sum())
-    sets = _sets(tally, 1)
-    return FoldScore(
-        method=name,
-        repeat=repeat,
-        fold=number,
-        n_train=result.n_train,
-        n_test=rows,
-        error=float(tally.wrong.sum() / rows),
-        set_size=None if sets is None else sets.mean_size,
-        coverage=None if sets is None else sets.coverage,
-        fit_seconds=result.fit_seconds,
-        predict_seconds=result.predict_seconds,
     )

@@ -126,42 +126,40 @@ def sets_at(level: float, p_values: FloatArray, predicted: IntArray) -> BoolArra
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Predictions of tested rows, counted by true class; of sets, where there are."""
+    """Predictions of tested rows, and of their sets, counted by true class.
+
+    A method that gives no sets answers with the one class that it predicts.
+    """
 
     confusion: IntArray  # (K, K): by true and predicted class
-    set_sizes: IntArray | None = None  # (K, K + 1): by true class and size of the set
-    covered: IntArray | None = None  # whose set holds the true class
-    decided_wrong: IntArray | None = None  # whose set holds one class, another one
+    set_sizes: IntArray  # (K, K + 1): by true class and size of the set
+    covered: IntArray  # (K,): rows whose set holds the true class
+    wrong_when_decided: IntArray  # (K,): rows whose set holds one class, another one
+    gives_sets: bool = True
 
     @classmethod
     def count(
         cls, true: IntArray, predicted: IntArray, sets: BoolArray | None, n_classes: int
     ) -> Tally:
         """Tally of rows given as class codes, and of their sets."""
-        confusion = _pairs(true, predicted, n_classes, n_classes)
-        if sets is None:
-            return cls(confusion)
-        sizes = sets.sum(axis=1)
-        holds = sets[np.arange(len(true)), true]
+        members = predicted[:, None] == np.arange(n_classes) if sets is None else sets
+        sizes = members.sum(axis=1)
+        holds = members[np.arange(len(true)), true]
         return cls(
-            confusion,
+            _pairs(true, predicted, n_classes, n_classes),
             _pairs(true, sizes, n_classes, n_classes + 1),
             np.bincount(true[holds], minlength=n_classes),
             np.bincount(true[(sizes == 1) & ~holds], minlength=n_classes),
+            gives_sets=sets is not None,
         )
 
     def __add__(self, other: Tally) -> Tally:
-        if self.set_sizes is None or other.set_sizes is None:
-            return Tally(self.confusion + other.confusion)
-        assert self.covered is not None
-        assert other.covered is not None
-        assert self.decided_wrong is not None
-        assert other.decided_wrong is not None
         return Tally(
             self.confusion + other.confusion,
             self.set_sizes + other.set_sizes,
             self.covered + other.covered,
-            self.decided_wrong + other.decided_wrong,
+            self.wrong_when_decided + other.wrong_when_decided,
+            gives_sets=self.gives_sets and other.gives_sets,
         )
 
     @classmethod
@@ -181,18 +179,13 @@ class Tally:
 
     @property
     def missed(self) -> IntArray:
-        """Rows whose set misses the true class; without sets, wrong predictions."""
-        return self.wrong if self.covered is None else self.rows - self.covered
+        """Rows of each class whose set misses it, shape (K,)."""
+        return self.rows - self.covered
 
     @property
     def decided(self) -> IntArray:
-        """Rows with one answer, by true class; without sets, all of them."""
-        return self.rows if self.set_sizes is None else self.set_sizes[:, 1]
-
-    @property
-    def wrong_when_decided(self) -> IntArray:
-        """Rows with one answer that is wrong; without sets, wrong predictions."""
-        return self.wrong if self.decided_wrong is None else self.decided_wrong
+        """Rows of each class with one answer, shape (K,)."""
+        return self.set_sizes[:, 1]
 
 
 def _pairs(first: IntArray, second: IntArray, rows: int, columns: int) -> IntArray:

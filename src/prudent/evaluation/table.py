@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import narwhals as nw
@@ -19,7 +20,7 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from prudent.core.types import FloatArray
+from prudent.core.types import FloatArray, IntArray
 from prudent.estimator_tools import check_groups, refuse_dask
 from prudent.io.errors import listed
 
@@ -34,28 +35,40 @@ class LabelledRows:
     is_text: tuple[bool, ...]  # columns that hold codes
     groups: NDArray[Any] | None = None  # (n,): rows that belong together
     name: str = "table"
-    sha256: str = ""  # of the file, or of the arrays when there is no file
+    sha256: str = ""  # of the file, if there is one
     missing: Literal["fill", "mean"] = "fill"  # how cells are filled within each fold
     constant: tuple[str, ...] = ()  # columns of one value that were left out
     notes: tuple[str, ...] = ()  # what a reader should know about the table
 
+    @cached_property
+    def classes(self) -> NDArray[Any]:
+        """Labels that occur, sorted, shape (K,)."""
+        return np.unique(self.y)
+
+    @cached_property
+    def codes(self) -> IntArray:
+        """Labels as positions in `classes`, shape (n,)."""
+        return np.searchsorted(self.classes, self.y)
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """Rows of each class, shape (K,)."""
+        return np.bincount(self.codes)
+
     def without_rare_classes(self, fewest: int) -> LabelledRows:
         """The same without classes of fewer rows, and a note that names them."""
-        labels, codes, counts = np.unique(
-            self.y, return_inverse=True, return_counts=True
-        )
-        rare = counts < fewest
+        rare = self.counts < fewest
         if not rare.any():
             return self
-        kept = ~rare[codes]
-        if len(labels) - rare.sum() < 2:
+        kept = ~rare[self.codes]
+        if len(rare) - rare.sum() < 2:
             raise ValueError(
                 f"fewer than two classes have {fewest} rows; ask for fewer rows of a "
                 "class."
             )
-        names = listed(map(repr, map(str, labels[rare].tolist())))
+        names = listed(map(repr, map(str, self.classes[rare].tolist())))
         text = (
-            f"{rare.sum()} of {len(labels)} classes have fewer than {fewest} rows and "
+            f"{rare.sum()} of {len(rare)} classes have fewer than {fewest} rows and "
             f"are left out: {names}"
         )
         return replace(
@@ -103,7 +116,6 @@ def labelled_rows(X: Any, y: Any, groups: Any = None) -> LabelledRows:
         features=features,
         is_text=tuple(is_text for _, is_text in columns),
         groups=None if groups is None else check_groups(groups, len(table)),
-        sha256=fingerprint(table, labels),
     )
 
 
