@@ -7,7 +7,7 @@ from sklearn.model_selection import train_test_split
 from prudent import Guarantee, MinimaxProbabilityClassifier, compare
 from prudent.core.binomial import clopper_pearson
 from prudent.plots import GuaranteeDisplay
-from prudent.plots.promises import KeptPromise
+from prudent.plots.guarantees import KeptPromise
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from prudent.core.guarantee import Guarantee
+from prudent.io.errors import aligned
 
 if TYPE_CHECKING:
     import pyarrow
@@ -187,11 +188,11 @@ class Audit:
             found += [f"{n} draws: {text}" for text, n in self.refusals.items()]
         if self.outside:
             lines = [_cells(row) for row in self.outside]
-            found += ["outside its assumptions", _table([HEADS, *lines])]
+            found += ["outside its assumptions", *aligned([HEADS, *lines])]
         return found
 
     def __str__(self) -> str:
-        table = [_table([HEADS, *self.lines()])] if self.rows else []
+        table = aligned([HEADS, *self.lines()]) if self.rows else []
         return "\n".join([self.head, *table, *self.remarks()])
 
 
@@ -210,14 +211,4 @@ def _cells(row: AuditRow) -> tuple[str, ...]:
         "\N{EN DASH}" if row.allowed is None else f"{row.allowed:.4g}",
         f"{row.p_value:.2g}{stopped}{' *' if row.is_refuted else ''}",
         *(f"{row.mean_bound:.4f}", f"{row.mean_truth:.4f}", f"{row.sharpness:.3g}"),
-    )
-
-
-def _table(lines: list[tuple[str, ...]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
-        ).rstrip()
-        for line in lines
     )

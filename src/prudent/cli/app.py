@@ -7,7 +7,6 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -35,19 +34,12 @@ COMMANDS = {
 
 def _print_version(asked: bool) -> None:
     if asked:
+        from importlib.metadata import version
+
         typer.echo(f"prudent {__version__}")
         for package in ("numpy", "scipy", "scikit-learn"):
-            typer.echo(f"{package} {_installed_version(package)}")
+            typer.echo(f"{package} {version(package)}")
         raise typer.Exit
-
-
-def _installed_version(package: str) -> str:
-    """Read a version off the name of the metadata folder: parsing it takes longer."""
-    stem = package.replace("-", "_")
-    for folder in map(Path, sys.path):
-        for found in folder.glob(f"{stem}-*.dist-info"):
-            return found.name.removeprefix(f"{stem}-").removesuffix(".dist-info")
-    return "unknown"
 
 
 def _options(

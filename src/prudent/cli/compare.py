@@ -301,11 +301,11 @@ def _run(
 def _show(comparison: Comparison) -> None:
     from prudent.comparison.table import WIDTH, table_lines
 
-    width, paint = WIDTH, None
+    lines = table_lines(comparison)
     if sys.stdout.isatty():
         width = max(NARROWEST, min(WIDTH, shutil.get_terminal_size().columns))
-        paint = _painted
-    for line in table_lines(comparison, width, paint):
+        lines = table_lines(comparison, width, _painted)
+    for line in lines:
         typer.echo(line)
 
 

@@ -70,21 +70,10 @@ def datasets(
 ) -> None:
     """List the bundled tables, their sizes and licences."""
     if name is None:
-        print_table(
-            ["name", "rows", "features", "classes", "target", "licence", "source"],
-            [
-                [
-                    t.name,
-                    t.n_rows,
-                    t.n_features,
-                    t.n_classes,
-                    t.target,
-                    t.licence,
-                    t.source,
-                ]
-                for t in BUNDLED.values()
-            ],
-        )
+        heads = ["name", "rows", "features", "classes", "target", "licence", "source"]
+        told = ["name", "n_rows", "n_features", "n_classes", *heads[4:]]
+        tables = BUNDLED.values()
+        print_table(heads, [[getattr(t, one) for one in told] for t in tables])
         return
     if name not in BUNDLED:
         raise UsageError(f"no bundled table {name!r}. There are: {', '.join(BUNDLED)}.")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from prudent.cli.exits import CommandError, ExitCode
+from prudent.io.errors import aligned
 
 # A report takes half of it at most.
 LEAST_FREE_BYTES = 1_000_000
@@ -61,7 +62,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     """Print a table on stdout: rich on a terminal, plain columns elsewhere."""
     lines = [[str(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
-        print(_plain([list(columns), *lines]))
+        print("\n".join(aligned([columns, *lines])))
         return
     from rich import box
     from rich.console import Console
@@ -75,16 +76,6 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         # Text, not markup: a label such as [red] must come out as it is.
         table.add_row(*map(Text, line))
     Console(highlight=False).print(table)
-
-
-def _plain(lines: list[list[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
-        ).rstrip()
-        for line in lines
-    )
 
 
 def write_rows(

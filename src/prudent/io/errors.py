@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 LONGEST_VALUE = 64
 MOST_NAMES = 5
@@ -69,3 +69,20 @@ def counted(count: int, noun: str) -> str:
     """
     plural = noun + ("es" if noun.endswith("s") else "s")
     return f"{thousands(count)} {noun if count == 1 else plural}"
+
+
+def aligned(
+    lines: Sequence[Sequence[str]], paint: Callable[[str], str] = str
+) -> list[str]:
+    """Lines of text from lines of cells, the columns two blanks apart.
+
+    `paint` may put marks around a cell that take no room.
+    """
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(
+            paint(cell) + " " * (width - len(cell))
+            for cell, width in zip(line, widths, strict=True)
+        ).rstrip()
+        for line in lines
+    ]

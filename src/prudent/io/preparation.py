@@ -82,9 +82,9 @@ class Preparation:
         if not self.gaps:
             look.refuse_missing()
 
-    def read(self, part: Table, out: FloatArray | None = None) -> FloatArray:
+    def read(self, part: Table) -> FloatArray:
         """Return the features: numbers, codes of words, NaN for missing cells."""
-        X = np.empty((part.n_rows, len(self.columns))) if out is None else out
+        X = np.empty((part.n_rows, len(self.columns)))
         for j, column in enumerate(self.columns):
             X[:, j] = column.read(part)
         return X

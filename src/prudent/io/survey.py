@@ -14,12 +14,7 @@ from prudent.core.moments import ClassMoments
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.io.errors import TableError, counted, listed, shown, thousands
 from prudent.io.notes import labels_from_words, notes_on_classes, notes_on_features
-from prudent.io.preparation import (
-    Column,
-    Look,
-    Preparation,
-    Words,
-)
+from prudent.io.preparation import Column, Look, Preparation, Words
 from prudent.io.table import Table, TableSource, check_column, gathered
 
 Missing = Literal["fill", "mean", "drop-rows", "error"]
@@ -33,6 +28,10 @@ class Block:
     X: FloatArray  # (n, d): numbers, and codes of words; missing cells are NaN
     codes: IntArray  # (n,): their labels, as positions in `Survey.labels`
     rows: IntArray  # (n,): their positions in the table
+
+    def only(self, mask: BoolArray) -> Block:
+        """Some of the rows."""
+        return Block(self.X[mask], self.codes[mask], self.rows[mask])
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +74,10 @@ class Survey:
         """Whether there are no words and no missing cells."""
         return self.n_missing == 0 and not any(self.preparation.is_text)
 
-    def blocks(self, into: FloatArray | None = None) -> Iterator[Block]:
-        """Read the rows that are used, in order, a part at a time.
-
-        The features of all of them are written to `into`, if it is given.
-        """
+    def blocks(self) -> Iterator[Block]:
+        """Read the rows that are used, in order, a part at a time."""
         words = self.labels.astype(str)
-        start = filled = 0
+        start = 0
         for part in self.source.parts(self._reading):
             rows = np.arange(start, start + part.n_rows)
             start += part.n_rows
@@ -90,14 +86,11 @@ class Survey:
                 rows, part = rows[kept], part.only(kept)
             if not part.n_rows:
                 continue
-            end = filled + part.n_rows
-            X = self.preparation.read(part, None if into is None else into[filled:end])
             codes = np.zeros(part.n_rows, dtype=np.intp)
             if self.label is not None:
                 found, distinct = part.encoded(self.label)
                 codes = np.searchsorted(words, distinct)[found]
-            yield Block(X, codes, rows)
-            filled = end
+            yield Block(self.preparation.read(part), codes, rows)
 
     def moments(
         self, transform: Callable[[FloatArray], Any] | None = None, **options: Any

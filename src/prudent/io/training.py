@@ -45,8 +45,8 @@ def all_rows(found: Survey) -> TrainingData:
     """All rows of a surveyed table."""
     data = _allocated(found, found.n_rows)
     start = 0
-    for block in found.blocks(into=data.X):
-        start = _put_labels(data, start, found, block)
+    for block in found.blocks():
+        start = _put(data, start, found, block)
     return data
 
 
@@ -73,10 +73,8 @@ def sample_rows(
         start, seen = 0, np.zeros_like(found.counts)
         for block in found.blocks():
             chosen = _chosen(block.codes, ranks, seen)
-            drawn = _rows_of(block, chosen)
-            data.X[start : start + len(drawn.X)] = drawn.X
-            start = _put_labels(data, start, found, drawn)
-            rest = _rows_of(block, ~chosen)
+            start = _put(data, start, found, block.only(chosen))
+            rest = block.only(~chosen)
             if len(rest.X) and found.holds_numbers:
                 labels = found.labels[rest.codes]
                 yield ClassMoments.from_arrays(rest.X, labels, classes=found.labels)
@@ -96,11 +94,7 @@ def _class_sizes(counts: IntArray, size: int) -> IntArray:
     return np.maximum(proportional, np.minimum(RARE, counts))
 
 
-def _chosen(
-    codes: IntArray,
-    ranks: list[IntArray],
-    seen: IntArray,
-) -> BoolArray:
+def _chosen(codes: IntArray, ranks: list[IntArray], seen: IntArray) -> BoolArray:
     """Which rows of a block are drawn; `seen` counts the rows of each class before."""
     chosen = np.zeros(len(codes), dtype=bool)
     for code, drawn in enumerate(ranks):
@@ -109,10 +103,6 @@ def _chosen(
         chosen[rows[drawn[first:last] - seen[code]]] = True
         seen[code] += len(rows)
     return chosen
-
-
-def _rows_of(block: Block, mask: BoolArray) -> Block:
-    return Block(block.X[mask], block.codes[mask], block.rows[mask])
 
 
 def _allocated(found: Survey, n_rows: int) -> TrainingData:
@@ -127,10 +117,10 @@ def _allocated(found: Survey, n_rows: int) -> TrainingData:
     )
 
 
-def _put_labels(data: TrainingData, start: int, found: Survey, block: Block) -> int:
-    """Write all but the features of a block; return where the next one begins."""
+def _put(data: TrainingData, start: int, found: Survey, block: Block) -> int:
+    """Write a block into the arrays; return where the next one begins."""
     end = start + len(block.X)
-    data.rows[start:end] = block.rows
+    data.X[start:end], data.rows[start:end] = block.X, block.rows
     if data.y is not None:
         data.y[start:end] = found.labels[block.codes]
     return end

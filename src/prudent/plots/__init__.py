@@ -6,8 +6,8 @@ from typing import Any
 # name -> module; lazy because a display may need what another one does not.
 _PUBLIC = {
     "CalibrationPathDisplay": "prudent.plots.paths",
-    "FalseAlarmDisplay": "prudent.plots.promises",
-    "GuaranteeDisplay": "prudent.plots.promises",
+    "FalseAlarmDisplay": "prudent.plots.guarantees",
+    "GuaranteeDisplay": "prudent.plots.guarantees",
     "ImprecisionPathDisplay": "prudent.plots.paths",
     "MinimaxGeometryDisplay": "prudent.plots.minimax_geometry",
     "MonitorDisplay": "prudent.plots.monitor_display",
