@@ -24,7 +24,13 @@ def budget(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OWN)
 def test_our_promises_hold_under_the_standard_laws(name):
+    """One valid promise of 100 may be called broken, and there are 33 audits.
+
+    Such a call is tried again on fresh draws: both are wrong once in 10 000 audits.
+    """
     found = prudent.audit(OWN[name], budget=budget(name), random_state=2026)
+    if found.verdict == "broken":
+        found = prudent.audit(OWN[name], budget=budget(name), random_state=2027)
     assert found.verdict == "no violation found", str(found)
 
 
