@@ -105,6 +105,19 @@ def test_a_label_absent_from_training_is_a_miss(iris):
     assert model.best_score_ == 0.0
 
 
+def test_priors_are_those_of_the_classes_in_a_training_part(iris):
+    X, y = iris
+    folds = list(LeaveOneGroupOut().split(X, y, groups=y == 2))
+    model = ImpreciseDiscriminantAnalysisCV(
+        imprecisions=[1.0], cv=[folds[1]], priors=[0.3, 0.3, 0.4]
+    )
+    assert model.fit(X, y).best_score_ == 0.0
+    with pytest.raises(ValueError, match="> 0 for at least one class that has rows"):
+        model.set_params(priors=[0.0, 0.0, 1.0]).fit(X, y)
+    with pytest.raises(ValueError, match="must hold 3 numbers"):
+        model.set_params(priors=[0.5, 0.5]).fit(X, y)
+
+
 def test_positions_survive_rows_of_weight_zero(iris):
     X, y = iris
     weight = np.ones(150)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from prudent._compat import StrOptions, fit_context
-from prudent.core.classes import class_costs
+from prudent.core.classes import class_costs, class_priors
 from prudent.core.types import BoolArray, FloatArray
 from prudent.estimator_tools import (
     Split,
@@ -180,8 +180,10 @@ constant_features_, n_unresolved_, moments_, guarantees_
         for covariance in choices:
             covariance_rule(covariance, COVARIANCES, parameter="shrinkages")
         rows, labels, weight = check_training(self, X, y, sample_weight)
+        counts = np.unique(labels, return_counts=True)[1]
+        class_priors(self.priors, counts.astype(np.float64))
         if self.costs is not None:
-            class_costs(self.costs, len(np.unique(labels)))
+            class_costs(self.costs, len(counts))
         splits = fold_positions(self.cv, rows, labels, sample_weight)
         outcomes = Parallel(n_jobs=self.n_jobs)(
             delayed(_fold_scores)(
@@ -244,8 +246,12 @@ def _fold_scores(
 ) -> tuple[FloatArray, int]:
     """Score of one fold at every imprecision, and its unanswered questions."""
     train, test = split
-    if plain.costs is not None:  # a fold may lack a class
-        here = np.isin(np.unique(labels), labels[train])
+    classes, codes = np.unique(labels, return_inverse=True)
+    n_rows = np.bincount(codes[train], minlength=len(classes)).astype(np.float64)
+    here = n_rows > 0  # a fold may lack a class
+    if plain.priors is not None:
+        plain.set_params(priors=class_priors(plain.priors, n_rows)[here])
+    if plain.costs is not None:
         plain.set_params(costs=np.asarray(plain.costs)[np.ix_(here, here)])
     with warnings.catch_warnings():
         # The fit on all rows says what is worth saying; the caller counts the rest.

@@ -26,7 +26,7 @@ class OptimisticAnswers:
 
     def _store(self, learned: Learned, moments: ClassMoments) -> None:
         """Keep what a fit found, and warn of what it repaired."""
-        nominal, seen = learned.nominal, learned.seen
+        nominal, seen = learned.nominal, learned.model.seen
         constant = constant_features(moments)
         labels = moments.classes[seen]
         warn_constant_features(self, constant)

@@ -296,10 +296,13 @@ def _fold_scores(
     """Score of one fold for every choice of radii."""
     train, test = split
     part, tested = everything.taken(train), everything.taken(test)
-    present, codes = np.unique(part.codes, return_inverse=True)
+    n_rows = np.bincount(part.codes, minlength=len(classes)).astype(np.float64)
+    present, codes = np.unique(part.codes, return_inverse=True)  # perhaps not all
     part = Block(part.X, codes, part.weight)
     moments = ClassMoments.from_arrays(part.X, classes[present][codes], part.weight)
-    priors = None if settings.priors is None else np.asarray(settings.priors)[present]
+    priors = settings.priors
+    if priors is not None:
+        priors = class_priors(priors, n_rows)[present]
     tunes = settings.rule == "ratio" and settings.threshold == "tuned"
     with warnings.catch_warnings():
         # the fit to all rows says what is worth saying
@@ -309,7 +312,7 @@ def _fold_scores(
             part,
             np.zeros(len(present)),
             threshold="bayes" if tunes else settings.threshold,
-            priors=None if priors is None else priors / priors.sum(),
+            priors=priors,
         )
     thresholds: FloatArray | None = None
     if settings.rule == "ratio" and callable(settings.threshold):

@@ -24,7 +24,7 @@ from prudent.core.covariance import ClassCovariances, CovarianceRule
 from prudent.core.distances import MahalanobisFactors
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block, Rows, restricted
-from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import PrudentWarning
 from prudent.optimistic.model import Model, Rule
 from prudent.optimistic.nominal import nominal_covariances, standardised_fourth
@@ -42,16 +42,15 @@ class Learned:
     """What a fit found."""
 
     model: Model
-    seen: BoolArray  # (n_classes,) classes that have rows
     features: IntArray  # in use
-    nominal: ClassCovariances  # of these classes and features
+    nominal: ClassCovariances  # of the classes seen and these features
     radii: FloatArray  # (n_classes,) of the rule
     set_radii: FloatArray  # (n_classes,)
 
     def covariances(self, n_features: int) -> FloatArray:
         """Nominal covariances of all classes and features, 0 for what is left out."""
-        everything = np.zeros((len(self.seen), n_features, n_features))
-        classes = np.flatnonzero(self.seen)
+        everything = np.zeros((len(self.model.seen), n_features, n_features))
+        classes = np.flatnonzero(self.model.seen)
         place = np.ix_(classes, self.features, self.features)
         everything[place] = self.nominal.matrices
         return everything
@@ -111,7 +110,7 @@ def learn(
         model = replace(model, offsets=spread_over_classes(offsets, seen, 0.0))
         if threshold != "tuned" and not callable(threshold):
             _warn_about_radii(radii[seen])
-    return Learned(model, seen, features, nominal, radii, set_radii)
+    return Learned(model, features, nominal, radii, set_radii)
 
 
 def _check_settings(

@@ -82,10 +82,8 @@ class Model:
         """
         n_classes = len(self.priors)
         decision = np.empty((len(X), n_classes) if n_classes > 2 else len(X))
-        for rows, scores, D in self.blocks(X, *self.bounds):
-            decision[rows] = self.compared(scores, D)
-        if log_thresholds is not None:
-            decision -= log_thresholds
+        for rows, _, block in self._decided(X, log_thresholds, self.bounds):
+            decision[rows] = block
         return decision
 
     def probabilities(
@@ -93,10 +91,7 @@ class Model:
     ) -> FloatArray:
         """Softmax of the compared scores, (n, K)."""
         probabilities = np.empty((len(X), len(self.priors)))
-        for rows, scores, D in self.blocks(X, *self.bounds):
-            decision = self.compared(scores, D)
-            if log_thresholds is not None:
-                decision = decision - log_thresholds[rows]
+        for rows, _, decision in self._decided(X, log_thresholds, self.bounds):
             probabilities[rows] = shares(decision)
         return probabilities
 
@@ -109,15 +104,25 @@ class Model:
         same = np.array_equal(self.set_radii, self.radii)
         asked = ends if same else ends + self.bounds
         sets = np.zeros((len(X), len(self.priors)), dtype=bool)
-        for rows, scores, D in self.blocks(X, *asked):
-            decision = self.compared(scores[-len(self.bounds) :], D)
-            if log_thresholds is not None:
-                decision = decision - log_thresholds[rows]
+        for rows, scores, decision in self._decided(X, log_thresholds, asked):
             lower, upper = scores[0] + log_priors, scores[1] + log_priors
             block = spread_over_classes(dominance_sets(lower, upper), self.seen, False)
             block[np.arange(len(block)), winner(decision)] = True
             sets[rows] = block
         return sets
+
+    def _decided(
+        self,
+        X: NDArray[Any],
+        log_thresholds: FloatArray | None,
+        asked: tuple[Bound, ...],
+    ) -> Iterator[tuple[slice, list[FloatArray], FloatArray]]:
+        """Rows, scores by the bounds asked for, the rule's last, and its decision."""
+        for rows, scores, D in self.blocks(X, *asked):
+            decision = self.compared(scores[-len(self.bounds) :], D)
+            if log_thresholds is not None:
+                decision = decision - log_thresholds[rows]
+            yield rows, scores, decision
 
     def posterior_bounds(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
         """Least and largest posterior of each class, 0 for a class not seen."""
