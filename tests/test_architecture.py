@@ -18,14 +18,13 @@ FAMILIES = ("minimax", "optimistic", "imprecise", "calibration", "adversarial")
 DOORS = {"learn", "model", "promises"}
 #: The scikit-learn half of a family: estimators, and what only makes one.
 ESTIMATORS = {
-    "answers",  # what the plain and the CV estimator share
+    "answers",  # what a fitted estimator answers
     "classifier",
     "detector",
     "cross_validation",
     "rejection_game",
     "training",  # from the parameters and rows of an estimator to its mathematics
     "default_classifier",
-    "worst_case",
     "linear_classifier",
     "pairwise",
 }

@@ -143,11 +143,6 @@ def covariance_factor(n_features: int, n_rows: int, level: float) -> float:
     O(n_features).
     """
     freedom = n_rows - 1
-    if freedom <= n_features:
-        raise ValueError(
-            f"a covariance factor needs more than {n_features + 1} rows for "
-            f"{n_features} features, got {n_rows}."
-        )
     random = np.random.default_rng(0)
     order = np.arange(n_features)
     # A level below 1 / n_draws would ask for less than the least value drawn.

@@ -86,9 +86,10 @@ class OptimisticAnswers:
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Softmax of the compared scores: agrees with `predict`, NOT calibrated.
 
-        Numbers to rank by, not shares of rows: wrap the classifier in
-        `sklearn.calibration.CalibratedClassifierCV` for those; what the ball leaves
-        open is in `posterior_bounds`.
+        Of equal shares (a row within reach of several nonparametric balls) `predict`
+        takes the nearer class. Numbers to rank by, not shares of rows: wrap the
+        classifier in `sklearn.calibration.CalibratedClassifierCV` for those; what the
+        ball leaves open is in `posterior_bounds`.
 
         Parameters
         ----------

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -24,9 +24,8 @@ from prudent.estimator_tools import (
     warn_constant_features,
 )
 from prudent.exceptions import PrudentWarning
+from prudent.minimax.classification.answers import MinimaxAnswers
 from prudent.minimax.classification.learn import Learned, learn
-from prudent.minimax.classification.model import winner
-from prudent.minimax.classification.worst_case import WorstCaseMixin
 from prudent.minimax.kernel import Span, landmark_span, span_of
 from prudent.minimax.pairwise import KERNEL_CONSTRAINTS, KernelMixin, TrainingKernel
 
@@ -38,7 +37,7 @@ def _of_pairs(values: ArrayLike) -> Any:
 
 
 class MinimaxProbabilityClassifier(
-    KernelMixin, WorstCaseMixin, MomentFitMixin, ClassifierMixin, BaseEstimator
+    KernelMixin, MinimaxAnswers, MomentFitMixin, ClassifierMixin, BaseEstimator
 ):
     """Linear or kernel classifier with the best worst-case accuracy.
 
@@ -360,35 +359,3 @@ default="empirical"
                 "objective='cost' and `costs` go together, got "
                 f"objective={self.objective!r} and costs={self.costs!r}."
             )
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Scores on which `predict` rests.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: a'z - b, >= 0 for `classes_[1]`. More: duels won plus a
-            tie-break in (-1/2, 1/2), -inf for a class without rows.
-        """
-        rows = self._model_rows(X)
-        return self._model.decision(rows)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Class of each row: the winner of its duels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        decision = self.decision_function(X)
-        return self.classes_[winner(decision)]

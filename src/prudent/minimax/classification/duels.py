@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -14,11 +15,13 @@ from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
 from prudent.exceptions import DegenerateDataError, SingularCovarianceError
 from prudent.minimax.certificate import ClassMargin, chebyshev
-from prudent.minimax.curve import Balance
+from prudent.minimax.curve import Balance, ParetoCurve
 from prudent.minimax.exact_bound import certified_exit_probability
 from prudent.minimax.solver import solve_on_curve, solve_validated
 
 Objective = Literal["minimax", "cost", "mean"]
+#: Picks the logit of a plane from the curve of trade-offs.
+Choice = Callable[[ParetoCurve, Balance], float]
 #: Shares of each feature's variance that may be added to both covariances of a duel.
 FLOORS = (0.0, 1e-8, 1e-6, 1e-4, 1e-2)
 #: Certified error above that of an exact plane from which variance is added.
@@ -56,9 +59,9 @@ class Classes:
 class Duel:
     """The plane between a negative class k and a positive class l, in this order.
 
-    `errors` are certified, `class_kappa` is what the solver left to each class. `floor`
-    is the share of each feature's variance that was added to both covariances, and
-    `is_separable` says that the covariances as given share a null direction.
+    `class_kappa` is what the solver left to each class. `floor` is the share of each
+    feature's variance that was added to both covariances, and `is_separable` says that
+    the covariances as given share a null direction.
     """
 
     pair: tuple[int, int]
@@ -68,10 +71,15 @@ class Duel:
     gap: float
     n_iter: int
     margins: tuple[ClassMargin, ClassMargin]
-    errors: tuple[float, float]
     class_kappa: tuple[float, float]
     floor: float = 0.0
     is_separable: bool = False
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """Certified worst-case errors of the plane as it predicts."""
+        below, above = self.margins
+        return below.error(self.offset, -1.0), above.error(self.offset, 1.0)
 
     @property
     def exact_errors(self) -> tuple[float, float]:
@@ -151,9 +159,9 @@ def solve_duels(
     """
     duels = []
     for k, l in itertools.combinations(range(len(classes.mean)), 2):
-        weights = None if costs is None else (float(costs[l, k]), float(costs[k, l]))
+        choose = _choice(classes.prior, objective, costs, k, l)
         try:
-            duels.append(_solve_duel(classes, k, l, objective, weights))
+            duels.append(_solve_duel(classes, k, l, choose))
         except SingularCovarianceError:
             raise
         except DegenerateDataError:
@@ -168,13 +176,21 @@ def solve_duels(
     return tuple(duels)
 
 
-def _solve_duel(
-    classes: Classes,
-    k: int,
-    l: int,
-    objective: Objective,
-    costs: tuple[float, float] | None,
-) -> Duel:
+def _choice(
+    prior: FloatArray, objective: Objective, costs: FloatArray | None, k: int, l: int
+) -> Choice | None:
+    """What an objective other than "minimax" picks from the curve of a pair."""
+    if costs is not None:
+        own = float(costs[l, k]), float(costs[k, l])
+        return lambda curve, balance: curve.cheapest(balance, own)
+    if objective == "minimax":
+        return None
+    both = float(prior[l] + prior[k])
+    share = float(prior[l]) / both if both > 0 else 0.5
+    return lambda curve, balance: curve.best_mean(balance, share)
+
+
+def _solve_duel(classes: Classes, k: int, l: int, choose: Choice | None) -> Duel:
     """Plane whose certificate holds, with as little added variance as that takes.
 
     Nearly singular covariances give planes that rounding decides.
@@ -183,7 +199,7 @@ def _solve_duel(
     separable = False
     for floor in FLOORS:
         try:
-            duel = _duel_at(classes, k, l, objective, costs, floor)
+            duel = _duel_at(classes, k, l, choose, floor)
         except SingularCovarianceError:
             if floor == FLOORS[-1] and best is None:
                 raise
@@ -198,12 +214,7 @@ def _solve_duel(
 
 
 def _duel_at(
-    classes: Classes,
-    k: int,
-    l: int,
-    objective: Objective,
-    costs: tuple[float, float] | None,
-    floor: float,
+    classes: Classes, k: int, l: int, choose: Choice | None, floor: float
 ) -> Duel:
     """Duel of covariances with a share of each feature's variance added."""
     mean, mean_lo = classes.mean, classes.mean_lo
@@ -216,30 +227,19 @@ def _duel_at(
     if floor:
         added = np.diag(floor * (np.diagonal(Sx) + np.diagonal(Sy)) / 2)
         Sy, Sx = Sy + added, Sx + added
-    if objective == "minimax":
+    if choose is None:
         solution = solve_validated(d, Sx, Sy, balance)
-    elif costs is not None:
-        solution = solve_on_curve(
-            d, Sx, Sy, balance, lambda curve, own: curve.cheapest(own, costs)
-        )
     else:
-        weight, other = float(classes.prior[l]), float(classes.prior[k])
-        share = weight / (weight + other) if weight + other > 0 else 0.5
-        solution = solve_on_curve(
-            d, Sx, Sy, balance, lambda curve, own: curve.best_mean(own, share)
-        )
+        solution = solve_on_curve(d, Sx, Sy, balance, choose)
     normal = solution.normal
-    offset = solution.offset_from(mean[l]) + float(normal @ mean_lo[l])
-    margins = classes.margin(k, normal, Sy), classes.margin(l, normal, Sx)
     return Duel(
         pair=(k, l),
         normal=normal,
-        offset=offset,
+        offset=solution.offset_from(mean[l]) + float(normal @ mean_lo[l]),
         kappa=solution.kappa,
         gap=solution.gap,
         n_iter=solution.n_iter,
-        margins=margins,
-        errors=(margins[0].error(offset, -1.0), margins[1].error(offset, 1.0)),
+        margins=(classes.margin(k, normal, Sy), classes.margin(l, normal, Sx)),
         class_kappa=solution.class_kappas[::-1],
         floor=floor,
     )
@@ -257,6 +257,5 @@ def _constant_duel(classes: Classes, k: int, l: int) -> Duel:
         gap=0.0,
         n_iter=1,
         margins=(nothing, nothing),
-        errors=(1.0, 0.0) if heavier_wins else (0.0, 1.0),
         class_kappa=(-math.inf, math.inf) if heavier_wins else (math.inf, -math.inf),
     )

@@ -1,4 +1,4 @@
-"""What the worst laws do to a fitted classifier."""
+"""What a fitted classifier answers: classes, and what the worst laws do to them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.core.types import BoolArray, FloatArray
+from prudent.minimax.classification.model import winner
 from prudent.minimax.curve import ParetoFrontier, pareto_frontier
 from prudent.minimax.least_favourable import least_favourable_rows, worst_moments
 
@@ -19,8 +20,40 @@ def _is_linear(estimator: Any) -> bool:
     return bool(estimator.kernel == "linear")
 
 
-class WorstCaseMixin:
-    """Worst-case p-values and sets; trade-offs and worst laws of a linear fit."""
+class MinimaxAnswers:
+    """Classes, worst-case p-values, sets; trade-offs and worst laws if linear."""
+
+    def decision_function(self: Any, X: Any) -> FloatArray:
+        """Scores on which `predict` rests.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: a'z - b, >= 0 for `classes_[1]`. More: duels won plus a
+            tie-break in (-1/2, 1/2), -inf for a class without rows.
+        """
+        rows = self._model_rows(X)
+        return self._model.decision(rows)
+
+    def predict(self: Any, X: Any) -> NDArray[Any]:
+        """Class of each row: the winner of its duels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        decision = self.decision_function(X)
+        return self.classes_[winner(decision)]
 
     def worst_case_p_values(self: Any, X: Any) -> FloatArray:
         """Largest probability that any law with the moments of a class allows.
