@@ -8,9 +8,10 @@ cluster (`prudent.dask`); no family knows which it is given.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,22 +48,33 @@ class Block:
         return self.X[chosen].astype(np.float64), weight
 
 
-class Rows(Protocol):
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A function and its arguments behind the block, which travel to it together."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+    def __call__(self, block: Any, *own: Any) -> Any:
+        return self.function(block, *self.arguments, *own)
+
+
+class Rows(ABC):
     """Blocks of rows in a fixed order, kept where they are.
 
     The blocks are `Block` for the families that learn from moments; `transform` may
-    turn them into anything else.
+    turn them into anything else. With `each`, a function also takes the block's own
+    item of it, last.
     """
+
+    blocks: Sequence[Any]
+    #: Whether all rows of a class may be asked for; see `of_class`.
+    in_one_place: ClassVar[bool] = False
 
     @property
     def n_blocks(self) -> int:
         """Number of blocks."""
-        ...
-
-    @property
-    def in_one_place(self) -> bool:
-        """Whether all rows of a class may be asked for; see `of_class`."""
-        ...
+        return len(self.blocks)
 
     def map(
         self,
@@ -70,11 +82,8 @@ class Rows(Protocol):
         *arguments: Any,
         each: Sequence[Any] | None = None,
     ) -> list[Any]:
-        """`function(block, *arguments)` of every block, in order.
-
-        With `each`, the function also takes the block's own item of it, last.
-        """
-        ...
+        """`function(block, *arguments)` of every block, in order."""
+        return self._map(Step(function, arguments), self._own(each))
 
     def reduce(
         self,
@@ -87,65 +96,6 @@ class Rows(Protocol):
 
         `combine` takes a sequence of results and gives one of the same kind.
         """
-        ...
-
-    def transform(
-        self,
-        function: Callable[..., Any],
-        *arguments: Any,
-        each: Sequence[Any] | None = None,
-    ) -> Self:
-        """Blocks `function(block, *arguments)`, kept where they are made."""
-        ...
-
-    def of_class(self, k: int) -> tuple[FloatArray, FloatArray | None]:
-        """All rows of a class in one place, and their weights.
-
-        TypeError if the blocks are not in this process: they may not fit in it.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LocalRows:
-    """Blocks in the memory of this process; see `Rows`."""
-
-    blocks: Sequence[Any]
-
-    @classmethod
-    def of(
-        cls, X: NDArray[Any], codes: IntArray, weight: FloatArray | None = None
-    ) -> Self:
-        """Rows of a table, as one block."""
-        return cls([Block(X, codes, weight)])
-
-    @property
-    def n_blocks(self) -> int:
-        """Number of blocks."""
-        return len(self.blocks)
-
-    @property
-    def in_one_place(self) -> bool:
-        """As `Rows.in_one_place`."""
-        return True
-
-    def map(
-        self,
-        function: Callable[..., Any],
-        *arguments: Any,
-        each: Sequence[Any] | None = None,
-    ) -> list[Any]:
-        """As `Rows.map`."""
-        return self._of_each(function, arguments, each)
-
-    def reduce(
-        self,
-        function: Callable[..., Any],
-        combine: Callable[[Sequence[Any]], Any],
-        *arguments: Any,
-        each: Sequence[Any] | None = None,
-    ) -> Any:
-        """As `Rows.reduce`."""
         found = self.map(function, *arguments, each=each)
         return found[0] if len(found) == 1 else combine(found)
 
@@ -154,9 +104,46 @@ class LocalRows:
         function: Callable[..., Any],
         *arguments: Any,
         each: Sequence[Any] | None = None,
+    ) -> Rows:
+        """Blocks `function(block, *arguments)`, kept where they are made."""
+        return self._transform(Step(function, arguments), self._own(each))
+
+    def of_class(self, k: int) -> tuple[FloatArray, FloatArray | None]:
+        """All rows of a class in one place, and their weights.
+
+        TypeError if the blocks are not in this process: they may not fit in it.
+        """
+        raise TypeError(
+            "the rows of a class do not come to one place from blocks; choose settings "
+            "that need sums over the rows only."
+        )
+
+    def _own(self, each: Sequence[Any] | None) -> list[tuple[Any, ...]]:
+        """What a step is given of each block, in addition to its arguments."""
+        return [()] * self.n_blocks if each is None else [(item,) for item in each]
+
+    @abstractmethod
+    def _map(self, step: Step, own: list[tuple[Any, ...]]) -> list[Any]:
+        """The step's results."""
+
+    @abstractmethod
+    def _transform(self, step: Step, own: list[tuple[Any, ...]]) -> Rows:
+        """The step's results as blocks."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocalRows(Rows):
+    """Blocks in the memory of this process."""
+
+    blocks: Sequence[Any]
+    in_one_place: ClassVar[bool] = True
+
+    @classmethod
+    def of(
+        cls, X: NDArray[Any], codes: IntArray, weight: FloatArray | None = None
     ) -> Self:
-        """As `Rows.transform`."""
-        return type(self)(self._of_each(function, arguments, each))
+        """Rows of a table, as one block."""
+        return cls([Block(X, codes, weight)])
 
     def of_class(self, k: int) -> tuple[FloatArray, FloatArray | None]:
         """As `Rows.of_class`."""
@@ -167,15 +154,12 @@ class LocalRows:
         weighted = [weight for weight in weights if weight is not None]
         return np.concatenate(rows), np.concatenate(weighted) if weighted else None
 
-    def _of_each(
-        self,
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        each: Sequence[Any] | None,
-    ) -> list[Any]:
-        own = [()] * len(self.blocks) if each is None else [(item,) for item in each]
+    def _map(self, step: Step, own: list[tuple[Any, ...]]) -> list[Any]:
         pairs = zip(self.blocks, own, strict=True)
-        return [function(block, *arguments, *item) for block, item in pairs]
+        return [step(block, *item) for block, item in pairs]
+
+    def _transform(self, step: Step, own: list[tuple[Any, ...]]) -> LocalRows:
+        return LocalRows(self._map(step, own))
 
 
 def restricted(rows: Rows, features: IntArray) -> Rows:

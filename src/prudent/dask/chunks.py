@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block as LabelledBlock
+from prudent.core.rows import Rows
 from prudent.dask.rows import DaskRows, require_dask
 from prudent.exceptions import PrudentWarning
 
@@ -62,7 +63,7 @@ class Chunks(DaskRows):
         )
         return moments
 
-    def labelled(self, classes: NDArray[Any]) -> DaskRows:
+    def labelled(self, classes: NDArray[Any]) -> Rows:
         """The rows as a fit asks for them, with the number of each label."""
         return self.transform(_labelled, classes)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self
+from typing import Any
 
-from prudent.core.rows import LocalRows, Rows
+from prudent.core.rows import LocalRows, Rows, Step
 
 FAN_IN = 16  # a power of two, see `DaskRows.reduce`
 
@@ -23,42 +23,12 @@ def require_dask() -> Any:
     return dask
 
 
-class _Elsewhere:
-    """What holds of all blocks that are not in this process."""
-
-    @property
-    def in_one_place(self) -> bool:
-        """As `Rows.in_one_place`."""
-        return False
-
-    def of_class(self, k: int) -> NoReturn:
-        """As `Rows.of_class`: refused."""
-        raise TypeError(
-            "the rows of a class do not come to one place from blocks; choose settings "
-            "that need sums over the rows only."
-        )
-
-
 @dataclass(frozen=True, eq=False)
-class DaskRows(_Elsewhere):
+class DaskRows(Rows):
     """Blocks that are made anew for each pass, none of them computed yet."""
 
     blocks: Sequence[Any]  # in row order
     client: Any  # where to compute; None is dask's own scheduler
-
-    @property
-    def n_blocks(self) -> int:
-        """Number of blocks."""
-        return len(self.blocks)
-
-    def map(
-        self,
-        function: Callable[..., Any],
-        *arguments: Any,
-        each: Sequence[Any] | None = None,
-    ) -> list[Any]:
-        """As `Rows.map`: only the results travel here."""
-        return list(self.compute(self._mapped(function, arguments, each)))
 
     def reduce(
         self,
@@ -75,22 +45,13 @@ class DaskRows(_Elsewhere):
         """
         from dask import delayed
 
-        level = self._mapped(function, arguments, each)
+        level = self._made(Step(function, arguments), self._own(each))
         while len(level) > 1:
             level = [
                 delayed(combine, pure=False)(level[i : i + FAN_IN])
                 for i in range(0, len(level), FAN_IN)
             ]
         return self.compute(level)[0]
-
-    def transform(
-        self,
-        function: Callable[..., Any],
-        *arguments: Any,
-        each: Sequence[Any] | None = None,
-    ) -> DaskRows:
-        """As `Rows.transform`, worked out when a pass asks for it."""
-        return DaskRows(self._mapped(function, arguments, each), self.client)
 
     def resident(self) -> Rows:
         """The blocks in memory: of the workers, or without a client here.
@@ -107,135 +68,79 @@ class DaskRows(_Elsewhere):
             return require_dask().compute(*values)
         return self.client.gather(self.client.compute(list(values)))
 
-    def _mapped(
-        self,
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        each: Sequence[Any] | None,
-    ) -> list[Any]:
+    def _map(self, step: Step, own: list[tuple[Any, ...]]) -> list[Any]:
+        return list(self.compute(self._made(step, own)))
+
+    def _transform(self, step: Step, own: list[tuple[Any, ...]]) -> DaskRows:
+        return DaskRows(self._made(step, own), self.client)
+
+    def _made(self, step: Step, own: list[tuple[Any, ...]]) -> list[Any]:
+        """The step's results, worked out when a pass asks for them."""
         from dask import delayed
 
         # One node of the graph: a fitted model is not copied into every task.
-        shared = delayed((function, arguments), pure=False, traverse=False)
+        shared = delayed(step, pure=False, traverse=False)
         apply = delayed(_apply, pure=False)
-        if each is None:
-            return [apply(shared, block) for block in self.blocks]
-        return [
-            apply(shared, block, item)
-            for block, item in zip(self.blocks, each, strict=True)
-        ]
+        pairs = zip(self.blocks, own, strict=True)
+        return [apply(block, item, shared) for block, item in pairs]
 
 
 @dataclass(frozen=True, eq=False)
-class WorkerRows(_Elsewhere):
+class WorkerRows(Rows):
     """Blocks that stay in the memory of dask's workers while many passes run."""
 
-    futures: Sequence[Any]  # one for each block
+    blocks: Sequence[Any]  # futures
     client: Any
 
-    @property
-    def n_blocks(self) -> int:
-        """Number of blocks."""
-        return len(self.futures)
-
-    def map(
-        self,
-        function: Callable[..., Any],
-        *arguments: Any,
-        each: Sequence[Any] | None = None,
-    ) -> list[Any]:
-        """As `Rows.map`, one task per worker.
+    def _map(self, step: Step, own: list[tuple[Any, ...]]) -> list[Any]:
+        """One task per worker.
 
         A task is bound to its worker only loosely: when the worker is lost, it runs
         where its blocks are made anew.
         """
-        own = self._own(each)
         groups = self._by_worker()
         tasks = [
             self.client.submit(
-                _map_group,
-                [self.futures[i] for i in positions],
+                _apply_to_group,
+                [self.blocks[i] for i in positions],
                 [own[i] for i in positions],
-                function,
-                arguments,
+                step,
                 workers=None if worker is None else [worker],
                 allow_other_workers=worker is not None,
                 pure=False,
             )
             for worker, positions in groups.items()
         ]
-        results: list[Any] = [None] * len(self.futures)
+        results: list[Any] = [None] * self.n_blocks
         found = self.client.gather(tasks)
         for positions, values in zip(groups.values(), found, strict=True):
             for i, value in zip(positions, values, strict=True):
                 results[i] = value
         return results
 
-    def reduce(
-        self,
-        function: Callable[..., Any],
-        combine: Callable[[Sequence[Any]], Any],
-        *arguments: Any,
-        each: Sequence[Any] | None = None,
-    ) -> Any:
-        """As `Rows.reduce`, combined here."""
-        return combine(self.map(function, *arguments, each=each))
-
-    def transform(
-        self,
-        function: Callable[..., Any],
-        *arguments: Any,
-        each: Sequence[Any] | None = None,
-    ) -> Self:
-        """As `Rows.transform`; each block is made where the old one is."""
-        futures = self.client.map(
-            _map_one,
-            self.futures,
-            self._own(each),
-            function=function,
-            arguments=arguments,
-            pure=False,
-        )
-        return type(self)(futures, self.client)
-
-    def _own(self, each: Sequence[Any] | None) -> list[tuple[Any, ...]]:
-        """What each block is given in addition to the common arguments."""
-        return [()] * self.n_blocks if each is None else [(item,) for item in each]
+    def _transform(self, step: Step, own: list[tuple[Any, ...]]) -> WorkerRows:
+        """Each block is made where the old one is."""
+        futures = self.client.map(_apply, self.blocks, own, step=step, pure=False)
+        return WorkerRows(futures, self.client)
 
     def _by_worker(self) -> dict[str | None, list[int]]:
         """Positions of the blocks that each worker holds, None if none does now."""
         from distributed import wait
 
         with self.client.as_current():  # `wait` asks for the current client
-            wait(self.futures)
-        holders = self.client.who_has(self.futures)
+            wait(self.blocks)
+        holders = self.client.who_has(self.blocks)
         groups = defaultdict(list)
-        for i, future in enumerate(self.futures):
+        for i, future in enumerate(self.blocks):
             groups[next(iter(holders[future.key]), None)].append(i)
         return dict(groups)
 
 
-def _apply(
-    shared: tuple[Callable[..., Any], tuple[Any, ...]], block: Any, *own: Any
-) -> Any:
-    function, arguments = shared
-    return function(block, *arguments, *own)
+def _apply(block: Any, own: tuple[Any, ...], step: Step) -> Any:
+    return step(block, *own)
 
 
-def _map_group(
-    blocks: Sequence[Any],
-    own: Sequence[tuple[Any, ...]],
-    function: Callable[..., Any],
-    arguments: tuple[Any, ...],
+def _apply_to_group(
+    blocks: Sequence[Any], own: Sequence[tuple[Any, ...]], step: Step
 ) -> list[Any]:
-    pairs = zip(blocks, own, strict=True)
-    return [function(block, *arguments, *item) for block, item in pairs]
-
-
-def _map_one(
-    block: Any,
-    own: tuple[Any, ...],
-    function: Callable[..., Any],
-    arguments: tuple[Any, ...],
-) -> Any:
-    return function(block, *arguments, *own)
+    return [step(block, *item) for block, item in zip(blocks, own, strict=True)]
