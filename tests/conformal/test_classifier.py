@@ -20,7 +20,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import prudent
 from prudent import ConformalClassifier
-from prudent.conformal.folds import cross_bound
+from prudent.conformal.promises import cross_bound
 from prudent.core.binomial import high_probability_rank, mean_rank
 from prudent.core.posterior import log_odds_against
 from prudent.exceptions import PrudentWarning, SingularCovarianceError

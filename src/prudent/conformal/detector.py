@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context
-from prudent.conformal.folds import fewest_rows
 from prudent.conformal.held_out import EllipsoidDetector, OrdinaryScores, SplitOneClass
 from prudent.conformal.inputs import (
     CONSTRAINTS,
@@ -36,13 +33,14 @@ from prudent.conformal.inputs import (
 )
 from prudent.conformal.one_class import FullOneClass
 from prudent.conformal.promises import FULL, SPLIT, false_alarms
+from prudent.core.binomial import fewest_rows
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
-from prudent.estimator_tools import SelectionMixin
+from prudent.estimator_tools import RateMixin
 from prudent.exceptions import PrudentWarning
 
 
-class ConformalDetector(SelectionMixin, OutlierMixin, BaseEstimator):
+class ConformalDetector(RateMixin, OutlierMixin, BaseEstimator):
     """Alarms for rows unlike a class, at a promised false-alarm rate, for any law.
 
     A row raises an alarm if it is among the strangest of the bag of training rows and
@@ -260,36 +258,6 @@ class ConformalDetector(SelectionMixin, OutlierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         return self.score_samples(X) - self.offset_
-
-    def predict(self, X: Any) -> NDArray[np.int_]:
-        """-1 for rows that raise an alarm, 1 for the others.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of int, shape (n_samples,)
-        """
-        return np.where(self.decision_function(X) < 0, -1, 1)
-
-    def with_false_alarm_rate(self, rate: float) -> Self:
-        """Fitted copy for another false-alarm rate, without a new fit.
-
-        Parameters
-        ----------
-        rate : float
-            In (0, 1). Chosen after a look at the data it has no promise.
-
-        Returns
-        -------
-        ConformalDetector
-        """
-        check_is_fitted(self)
-        other = copy.copy(self).set_params(false_alarm_rate=rate)
-        other._validate_params()
-        return other._set_rate()
 
     def calibrated_scores(self, X: Any) -> FloatArray:
         """Scores by `estimator_` on the scale of `calibration_scores_` ("split")."""

@@ -12,7 +12,6 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 
-from prudent.conformal.folds import plain_folds
 from prudent.conformal.gaussian import Diagonal, Gaussian
 from prudent.conformal.held_out import (
     CrossRanks,
@@ -282,7 +281,9 @@ def cross_ranking(
     codes = np.searchsorted(classes, y).astype(np.intp)
     condition = classifier.condition
     kinds = kinds_of(codes, len(classes), condition, groups_of(X, condition))
-    folds = plain_folds(len(codes), classifier.cv, random)
+    # A plain draw: strata are not exchangeable.
+    drawn = np.array_split(random.permutation(len(codes)), classifier.cv)
+    folds = [np.sort(fold) for fold in drawn]
     scores = []
     alone = np.zeros(len(codes), dtype=bool)
     for fold in folds:

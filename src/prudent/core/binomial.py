@@ -102,9 +102,21 @@ def high_probability_rank(n_calibration: int, rate: float, confidence: float) ->
     return low
 
 
-def fewest_rows(rate: float, confidence: float) -> int:
-    """Smallest n with (1 - rate)^n <= 1 - confidence: rows none of which is wrong."""
+def fewest_rows(rate: float, confidence: float | None = None) -> int:
+    """Smallest n that permits a cut at rank 1, which none of the rows lies below.
+
+    With `confidence` the smallest n with (1 - rate)^n <= 1 - confidence (`n` rows of
+    which none is wrong certify the rate); on average that with 1 / (n + 1) <= rate.
+
+    Examples
+    --------
+    >>> from prudent.core.binomial import fewest_rows
+    >>> fewest_rows(0.05), fewest_rows(0.05, 0.95)
+    (19, 59)
+    """
     _check_rate(rate)
+    if confidence is None:
+        return max(1, math.ceil(1 / rate - 1 - 1e-9))
     _check_rate(confidence)
     level = 1 - confidence
     n = max(1, math.ceil(math.log(level) / math.log1p(-rate)))

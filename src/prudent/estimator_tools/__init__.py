@@ -1,18 +1,21 @@
 """What the estimators share: validation, the moment seam and set predictions."""
 
-from prudent.estimator_tools.answers import SelectionMixin, predict_set
-from prudent.estimator_tools.covariances import (
+from prudent.estimator_tools.answers import RateMixin, SelectionMixin, predict_set
+from prudent.estimator_tools.moment_fits import (
+    MomentFitMixin,
+    MomentsMixin,
     covariance_rule,
     is_covariance_estimator,
     warn_repairs,
 )
-from prudent.estimator_tools.moment_fits import MomentFitMixin, MomentsMixin
-from prudent.estimator_tools.splits import Split, fold_positions, hold_out_rows
 from prudent.estimator_tools.validation import (
+    Split,
     check_groups,
     check_rows,
     check_training,
+    fold_positions,
     frame_columns,
+    hold_out_rows,
     refuse_dask,
     warn_constant_features,
 )
@@ -20,6 +23,7 @@ from prudent.estimator_tools.validation import (
 __all__ = [
     "MomentFitMixin",
     "MomentsMixin",
+    "RateMixin",
     "SelectionMixin",
     "Split",
     "check_groups",

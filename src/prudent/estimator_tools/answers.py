@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    _num_samples,
-)
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from prudent.core.selection import (
     NullShare,
@@ -178,3 +178,44 @@ class SelectionMixin:
             null_share=null_share,
             confidence=confidence,
         )
+
+
+class RateMixin(SelectionMixin):
+    """A detector that cuts at the held-out scores for its `false_alarm_rate`.
+
+    A class has `decision_function`, and `_set_rate()` which finds cut and promise.
+    """
+
+    def predict(self, X: Any) -> NDArray[np.int_]:
+        """-1 for rows that raise an alarm, 1 for the others.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of int, shape (n_samples,)
+            The answer to a row depends on nothing but the row.
+        """
+        decision = self.decision_function(X)  # type: ignore[attr-defined]
+        return np.where(decision < 0, -1, 1)
+
+    def with_false_alarm_rate(self, rate: float) -> Self:
+        """Fitted copy for another false-alarm rate, without a new fit.
+
+        Parameters
+        ----------
+        rate : float
+            In (0, 1). Chosen after a look at the data it has no promise.
+
+        Returns
+        -------
+        fitted copy of the detector
+        """
+        check_is_fitted(self)
+        other: Any = copy.copy(self)
+        other.set_params(false_alarm_rate=rate)
+        other._validate_params()
+        found: Self = other._set_rate()
+        return found

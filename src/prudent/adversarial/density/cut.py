@@ -94,20 +94,6 @@ def upper_rank(n_scores: int, rate: float) -> int:
     return rank if is_whole else min(rank + 1, n_scores)
 
 
-def fewest_scores(kind: GuaranteeKind, rate: float, confidence: float) -> int:
-    """Smallest calibration set that permits a cut (rank 1) at all.
-
-    Examples
-    --------
-    >>> from prudent.adversarial.density.cut import fewest_scores
-    >>> fewest_scores("mean", 0.05, 0.95), fewest_scores("high_probability", 0.05, 0.95)
-    (19, 59)
-    """
-    if kind == "high_probability":
-        return math.ceil(math.log(1 - confidence) / math.log1p(-rate) - 1e-9)
-    return max(1, math.ceil(1 / rate - 1 - 1e-9))
-
-
 def p_values(sorted_scores: FloatArray, scores: FloatArray) -> FloatArray:
     """Share (1 + #{s_i <= s}) / (m + 1) of the held-out scores not above each."""
     not_above = np.searchsorted(sorted_scores, scores, side="right")

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
-from prudent.adversarial.density.cut import Cut, fewest_scores
+from prudent.adversarial.density.cut import Cut
 from prudent.adversarial.density.default_classifier import LogOdds, MeanLogitClassifier
 from prudent.adversarial.density.learn import AskHeldOut, learn
 from prudent.adversarial.density.promises import held_out_promise
+from prudent.core.binomial import fewest_rows
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
-    SelectionMixin,
+    RateMixin,
     check_rows,
     hold_out_rows,
     refuse_dask,
@@ -33,7 +31,7 @@ from prudent.exceptions import PrudentWarning
 REFERENCES = ("mixture", "gaussian", "box", "grid")
 
 
-class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
+class LowDensityRejector(RateMixin, OutlierMixin, BaseEstimator):
     """Reject rows of low density, with a false-alarm rate that is kept.
 
     Learns one class. A classifier tells its rows from artificial rows of a known
@@ -276,20 +274,6 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
         rows = self._rows(X)
         return self._model.decision(rows)
 
-    def predict(self, X: Any) -> NDArray[np.int_]:
-        """-1 for rejected rows, 1 for the others.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of int, shape (n_samples,)
-            "soft": the answer to a row depends on nothing but the row.
-        """
-        return np.where(self.decision_function(X) < 0, -1, 1)
-
     def p_value(self, X: Any) -> FloatArray:
         """Conformal p-value (1 + #{s_i <= s(x)}) / (m + 1) of each row.
 
@@ -306,23 +290,6 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
         """
         rows = self._rows(X)
         return self._model.p_values(rows)
-
-    def with_false_alarm_rate(self, rate: float) -> Self:
-        """Fitted copy for another rate; one chosen after a look at data has no promise.
-
-        Parameters
-        ----------
-        rate : float
-            In (0, 1).
-
-        Returns
-        -------
-        LowDensityRejector
-        """
-        check_is_fitted(self)
-        other = copy.copy(self).set_params(false_alarm_rate=rate)
-        other._validate_params()
-        return other._set_rate()
 
     def _holds_out_rows(self) -> bool:
         return bool(self.strategy == "hard")
@@ -346,10 +313,11 @@ class LowDensityRejector(SelectionMixin, OutlierMixin, BaseEstimator):
             self.k_, self.threshold_, rejects = 0, np.nan, rule.scale > 0
         self.offset_ = self.threshold_
         if not rejects:
+            certain = self.confidence if kind == "high_probability" else None
             warnings.warn(
                 f"LowDensityRejector: nothing is rejected, {m} calibration rows are "
                 f"too few for a false-alarm rate of {rate}; at least "
-                f"{fewest_scores(kind, rate, self.confidence)} are needed.",
+                f"{fewest_rows(rate, certain)} are needed.",
                 PrudentWarning,
                 stacklevel=3,
             )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import rel_entr
 
-from prudent.core.binomial import high_probability_rank
+from prudent.core.binomial import fewest_rows, high_probability_rank
 from prudent.core.types import FloatArray
 
 DivergenceName = Literal["kl", "l2", "chi2", "hellinger"]
@@ -174,11 +174,10 @@ def divergence_bound(
     values = np.sort(_checked(kind, base).between(laws, target))
     rank = high_probability_rank(len(values), quantile, confidence)
     if rank == 0:
-        fewest = math.ceil(math.log(1 - confidence) / math.log1p(-quantile) - 1e-9)
         raise ValueError(
             f"{len(values)} intruders are too few to bound the {quantile:g} quantile "
-            f"of their divergence with confidence {confidence:g}: at least {fewest} "
-            "are needed."
+            f"of their divergence with confidence {confidence:g}: at least "
+            f"{fewest_rows(quantile, confidence)} are needed."
         )
     return float(values[rank - 1])
 
