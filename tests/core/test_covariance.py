@@ -9,13 +9,13 @@ from prudent.core.covariance import (
     fitted_covariance,
     invertible,
     rule_name,
+    shrink,
 )
 from prudent.core.definiteness import (
     check_not_indefinite,
     check_positive_definite,
     floor_eigenvalues,
 )
-from prudent.core.shrinkage import shrink
 from prudent.exceptions import DegenerateDataError, SingularCovarianceError
 
 

@@ -160,3 +160,20 @@ def test_an_average_without_a_known_law_is_never_broken():
     average = promise(average_over="training samples")
     assert average.check(90, 100).verdict == "consistent"
     assert average.check(1, 100).verdict == "kept"
+
+
+@pytest.mark.parametrize(
+    ("refused", "got"),
+    [
+        (lambda x: promise(bound=x), "got 1.5"),
+        (lambda x: promise(confidence=x), "got 1.5"),
+        (lambda x: promise(average_over="training samples", confidence=x / 2), "0.75"),
+        (lambda x: promise().check(x, 1.0), "got 1.5"),
+        (lambda x: promise().check(0.0, -x), "got -1.5"),
+        (lambda x: promise().check(0.0, 1.0, level=x), "got 1.5"),
+    ],
+)
+def test_numbers_refused_are_shown_as_a_user_writes_them(refused, got):
+    with pytest.raises(ValueError, match=got) as error:
+        refused(np.float64(1.5))
+    assert "np." not in str(error.value)

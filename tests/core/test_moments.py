@@ -578,6 +578,9 @@ def test_raw_weights_that_cancel_have_no_mean():
     H = np.array([[1.0], [-1.0]])
     with pytest.raises(ValueError, match="class 0 has a weight total of 0"):
         RawMoments.from_soft(X[[0, 3]], H, [0, 0]).to_moments()
+    # Opposite rows: their second sums cancel too, their first ones do not.
+    with pytest.raises(ValueError, match="class 0 has a weight total of 0"):
+        RawMoments.from_soft(np.array([[1.0], [-1.0]]), H, [0]).to_moments()
 
 
 def test_an_absent_raw_class_is_empty():

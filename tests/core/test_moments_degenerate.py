@@ -110,7 +110,7 @@ def test_labels_outside_the_declared_classes(classes, message):
         ([1, 1], r"shape \(6,\), got \(2,\)"),
         ([1, 1, np.nan, 1, 1, 1], "NaN or infinity, first at row 2"),
         ([1, 1, 1, np.inf, 1, 1], "NaN or infinity, first at row 3"),
-        ([1, 1, 1, 1, -0.5, 1], "got .*-0.5.* at row 4; signed .* RawMoments"),
+        ([1, 1, 1, 1, -0.5, 1], "got -0.5 at row 4; signed .* RawMoments"),
     ],
 )
 def test_weights_that_are_not_repetitions(weight, message):

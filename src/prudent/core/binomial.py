@@ -192,13 +192,15 @@ def check_fraction(name: str, value: Any, *, or_one: bool = False) -> None:
 
 def _check_counts(successes: float, n: float, level: float) -> None:
     if not n > 0:
-        raise ValueError(f"`n` must be > 0, got {n!r}.")
+        raise ValueError(f"`n` must be > 0, got {shown(n)}.")
     if not 0 <= successes <= n:
-        raise ValueError(f"`successes` must lie in [0, {n!r}], got {successes!r}.")
+        raise ValueError(
+            f"`successes` must lie in [0, {shown(n)}], got {shown(successes)}."
+        )
     if not 0 < level < 1:
-        raise ValueError(f"`level` must lie in (0, 1), got {level!r}.")
+        raise ValueError(f"`level` must lie in (0, 1), got {shown(level)}.")
 
 
 def _check_rate(rate: float) -> None:
     if not 0 < rate < 1:
-        raise ValueError(f"a rate must lie in (0, 1), got {rate!r}.")
+        raise ValueError(f"a rate must lie in (0, 1), got {shown(rate)}.")

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-import numpy as np
-
 from prudent.core.binomial import beta_binomial_tails, clopper_pearson
 from prudent.core.shift import (
     bernoulli_divergence,
@@ -17,6 +15,7 @@ from prudent.core.shift import (
     shift_sentence,
     worst_rate,
 )
+from prudent.core.validation import shown
 
 Quantity = Literal[
     "error rate",
@@ -134,12 +133,13 @@ default=None
             raise ValueError(f"`sense` must be '<=' or '>=', got {self.sense!r}.")
         if self.quantity == "expected cost":
             if not math.isfinite(self.bound):
-                raise ValueError(f"`bound` must be finite, got {self.bound!r}.")
+                raise ValueError(f"`bound` must be finite, got {shown(self.bound)}.")
         elif not 0 <= self.bound <= 1:
-            raise ValueError(f"`bound` must lie in [0, 1], got {self.bound!r}.")
+            raise ValueError(f"`bound` must lie in [0, 1], got {shown(self.bound)}.")
         if self.confidence is not None and not 0 < self.confidence < 1:
             raise ValueError(
-                f"`confidence` must lie in (0, 1) or be None, got {self.confidence!r}."
+                f"`confidence` must lie in (0, 1) or be None, got "
+                f"{shown(self.confidence)}."
             )
         if self.average_over is not None:
             if self.average_over not in get_args(AverageOver):
@@ -150,7 +150,7 @@ default=None
             if self.confidence is not None:
                 raise ValueError(
                     f"a promise averaged over {self.average_over} has no "
-                    f"confidence, got {self.confidence!r}."
+                    f"confidence, got {shown(self.confidence)}."
                 )
         object.__setattr__(self, "bound", float(self.bound))
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
@@ -340,9 +340,7 @@ default=None
 
     def _of_class(self) -> str:
         """The scope in words, or nothing where there is none."""
-        # A NumPy label would show its type: np.str_('benign').
-        label = self.scope.item() if isinstance(self.scope, np.generic) else self.scope
-        return "" if label is None else f" of class {label!r}"
+        return "" if self.scope is None else f" of class {shown(self.scope)}"
 
     @property
     def rate_law(self) -> tuple[int, int] | None:

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.accumulation import accumulate
-from prudent.core.covariance import Estimator, class_covariances
+from prudent.core.covariance import Estimator, Target, class_covariances
 from prudent.core.raw_moments import RawSums
-from prudent.core.serialization import pack, unpack
-from prudent.core.shrinkage import Target
-from prudent.core.statistics import Statistics, merge, remove
+from prudent.core.statistics import Statistics, merge, pack, remove, unpack
 from prudent.core.summary import FromSummary
 from prudent.core.types import FloatArray
 from prudent.core.validation import (
@@ -27,6 +25,7 @@ from prudent.core.validation import (
     check_values,
     check_weight,
     encode_labels,
+    shown,
     union_of_labels,
     warn_about_memory,
 )
@@ -278,7 +277,7 @@ class ClassMoments(FromSummary):
     def scale(self, factor: float) -> Self:
         """Moments with every weight multiplied by `factor` > 0."""
         if not 0 < factor < np.inf:
-            raise ValueError(f"`factor` must be finite and > 0, got {factor!r}.")
+            raise ValueError(f"`factor` must be finite and > 0, got {shown(factor)}.")
         arrays = self._statistics.arrays()
         for name in arrays.keys() & {"weight", "scatter", "third", "fourth"}:
             arrays[name] = factor * arrays[name]

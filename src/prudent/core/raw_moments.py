@@ -92,11 +92,12 @@ class RawSums:
     def central(self) -> Statistics:
         """Central statistics; see `RawMoments.to_moments`."""
         absent = self.s0 == 0
-        if (self.s1[absent] != 0).any() or (self.s2[absent] != 0).any():
-            k = int(np.flatnonzero(absent & (self.s2 != 0).any(axis=(1, 2)))[0])
+        moved = (self.s1 != 0).any(axis=1) | (self.s2 != 0).any(axis=(1, 2))
+        if (absent & moved).any():
             raise ValueError(
-                f"class {k} has a weight total of 0 and so no mean, although its "
-                "signed sums are not 0: take a smaller step."
+                f"class {np.flatnonzero(absent & moved)[0]} has a weight total of 0 "
+                "and so no mean, although its signed sums are not 0: take a smaller "
+                "step."
             )
         total = np.where(absent, 1.0, self.s0)
         shift = self.s1 / total[:, None]

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from prudent.core.binomial import check_fraction
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray
 
@@ -34,8 +35,7 @@ class Selection(NamedTuple):
 
 def check_selection(rate: float, null_share: str, confidence: float | None) -> None:
     """Refuse settings out of range."""
-    if not 0 < rate < 1:
-        raise ValueError(f"`false_discovery_rate` must lie in (0, 1), got {rate}.")
+    check_fraction("false_discovery_rate", rate)
     if null_share not in ("one", "storey"):
         raise ValueError(f"`null_share` must be 'one' or 'storey', got {null_share!r}.")
     if confidence is not None and not 0 < confidence < 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -63,30 +62,20 @@ class FromSummary:
             symmetric positive semidefinite, a count is not > `ddof`, or there is
             not one of `covariances` and `standard_deviations`.
         """
-        given = _read(
+        labels, weight, mean, matrices = _read(
             means, covariances, counts, classes, ddof, standard_deviations, correlations
         )
-        order = np.argsort(given.classes)
-        labels, weight = given.classes[order], given.counts[order]
-        matrices = symmetric_nonnegative(given.covariances[order], labels)
+        order = np.argsort(labels)
+        labels, weight = labels[order], weight[order]
+        matrices = symmetric_nonnegative(matrices[order], labels)
         return cls(
             labels,  # type: ignore[call-arg]
             np.rint(weight).astype(np.int64),
             weight,
-            given.means[order],
-            np.zeros_like(given.means),
+            mean[order],
+            np.zeros_like(mean),
             matrices * (weight - ddof)[:, None, None],
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Summary:
-    """What a paper prints about its K classes, checked, in the order given."""
-
-    classes: NDArray[Any]
-    means: FloatArray
-    covariances: FloatArray
-    counts: FloatArray
 
 
 def _read(
@@ -95,10 +84,10 @@ def _read(
     counts: Any,
     classes: ArrayLike | None,
     ddof: int,
-    standard_deviations: Any = None,
-    correlations: Any = None,
-) -> _Summary:
-    """Summary statistics whose shapes, ranges and names agree."""
+    standard_deviations: Any,
+    correlations: Any,
+) -> tuple[NDArray[Any], FloatArray, FloatArray, FloatArray]:
+    """Labels, counts, means and covariances in the order given, once they agree."""
     mean = _numbers("means", means)
     if mean.ndim != 2 or not mean.size:
         raise ValueError(
@@ -136,7 +125,7 @@ def _read(
         matrices = _from_deviations(
             standard_deviations, correlations, names, labels, mean
         )
-    return _Summary(labels, mean, matrices, weight)
+    return labels, weight, mean, matrices
 
 
 def feature_names(table: Any) -> list[str] | None:

@@ -167,7 +167,7 @@ def check_weight(sample_weight: ArrayLike, n_rows: int) -> FloatArray:
     if (weight < 0).any():
         row = int(np.flatnonzero(weight < 0)[0])
         raise ValueError(
-            f"`sample_weight` must be >= 0, got {weight[row]!r} at row {row}; "
+            f"`sample_weight` must be >= 0, got {shown(weight[row])} at row {row}; "
             "signed weights belong to RawMoments."
         )
     return weight
@@ -207,7 +207,7 @@ def check_options(structure: str, fourth: bool, block_rows: int | None) -> None:
             "`fourth=True` needs structure='full': its merge uses the whole scatter."
         )
     if block_rows is not None and not block_rows >= 1:
-        raise ValueError(f"`block_rows` must be >= 1, got {block_rows!r}.")
+        raise ValueError(f"`block_rows` must be >= 1, got {shown(block_rows)}.")
 
 
 def warn_about_memory(n_classes: int, n_features: int) -> None:

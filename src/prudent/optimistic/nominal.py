@@ -16,12 +16,12 @@ from prudent.core.covariance import (
     CovarianceRule,
     fitted_covariance,
     invertible,
+    shrink,
     shrinkage_amounts,
 )
 from prudent.core.distances import MahalanobisFactors, row_blocks
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block
-from prudent.core.shrinkage import shrink
 from prudent.core.types import FloatArray, IntArray
 from prudent.core.validation import shown
 from prudent.exceptions import DegenerateDataError

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import rel_entr
 
-from prudent.core.binomial import fewest_rows, high_probability_rank
+from prudent.core.binomial import check_fraction, fewest_rows, high_probability_rank
 from prudent.core.types import FloatArray
+from prudent.core.validation import shown
 
 DivergenceName = Literal["kl", "l2", "chi2", "hellinger"]
 
@@ -166,9 +167,8 @@ def divergence_bound(
     >>> round(divergence_bound([0.4, 0.3, 0.2, 0.1], known), 3)
     0.654
     """
-    for name, share in (("quantile", quantile), ("confidence", confidence)):
-        if not 0 < share < 1:
-            raise ValueError(f"`{name}` must lie in (0, 1), got {share!r}.")
+    check_fraction("quantile", quantile)
+    check_fraction("confidence", confidence)
     target = check_probabilities(p)
     laws = check_distributions(intruders, len(target), "intruders")
     values = np.sort(_checked(kind, base).between(laws, target))
@@ -186,7 +186,7 @@ def _checked(kind: str, base: float) -> Divergence:
     if kind not in DIVERGENCES:
         raise ValueError(f"`kind` must be one of {list(DIVERGENCES)}, got {kind!r}.")
     if not 1 < base < math.inf:
-        raise ValueError(f"`base` must be a number > 1, got {base!r}.")
+        raise ValueError(f"`base` must be a number > 1, got {shown(base)}.")
     return Divergence(kind, base)
 
 
@@ -217,7 +217,7 @@ def check_distributions(laws: ArrayLike, n_events: int, name: str) -> FloatArray
 def frequencies(counts: ArrayLike, smoothing: float) -> FloatArray:
     """Share (counts + smoothing) / total of each event."""
     if not 0 <= smoothing < np.inf:
-        raise ValueError(f"`smoothing` must be a number >= 0, got {smoothing!r}.")
+        raise ValueError(f"`smoothing` must be a number >= 0, got {shown(smoothing)}.")
     weights = _check_weights(counts, "counts")
     with np.errstate(over="ignore"):
         return _normalised(weights + smoothing, "counts")

@@ -8,6 +8,7 @@ import numpy as np
 
 from prudent.adversarial.game.divergence import Divergence
 from prudent.core.types import FloatArray, IntArray
+from prudent.core.validation import shown
 from prudent.exceptions import InfeasibleError
 
 _BOUND_TOL = 1e-12  # point divergences this close to the bound lie on it
@@ -127,8 +128,8 @@ def split_levels(
     tolerance = _BOUND_TOL * max(1.0, abs(bound))
     if distance[0] < -tolerance:
         raise InfeasibleError(
-            f"`divergence_bound`={bound!r} leaves no intruder: the largest admissible "
-            f"value for this target is {float(points[0]) + 0.0!r}."
+            f"`divergence_bound`={shown(bound)} leaves no intruder: the largest "
+            f"admissible value for this target is {float(points[0]) + 0.0!r}."
         )
     reached = np.zeros(len(mass) + 1, dtype=np.longdouble)
     np.cumsum(mass, dtype=np.longdouble, out=reached[1:])

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from prudent.adversarial.game.divergence import check_distributions
 from prudent.core.coins import keyed_uniform
 from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.validation import shown
 
 Strategy = Literal["soft", "hard"]
 
@@ -120,10 +121,10 @@ class SecurityCurve:
         costs = {"false_alarm_cost": false_alarm_cost, "miss_cost": miss_cost}
         for name, cost in costs.items():
             if not 0 <= cost < np.inf:
-                raise ValueError(f"`{name}` must be a number >= 0, got {cost!r}.")
+                raise ValueError(f"`{name}` must be a number >= 0, got {shown(cost)}.")
         if not 0 <= intruder_share <= 1:
             raise ValueError(
-                f"`intruder_share` must lie in [0, 1], got {intruder_share!r}."
+                f"`intruder_share` must lie in [0, 1], got {shown(intruder_share)}."
             )
         rates, misses = self.false_alarm_rates, self.soft_miss_rates
         alarms = (1 - intruder_share) * false_alarm_cost * rates

@@ -29,6 +29,7 @@ from prudent.adversarial.game.model import SecurityCurve
 from prudent.adversarial.game.promises import KNOWN, PLUG_IN, promises, smoothed
 from prudent.adversarial.game.solver import critical_divergence
 from prudent.core.types import BoolArray, FloatArray
+from prudent.core.validation import shown
 
 
 class RejectionGame(BaseEstimator):
@@ -330,7 +331,7 @@ class RejectionGame(BaseEstimator):
         """
         check_is_fitted(self)
         if not 0 <= miss_rate <= 1:
-            raise ValueError(f"`miss_rate` must lie in [0, 1], got {miss_rate!r}.")
+            raise ValueError(f"`miss_rate` must lie in [0, 1], got {shown(miss_rate)}.")
         return self._model.intruders.least_rate(1 - miss_rate, "soft")
 
     def critical_divergence(self) -> float:
