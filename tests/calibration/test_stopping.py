@@ -2,12 +2,9 @@ import itertools
 
 import numpy as np
 
+from prudent.calibration.learn import earliest_least_error
 from prudent.calibration.objective import batches_of_epochs
-from prudent.calibration.stopping import (
-    deal_folds,
-    earliest_least_error,
-    group_equal_rows,
-)
+from prudent.calibration.trials import deal_folds, group_equal_rows
 
 
 def test_equal_labelled_rows_share_a_group_in_sorted_order():

@@ -13,11 +13,10 @@ import numpy as np
 from prudent.calibration.ascent import CalibrationPath, Iterate, ascend
 from prudent.calibration.families import Family, Statistics
 from prudent.calibration.gaussian import GaussianFamily
+from prudent.calibration.matrices import SoftmaxFamily
 from prudent.calibration.model import Model
 from prudent.calibration.objective import Objective, batches_of_epochs
 from prudent.calibration.settings import Settings
-from prudent.calibration.softmax import SoftmaxFamily
-from prudent.calibration.stopping import earliest_least_error
 from prudent.calibration.trials import Trial, fitted_spread, weights
 from prudent.core.rows import Rows
 from prudent.core.types import IntArray
@@ -168,6 +167,18 @@ def _batches(
 
 
 # Which iterate is kept: the least of these, the first of equals.
+
+
+def earliest_least_error(curves: Sequence[Sequence[float]], tolerance: float) -> int:
+    """Number of updates T with the least total validation error, up to a tolerance.
+
+    The curves are the errors of each fold after 0, 1, ... updates; a shorter one goes
+    on at its last value. Of equal totals the earliest wins.
+    """
+    length = max(len(curve) for curve in curves)
+    padded = [np.pad(curve, (0, length - len(curve)), "edge") for curve in curves]
+    total = np.sum(padded, axis=0)
+    return int(np.argmax(total <= total.min() + tolerance))
 
 
 def _worth(path: CalibrationPath, stopping: str) -> Any:

@@ -16,9 +16,8 @@ from prudent.calibration.families import PriorStrengths
 from prudent.calibration.model import Model
 from prudent.calibration.reading import recoded, row_keys, seen_levels
 from prudent.calibration.settings import Settings
-from prudent.calibration.stopping import dealt_folds
 from prudent.calibration.stream import Stream, classes_after
-from prudent.calibration.trials import Trial
+from prudent.calibration.trials import Trial, dealt_folds
 from prudent.core.classes import class_costs
 from prudent.core.rows import Block, LocalRows, Rows
 from prudent.core.types import FloatArray, IntArray

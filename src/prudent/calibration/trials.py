@@ -1,4 +1,4 @@
-"""The rows of one block, those to learn from and those only judged, and their sums."""
+"""The rows of one block, those to learn from and those only judged; their folds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from prudent.calibration.spread import (
     column_ranges,
     merged_moments,
 )
-from prudent.calibration.stopping import group_equal_rows
 from prudent.core.rows import Block, Rows
 from prudent.core.types import FloatArray, IntArray
 from prudent.core.validation import Structure
@@ -104,3 +103,71 @@ def _merged(block: Block) -> Block:
         return block
     weight = np.bincount(groups, weights(block)).astype(np.float64)
     return Block(block.X[first], block.codes[first], weight)
+
+
+# Folds of rows in one block.
+
+
+def dealt_folds(
+    keys: NDArray[Any],
+    codes: IntArray,
+    n_folds: int,
+    seed: int,
+    groups: NDArray[Any] | None = None,
+) -> list[tuple[IntArray, IntArray]]:
+    """Pairs (fit, test) of positions of the rows of each fold.
+
+    Equal rows, or those of a group, share a fold. There are `n_folds` at most, and as
+    many as the class with the fewest distinct rows (groups) has of those; none if that
+    is one.
+    """
+    if groups is None:
+        units = group_equal_rows(keys, codes)
+    else:
+        units = np.unique(groups, return_inverse=True)[1]
+    n_units = [len(np.unique(units[codes == k])) for k in np.unique(codes)]
+    n_folds = min(n_folds, *n_units)
+    if n_folds < 2:
+        return []
+    fold = deal_folds(units, codes, n_folds, np.random.RandomState(seed))
+    return [
+        (np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)
+    ]
+
+
+def group_equal_rows(keys: NDArray[np.generic], codes: IntArray) -> IntArray:
+    """Number labelled rows, equal ones alike, in sorted order of (class, row).
+
+    `keys` (m, n_keys) are numbers that tell the rows apart.
+    """
+    columns = [*keys.T[::-1], codes]
+    order = np.lexsort(columns)
+    differs = np.zeros(len(codes), dtype=bool)
+    for column in columns:
+        differs[1:] |= column[order][1:] != column[order][:-1]
+    groups = np.empty(len(codes), dtype=np.intp)
+    groups[order] = np.cumsum(differs)
+    return groups
+
+
+def deal_folds(
+    groups: IntArray, codes: IntArray, n_folds: int, random: np.random.RandomState
+) -> IntArray:
+    """Fold of each row; rows of a group share one, classes spread evenly.
+
+    The groups 0, 1, ... are permuted within each class and dealt round robin, so that
+    with groups of equal rows neither their order nor repetition changes the folds. A
+    group of several classes counts for the rarest of them.
+    """
+    rarest_first = np.argsort(np.bincount(codes)[codes], kind="stable")
+    _, first = np.unique(groups[rarest_first], return_index=True)
+    class_of_group = codes[rarest_first[first]]
+    dealt = np.concatenate(
+        [
+            random.permutation(np.flatnonzero(class_of_group == k))
+            for k in np.unique(codes)
+        ]
+    )
+    fold_of_group = np.empty(len(first), dtype=np.intp)
+    fold_of_group[dealt] = np.arange(len(dealt)) % n_folds
+    return fold_of_group[groups]
