@@ -56,7 +56,6 @@ def check_positive_definite(
     covariances: FloatArray,
     *,
     classes: Sequence[Any] | NDArray[Any] | None = None,
-    feature_names: Sequence[Any] | NDArray[Any] | None = None,
 ) -> FloatArray:
     """Lower Cholesky factors of class covariances, or an error that names the culprit.
 
@@ -83,7 +82,7 @@ def check_positive_definite(
             singular = np.flatnonzero(ratio < tolerance)
             culprit = int(singular[0]) if len(singular) else -1
         if culprit >= 0:
-            _raise_singular(covariance, culprit, label, feature_names)
+            _raise_singular(covariance, culprit, label)
         factors[k] = factor
     return factors
 
@@ -141,10 +140,7 @@ def symmetric_nonnegative(covariances: FloatArray, classes: NDArray[Any]) -> Flo
     return repaired
 
 
-def _raise_singular(
-    covariance: FloatArray, j: int, label: Any, feature_names: Any
-) -> None:
-    name = str(j) if feature_names is None else shown(feature_names[j])
+def _raise_singular(covariance: FloatArray, j: int, label: Any) -> None:
     variance = covariance[j, j]
     if variance < 0:
         why = f"has the negative variance {variance:.3g}"
@@ -154,6 +150,6 @@ def _raise_singular(
         why = "is a linear combination of the features before it in this class"
     raise SingularCovarianceError(
         f"the covariance matrix of class {shown(label)} is singular or indefinite: "
-        f"feature {name} {why}. Drop the feature, or shrink, for example with "
+        f"feature {j} {why}. Drop the feature, or shrink, for example with "
         'covariance="ledoit_wolf".'
     )

@@ -56,13 +56,10 @@ class MahalanobisFactors:
         *,
         means_lo: FloatArray | None = None,
         classes: Sequence[Any] | NDArray[Any] | None = None,
-        feature_names: Sequence[Any] | NDArray[Any] | None = None,
     ) -> Self:
         """Factor each covariance once; errors name the class and the feature."""
         means = np.asarray(means, dtype=np.float64)
-        factors = check_positive_definite(
-            covariances, classes=classes, feature_names=feature_names
-        )
+        factors = check_positive_definite(covariances, classes=classes)
         inverse_factors = np.array([dtrtri(L, lower=1)[0] for L in factors])
         diagonals = np.diagonal(factors, axis1=1, axis2=2)
         if means_lo is None:
@@ -77,12 +74,9 @@ class MahalanobisFactors:
             2 * np.log(diagonals).sum(axis=1),
         )
 
-    def squared_distances(
-        self, X: NDArray[Any], out: FloatArray | None = None
-    ) -> FloatArray:
-        """Squared distances of shape (n, K), written to `out` if given."""
-        if out is None:
-            out = np.empty((len(X), len(self.means)))
+    def squared_distances(self, X: NDArray[Any]) -> FloatArray:
+        """Squared distances of shape (n, K)."""
+        out: FloatArray = np.empty((len(X), len(self.means)))
         for rows, distances in self.blocks(X):
             out[rows] = distances
         return out

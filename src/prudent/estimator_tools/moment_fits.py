@@ -105,22 +105,9 @@ class MomentsMixin:
 
         Parameters
         ----------
-        means : array-like of shape (n_classes, n_features)
-            Class means. The columns of a data frame become `feature_names_in_`, and
-            those of all other frames must be the same, in the same order.
-        covariances : array-like of shape (n_classes, n_features, n_features)
-            Class covariances, used as given; data frames as in
-            `ClassMoments.from_covariances`.
-        counts : array-like of shape (n_classes,)
-            Rows (or total weight) behind each class, > 0.
-        classes : array-like of shape (n_classes,), default=None
-            Labels; None means the index of `means` if that is a pandas frame, else
-            0, 1, ...
-        standard_deviations : array-like of shape (n_classes, n_features), default=None
-            With `correlations`, in place of `covariances`.
-        correlations : array-like of shape (n_classes, n_features, n_features) or \
-(n_features, n_features), default=None
-            Of each class, or of all.
+        means, covariances, counts, classes, standard_deviations, correlations
+            As in :meth:`prudent.ClassMoments.from_covariances`. The columns of a data
+            frame of means become `feature_names_in_`.
         **params
             Constructor parameters.
 
