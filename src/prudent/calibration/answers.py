@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_random_state, check_X_y
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import validate_data
 from prudent.calibration.categorical import MixedRows
@@ -22,6 +22,7 @@ from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.estimator_tools import (
     frame_columns,
+    positive_weights,
     refuse_dask,
     warn_constant_features,
 )
@@ -192,15 +193,7 @@ class CalibratedAnswers:
         check_classification_targets(y)
         if sample_weight is None:
             return rows, y, np.ones(len(y)), places
-        weight = _check_sample_weight(
-            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
-        )
-        places = np.flatnonzero(weight > 0)
-        if not len(places):
-            raise ValueError(
-                "all entries of `sample_weight` are zero: give at least one row "
-                "a positive weight."
-            )
+        weight, places = positive_weights(sample_weight, rows)
         if len(places) == len(weight):
             return rows, y, weight, places
         return rows[places], y[places], weight[places], places

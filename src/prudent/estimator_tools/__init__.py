@@ -16,6 +16,7 @@ from prudent.estimator_tools.validation import (
     fold_positions,
     frame_columns,
     hold_out_rows,
+    positive_weights,
     refuse_dask,
     warn_constant_features,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "frame_columns",
     "hold_out_rows",
     "is_covariance_estimator",
+    "positive_weights",
     "predict_set",
     "refuse_dask",
     "warn_constant_features",

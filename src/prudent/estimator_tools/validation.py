@@ -44,18 +44,26 @@ def check_training(
         check_classification_targets(y)
     if sample_weight is None:
         return X, y, None
+    weight, kept = positive_weights(sample_weight, X)
+    if len(kept) == len(weight):
+        return X, y, weight
+    return X[kept], y[kept], weight[kept]
+
+
+def positive_weights(
+    sample_weight: ArrayLike, X: Any
+) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Weights >= 0 of all rows, and the positions of those that are positive."""
     weight = _check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
-    kept = weight > 0
-    if not kept.any():
+    kept = np.flatnonzero(weight > 0)
+    if not len(kept):
         raise ValueError(
             "all entries of `sample_weight` are zero: give at least one row "
             "a positive weight."
         )
-    if kept.all():
-        return X, y, weight
-    return X[kept], y[kept], weight[kept]
+    return weight, kept
 
 
 def _are_few_integers(y: NDArray[Any]) -> bool:
