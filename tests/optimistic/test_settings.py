@@ -314,3 +314,24 @@ def test_new_settings_are_saved(binary, chosen, tmp_path):
     prudent.save(model, tmp_path / "model.prudent")
     again = prudent.load(tmp_path / "model.prudent")
     np.testing.assert_array_equal(again.predict_set(X), model.predict_set(X))
+
+
+def test_a_dominated_class_that_a_threshold_predicts_leaves_at_a_larger_radius():
+    """At x = 2 the narrow class is denser, and gains more from a larger ball."""
+
+    def sets(radius, **changes):
+        model = OptimisticScoreClassifier.from_moments(
+            [[0.0], [0.0]],
+            [[[100.0]], [[1.0]]],
+            [50, 50],
+            covariance="empirical",
+            radius=radius,
+            **changes,
+        )
+        return model.predict_set([[2.0]])[0].tolist()
+
+    assert sets(0.0, threshold=np.exp(0.3226)) == [True, True]  # 0 by the threshold
+    assert sets(1e-3, threshold=np.exp(0.3226)) == [False, True]
+    for changes in ({"threshold": "bayes"}, {"rule": "minimax"}):
+        found = [sets(radius, **changes) for radius in (0.0, 1e-3, 1e-2, 0.1)]
+        assert found == [[False, True], [False, True], [True, True], [True, True]]

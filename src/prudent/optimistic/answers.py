@@ -158,7 +158,9 @@ class OptimisticAnswers:
         """Classes that no other class beats whatever the moments in the balls.
 
         Interval dominance of the (Gaussian: prior weighted) scores in balls of
-        `set_radii_`, united with `predict`. Never empty; grows with the radius.
+        `set_radii_`, which keeps more classes the larger these are, united with
+        `predict`: never empty. A threshold, or balls other than those of `radii_`, can
+        make `predict` a dominated class; only such a class leaves at a larger radius.
 
         Parameters
         ----------
