@@ -55,7 +55,8 @@ html_theme_options = {
     "show_prev_next": False,
     "navbar_align": "left",
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    # Tutorials print tables of a hundred columns.
+    "secondary_sidebar_items": {"**": ["page-toc"], "gallery/tutorials/**": []},
     "footer_start": ["copyright"],
     "footer_end": [],
 }

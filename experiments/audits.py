@@ -35,7 +35,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 MAPIE = "https://github.com/scikit-learn-contrib/MAPIE/blob/master/doc/content/"
 SETS = MAPIE + "conformal-prediction/classification.md"
 RISKS = MAPIE + "risk-control/theory.md"
-CREPES = "https://pypi.org/project/crepes/0.9.1/"
+CREPES = "https://github.com/henrikbostrom/crepes"
 SKLEARN = "https://scikit-learn.org/stable/modules/generated/sklearn."
 PYOD = "https://pyod.readthedocs.io/en/latest/pyod.models.html"
 MRCPY = "https://machinelearningbcam.github.io/MRCpy/"
@@ -363,6 +363,7 @@ mended in version 2, before its release. Each lives on as a mutant in the tests,
 the audit must find within 400 draws.
 
 .. list-table::
+   :class: stack
    :header-rows: 1
    :widths: 35 65
 
@@ -443,7 +444,8 @@ NOTES = {
 
 
 def listed(heads: Sequence[str], widths: str, rows: Sequence[Sequence[str]]) -> str:
-    lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {widths}", ""]
+    lines = [".. list-table::", "   :class: stack", "   :header-rows: 1"]
+    lines += [f"   :widths: {widths}", ""]
     for row in (heads, *rows):
         lines += [f"   {'*' if i == 0 else ' '} - {cell}" for i, cell in enumerate(row)]
     return "\n".join(lines) + "\n"
@@ -465,7 +467,7 @@ def worst(found: dict[str, Any]) -> str:
 
 def page() -> str:
     """The page, from the results that are stored."""
-    rows = []
+    claims: dict[tuple[str, str, str, str], list[tuple[str, str]]] = {}
     for name, entry in ENTRIES.items():
         path = RESULTS / f"audit-{name}.json"
         if not path.exists():
@@ -480,18 +482,19 @@ def page() -> str:
         if refuted:
             verdict = f"**broken** in {refuted} of {len(found['rows'])} rows"
         note = f" {NOTES[name]}" if name in NOTES else ""
-        rows.append(
+        said = (entry.package, found["version"], entry.words, entry.link)
+        claims.setdefault(said, []).append(
             (
-                f"{entry.package} {found['version']}: {entry.what}",
-                f'"{entry.words}" (`source <{entry.link}>`__)',
-                f"{', '.join(laws)}; {', '.join(map(str, entry.sizes))} rows; {draws} "
-                "draws",
-                f"{verdict}. {worst(found)}.{note} "
-                f"``python -m experiments.audits {name}``",
+                f"{entry.what}; ``python -m experiments.audits {name}``",
+                f"{verdict}. {worst(found)}.{note} Laws: {', '.join(laws)}; "
+                f"{', '.join(map(str, entry.sizes))} rows; {draws} draws.",
             )
         )
-    heads = ("promise", "in their words", "laws", "found")
-    return HEAD + listed(heads, "20 25 20 35", rows)
+    parts = [HEAD]
+    for (package, number, words, link), rows in claims.items():
+        parts.append(f'{package} {number}: "{words}" (`source <{link}>`__)\n')
+        parts.append(listed(("setting, and its line", "found"), "35 65", rows))
+    return "\n".join(parts)
 
 
 def main(arguments: list[str]) -> None:

@@ -21,6 +21,7 @@ for row in comparison.rows:
         print(f"    measured {promise.check.measured:.3f}: {promise.check.verdict}")
 
 # %%
-# The minimax classifier promises an error rate per class; its promise rests on
-# estimated moments. The rejection method promises a false-alarm rate for each class.
+# Every method is made to keep the promise asked for, here by default a coverage in each
+# class. Promises that a method makes by itself follow: minimax bounds the error of each
+# class, as far as moments are as estimated; rejection the false alarms in each class.
 GuaranteeDisplay.from_comparison(comparison).plot()
