@@ -42,7 +42,7 @@ SETS = (
     "qsar_biodegradation", "vowel",
 )  # fmt: skip
 RATE, DELTA, HELD_OUT, DRAWS = 0.05, 0.05, 500, 200
-MOST_TRAINING_ROWS = 2000
+TRAINING_SHARE, MOST_TRAINING_ROWS = 0.7, 4000
 MODELS = {
     "logistic": LogisticRegression(max_iter=2000),
     "LDA": LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"),
@@ -94,7 +94,7 @@ def parts(name: str, seed: int) -> list[NDArray]:
     bundled = {"breast_cancer": load_breast_cancer, "digits": load_digits}
     X, y = bundled[name](return_X_y=True) if name in bundled else load(name)
     complete = np.isfinite(X).all(axis=1)
-    size = min(int(complete.sum()) // 2, MOST_TRAINING_ROWS)
+    size = min(int(TRAINING_SHARE * complete.sum()), MOST_TRAINING_ROWS)
     return train_test_split(
         X[complete],
         y[complete],

@@ -149,11 +149,19 @@ def test_labels_and_tables_of_any_kind():
     assert [g.scope for g in found] == [None, "benign", "malignant"]
 
 
+def test_classes_without_rows_take_their_part_of_the_level(lda):
+    """Which classes have rows is chance, and the error rate depends on it."""
+    alone = NEW_Y == 0
+    found = certify(lda, NEW[alone], NEW_Y[alone])
+    assert [g.scope for g in found] == [None, 0]
+    assert {g.evidence["claims"] for g in found} == {3}
+    n, wrong = alone.sum(), int(found[0].evidence["wrong"])
+    assert found[0].bound == upper_limit(wrong, n, level=0.05 / 3)
+
+
 def test_all_rows_right_or_wrong(lda):
     right = certify(lda, NEW[:5], lda.predict(NEW[:5]))
-    assert right[0].bound == upper_limit(
-        0, 5, level=(1 - 0.95) / right[0].evidence["claims"]
-    )
+    assert right[0].bound == upper_limit(0, 5, level=(1 - 0.95) / 3)
     wrong = certify(lda, NEW[:5], 1 - lda.predict(NEW[:5]))
     assert wrong[0].bound == 1.0
 

@@ -56,7 +56,8 @@ def certify(
     confidence : float, default=0.95
         Probability over the new rows that the promises are true, in (0, 1).
     simultaneous : bool, default=True
-        Whether all promises hold at once with `confidence`, or each by itself.
+        Whether all promises hold at once with `confidence`, or each by itself. Classes
+        of the model without a row count as promises too.
     costs : array-like of shape (n_classes, n_classes), default=None
         Cost of each answer, rows = truth; then the expected cost is certified too. For
         a model with `answers` a further column may hold the cost of no answer.
@@ -120,7 +121,11 @@ def certify(
         if costs is not None:
             losses = _ScaledLosses.of(costs, model, labels, predicted, answered)
     n_claims = len(claims) + (losses is not None) if simultaneous else 1
-    promises = [claim.guarantee(float(confidence), n_claims) for claim in claims]
+    promises = [
+        claim.guarantee(float(confidence), n_claims)
+        for claim in claims
+        if len(claim.wrong)
+    ]
     if losses is not None:
         limit = losses.limit((1 - confidence) / n_claims, random_state)
         cost = cost_promise(
@@ -202,6 +207,7 @@ def _detector_claims(model: Any, X: Any, y: NDArray[Any]) -> list[Claim]:
         Claim("false alarm rate", flagged[y == 1]),
         Claim("miss rate", ~flagged[y == -1]),
     ]
+    # Both are true given the labels, whose counts may therefore choose the level.
     return [claim for claim in claims if len(claim.wrong)]
 
 
@@ -212,14 +218,19 @@ def _classifier_claims(
     predicted: NDArray[Any],
     answered: BoolArray | None,
 ) -> list[Claim]:
+    """Claims of all classes, also of those without rows.
+
+    How many of them have rows depends on chance, and the error rate with it: if only
+    those were counted, the sum of the levels would not be proved.
+    """
     wrong, claims = np.asarray(predicted != y), []
-    if answered is not None and answered.any():
+    if answered is not None:
         claims.append(Claim("selective error rate", wrong[answered], n_rows=len(y)))
     claims.append(Claim("error rate", wrong))
-    for label in model.classes_:
-        rows = y == label
-        if rows.any():
-            claims.append(Claim("class error rate", wrong[rows], scope=label))
+    claims += [
+        Claim("class error rate", wrong[y == label], scope=label)
+        for label in model.classes_
+    ]
     if _has_sets(model):
         sets = predict_set(model, X)
         missed = ~sets[np.arange(len(y)), _positions(y, model.classes_)]
