@@ -246,6 +246,19 @@ def test_costs_give_the_mean_cost(prudent, tmp_path):
         assert row["cost"] == pytest.approx(row["error"])
 
 
+def test_costs_of_classes_that_are_left_out_play_no_part(prudent, table_file):
+    rows = "".join(f"{i},{i * i % 7},{'uv'[i % 2]}\n" for i in range(40))
+    path = table_file("a,b,y\n" + rows + "1,1,w\n2,3,w\n")
+    costs = table_file("true,u,v,w\nu,0,1,9\nv,1,0,9\nw,9,9,0\n", "costs.csv")
+    outcome = prudent(
+        *("compare", path, "--target", "y", *ONE_BASELINE, "--min-class-rows", "5"),
+        *("--costs", costs, "--json", "-"),
+    )
+    assert outcome.code == 0
+    for row in json.loads(outcome.out)["rows"]:
+        assert row["cost"] == pytest.approx(row["error"])
+
+
 def test_rare_classes_may_be_left_out(prudent, table_file):
     rows = "".join(f"{i},{i * i % 7},{'uv'[i % 2]}\n" for i in range(40))
     path = table_file("a,b,y\n" + rows + "1,1,w\n2,3,w\n")

@@ -13,6 +13,7 @@ import typer
 
 from prudent._version import __version__
 from prudent.cli.exits import CommandError, ExitCode
+from prudent.cli.output import set_quiet
 from prudent.io.errors import TableError
 
 # Each is a function in the module of its name, or in that of a near relative.
@@ -95,6 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run(arguments: list[str], *, debug: bool) -> int:
+    set_quiet(False)
     try:
         # A shell that completes a command passes it in the environment.
         words = arguments or os.environ.get("COMP_WORDS", "").split()[1:]

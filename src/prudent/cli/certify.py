@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
-from prudent.cli.loading import failing_as_data, no_target, note, open_data
+from prudent.cli.loading import failing_as_data, no_target, open_data
 from prudent.cli.models import LoadedModel, load_model
 from prudent.cli.options import (
     Data,
@@ -19,10 +19,11 @@ from prudent.cli.options import (
     Quiet,
     Reading,
     Target,
+    check_confidence,
     grouped,
     read_costs,
 )
-from prudent.cli.output import check_writable, write_json
+from prudent.cli.output import check_writable, note, write_json
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
@@ -60,11 +61,10 @@ def certify(
     quiet: Quiet = False,
 ) -> None:
     """Certify a model on rows that it has never seen: exact limits of its errors."""
+    check_confidence(confidence)
     check_writable(json_file)
     loaded = load_model(model)
-    source, target = open_data(
-        data, target, reading, text_columns=loaded.text_columns, quiet=quiet
-    )
+    source, target = open_data(data, target, reading, text_columns=loaded.text_columns)
     if target is None:
         raise no_target(source)
     X, y = _rows(source, target, loaded)
@@ -72,12 +72,12 @@ def certify(
     given = None if costs is None else read_costs(costs, labels)
     from prudent.certification import certify as certified
 
-    with failing_as_data(quiet=quiet, model=model):
+    with failing_as_data(model):
         found = certified(
             loaded.estimator,
             X,
             y,
-            confidence=_fraction(confidence),
+            confidence=confidence,
             simultaneous=not per_claim,
             costs=given,
         )
@@ -85,7 +85,8 @@ def certify(
     if is_seen:
         note(
             f"{data} is the table that the model was fitted to: these limits are too "
-            "good, and say nothing about new rows. Give rows that it has not seen"
+            "good, and say nothing about new rows. Give rows that it has not seen",
+            always=True,
         )
     if write_json([_record(promise) for promise in found], json_file):
         return
@@ -129,7 +130,8 @@ def _rows(
                 ExitCode.DATA,
             )
     if n_missing:
-        note(f"{thousands(n_missing)} rows without a label are left out")
+        text = f"{thousands(n_missing)} rows without a label are left out"
+        note(text, always=True)
     if not labels:
         raise CommandError(
             f"{source.name} holds no labelled row; give rows with a {target}",
@@ -151,12 +153,6 @@ def _labels(loaded: LoadedModel) -> list[Any]:
     )
 
 
-def _fraction(confidence: float) -> float:
-    if not 0 < confidence < 1:
-        raise UsageError(f"--confidence must lie in (0, 1), got {confidence:g}.")
-    return confidence
-
-
 def _line(promise: Guarantee) -> str:
     """One promise with what was counted."""
     scope = "" if promise.scope is None else f" of {promise.scope}"
@@ -175,9 +171,8 @@ def _own_promises(loaded: LoadedModel, X: Any, y: NDArray[Any]) -> Iterator[str]
     from sklearn.utils import _safe_indexing
 
     from prudent.cli.watched_words import named
-    from prudent.cli.watching import ALARMS, BY_SETS
+    from prudent.cli.watching import ALARMS, answers_to
     from prudent.core.guarantee import NOT_A_RATE
-    from prudent.estimator_tools import predict_set
     from prudent.monitoring.counting import losses_of
 
     for promise in getattr(loaded.last, "guarantees_", ()):
@@ -188,11 +183,8 @@ def _own_promises(loaded: LoadedModel, X: Any, y: NDArray[Any]) -> Iterator[str]
             rows = np.flatnonzero(y == (1 if promise.quantity == ALARMS[0] else -1))
             promise = replace(promise, scope=None)
         asked = _safe_indexing(X, rows)
-        if promise.quantity in BY_SETS and hasattr(loaded.estimator, "classes_"):
-            answers = predict_set(loaded.estimator, asked)
-            losses = losses_of(promise, y[rows], answers, loaded.estimator.classes_)
-        else:
-            losses = losses_of(promise, y[rows], loaded.estimator.predict(asked))
+        said = answers_to(promise, loaded.estimator, asked)
+        losses = losses_of(promise, y[rows], *said)
         if not len(losses):
             continue
         found = promise.check(int(losses.sum()), len(losses))

@@ -4,43 +4,22 @@ from __future__ import annotations
 
 import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from prudent.cli import options
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import (
     all_or_sample,
     drawn_from,
     failing_as_data,
     fingerprint,
-    group_labels,
-    note,
     survey,
 )
-from prudent.cli.options import (
-    DEFAULT_SAMPLE,
-    Columns,
-    Confidence,
-    Data,
-    Groups,
-    JsonFile,
-    MinClassRows,
-    Params,
-    Promise,
-    Quiet,
-    Report,
-    Seed,
-    Target,
-    checked_promise,
-    grouped,
-    names,
-    read_costs,
-    sample_size,
-)
-from prudent.cli.output import STDOUT, check_writable, write_json
+from prudent.cli.options import names
+from prudent.cli.output import STDOUT, check_writable, note, write_json
 from prudent.cli.progress import Progress
 from prudent.cli.spelling import repeating, with_next
 from prudent.evaluation.child import prepare
@@ -50,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prudent.comparison import Comparison
+    from prudent.comparison.run import Protocol
     from prudent.core.moments import ClassMoments
     from prudent.evaluation.table import LabelledRows
     from prudent.io import TrainingData
@@ -58,14 +38,21 @@ COLOURS = {"kept": "green", "broken": "red", "vacuous": "bright_black"}
 NARROWEST = 60
 
 
-@grouped
+@options.grouped
 def compare(
     context: typer.Context,
-    data: Data,
-    columns: Columns,
-    target: Target = None,
-    promise: Promise = DEFAULT_PROMISE,
-    confidence: Confidence = 0.95,
+    data: options.Data,
+    columns: options.Columns,
+    target: options.Target = None,
+    promise: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT",
+            help="What to promise: 'coverage >= 90% in every class', 'coverage >= "
+            "95%', 'error <= 5%', 'missed LABEL <= 2%' (several with and), or none.",
+        ),
+    ] = DEFAULT_PROMISE,
+    confidence: options.Confidence = 0.95,
     methods: Annotated[
         str,
         typer.Option(
@@ -75,7 +62,12 @@ def compare(
     baselines: Annotated[
         str, typer.Option(help=f"none, or some of {','.join(BASELINES)}.")
     ] = ",".join(BASELINES),
-    param: Params = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METHOD.NAME=VALUE", help="Set a parameter; may be repeated."
+        ),
+    ] = None,
     costs: Annotated[
         Path | None,
         typer.Option(
@@ -85,12 +77,14 @@ def compare(
     ] = None,
     cv: Annotated[int, typer.Option(min=2, help="Folds.")] = 5,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of all folds.")] = 1,
-    groups: Groups = None,
-    min_class_rows: MinClassRows = 1,
-    seed: Seed = 0,
+    groups: options.Groups = None,
+    min_class_rows: Annotated[
+        int, typer.Option(min=1, help="Leave out classes of fewer rows.")
+    ] = 1,
+    seed: options.Seed = 0,
     jobs: Annotated[int, typer.Option(help="Processes; -1 takes all cores.")] = 1,
-    report: Report = None,
-    json_file: JsonFile = None,
+    report: options.Report = None,
+    json_file: options.JsonFile = None,
     sample: Annotated[
         str,
         typer.Option(
@@ -98,7 +92,7 @@ def compare(
             help="Most rows to fit a method that needs rows; from a table beyond "
             "memory so many are drawn and tested on.",
         ),
-    ] = DEFAULT_SAMPLE,
+    ] = options.DEFAULT_SAMPLE,
     time_limit: Annotated[
         float | None, typer.Option(min=0, help="Seconds for each method.")
     ] = None,
@@ -108,32 +102,32 @@ def compare(
     no_timings: Annotated[
         bool, typer.Option("--no-timings", help="Leave out times and date.")
     ] = False,
-    quiet: Quiet = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Compare methods under the promise asked for, and check it out of fold."""
     _check_names(methods, baselines)
-    most_rows = sample_size(sample)
+    most_rows = options.sample_size(sample)
     if time_limit is not None and not 0 < time_limit < float("inf"):
         raise UsageError(f"--time-limit takes seconds > 0, got {time_limit:g}.")
     if jobs == 0:
         raise UsageError("--jobs takes a number of processes, or -1 for all cores.")
     check_writable(report, json_file)
-    wish = checked_promise(promise, confidence, detector=False)
+    wish = options.checked_promise(promise, confidence, detector=False)
     if time_limit is not None:
         prepare()
     chosen = _chosen(methods, baselines, param)
-    training, others, target = _read(
-        data, target, columns, groups, most_rows, seed, quiet=quiet
-    )
+    rows, others, target = _read(data, target, columns, groups, most_rows, seed)
+    n_said = len(rows.notes)
+    with failing_as_data():
+        rows = rows.without_rare_classes(min_class_rows)
     from prudent.comparison.run import Protocol
 
-    rows = _rows(data, training, columns.missing == "mean", others)
     protocol = Protocol(
         promise=promise,
         confidence=confidence,
         cv=cv,
         n_repeats=repeats,
-        costs=None if costs is None else _costs(costs, rows.y),
+        costs=None if costs is None else _costs(costs, rows),
         random_state=seed,
         n_jobs=jobs,
         time_limit=time_limit,
@@ -141,12 +135,11 @@ def compare(
     )
     command = repeating(context, target)
     comparison, interrupted = _run(
-        *(rows, chosen, protocol, others, command), min_class_rows, quiet=quiet
+        *(rows, chosen, protocol), quiet=quiet, others=others, command=command
     )
     comparison = with_next(comparison, context, target, len(chosen), wish is not None)
-    for text in comparison.data.notes:
-        if text not in training.notes:  # those were said while reading
-            note(text, quiet=quiet)
+    for text in comparison.data.notes[n_said:]:
+        note(text)
     if no_timings:
         comparison = comparison.without_timings()
     taken = json_file == STDOUT
@@ -160,22 +153,18 @@ def compare(
 
 def _check_names(methods: str, baselines: str) -> None:
     """Refuse unknown names before anything is imported; dotted paths come later."""
-    asked = [] if methods == "all" else names(methods)
-    known = {"--methods": (*METHODS, *BASELINES), "--baselines": BASELINES}
-    given = {
-        "--methods": [name for name in asked if "." not in name],
-        "--baselines": [] if baselines == "none" else names(baselines),
-    }
-    for option, listed in given.items():
-        unknown = [name for name in listed if name not in known[option]]
+    asked = [] if methods == "all" else [n for n in names(methods) if "." not in n]
+    references = [] if baselines == "none" else names(baselines)
+    for option, given, known, offered in (
+        ("--methods", asked, {**METHODS, **BASELINES}, METHODS),
+        ("--baselines", references, BASELINES, BASELINES),
+    ):
+        unknown = [name for name in given if name not in known]
         if unknown:
-            offered = METHODS if option == "--methods" else BASELINES
             raise UsageError(
                 f"{option} takes some of {', '.join(offered)}, got {unknown[0][:64]!r}."
             )
-    if (methods != "all" and not asked) or (
-        baselines != "none" and not names(baselines)
-    ):
+    if not names(methods) or not names(baselines):
         raise UsageError("--methods and --baselines take names, all, or none.")
 
 
@@ -207,34 +196,27 @@ def _chosen(methods: str, baselines: str, param: list[str] | None) -> Any:
 def _read(
     data: str,
     target: str | None,
-    columns: Columns,
+    columns: options.Columns,
     groups: str | None,
     sample: int | None,
     seed: int,
-    *,
-    quiet: bool,
-) -> tuple[TrainingData, ClassMoments | None, str]:
+) -> tuple[LabelledRows, ClassMoments | None, str]:
     """Rows in memory, moments of those that are not, and the name of the target."""
     from pyarrow import default_memory_pool
 
-    found = survey(data, target, columns, groups=groups, quiet=quiet)
-    training, others = all_or_sample(found, sample, seed)
-    training = replace(training, groups=group_labels(found, groups, training))
+    from prudent.evaluation.table import LabelledRows
+
+    found = survey(data, target, columns, groups)
+    training, others = all_or_sample(found, sample, seed, groups)
     label = str(found.label)
     # Arrow's pool would keep the memory of the columns while methods are fitted.
     del found
     default_memory_pool().release_unused()
-    return training, others, label
-
-
-def _rows(
-    data: str, training: TrainingData, mean: bool, others: ClassMoments | None
-) -> LabelledRows:
-    """The table as methods see it, and what only the command line knows of it."""
-    from prudent.evaluation.table import LabelledRows
-
+    drawn = _notes_on_sample(training, others)
+    for text in drawn:
+        note(text)
     assert training.y is not None
-    return LabelledRows(
+    rows = LabelledRows(
         X=training.X,
         y=training.y,
         features=tuple(training.preparation.names),
@@ -242,13 +224,14 @@ def _rows(
         groups=training.groups,
         name=data,
         sha256=fingerprint(data) or "",
-        missing="mean" if mean else "fill",
+        missing=columns.filling,
         constant=training.constant,
-        notes=(*training.notes, *_sample_notes(training, others)),
+        notes=(*training.notes, *drawn),
     )
+    return rows, others, label
 
 
-def _sample_notes(training: TrainingData, others: ClassMoments | None) -> list[str]:
+def _notes_on_sample(training: TrainingData, others: ClassMoments | None) -> list[str]:
     """Say what a table beyond memory was compared on."""
     drawn = drawn_from(training)
     if drawn is None:
@@ -262,40 +245,28 @@ def _sample_notes(training: TrainingData, others: ClassMoments | None) -> list[s
     ]
 
 
-def _costs(path: Path, y: NDArray[Any]) -> NDArray[Any]:
+def _costs(path: Path, rows: LabelledRows) -> NDArray[Any]:
     """Costs of each true class (row) and answer (column), classes sorted."""
     import numpy as np
 
-    labels = list(map(str, np.unique(y).tolist()))
-    return np.array(read_costs(path, labels))[:, : len(labels)]
+    labels = [str(label) for label in rows.classes.tolist()]
+    return np.array(options.read_costs(path, labels))[:, : len(labels)]
 
 
 def _run(
-    rows: LabelledRows,
-    chosen: Any,
-    protocol: Any,
-    others: ClassMoments | None,
-    command: str,
-    min_class_rows: int,
-    *,
-    quiet: bool,
+    rows: LabelledRows, chosen: Any, protocol: Protocol, *, quiet: bool, **told: Any
 ) -> tuple[Comparison, bool]:
     """Compare with the progress shown; Ctrl-C returns what finished, and True."""
     from prudent.comparison import ComparisonInterrupted
     from prudent.comparison.run import run
 
     running = [method.name for method in chosen]
-    with Progress(running, quiet=quiet) as progress, failing_as_data(quiet=quiet):
-        rows = rows.without_rare_classes(min_class_rows)
+    with Progress(running, quiet=quiet) as progress, failing_as_data():
         try:
-            return run(
-                *(rows, chosen, protocol),
-                others=others,
-                progress=progress.update,
-                command=command,
-            ), False
+            found = run(rows, chosen, protocol, progress=progress.update, **told)
         except ComparisonInterrupted as partial:
             return partial.comparison, True
+    return found, False
 
 
 def _show(comparison: Comparison) -> None:

@@ -9,7 +9,7 @@ import typer
 from prudent.cli.exits import UsageError
 from prudent.cli.loading import all_or_sample, drawn_from, look_through, open_data
 from prudent.cli.options import Columns, Data, Target, grouped
-from prudent.cli.output import print_table
+from prudent.cli.output import print_table, set_quiet
 from prudent.datasets import BUNDLED
 
 # Figures of a table beyond memory are those of so many rows, as printed.
@@ -23,7 +23,8 @@ def describe(data: Data, columns: Columns, target: Target = None) -> None:
     import numpy as np
 
     source, target = open_data(data, target, columns)
-    found = look_through(source, target, columns, quiet=True)
+    set_quiet(True)  # notes are part of the result here
+    found = look_through(source, target, columns)
     training, _ = all_or_sample(found, SAMPLE, 0)
     X = training.X
     print(f"{data}  {found.n_rows} rows x {X.shape[1]} features")

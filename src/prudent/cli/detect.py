@@ -11,32 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from prudent.cli import options
 from prudent.cli.exits import UsageError
 from prudent.cli.loading import (
     all_or_sample,
     drawn_from,
     failing_as_data,
-    fingerprint,
     look_through,
-    note,
     open_data,
 )
-from prudent.cli.options import (
-    DEFAULT_SAMPLE,
-    Columns,
-    Data,
-    FalseAlarm,
-    Normal,
-    Quiet,
-    Report,
-    Sample,
-    Seed,
-    Target,
-    checked_promise,
-    grouped,
-    sample_size,
-)
-from prudent.cli.output import check_writable, print_table, write_rows
+from prudent.cli.models import save_model, say_written
+from prudent.cli.output import check_writable, note, print_table, write_rows
 from prudent.io.errors import TableError, counted, listed, shown, thousands
 
 if TYPE_CHECKING:
@@ -60,19 +45,22 @@ class Detector(StrEnum):
     CONFORMAL = "conformal"
 
 
-@grouped
+@options.grouped
 def detect(
-    data: Data,
-    columns: Columns,
-    target: Target = None,
-    normal: Normal = None,
+    data: options.Data,
+    columns: options.Columns,
+    target: options.Target = None,
+    normal: options.Normal = None,
     promise: Annotated[
         str | None,
         typer.Option(
             metavar="TEXT", help="'false alarm <= 5%', the same as --false-alarm 0.05."
         ),
     ] = None,
-    false_alarm: FalseAlarm = FALSE_ALARM,
+    false_alarm: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Share of ordinary rows that may be rejected."),
+    ] = FALSE_ALARM,
     method: Annotated[
         Detector,
         typer.Option(help="What to fit; conformal misses least at a kept rate."),
@@ -89,20 +77,20 @@ def detect(
             "this model with probability 0.95, where the rows allow.",
         ),
     ] = None,
-    report: Report = None,
-    sample: Sample = DEFAULT_SAMPLE,
-    seed: Seed = 0,
-    quiet: Quiet = False,
+    report: options.Report = None,
+    sample: options.Sample = options.DEFAULT_SAMPLE,
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
 ) -> None:
     """Learn one class (all rows without --target) and flag the rows unlike it."""
-    most_rows = sample_size(sample)
+    most_rows = options.sample_size(sample)
     check_writable(output, report, model_out)
     if promise is not None:
-        asked = checked_promise(promise, CONFIDENCE, detector=True)
+        asked = options.checked_promise(promise, CONFIDENCE, detector=True)
         if asked is None:
             raise UsageError("--promise none: a detector needs a false-alarm rate.")
         false_alarm = asked.allowed
-    rows = read_normal(data, target, normal, columns, most_rows, seed, quiet=quiet)
+    rows = read_normal(data, target, normal, columns, most_rows, seed)
     from prudent.evaluation.detection import build_detector
     from prudent.evaluation.detection import detect as run
 
@@ -116,7 +104,7 @@ def detect(
         preparation=rows.preparation,
         random_state=seed,
     )
-    with failing_as_data(quiet=quiet):
+    with failing_as_data():
         X, inside = rows.training.X, rows.inside
         detection = run(detector, X, inside, cv=FOLDS, random_state=seed)
         n_flagged = _score_all(found, detection, output)
@@ -130,14 +118,14 @@ def detect(
     if model_out is not None:
         save_detector(found, detection.detector, normal, model_out, data)
     if output is not None:
-        note(f"scores of {thousands(found.n_rows)} rows in {output}", quiet=quiet)
+        note(f"scores of {thousands(found.n_rows)} rows in {output}")
     if report is not None:
         from prudent.report.detection import detection_page
 
         notes = [] if drawn is None else [f"Fitted and measured on {drawn}."]
         page = detection_page(title, detection, heads, line, notes)
         report.write_text(page, "utf-8")
-        note(f"report: {report}", quiet=quiet)
+        note(f"report: {report}")
 
 
 @dataclass(frozen=True)
@@ -159,21 +147,19 @@ def read_normal(
     data: str,
     target: str | None,
     normal: str | None,
-    columns: Columns,
+    columns: options.Columns,
     sample: int | None,
     seed: int,
-    *,
-    quiet: bool,
 ) -> NormalRows:
     """Read a table of which one class is to be learned; all rows without a target."""
     import numpy as np
 
     from prudent.evaluation.table import preprocessing
 
-    source, target = open_data(data, target, columns, quiet=quiet)
+    source, target = open_data(data, target, columns)
     if target is None and normal is not None:
         raise UsageError("--normal needs --target, the column that holds it.")
-    found = look_through(source, None, columns, handed_along=target, quiet=quiet)
+    found = look_through(source, None, columns, handed_along=target)
     if target is not None:
         known = found.labels.tolist()
         if normal is None:
@@ -194,11 +180,8 @@ def read_normal(
             f"{counted(n_normal, 'normal row')}: too few to learn a class from. "
             f"Give at least {FEWEST_ROWS}"
         )
-    preparation = preprocessing(
-        training.X[inside],
-        training.preparation.is_text,
-        missing="mean" if columns.missing == "mean" else "fill",
-    )
+    is_text = training.preparation.is_text
+    preparation = preprocessing(training.X[inside], is_text, missing=columns.filling)
     return NormalRows(found, training, inside, preparation)
 
 
@@ -231,13 +214,10 @@ def save_detector(
     found: Survey, detector: Any, normal: str | None, output: Path, data: str
 ) -> None:
     """Write the detector, which knows of which class it promises, and say what."""
-    from prudent.persistence import save
-
     detector.guarantees_ = tuple(
         replace(promise, scope=normal) for promise in detector.guarantees_
     )
-    table = fingerprint(data) or ""
-    save(detector, output, preparation=found.preparation, table=table)
+    save_model(detector, output, found.preparation, data)
     for promise in detector.guarantees_:
         print(promise)
         if promise.confidence is None:
@@ -245,7 +225,7 @@ def save_detector(
                 "That is an average: this detector may exceed it for ever. Give more "
                 "normal rows for a promise about the detector itself."
             )
-    print(f"model: {output} ({output.stat().st_size / 1000:.0f} kB)")
+    say_written(output)
 
 
 def _summary(detection: Detection, n_flagged: int) -> tuple[list[str], list[str]]:

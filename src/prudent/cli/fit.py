@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from prudent.cli import options
 from prudent.cli.detect import (
     CONFIDENCE,
     FALSE_ALARM,
@@ -19,37 +21,17 @@ from prudent.cli.detect import (
     save_detector,
 )
 from prudent.cli.exits import CommandError, ExitCode, UsageError
-from prudent.cli.loading import (
-    all_or_sample,
-    drawn_from,
-    failing_as_data,
-    fingerprint,
-    group_labels,
-    note,
-    survey,
-)
-from prudent.cli.options import (
-    DEFAULT_SAMPLE,
-    Columns,
-    Confidence,
-    Data,
-    Groups,
-    Normal,
-    Param,
-    Quiet,
-    Sample,
-    Seed,
-    Target,
-    checked_promise,
-    grouped,
-    sample_size,
-)
-from prudent.cli.output import check_writable
+from prudent.cli.loading import all_or_sample, drawn_from, failing_as_data, survey
+from prudent.cli.models import save_model, say_written
+from prudent.cli.output import check_writable, note
 from prudent.evaluation.methods import BASELINES, METHODS
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
     from prudent.io import Survey, TrainingData
+
+    # Rows, what prepares them, and how many they are of.
+    Read = Callable[[], tuple[TrainingData, Any, str]]
 
 SELECTION_FOLDS = 5
 # The method that is a detector by its name; others are, of one class.
@@ -69,9 +51,9 @@ class Select(StrEnum):
     CV = "cv"
 
 
-@grouped
+@options.grouped
 def fit(
-    data: Data,
+    data: options.Data,
     method: Annotated[
         str,
         typer.Option(
@@ -90,9 +72,9 @@ def fit(
             help="Model file. Full conformal prediction keeps its training rows in it.",
         ),
     ],
-    columns: Columns,
-    target: Target = None,
-    normal: Normal = None,
+    columns: options.Columns,
+    target: options.Target = None,
+    normal: options.Normal = None,
     promise: Annotated[
         str,
         typer.Option(
@@ -101,7 +83,7 @@ def fit(
             "alarm <= 5%'; none: the method as it is.",
         ),
     ] = "none",
-    confidence: Confidence = 0.95,
+    confidence: options.Confidence = 0.95,
     average: Annotated[
         bool,
         typer.Option(
@@ -110,52 +92,49 @@ def fit(
             "does: smaller sets, and nothing that monitor can watch.",
         ),
     ] = False,
-    param: Param = None,
+    param: options.Param = None,
     select: Annotated[
         Select | None, typer.Option(help="Choose a parameter by cross-validation.")
     ] = None,
-    groups: Groups = None,
-    sample: Sample = DEFAULT_SAMPLE,
-    seed: Seed = 0,
-    quiet: Quiet = False,
+    groups: options.Groups = None,
+    sample: options.Sample = options.DEFAULT_SAMPLE,
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
 ) -> None:
     """Fit one method on all rows and write a model file for predict."""
-    most_rows = sample_size(sample)
+    most_rows = options.sample_size(sample)
     if method == DETECTOR or normal is not None or promise.startswith("false alarm"):
         if method not in list(Detector):
             known = ", ".join(Detector)
             raise UsageError(f"detectors are {known}, got --method {method[:64]}.")
         if groups is not None or select is not None:
             raise UsageError("--groups and --select are not for detectors.")
-        alarms = checked_promise(promise, CONFIDENCE, detector=True)
+        alarms = options.checked_promise(promise, CONFIDENCE, detector=True)
         check_writable(output)
-        rows = read_normal(data, target, normal, columns, most_rows, seed, quiet=quiet)
+        rows = read_normal(data, target, normal, columns, most_rows, seed)
         rate = FALSE_ALARM if alarms is None else alarms.allowed
         detector = _detector(method, rate, param or [], rows, seed)
-        with failing_as_data(quiet=quiet):
+        with failing_as_data():
             detector.fit(rows.training.X[rows.inside])
-        _say_treatment(rows.found, quiet=quiet)
-        said = f"{thousands(rows.n_normal)} normal rows"
-        print(f"{method} on {said} x {len(rows.found.preparation.names)} features")
+        _say_fitted(method, f"{thousands(rows.n_normal)} normal rows", rows.found)
         save_detector(rows.found, detector, normal, output, data)
         return
     if "." not in method and method not in (*METHODS, *BASELINES):
         known = ", ".join([*METHODS, *BASELINES])
         raise UsageError(f"--method takes one of {known}, got {method[:64]!r}.")
     check_writable(output)
-    asked = checked_promise(promise, confidence, detector=False)
+    asked = options.checked_promise(promise, confidence, detector=False)
     if select is not None and method not in GRIDS:
         raise UsageError(f"--select cv: {method} has no parameter to choose.")
     estimator = built(method, param or [], seed)
-    found = survey(data, target, columns, groups=groups, quiet=quiet)
-    filling: Any = "mean" if columns.missing == "mean" else "fill"
-    table = Rows(found, groups, most_rows, seed, filling)
-    with failing_as_data(quiet=quiet):
+    found = survey(data, target, columns, groups)
+    read = partial(_read, found, groups, most_rows, seed, columns.filling)
+    with failing_as_data():
         if asked is None:
-            said, fitted = _plain(estimator, method, select, table)
+            said, fitted = _plain(estimator, method, select, found, read)
         else:
             said, fitted = _promising(
-                *(estimator, promise, confidence, table), watched=not average
+                *(estimator, promise, confidence, read, seed), watched=not average
             )
     if asked is not None and not fitted.guarantees_:
         raise CommandError(
@@ -167,17 +146,12 @@ def fit(
         note(
             f"the promise is about this very model, with confidence {CONFIDENCE:g}, so "
             "that prudent monitor can watch it: it decides fewer rows than compare "
-            "shows, whose promise is on average (--average makes that one)",
-            quiet=quiet,
+            "shows, whose promise is on average (--average makes that one)"
         )
-    from prudent.persistence import save
-
-    digest = fingerprint(data) or ""
-    save(fitted, output, preparation=found.preparation, table=digest)
-    _say_treatment(found, quiet=quiet)
-    print(f"{method} on {said} x {len(found.preparation.names)} features")
+    save_model(fitted, output, found.preparation, data)
+    _say_fitted(method, said, found)
     _say_promises(fitted)
-    print(f"model: {output} ({output.stat().st_size / 1000:.0f} kB)")
+    say_written(output)
 
 
 def _detector(
@@ -228,27 +202,20 @@ def _read_parameters(
     return parameters
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The table to fit to, not read yet, and how it is to be read."""
+def _read(
+    found: Survey, groups: str | None, sample: int | None, seed: int, filling: Any
+) -> tuple[TrainingData, Any, str]:
+    """Rows in memory, what fills and encodes them, and how many they are of."""
+    from prudent.evaluation.table import preprocessing
 
-    found: Survey
-    groups: str | None
-    sample: int | None
-    seed: int
-    filling: Any  # "fill" or "mean"
+    training, _ = all_or_sample(found, sample, seed, groups)
+    is_text = training.preparation.is_text
+    preparation = preprocessing(training.X, is_text, missing=filling)
+    return training, preparation, drawn_from(training) or _all_rows(found)
 
-    def read(self) -> tuple[TrainingData, Any, Any, str]:
-        """Rows, what prepares them, the group of each, and how many they are of."""
-        from prudent.evaluation.table import preprocessing
 
-        training, _ = all_or_sample(self.found, self.sample, self.seed)
-        preparation = preprocessing(
-            training.X, training.preparation.is_text, missing=self.filling
-        )
-        together = group_labels(self.found, self.groups, training)
-        said = drawn_from(training) or f"{thousands(self.found.n_rows)} rows"
-        return training, preparation, together, said
+def _all_rows(found: Survey) -> str:
+    return f"{thousands(found.n_rows)} rows"
 
 
 def _is_certain(fitted: Any) -> bool:
@@ -256,7 +223,13 @@ def _is_certain(fitted: Any) -> bool:
 
 
 def _promising(
-    estimator: Any, promise: str, confidence: float, rows: Rows, *, watched: bool
+    estimator: Any,
+    promise: str,
+    confidence: float,
+    read: Read,
+    seed: int,
+    *,
+    watched: bool,
 ) -> tuple[str, Any]:
     """Fit the method so that it makes the promise asked for, and say on which rows."""
     import numpy as np
@@ -264,23 +237,23 @@ def _promising(
     from prudent.evaluation.asked import promising
     from prudent.evaluation.wishes import groups_for, parse_promise
 
-    training, preparation, together, said = rows.read()
-    X, y = training.X, training.y
+    training, preparation, said = read()
+    X, y, groups = training.X, training.y, training.groups
     assert y is not None
     classes, counts = np.unique(y, return_counts=True)
     wish = parse_promise(promise, classes.tolist(), confidence=confidence)
     assert wish is not None
     wrapped = promising(
         *(estimator, wish, preparation, counts),
-        grouped=together is not None,
-        seed=rows.seed,
+        grouped=groups is not None,
+        seed=seed,
         watched=watched,
     )
-    return said, wrapped.fit(X, y, **groups_for(wrapped, together))
+    return said, wrapped.fit(X, y, **groups_for(wrapped, groups))
 
 
 def _plain(
-    estimator: Any, method: str, select: Select | None, rows: Rows
+    estimator: Any, method: str, select: Select | None, found: Survey, read: Read
 ) -> tuple[str, Any]:
     """Fit, and say on which rows: all of them if they fit or moments suffice."""
     from sklearn.pipeline import Pipeline
@@ -288,23 +261,22 @@ def _plain(
     from prudent.evaluation.table import in_front
     from prudent.evaluation.wishes import groups_for
 
-    found, everything = rows.found, f"{thousands(rows.found.n_rows)} rows"
     by_moments = select is None and hasattr(estimator, "fit_moments")
     if by_moments and found.holds_numbers:
         moments = found.moments(**estimator._moment_options())
-        return everything, estimator.fit_moments(moments)
-    training, preparation, together, said = rows.read()
+        return _all_rows(found), estimator.fit_moments(moments)
+    training, preparation, said = read()
     X, y = training.X, training.y
     if by_moments and preparation is not None:
         # What fills and encodes is learned from these rows, the method from all.
         preparation.fit(X)
         moments = found.moments(preparation.transform, **estimator._moment_options())
         method_step = ("method", estimator.fit_moments(moments))
-        return everything, Pipeline([("preparation", preparation), method_step])
+        return _all_rows(found), Pipeline([("preparation", preparation), method_step])
     model = in_front(preparation, estimator)
     if select is not None:
         return said, _selected(model, method, X, y)
-    return said, model.fit(X, y, **groups_for(model, together))
+    return said, model.fit(X, y, **groups_for(model, training.groups))
 
 
 def _selected(model: Any, method: str, X: Any, y: Any) -> Any:
@@ -324,9 +296,10 @@ def _selected(model: Any, method: str, X: Any, y: Any) -> Any:
     return chosen.best_estimator_
 
 
-def _say_treatment(found: Survey, *, quiet: bool) -> None:
+def _say_fitted(method: str, said: str, found: Survey) -> None:
     if found.treatment is not None:
-        note(found.treatment, quiet=quiet)
+        note(found.treatment)
+    print(f"{method} on {said} x {len(found.preparation.names)} features")
 
 
 def _say_promises(fitted: Any) -> None:

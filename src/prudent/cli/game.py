@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prudent.cli.exits import UsageError
-from prudent.cli.loading import failing_as_data, note, open_data
+from prudent.cli.loading import failing_as_data, open_data
 from prudent.cli.options import Quiet, Reading, Report
-from prudent.cli.output import check_writable, print_table
+from prudent.cli.output import check_writable, note, print_table
 from prudent.io.errors import TableError, counted
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def game(
     p = DEMO if game_file is None else _probabilities(game_file)
     from prudent.adversarial import RejectionGame
 
-    with failing_as_data(quiet=quiet):
+    with failing_as_data():
         solved = RejectionGame(
             false_alarm_rate=false_alarm,
             divergence_bound=divergence,
@@ -80,7 +80,7 @@ def game(
         from prudent.report.detection import game_page
 
         report.write_text(game_page(solved, summary, columns, rules), "utf-8")
-        note(f"report: {report}", quiet=quiet)
+        note(f"report: {report}")
 
 
 def _probabilities(game_file: str) -> NDArray[Any]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
-from prudent.cli.options import Columns, Reading, names, without_column
+from prudent.cli.options import Columns, Reading, names
+from prudent.cli.output import note
 from prudent.datasets import BUNDLED
 from prudent.io.errors import listed, thousands
 
@@ -25,12 +26,6 @@ MUCH_TEXT = 10**9
 GB = 1e9
 
 
-def note(text: str, *, quiet: bool = False) -> None:
-    """Say something on stderr that is no result."""
-    if not quiet:
-        print(f"note: {text}", file=sys.stderr)
-
-
 def open_data(
     data: str,
     target: str | None,
@@ -38,7 +33,6 @@ def open_data(
     *,
     text_columns: Sequence[str] = (),
     one_column: bool = False,
-    quiet: bool = False,
 ) -> tuple[TableSource, str | None]:
     """Open the table that DATA names, and return it with its target.
 
@@ -49,7 +43,7 @@ def open_data(
     path = data
     if data in BUNDLED:
         if Path(data).exists():
-            note(f"the file {data} is read, not the bundled table", quiet=quiet)
+            note(f"the file {data} is read, not the bundled table")
         else:
             path = str(BUNDLED[data].path)
             target = target or BUNDLED[data].target
@@ -66,21 +60,14 @@ def open_data(
 
 
 def survey(
-    data: str,
-    target: str | None,
-    columns: Columns,
-    *,
-    groups: str | None = None,
-    quiet: bool = False,
+    data: str, target: str | None, columns: Columns, groups: str | None = None
 ) -> Survey:
     """Open a labelled table and look through it; `groups` is a column, no feature."""
     together = () if groups is None else (groups,)
-    source, target = open_data(
-        data, target, columns, text_columns=together, quiet=quiet
-    )
+    source, target = open_data(data, target, columns, text_columns=together)
     if target is None:
         raise no_target(source)
-    return look_through(source, target, without_column(columns, groups), quiet=quiet)
+    return look_through(source, target, columns.without(groups))
 
 
 def look_through(
@@ -89,7 +76,6 @@ def look_through(
     columns: Columns,
     *,
     handed_along: str | None = None,
-    quiet: bool = False,
 ) -> Survey:
     """Check a table and decide how it becomes numbers, as the options ask.
 
@@ -105,11 +91,10 @@ def look_through(
     else:
         note(
             f"{source.name} would take {needed / GB:.3g} GB of memory, "
-            f"{available / GB:.3g} GB are available: it is read in parts",
-            quiet=quiet,
+            f"{available / GB:.3g} GB are available: it is read in parts"
         )
         if isinstance(source, DelimitedSource) and source.n_bytes > MUCH_TEXT:
-            note("parquet is read several times as fast as text", quiet=quiet)
+            note("parquet is read several times as fast as text")
     found = survey_table(
         source,
         target,
@@ -121,42 +106,40 @@ def look_through(
         handed_along=handed_along,
     )
     for text in found.notes:
-        note(text, quiet=quiet)
+        note(text)
     return found
 
 
 def all_or_sample(
-    found: Survey, sample: int | None, seed: int
+    found: Survey, sample: int | None, seed: int, groups: str | None = None
 ) -> tuple[TrainingData, ClassMoments | None]:
-    """All rows of a table in memory; of a larger one a sample, and others' moments."""
+    """All rows of a table in memory; of a larger one a sample, and others' moments.
+
+    `groups` is the column that says which rows belong together.
+    """
     from prudent.io import Table, all_rows, sample_rows
 
-    if isinstance(found.source, Table):
-        return all_rows(found), None
-    if sample is None:
-        needed = MEMORY_PER_BYTE * found.source.n_bytes / GB
+    source = found.source
+    if isinstance(source, Table):
+        training = all_rows(found)
+        if groups is not None:
+            together = source.words(groups)[training.rows]
+            training = replace(training, groups=together)
+        return training, None
+    if groups is not None:
         raise CommandError(
-            f"{found.source.name} does not fit into memory: it would take "
-            f"{needed:.3g} GB. Leave out --sample off, or fit a method that learns "
-            "from moments",
-            ExitCode.LIMIT,
-        )
-    return sample_rows(found, sample, seed)
-
-
-def group_labels(found: Survey, groups: str | None, training: TrainingData) -> Any:
-    """Group of each row that is used, from the column of that name; None for None."""
-    from prudent.io import Table
-
-    if groups is None:
-        return None
-    if not isinstance(found.source, Table):
-        raise CommandError(
-            f"--groups {groups}: {found.source.name} does not fit into memory, and "
+            f"--groups {groups}: {source.name} does not fit into memory, and "
             "rows that are not drawn may be of the same group. Give a table that fits",
             ExitCode.LIMIT,
         )
-    return found.source.words(groups)[training.rows]
+    if sample is None:
+        needed = MEMORY_PER_BYTE * source.n_bytes / GB
+        raise CommandError(
+            f"{source.name} does not fit into memory: it would take {needed:.3g} GB. "
+            "Leave out --sample off, or fit a method that learns from moments",
+            ExitCode.LIMIT,
+        )
+    return sample_rows(found, sample, seed)
 
 
 def no_target(source: TableSource) -> UsageError:
@@ -193,9 +176,7 @@ def fingerprint(data: str) -> str | None:
 
 
 @contextmanager
-def failing_as_data(
-    *, quiet: bool = False, model: Path | None = None
-) -> Iterator[None]:
+def failing_as_data(model: Path | None = None) -> Iterator[None]:
     """Pass warnings on as notes, and end the command where the data will not do.
 
     What else ends the work of a `model` from a file is a fault of the file.
@@ -218,4 +199,4 @@ def failing_as_data(
             ) from error
         finally:
             for text in dict.fromkeys(str(warning.message) for warning in caught):
-                note(" ".join(text.split()), quiet=quiet)
+                note(" ".join(text.split()))

@@ -84,6 +84,18 @@ class LoadedModel:
         return [missing if code != code else said[int(code)] for code in codes.tolist()]
 
 
+def save_model(fitted: Any, output: Path, preparation: Preparation, data: str) -> None:
+    """Write a model file, which knows the table it was fitted to."""
+    from prudent.persistence import save
+
+    save(fitted, output, preparation=preparation, table=fingerprint(data) or "")
+
+
+def say_written(output: Path) -> None:
+    """Name the model file that was written."""
+    print(f"model: {output} ({output.stat().st_size / 1000:.0f} kB)")
+
+
 def load_model(path: Path) -> LoadedModel:
     """Read a model file and how its features come out of a table."""
     from prudent.io import Column, Preparation

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
-from prudent.cli.loading import fingerprint, note, open_data
+from prudent.cli.loading import fingerprint, open_data
 from prudent.cli.models import LoadedModel, load_model
 from prudent.cli.options import JsonFile, Quiet, Reading, Report, Target, grouped
-from prudent.cli.output import check_writable, print_table, write_json
+from prudent.cli.output import check_writable, note, print_table, write_json
 from prudent.cli.state_file import read_state, replace_state
 from prudent.io.errors import thousands
 
@@ -102,7 +102,7 @@ def monitor(
     loaded = load_model(model)
     found = _watch(model, loaded.estimator, state, stored, level, watch)
     if reference is not None:
-        _compare_with(found, reference, reading, loaded, state, quiet=quiet)
+        _compare_with(found, reference, reading, loaded, state)
     if not found.promises and found.drift is None:
         raise CommandError(
             f"{model} makes no promise and holds no reference rows. Give --reference",
@@ -112,12 +112,13 @@ def monitor(
     if state is not None:
         check_writable(state.with_name(f"{state.name}.part"))
     if loaded.has_seen(data):
-        note(f"{data} is the table that the model was fitted to: it holds no new rows")
-    table = _read(data, target, reading, loaded, quiet=quiet)
+        text = f"{data} is the table that the model was fitted to: it holds no new rows"
+        note(text, always=True)
+    table = _read(data, target, reading, loaded)
     update = _update(found, loaded, table, target, normal, drift=drift, again=again)
     if state is not None:
         replace_state(state, found.to_dict(), before)
-    _show(found, model, data, update, loaded, report, json_file, quiet=quiet)
+    _show(found, model, data, update, loaded, report, json_file)
     if found.broken:
         raise typer.Exit(ExitCode.BROKEN_PROMISE)
     if found.drifted:
@@ -182,8 +183,6 @@ def _read(
     target: str | None,
     reading: Reading,
     loaded: LoadedModel,
-    *,
-    quiet: bool,
 ) -> Rows:
     """Read all rows, and check them before any of them is counted."""
     import numpy as np
@@ -191,9 +190,7 @@ def _read(
     from prudent.io.table import check_column
 
     digest = _digest(data)
-    source, target = open_data(
-        data, target, reading, text_columns=loaded.text_columns, quiet=quiet
-    )
+    source, target = open_data(data, target, reading, text_columns=loaded.text_columns)
     preparation = loaded.preparation
     if target is not None:
         check_column(target, source.names)
@@ -236,11 +233,9 @@ def _compare_with(
     reading: Reading,
     loaded: LoadedModel,
     path: Path | None,
-    *,
-    quiet: bool,
 ) -> None:
     """Take the rows of --reference, unless the state holds them already."""
-    rows = _read(reference, None, reading, loaded, quiet=quiet)
+    rows = _read(reference, None, reading, loaded)
     if found.reference == rows.digest:
         return
     if found.reference is not None:
@@ -257,8 +252,7 @@ def _compare_with(
     n_kept = found.compare_with(rows.X, rows.digest)
     if n_kept < len(rows.X):
         note(
-            f"{thousands(n_kept)} of {thousands(len(rows.X))} reference rows are drawn",
-            quiet=quiet,
+            f"{thousands(n_kept)} of {thousands(len(rows.X))} reference rows are drawn"
         )
 
 
@@ -301,7 +295,8 @@ def _update(
     if look:
         found.see(rows.X)
     elif drift and found.drift is not None:
-        note(f"{rows.name}: rows that were seen before, counted for their labels only")
+        text = f"{rows.name}: rows that were seen before, counted for their labels only"
+        note(text, always=True)
     found.count(loaded.estimator, loaded.rows(rows.X), rows.truth, normal)
     time = now()
     found.stamp(time)
@@ -339,8 +334,6 @@ def _show(
     loaded: LoadedModel,
     report: Path | None,
     json_file: str | None,
-    *,
-    quiet: bool,
 ) -> None:
     """Print the table, or JSON, and write the report."""
     from prudent.cli import watched_words as words
@@ -355,7 +348,7 @@ def _show(
         for sentence in words.footnotes(found):
             print(sentence)
         if json_file is not None:
-            note(f"JSON: {json_file}", quiet=quiet)
+            note(f"JSON: {json_file}")
     if report is not None:
         from prudent.report.monitoring import monitor_page
 
@@ -371,4 +364,4 @@ def _show(
             ),
             "utf-8",
         )
-        note(f"report: {report}", quiet=quiet)
+        note(f"report: {report}")

@@ -9,11 +9,12 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, Self, get_type_hints
 
 import typer
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
+from prudent.cli.output import set_quiet
 
 DEFAULT_SAMPLE = "100000"
 
@@ -50,17 +51,11 @@ Normal = Annotated[
     str | None,
     typer.Option(metavar="LABEL", help="The class that a detector is to learn."),
 ]
-FalseAlarm = Annotated[
-    float,
-    typer.Option(
-        "--false-alarm",
-        min=0,
-        max=1,
-        help="Share of ordinary rows that may be rejected.",
-    ),
-]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print results and errors only.")]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", callback=set_quiet, help="Print results and errors only."),
+]
 Report = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write an HTML report here.")
 ]
@@ -75,23 +70,11 @@ Param = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="Set a parameter; may be repeated."),
 ]
-Promise = Annotated[
-    str,
-    typer.Option(
-        metavar="TEXT",
-        help="What to promise: 'coverage >= 90% in every class', 'coverage >= 95%', "
-        "'error <= 5%', 'missed LABEL <= 2%' (several with and), or none.",
-    ),
-]
 Confidence = Annotated[
     float,
     typer.Option(
         min=0, max=1, help="Probability of promises about errors and missed classes."
     ),
-]
-Params = Annotated[
-    list[str] | None,
-    typer.Option(metavar="METHOD.NAME=VALUE", help="Set a parameter; may be repeated."),
 ]
 Groups = Annotated[
     str | None,
@@ -101,10 +84,6 @@ Groups = Annotated[
         "feature.",
     ),
 ]
-MinClassRows = Annotated[
-    int, typer.Option(min=1, help="Leave out classes of fewer rows.")
-]
-
 Sample = Annotated[
     str,
     typer.Option(
@@ -167,6 +146,17 @@ class Columns(Reading):
         ),
     ] = False
 
+    @property
+    def filling(self) -> Literal["fill", "mean"]:
+        """How missing cells are filled, where they are."""
+        return "mean" if self.missing is Missing.MEAN else "fill"
+
+    def without(self, name: str | None) -> Self:
+        """The same columns without one that is no feature."""
+        if name is None:
+            return self
+        return replace(self, drop=",".join([*names(self.drop), name]))
+
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     """Let a command take dataclasses: their fields are options behind its own."""
@@ -209,12 +199,17 @@ def sample_size(text: str) -> int | None:
     return int(text)
 
 
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence that is none."""
+    if not 0 < confidence < 1:
+        raise UsageError(f"--confidence must lie in (0, 1), got {confidence:g}.")
+
+
 def checked_promise(promise: str, confidence: float, *, detector: bool) -> Any:
     """The promise as guarantees, its classes not known yet; None for "none"."""
     from prudent.evaluation.wishes import parse_promise
 
-    if not 0 < confidence < 1:
-        raise UsageError(f"--confidence must lie in (0, 1), got {confidence:g}.")
+    check_confidence(confidence)
     try:
         wish = parse_promise(promise, confidence=confidence)
     except ValueError as error:
@@ -224,13 +219,6 @@ def checked_promise(promise: str, confidence: float, *, detector: bool) -> Any:
         hint = "prudent detect" if is_alarm else "'false alarm <= 5%'"
         raise UsageError(f"the promise {promise[:64]!r} is not for this: use {hint}.")
     return wish
-
-
-def without_column(columns: Columns, name: str | None) -> Columns:
-    """The same columns without one that is no feature."""
-    if name is None:
-        return columns
-    return replace(columns, drop=",".join([*names(columns.drop), name]))
 
 
 def names(listed: str | None) -> list[str]:

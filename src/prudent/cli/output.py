@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,6 +19,19 @@ from prudent.io.errors import aligned
 # A report takes half of it at most.
 LEAST_FREE_BYTES = 1_000_000
 STDOUT = "-"
+_is_quiet = ContextVar("is_quiet", default=False)
+
+
+def set_quiet(quiet: bool) -> bool:
+    """Leave notes out from now on, or not: what --quiet asks for."""
+    _is_quiet.set(quiet)
+    return quiet
+
+
+def note(text: str, *, always: bool = False) -> None:
+    """Say something on stderr that is no result; `always` even if --quiet is given."""
+    if always or not _is_quiet.get():
+        print(f"note: {text}", file=sys.stderr)
 
 
 def check_writable(*files: Path | str | None) -> None:

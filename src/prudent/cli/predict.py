@@ -10,20 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from prudent.cli import options
 from prudent.cli.exits import CommandError, ExitCode
-from prudent.cli.loading import failing_as_data, note, open_data
+from prudent.cli.loading import failing_as_data, open_data
 from prudent.cli.models import LoadedModel, load_model
-from prudent.cli.options import (
-    Columns,
-    Data,
-    Missing,
-    ModelFile,
-    Quiet,
-    Target,
-    grouped,
-    names,
-)
-from prudent.cli.output import check_writable, write_rows
+from prudent.cli.options import Missing, names
+from prudent.cli.output import check_writable, note, write_rows
 from prudent.io.errors import TableError, counted, listed, thousands
 
 if TYPE_CHECKING:
@@ -33,12 +25,12 @@ if TYPE_CHECKING:
 Answers = list[tuple[list[str], Callable[[Any], list[Iterable[Any]]]]]
 
 
-@grouped
+@options.grouped
 def predict(
-    data: Data,
-    model: ModelFile,
-    columns: Columns,
-    target: Target = None,
+    data: options.Data,
+    model: options.ModelFile,
+    columns: options.Columns,
+    target: options.Target = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="CSV file; else stdout."),
@@ -61,7 +53,7 @@ def predict(
         str | None,
         typer.Option(metavar="COL,..", help="Copy these columns to the output."),
     ] = None,
-    quiet: Quiet = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Predict the rows of a table with a fitted model; columns match by name.
 
@@ -73,7 +65,7 @@ def predict(
 
     check_writable(output)
     loaded = load_model(model)
-    with failing_as_data(quiet=quiet, model=model):
+    with failing_as_data(model):
         as_set = as_set or _promises_coverage(loaded.last)
         answers = _answers(loaded, proba=proba, as_set=as_set, p_values=p_values)
     if proba:
@@ -84,13 +76,13 @@ def predict(
         _require(loaded.last, "p_values", "p-values", "--p-values", model)
     kept = names(keep)
     spelled = (*kept, *loaded.text_columns)
-    source, _ = open_data(data, None, columns, text_columns=spelled, quiet=quiet)
+    source, _ = open_data(data, None, columns, text_columns=spelled)
     for name in kept:
         check_column(name, source.names)
     known = {*loaded.preparation.names, *kept, *names(columns.drop), target}
     extra = [name for name in source.names if name not in known]
     if extra:
-        note(f"columns the model does not use: {listed(extra)}", quiet=quiet)
+        note(f"columns the model does not use: {listed(extra)}")
     # Every row is checked before the first is written.
     preparation = _checked(source, loaded.preparation, columns.missing)
     n_rows = n_left_out = 0
@@ -112,14 +104,14 @@ def predict(
                 )
             yield from zip(*found, strict=True)
 
-    with failing_as_data(quiet=quiet, model=model):
+    with failing_as_data(model):
         said = [name for heads, _ in answers for name in heads]
         write_rows([*kept, *said], lines(), output)
     if n_left_out:
         cells = counted(n_left_out, "row")
-        note(f"{cells} with missing cells have no prediction", quiet=quiet)
+        note(f"{cells} with missing cells have no prediction")
     if output is not None:
-        note(f"{thousands(n_rows)} predictions in {output}", quiet=quiet)
+        note(f"{thousands(n_rows)} predictions in {output}")
 
 
 def _checked(

@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
+from prudent.estimator_tools import predict_set
 from prudent.monitoring import DriftMonitor, PromiseMonitor
 
 FORMAT = 1
@@ -121,11 +122,8 @@ class Watch:
             if not rows.any():
                 continue
             looked_at = _safe_indexing(X, np.flatnonzero(rows))
-            if classes is not None and promise.guarantee.quantity in BY_SETS:
-                sets = estimator.predict_set(looked_at)
-                promise.monitor.update_rows(y[rows], sets, classes)
-            else:
-                promise.monitor.update_rows(y[rows], estimator.predict(looked_at))
+            said = answers_to(promise.guarantee, estimator, looked_at)
+            promise.monitor.update_rows(y[rows], *said)
 
     def stamp(self, time: str) -> None:
         """Note when each new alarm was raised."""
@@ -191,6 +189,16 @@ class Watch:
         ):
             raise ValueError("no run wrote this state")
         return found
+
+
+def answers_to(promise: Guarantee, estimator: Any, X: Any) -> tuple[Any, ...]:
+    """What a model says of rows where a promise is counted: labels, or sets of classes.
+
+    Sets come with the classes of their columns.
+    """
+    if promise.quantity in BY_SETS and hasattr(estimator, "classes_"):
+        return predict_set(estimator, X), estimator.classes_
+    return (estimator.predict(X),)
 
 
 def needs_normal(guarantee: Guarantee) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import numbers
 import platform
 import sys
 import time
@@ -13,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from importlib.metadata import version
 from itertools import groupby
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -61,38 +61,30 @@ class Protocol:
 
     def check(self) -> None:
         """Raise ValueError for a value out of its range."""
-        for name, value, least in (
-            ("cv", self.cv, 2),
-            ("n_repeats", self.n_repeats, 1),
+        n_jobs, limit, sample = self.n_jobs, self.time_limit, self.sample
+        has_jobs = isinstance(n_jobs, Integral) and n_jobs != 0
+        has_limit = limit is None or 0 < limit < float("inf")
+        has_sample = sample is None or _is_whole(sample, 2)
+        for name, is_possible, must in (
+            ("cv", _is_whole(self.cv, 2), "be an integer >= 2"),
+            ("n_repeats", _is_whole(self.n_repeats, 1), "be an integer >= 1"),
+            ("n_jobs", has_jobs, "be an integer other than 0"),
+            ("sample", has_sample, "be an integer >= 2 or None"),
+            ("time_limit", has_limit, "be a number of seconds > 0 or None"),
+            ("confidence", 0 < self.confidence < 1, "lie in (0, 1)"),
         ):
-            if not isinstance(value, numbers.Integral) or value < least:
-                raise ValueError(
-                    f"`{name}` must be an integer >= {least}, got {value!r}."
-                )
-        if not isinstance(self.n_jobs, numbers.Integral) or self.n_jobs == 0:
-            raise ValueError(
-                f"`n_jobs` must be an integer other than 0, got {self.n_jobs!r}."
-            )
-        if self.sample is not None and (
-            not isinstance(self.sample, numbers.Integral) or self.sample < 2
-        ):
-            raise ValueError(
-                f"`sample` must be an integer >= 2 or None, got {self.sample!r}."
-            )
-        if self.time_limit is not None and not 0 < self.time_limit < float("inf"):
-            raise ValueError(
-                f"`time_limit` must be a number of seconds > 0 or None, got "
-                f"{self.time_limit!r}."
-            )
-        if not 0 < self.confidence < 1:
-            raise ValueError(
-                f"`confidence` must lie in (0, 1), got {self.confidence!r}."
-            )
+            if not is_possible:
+                given = getattr(self, name)
+                raise ValueError(f"`{name}` must {must}, got {given!r}.")
         wish = parse_promise(self.promise, confidence=self.confidence)
         if wish is not None and wish.kind == "false alarm":
             raise ValueError(
                 f"{wish.text!r} is a promise of detectors: use prudent detect."
             )
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, Integral) and int(value) >= least
 
 
 def run(

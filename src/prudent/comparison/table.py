@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from prudent.evaluation import words
 from prudent.evaluation.records import Findings
-from prudent.io.errors import aligned, thousands
+from prudent.io.errors import aligned, cut, thousands
 
 Paint = Callable[[str], str]
 WIDTH = 100
@@ -50,7 +50,9 @@ def _heading(findings: Findings) -> list[str]:
     counts = sorted(
         zip(data.class_counts, data.classes, strict=True), key=itemgetter(0)
     )
-    shown = ", ".join(f"{_cut(label)} {n}" for n, label in counts[:MOST_CLASSES])
+    shown = ", ".join(
+        f"{cut(label, LONGEST_LABEL)} {n}" for n, label in counts[:MOST_CLASSES]
+    )
     if len(counts) > MOST_CLASSES:
         shown = f"{len(counts)} classes of {counts[0][0]} to {counts[-1][0]} rows"
     repeats = f" × {settings.n_repeats}" if settings.n_repeats > 1 else ""
@@ -62,10 +64,6 @@ def _heading(findings: Findings) -> list[str]:
         f"· {shown} · {settings.n_folds} folds{repeats}, seed {settings.random_state}",
         asked,
     ]
-
-
-def _cut(label: str) -> str:
-    return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…"
 
 
 def _method_lines(findings: Findings, width: int, paint: Paint) -> list[str]:

@@ -32,6 +32,7 @@ from prudent.evaluation.records import (
     Needs,
 )
 from prudent.evaluation.wishes import rows_needed
+from prudent.io.errors import thousands
 
 TIE_LEVEL = 0.05
 MOST_WARNINGS = 10
@@ -338,7 +339,7 @@ def _notes(results: Sequence[FoldResult], task: Task) -> tuple[str, ...]:
     n_train -= len(fold.train) - len(fold.learnable)
     if fitted == n_train:
         return ()
-    return (f"fitted on {fitted:,} of {n_train:,} rows".replace(",", " "),)
+    return (f"fitted on {thousands(fitted)} of {thousands(n_train)} rows",)
 
 
 def _warnings(results: Sequence[FoldResult]) -> tuple[str, ...]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation.methods import WHY_UNDECIDED
 from prudent.evaluation.records import Findings, MethodRow, Needs, PromiseCheck
+from prudent.io.errors import cut
 
 # Of the columns behind "promise kept?".
 AS_IT_IS = "error, worst class and fit are of the method as it is, without the promise."
@@ -18,7 +20,7 @@ QUANTITY = {
     "selective error rate": "error of the answered rows",
 }
 NONE = "–"
-LONGEST_LABEL = 12
+_short = partial(cut, longest=12)  # labels in the table
 # A method that decides a smaller share of the rows is of no use.
 FEW = 0.05
 # A bound that is this many times what was measured is kept with room.
@@ -98,7 +100,7 @@ def cells(row: MethodRow, findings: Findings) -> tuple[str, ...]:
         kept = f"needs {asked.needs.rows} rows{of}"
     if asked.others_error is not None or _about_others(findings):
         missed = " ".join(
-            f"{100 * item.check.measured:.1f} % {_short(str(item.guarantee.scope))}"
+            f"{100 * item.check.measured:.1f} % {_short(item.guarantee.scope)}"
             for item in asked.items
         )
         others = NONE if not asked.items else f"{asked.others_error or 0.0:.3f}"
@@ -376,11 +378,5 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _short(label: str) -> str:
-    if len(label) <= LONGEST_LABEL:
-        return label
-    return label[: LONGEST_LABEL - 1] + "…"
-
-
 def _quoted(label: object) -> str:
-    return repr(_short(str(label)))
+    return repr(_short(label))

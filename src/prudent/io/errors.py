@@ -18,6 +18,12 @@ class NoFileError(TableError, FileNotFoundError):
     __str__ = Exception.__str__  # the sentence alone, without an error number
 
 
+def cut(value: object, longest: int = LONGEST_VALUE) -> str:
+    """Shorten a value of the user's, so that it cannot fill the page."""
+    text = str(value)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
 def shown(value: object) -> str:
     """Quote a value of the user's, cut to 64 characters.
 
@@ -26,10 +32,7 @@ def shown(value: object) -> str:
     >>> shown("age")
     "'age'"
     """
-    text = str(value)
-    if len(text) > LONGEST_VALUE:
-        text = text[: LONGEST_VALUE - 1] + "…"
-    return repr(text)
+    return repr(cut(value))
 
 
 def listed(values: Iterable[object]) -> str:

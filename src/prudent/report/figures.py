@@ -6,14 +6,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
 
 from prudent.evaluation.records import Findings
+from prudent.io.errors import cut
 from prudent.plots import FalseAlarmDisplay, GuaranteeDisplay
-from prudent.report.parts import cut, shown_sets
+from prudent.report.parts import shown_sets
 from prudent.report.svg import INK
 
 # Colours of Okabe and Ito, told apart by all readers, with a marker and a dash each.
@@ -268,12 +271,6 @@ def _folded(shares: Any, most: int = 6) -> Any:
 
 
 def _class_colours(n_classes: int) -> Any:
-    from matplotlib import colormaps
-
     if n_classes <= len(COLOURS):
-        return np.array([_rgb(colour) for colour in COLOURS[:n_classes]])
+        return to_rgba_array(COLOURS[:n_classes])[:, :3]
     return colormaps["turbo"](np.linspace(0.05, 0.95, n_classes))[:, :3]
-
-
-def _rgb(colour: str) -> tuple[float, ...]:
-    return tuple(int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))

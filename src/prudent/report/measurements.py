@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from prudent.evaluation.records import Findings
+from prudent.io.errors import cut
 from prudent.report import figures
 from prudent.report.parts import (
     Section,
     Table,
-    cut,
     first_rows,
     illustrated,
     shown_sets,

@@ -8,10 +8,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from prudent.io.errors import cut
 from prudent.monitoring import PromiseMonitor
 from prudent.plots import MonitorDisplay
 from prudent.report.build import page
-from prudent.report.parts import Section, Table, cut, first_rows
+from prudent.report.parts import Section, Table, first_rows
 from prudent.report.svg import INK, figure_style, to_svg
 
 SIZE = (7.2, 3.4)

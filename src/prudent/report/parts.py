@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -13,7 +12,6 @@ from prudent.evaluation.records import Findings, MethodRow
 from prudent.report.svg import figure_style, to_svg
 
 MOST_ROWS = 60
-LONGEST = 64
 
 
 @dataclass(frozen=True)
@@ -68,12 +66,6 @@ def first_rows(
 ) -> Table:
     """Return a table of at most `most` rows, which knows how many it leaves out."""
     return Table(caption, columns, rows[:most], omitted=max(0, len(rows) - most))
-
-
-def cut(text: Any, longest: int = LONGEST) -> str:
-    """Return a name of the user's, shortened so that it cannot fill the page."""
-    said = str(text)
-    return said if len(said) <= longest else said[: longest - 1] + "…"
 
 
 def shown_sets(row: MethodRow) -> Sets | None:

@@ -6,8 +6,9 @@ import numpy as np
 
 from prudent.evaluation import words
 from prudent.evaluation.records import Findings, PromiseCheck
+from prudent.io.errors import cut
 from prudent.report import figures, measurements
-from prudent.report.parts import Section, Table, cut, first_rows, illustrated
+from prudent.report.parts import Section, Table, first_rows, illustrated
 
 VERDICTS = (
     "Broken: the rows refute the promise; kept: they prove it; consistent: neither, "
