@@ -9,20 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from prudent.cli import options
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import failing_as_data, no_target, open_data
 from prudent.cli.models import LoadedModel, load_model
-from prudent.cli.options import (
-    Data,
-    JsonFile,
-    ModelFile,
-    Quiet,
-    Reading,
-    Target,
-    check_confidence,
-    grouped,
-    read_costs,
-)
 from prudent.cli.output import check_writable, note, write_json
 from prudent.io.errors import thousands
 
@@ -36,12 +26,12 @@ if TYPE_CHECKING:
 AS_NEW = "as new to the model as you say they are"
 
 
-@grouped
+@options.grouped
 def certify(
-    data: Data,
-    model: ModelFile,
-    reading: Reading,
-    target: Target = None,
+    data: options.Data,
+    model: options.ModelFile,
+    reading: options.Reading,
+    target: options.Target = None,
     confidence: Annotated[
         float, typer.Option(help="Probability that the promises are true.")
     ] = 0.95,
@@ -57,11 +47,11 @@ def certify(
             "(and one for no answer); certifies the expected cost.",
         ),
     ] = None,
-    json_file: JsonFile = None,
-    quiet: Quiet = False,
+    json_file: options.JsonFile = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Certify a model on rows that it has never seen: exact limits of its errors."""
-    check_confidence(confidence)
+    options.check_confidence(confidence)
     check_writable(json_file)
     loaded = load_model(model)
     source, target = open_data(data, target, reading, text_columns=loaded.text_columns)
@@ -69,7 +59,7 @@ def certify(
         raise no_target(source)
     X, y = _rows(source, target, loaded)
     labels = [str(label) for label in getattr(loaded.estimator, "classes_", ())]
-    given = None if costs is None else read_costs(costs, labels)
+    given = None if costs is None else options.read_costs(costs, labels)
     from prudent.certification import certify as certified
 
     with failing_as_data(model):
@@ -223,7 +213,7 @@ def plan(
     claims: Annotated[
         float, typer.Option(help="Promises that are to hold at once.")
     ] = 1,
-    json_file: JsonFile = None,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Say how many rows a promise needs, new to the model."""
     check_writable(json_file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from prudent.core.binomial import fewest_rows
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.evaluation.estimators import FrequentClasses
@@ -90,8 +90,8 @@ def promising(
 def _allow_confidence(wish: Wish, counts: IntArray) -> bool:
     if wish.kind != "coverage":
         return False
-    least = math.ceil(math.log(1 - CONFIDENCE) / math.log1p(-wish.allowed))
     fewest = counts.min() if wish.by_class else counts.sum()
+    least = fewest_rows(wish.allowed, CONFIDENCE)
     return bool(SPLIT_SHARE * fewest >= ENOUGH * least)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import bdtr
 
+from prudent.core.binomial import fewest_rows
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation.records import Needs
 
@@ -190,10 +191,10 @@ def fewest_held_out(wish: Wish, n_methods: int) -> int:
     """Held-out rows (of each class named) without which nothing can be promised."""
     if wish.kind == "coverage":
         return math.ceil(_rounded(1 / wish.allowed)) - 1
-    doubt = 1 - shared_confidence(wish, n_methods)
+    confidence = shared_confidence(wish, n_methods)
     if wish.kind == "missed":  # several limits hold at once
-        doubt = 1 - (1 - doubt) ** (1 / len(wish.guarantees))
-    return math.ceil(math.log(doubt) / math.log1p(-wish.allowed))
+        confidence **= 1 / len(wish.guarantees)
+    return fewest_rows(wish.allowed, confidence)
 
 
 def rows_needed(
