@@ -55,8 +55,11 @@ html_theme_options = {
     "show_prev_next": False,
     "navbar_align": "left",
     "show_toc_level": 2,
-    # Tutorials print tables of a hundred columns.
-    "secondary_sidebar_items": {"**": ["page-toc"], "gallery/tutorials/**": []},
+    "secondary_sidebar_items": {
+        "**": ["page-toc"],
+        # Prints a table of a hundred columns.
+        "gallery/tutorials/plot_promise_in_production": [],
+    },
     "footer_start": ["copyright"],
     "footer_end": [],
 }
