@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prudent.evaluation.checks import holm, mcnemar_p_value
+from prudent.core.selection import holm
+from prudent.evaluation.checks import mcnemar_p_value
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 
@@ -57,4 +58,4 @@ def test_holm_rejects_step_by_step(p_values, level):
 
 
 def test_no_other_method_needs_no_correction():
-    assert holm([]) == []
+    assert holm([]).tolist() == []

@@ -1,4 +1,4 @@
-"""Exact tests of promises: counts, sums of rates, bets; and many tests at once."""
+"""Exact tests of promises: counts, sums of rates, and bets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import betainc
 from scipy.stats import betabinom
 
-from prudent.core.types import BoolArray, FloatArray
+from prudent.core.types import FloatArray
 
 # Steps into which a rate is cut where sums of rates are tested.
 GRID = 200
@@ -113,20 +113,3 @@ def betting_log_wealth(
         gains = np.where((bounds == 0) & (rates > 0), np.inf, stakes * (rates - bounds))
         wealth.append(np.cumsum(np.log1p(gains)))
     return np.logaddexp(*wealth) - math.log(2)
-
-
-def holm(p_values: Sequence[float], level: float) -> BoolArray:
-    """Which hypotheses are rejected, none wrongly with probability 1 - `level`.
-
-    Examples
-    --------
-    >>> from prudent.auditing.evidence import holm
-    >>> holm([0.06, 0.001, 0.02], 0.05)
-    array([False,  True,  True])
-    """
-    p = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(p, kind="stable")
-    passed = p[order] <= level / np.arange(len(p), 0, -1)
-    rejected = np.zeros(len(p), dtype=bool)
-    rejected[order] = np.cumprod(passed).astype(bool)
-    return rejected

@@ -12,13 +12,13 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from prudent.auditing.draws import CellResult, Claim, Trial, draw_cell
-from prudent.auditing.evidence import holm
 from prudent.auditing.laws import ON_REQUEST, STANDARD, Law
 from prudent.auditing.result import Audit, AuditRow, AuditVerdict, WorstCase
 from prudent.auditing.tally import Tally
 from prudent.auditing.truth import Answer
 from prudent.core.binomial import check_fraction
 from prudent.core.guarantee import NOT_A_RATE, Guarantee
+from prudent.core.selection import holm
 from prudent.core.validation import shown
 
 DEFAULT_SIZES = (20, 60, 200)
@@ -190,7 +190,7 @@ def _summary(
     inside = [(c, t) for c in cells for t in c.tallies if not t.is_outside]
     outside = [(c, t) for c in cells for t in c.tallies if t.is_outside]
     p_values = [_p_value(*one) for one in inside]
-    refuted = holm(p_values, (1 - STOPPING_SHARE) * level)
+    refuted = holm(p_values) <= (1 - STOPPING_SHARE) * level
     verdict: AuditVerdict = "no violation found" if inside else "nothing to test"
     if refuted.any():
         verdict = "broken"

@@ -1,8 +1,9 @@
-"""Which rows of a batch to call unusual, with a bound on the share of wrong calls."""
+"""Which of many rows or hypotheses to call out, with a bound on wrong calls."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -125,3 +126,21 @@ def rows_needed(
     if confidence is not None:
         smallest = given_calibration(smallest, n_calibration, confidence)
     return math.ceil(n * float(smallest[0]) / rate * (1 - 1e-12))
+
+
+def holm(p_values: Sequence[float]) -> FloatArray:
+    """p-values corrected so that all statements at one level hold at once.
+
+    Holm (1979), Scandinavian Journal of Statistics 6.
+
+    Examples
+    --------
+    >>> from prudent.core.selection import holm
+    >>> holm([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    corrected = np.empty(len(p))
+    corrected[order] = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    return np.minimum(corrected, 1.0)

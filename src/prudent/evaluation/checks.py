@@ -202,20 +202,3 @@ def mcnemar_p_value(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> floa
     if only_first + only_second == 0:
         return 1.0
     return float(binomtest(only_first, only_first + only_second).pvalue)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected so that all statements at one level hold at once.
-
-    Holm (1979), Scandinavian Journal of Statistics 6.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    order = np.argsort(p_values, kind="stable")
-    factors = np.arange(len(p_values), 0, -1)
-    corrected = np.empty(len(p_values))
-    corrected[order] = np.maximum.accumulate(np.asarray(p_values)[order] * factors)
-    return np.minimum(corrected, 1.0).tolist()

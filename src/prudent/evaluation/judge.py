@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.core.binomial import clopper_pearson
+from prudent.core.selection import holm
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.evaluation.asked import AskedFold
-from prudent.evaluation.checks import check_promises, holm, mcnemar_p_value, verdict
+from prudent.evaluation.checks import check_promises, mcnemar_p_value, verdict
 from prudent.evaluation.evaluate import LEVELS, Evaluation, FoldResult
 from prudent.evaluation.folds import Task
 from prudent.evaluation.measurements import (
