@@ -99,7 +99,7 @@ class Claim:
     """A rate as counted on new rows."""
 
     quantity: Quantity
-    wrong: BoolArray  # of the rows concerned, at least one
+    wrong: BoolArray  # of the rows concerned; without one nothing is promised
     scope: Any = None
     n_rows: int | None = None  # of which these were answered; None: all are concerned
 
