@@ -149,13 +149,22 @@ def test_fewest_rows_are_enough_and_one_less_is_not(percent, n_methods):
     coverage = parse_promise(f"coverage >= {100 - percent}%")
     least = fewest_held_out(coverage, n_methods)
     assert mean_rank(least, rate) >= 1
-    assert least == 0 or mean_rank(least - 1, rate) == 0
+    assert least == 1 or mean_rank(least - 1, rate) == 0
     error = parse_promise(f"error <= {percent}%")
     least = fewest_held_out(error, n_methods)
     doubt = 1 - shared_confidence(error, n_methods)
     assert upper_limit(0, least, level=doubt) <= rate + 1e-12
     if least > 1:
         assert upper_limit(0, least - 1, level=doubt) > rate
+
+
+def test_rows_of_a_coverage_are_counted_exactly():
+    """At hundredths of a percent, and where 1 / (1 - coverage) is an integer."""
+    for thousandths in [*range(10, 100_000, 10), 99_375, 99_875, 99_968, 99_999]:
+        wish = parse_promise(f"coverage >= {thousandths / 1000}%")
+        missed = 100_000 - thousandths
+        enough = -(-100_000 // missed) - 1  # the least n with missed (n + 1) >= 100 000
+        assert fewest_held_out(wish, 1) == max(1, enough), thousandths
 
 
 def test_rows_needed_for_the_example_of_eleven_methods():

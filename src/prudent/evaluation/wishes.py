@@ -190,7 +190,7 @@ def shared_confidence(wish: Wish, n_methods: int) -> float:
 def fewest_held_out(wish: Wish, n_methods: int) -> int:
     """Held-out rows (of each class named) without which nothing can be promised."""
     if wish.kind == "coverage":
-        return math.ceil(_rounded(1 / wish.allowed)) - 1
+        return fewest_rows(_rounded(wish.allowed))
     confidence = shared_confidence(wish, n_methods)
     if wish.kind == "missed":  # several limits hold at once
         confidence **= 1 / len(wish.guarantees)
