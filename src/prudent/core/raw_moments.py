@@ -137,23 +137,26 @@ def _soft_sums(
     n_classes, n_features = H.shape[1], X.shape[1]
     s1 = np.zeros((n_classes, n_features))
     s2 = np.zeros((n_classes, n_features, n_features))
-    size = np.abs(H)
-    active = size > negligible * size.max(initial=0.0)
-    few = np.count_nonzero(active, axis=0) < GATHER_BELOW * len(X)
+    weights = np.ascontiguousarray(H.T, dtype=np.float64)
+    active = weights != 0
+    if negligible:
+        size = np.abs(weights)
+        active = size > negligible * size.max(initial=0.0)
+    few = np.count_nonzero(active, axis=1) < GATHER_BELOW * len(X)
     bands, step = _bands(n_features), max(256, CACHED // n_features)
     for start in range(0, len(X), step):
         rows = slice(start, start + step)
-        B, h = _about(X[rows], origin), np.ascontiguousarray(H[rows].T, np.float64)
+        B, h = _about(X[rows], origin), weights[:, rows]
         s1 += h @ B.T
         buffer = np.empty_like(B)
         for k in np.flatnonzero(~few):
             _add_products(B, np.multiply(B, h[k], out=buffer), bands, s2[k])
     for k in np.flatnonzero(few):
-        chosen = np.flatnonzero(active[:, k])
+        chosen = np.flatnonzero(active[k])
         for start in range(0, len(chosen), step):
             own = chosen[start : start + step]
             B = _about(X[own], origin)
-            _add_products(B, B * H[own, k], bands, s2[k])
+            _add_products(B, B * weights[k, own], bands, s2[k])
     for first, last in bands:
         s2[:, last:, first:last] = s2[:, first:last, last:].transpose(0, 2, 1)
         corner = s2[:, first:last, first:last]
