@@ -14,8 +14,9 @@ from auditing.methods import CONFIDENCE, EXCHANGEABLE, INDEPENDENT
 from prudent import Guarantee, RejectionGame
 from prudent.auditing import Law
 from prudent.core.binomial import mean_rank, upper_limit
+from prudent.minimax.assumptions import known_moments
 
-PLUG_IN = ("the class means and covariances equal their plug-in estimates",)
+PLUG_IN = (known_moments("plug-in", "", with_radii=False),)
 
 
 class Plane:

@@ -18,6 +18,7 @@ from prudent.core.binomial import (
     mean_rank,
     upper_limit,
 )
+from prudent.minimax.assumptions import known_moments
 
 RATE = 0.1
 CONFIDENCE = 0.9
@@ -162,7 +163,7 @@ class ChebyshevDetector(Method):
         self.guarantees_ = (
             Guarantee(
                 quantity="false alarm rate", bound=0.25, sense="<=",
-                assumptions=("the moments equal their plug-in estimates",),
+                assumptions=(known_moments("plug-in", "", with_radii=False),),
             ),
         )  # fmt: skip
         return self

@@ -3,13 +3,15 @@
 import itertools
 import json
 import math
+import pickle
 import time
 from functools import partial
 
 import numpy as np
 import pytest
 from scipy.stats import beta, betabinom, binom
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, is_outlier_detector
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 
 import prudent
@@ -19,9 +21,17 @@ from auditing.methods import (
     SplitDetector,
     SureDetector,
 )
-from prudent import Guarantee
+from prudent import ClassMoments, ConformalClassifier, Guarantee
 from prudent.auditing import STANDARD, Law
 from prudent.auditing.evidence import at_least, betting_log_wealth, rank_sum_p
+from prudent.auditing.laws import INDEPENDENT, NORMAL
+from prudent.auditing.truth import UNKNOWN, demands, is_about_training_rows
+from prudent.minimax import guarantees_of
+from prudent.minimax.assumptions import (
+    changed_covariances,
+    is_about_rows,
+    known_moments,
+)
 
 LINE = {"laws": ["line"], "sizes": (20,)}
 DETECT = {"answer": "detect", **LINE}
@@ -247,6 +257,86 @@ def test_a_promise_about_moments_is_held_to_the_rows_they_come_from():
     shrunk = prudent.MinimaxProbabilityClassifier(covariance=0.5)
     found = prudent.audit(shrunk, laws="standard", sizes=(20,), budget=1)
     assert found.verdict == "nothing to test"
+
+
+ROWS, SAME_LAW = frozenset({INDEPENDENT}), frozenset({INDEPENDENT, UNKNOWN})
+MINIMAX, ONE_CLASS = (
+    prudent.MinimaxProbabilityClassifier,
+    partial(prudent.MinimaxOutlierDetector, threshold="distribution_free"),
+)
+
+
+def fitted(model):
+    X, y = STANDARD["normal"].draw(60, np.random.default_rng(0))
+    return model.fit(X) if is_outlier_detector(model) else model.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("model", "needs", "about_rows"),
+    [
+        (MINIMAX(), ROWS, True),
+        (MINIMAX(mean_radius=0.1), ROWS, True),
+        (MINIMAX(covariance_radius=0.1), ROWS, True),
+        (MINIMAX(covariance=0.5), SAME_LAW, False),
+        (MINIMAX(covariance="oas"), SAME_LAW, False),
+        (MINIMAX(covariance=0.5, mean_radius=0.1), SAME_LAW, False),
+        (MINIMAX(uncertainty="gaussian"), ROWS | {NORMAL}, False),
+        (ONE_CLASS(), ROWS, True),
+        (ONE_CLASS(mean_radius=0.1), ROWS, True),
+        (ONE_CLASS(covariance="oas"), SAME_LAW, False),
+        (ConformalClassifier(), ROWS, False),
+        (ConformalClassifier(condition="class"), ROWS, False),
+        (ConformalClassifier(condition=lambda X: X[:, 0] > 0), SAME_LAW, False),
+        (prudent.LowDensityRejector(false_alarm_rate=0.2), ROWS, False),
+        (
+            prudent.SelectiveClassifier(LogisticRegression(), error_rate=0.3),
+            ROWS,
+            False,
+        ),
+    ],
+)
+def test_what_our_own_sentences_ask_of_a_law(model, needs, about_rows):
+    """Fails where a family says otherwise what it assumes than audits understand."""
+    promises = fitted(model).guarantees_
+    assert promises
+    for promise in promises:
+        again = pickle.loads(pickle.dumps(promise))
+        assert demands(again) == needs, str(promise)
+        assert is_about_training_rows(again) == about_rows, str(promise)
+
+
+@pytest.mark.parametrize("radius", [0.0, 0.1])
+def test_given_moments_are_those_of_rows(radius):
+    given = [[0.0, 0.0], [2.0, 0.0]], [np.eye(2)] * 2, [30, 30]
+    told_apart = MINIMAX.from_moments(*given, classes=[0, 1], mean_radius=radius)
+    one = prudent.MinimaxOutlierDetector.from_moments(
+        *(part[:1] for part in given),
+        threshold="distribution_free",
+        mean_radius=radius,
+    )
+    for promise in (*told_apart.guarantees_, *one.guarantees_):
+        assert is_about_training_rows(promise)
+        assert demands(promise) == ROWS
+
+
+def test_floors_of_covariances_leave_the_rows_a_law_of_the_promise():
+    """Larger covariances hold for more laws."""
+    for changes, about_rows in [
+        (changed_covariances("empirical", 1e-8), True),
+        (changed_covariances(0.0, 1e-8), True),
+        (changed_covariances("oas", 1e-8), False),
+        (changed_covariances(0.5, 1e-8), False),
+    ]:
+        assert is_about_rows(known_moments("plug-in", changes, False)) == about_rows
+    assert is_about_rows("the moon is full") is None
+
+
+def test_linear_promises_are_held_to_the_rows_they_come_from():
+    X, y = STANDARD["normal"].draw(60, np.random.default_rng(0))
+    linear = LinearDiscriminantAnalysis().fit(X, y)
+    for promise in guarantees_of(linear, ClassMoments.from_arrays(X, y)):
+        assert is_about_training_rows(promise)
+        assert demands(promise) == ROWS
 
 
 def test_laws_outside_the_assumptions_are_run_on_request_and_stand_apart():

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.auditing.laws import INDEPENDENT, NORMAL
-from prudent.conformal.promises import KNOWN_LABEL
+from prudent.conformal.promises import EXCHANGEABLE_GROUP, KNOWN_LABEL
 from prudent.core.binomial import clopper_pearson
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray
 from prudent.estimator_tools import predict_set
+from prudent.minimax.assumptions import NORMALITY, is_about_rows
 
 AnswerWord = Literal["predict", "predict_set", "detect"]
 Answer = AnswerWord | Callable[[Any, Any], Any] | None
@@ -25,37 +26,24 @@ Answer = AnswerWord | Callable[[Any, Any], Any] | None
 ASKED_ONE_BY_ONE = 12
 # Rounding of sums of probabilities and of bounds.
 ROUNDING = 1e-9
+# What is assumed and never known of a law.
 UNKNOWN = "never known"
-# What the sentences of our own promises ask of a law; all ask for independent rows.
-DEMANDS = {
-    "from a normal law": NORMAL,
-    "the covariances shrunk by": UNKNOWN,
-    "the covariances regularised by": UNKNOWN,
-    "of this group": UNKNOWN,
-}
-# Promises about every law with the moments of the training rows: those rows are one.
-ABOUT_TRAINING_ROWS = ("plug-in", "those given")
 
 
 def demands(claim: Guarantee) -> frozenset[str]:
     """What a law must satisfy for the promise to be about it."""
-    return frozenset(
-        [INDEPENDENT]
-        + [
-            demand
-            for words, demand in DEMANDS.items()
-            if any(words in sentence for sentence in claim.assumptions)
-        ]
-    )
+    assumed = claim.assumptions
+    asked = {INDEPENDENT}
+    if NORMALITY in assumed:
+        asked.add(NORMAL)
+    if EXCHANGEABLE_GROUP in assumed or False in map(is_about_rows, assumed):
+        asked.add(UNKNOWN)
+    return frozenset(asked)
 
 
 def is_about_training_rows(claim: Guarantee) -> bool:
     """Whether the training rows themselves are a law that the promise is about."""
-    return claim.confidence is None and any(
-        words in sentence
-        for sentence in claim.assumptions
-        for words in ABOUT_TRAINING_ROWS
-    )
+    return claim.confidence is None and True in map(is_about_rows, claim.assumptions)
 
 
 def allowed_rate(claim: Guarantee) -> float:

@@ -13,15 +13,15 @@ from prudent.core.covariance import CovarianceRule
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
-from prudent.minimax.assumptions import Origin, changed_covariances, known_moments
+from prudent.minimax.assumptions import (
+    GIVEN_MOMENTS,
+    NORMALITY,
+    Origin,
+    changed_covariances,
+    known_moments,
+)
 from prudent.minimax.classification.duels import Duel, constant_classes
 from prudent.minimax.routes import ACCEPTED_GAP
-
-NORMALITY = "the rows of each class are independent draws from a normal law"
-GIVEN_MOMENTS = (
-    "the class means and covariances are exactly those given (plug-in estimates where "
-    "they come from rows)"
-)
 
 
 def class_guarantees(
