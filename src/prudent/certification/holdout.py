@@ -15,7 +15,7 @@ from sklearn.utils import (
     get_tags,
 )
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_y, _num_samples, check_is_fitted, indexable
+from sklearn.utils.validation import _check_y, check_is_fitted, indexable
 
 from prudent.certification.promises import (
     INDEPENDENT_GROUPS,
@@ -24,9 +24,9 @@ from prudent.certification.promises import (
 )
 from prudent.certification.scores import name_of
 from prudent.core.binomial import check_fraction
-from prudent.core.holdout import held_out_count, one_row_per_group
+from prudent.core.holdout import held_out_count
 from prudent.core.validation import shown
-from prudent.estimator_tools import check_groups, hold_out_rows, refuse_dask
+from prudent.estimator_tools import hold_out_unseen, refuse_dask
 
 
 class HeldOutClassifier(ClassifierMixin, BaseEstimator):
@@ -74,12 +74,10 @@ class HeldOutClassifier(ClassifierMixin, BaseEstimator):
         self._promised_per_group = groups is not None
         if isinstance(self.estimator, FrozenEstimator):
             check_is_fitted(self.estimator)
-            self.estimator_ = self.estimator
-            held_out = np.arange(len(y))
-            if groups is not None:
-                held_out = one_row_per_group(check_groups(groups, len(y)), random)
         else:
-            held_out = self._fit_the_rest(X, y, groups, random)
+            self._check_shares(y, groups)
+        split = hold_out_unseen(self, X, random, groups)
+        self.estimator_ = self._fitted(X, y, split.fit)
         if not hasattr(self.estimator_, "classes_"):
             raise TypeError(
                 f"{name}: {name_of(self.estimator)} is no classifier: after "
@@ -90,8 +88,8 @@ class HeldOutClassifier(ClassifierMixin, BaseEstimator):
             self.__dict__.pop(known, None)
             if hasattr(self.estimator_, known):
                 setattr(self, known, getattr(self.estimator_, known))
-        self.n_calibration_ = len(held_out)
-        self._rank(_safe_indexing(X, held_out), y[held_out])
+        self.n_calibration_ = len(split.held_out)
+        self._rank(_safe_indexing(X, split.held_out), y[split.held_out])
         return self._choose()
 
     def _check_parameters(self) -> None:
@@ -106,13 +104,8 @@ class HeldOutClassifier(ClassifierMixin, BaseEstimator):
         """Find the cut that was asked for, and its promise."""
         raise NotImplementedError
 
-    def _fit_the_rest(
-        self,
-        X: Any,
-        y: NDArray[Any],
-        groups: ArrayLike | None,
-        random: np.random.RandomState,
-    ) -> NDArray[np.intp]:
+    def _check_shares(self, y: NDArray[Any], groups: ArrayLike | None) -> None:
+        """Refuse rows of which one part or the other would be too few."""
         name, n = type(self).__name__, len(y)
         n_held_out = held_out_count(n, self.calibration_size)
         if groups is None and n - n_held_out < 2:
@@ -121,25 +114,24 @@ class HeldOutClassifier(ClassifierMixin, BaseEstimator):
                 f"leaves {n_held_out} held-out and {n - n_held_out} training rows "
                 "(1 sample is too few); both need rows."
             )
-        classes = np.unique(y)
-        if len(classes) < 2:
+        if (y == y[0]).all():
             raise ValueError(
-                f"{name}: all rows are of class {shown(classes[0])}; give rows of at "
+                f"{name}: all rows are of class {shown(y[0])}; give rows of at "
                 "least 2 classes, or a fitted model in FrozenEstimator."
             )
-        split = hold_out_rows(
-            self, _searchable(X), self.calibration_size, random, groups
-        )
-        missing = np.setdiff1d(classes, y[split.fit])
+
+    def _fitted(self, X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> Any:
+        """The estimator, fitted to these rows unless it is frozen."""
+        if isinstance(self.estimator, FrozenEstimator):
+            return self.estimator
+        missing = np.setdiff1d(y, y[rows])
         if len(missing):
             raise ValueError(
-                f"{name}: class {shown(missing[0])} has no row outside the held-out "
-                "part; give more rows of this class, a smaller `calibration_size`, or "
-                "a fitted model in FrozenEstimator."
+                f"{type(self).__name__}: class {shown(missing[0])} has no row outside "
+                "the held-out part; give more rows of this class, a smaller "
+                "`calibration_size`, or a fitted model in FrozenEstimator."
             )
-        inner = clone(self.estimator)
-        self.estimator_ = inner.fit(_safe_indexing(X, split.fit), y[split.fit])
-        return split.held_out
+        return clone(self.estimator).fit(_safe_indexing(X, rows), y[rows])
 
     def _checked(self, X: Any) -> Any:
         """Rows to answer, as they came: the inner estimator knows its own kind."""
@@ -188,14 +180,3 @@ def _check_inner(name: str, estimator: Any) -> None:
         raise TypeError(
             f"{name}: `estimator` must be a classifier, got {shown(estimator)}."
         )
-
-
-def _searchable(X: Any) -> NDArray[Any]:
-    """Rows as numbers, to be searched for repeats; of other tables only how many."""
-    if isinstance(X, np.ndarray) and X.ndim == 2:
-        return X
-    if hasattr(X, "to_numpy"):
-        rows = np.asarray(X.to_numpy())
-        if rows.ndim == 2 and rows.dtype.kind in "fiub":
-            return rows
-    return np.empty((_num_samples(X), 0), dtype=object)

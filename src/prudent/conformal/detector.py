@@ -22,7 +22,6 @@ from prudent.conformal.inputs import (
     coins,
     cut,
     forget_fit,
-    hold_out_or_all,
     new_rows,
     note_constant_features,
     one_blas_thread,
@@ -36,7 +35,7 @@ from prudent.conformal.promises import FULL, SPLIT, false_alarms
 from prudent.core.binomial import fewest_rows
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
-from prudent.estimator_tools import RateMixin
+from prudent.estimator_tools import RateMixin, hold_out_unseen
 from prudent.exceptions import PrudentWarning
 
 
@@ -283,7 +282,7 @@ class ConformalDetector(RateMixin, OutlierMixin, BaseEstimator):
     def _fit_split(
         self, X: Any, random: np.random.RandomState, groups: ArrayLike | None
     ) -> None:
-        split = hold_out_or_all(self, X, random, groups)
+        split = hold_out_unseen(self, X, random, groups)
         scores = self._split_scores(_safe_indexing(X, split.fit))
         self._take_split(scores, scores.of(_safe_indexing(X, split.held_out)))
 

@@ -24,14 +24,8 @@ from prudent._compat import Interval, StrOptions, validate_data
 from prudent.conformal.promises import FULL, SPLIT, Way
 from prudent.core.binomial import high_probability_rank, mean_rank
 from prudent.core.coins import keyed_uniform
-from prudent.core.holdout import HeldOut, one_row_per_group
 from prudent.core.types import FloatArray
-from prudent.estimator_tools import (
-    check_groups,
-    hold_out_rows,
-    refuse_dask,
-    warn_constant_features,
-)
+from prudent.estimator_tools import refuse_dask, warn_constant_features
 from prudent.exceptions import PrudentWarning
 
 # Up to here every row can rank at a bearable price.
@@ -146,20 +140,6 @@ def _rows_of_another(estimator: Any, X: Any, *, reset: bool) -> Any:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
     return validate_data(estimator, X, dtype=None, ensure_all_finite=False, reset=reset)
-
-
-def hold_out_or_all(
-    estimator: Any, X: Any, random: np.random.RandomState, groups: ArrayLike | None
-) -> HeldOut:
-    """Rows to fit and rows to rank; all rank where the estimator is frozen."""
-    if not isinstance(estimator.estimator, FrozenEstimator):
-        values = X if isinstance(X, np.ndarray) else np.asarray(X)
-        share = estimator.calibration_size
-        return hold_out_rows(estimator, values, share, random, groups)
-    ranking = np.arange(len(X))
-    if groups is not None:
-        ranking = one_row_per_group(check_groups(groups, len(X)), random)
-    return HeldOut(np.empty(0, dtype=np.intp), ranking)
 
 
 def warn_of_learned_scaling(estimator: Any, X: FloatArray) -> None:

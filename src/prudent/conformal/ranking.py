@@ -25,7 +25,6 @@ from prudent.conformal.inputs import (
     MOST_FULL_ROWS,
     check_method,
     cut,
-    hold_out_or_all,
     warn_of_learned_scaling,
     way,
     width_of,
@@ -37,6 +36,7 @@ from prudent.conformal.units import Rebuilt, TablesByUnits, in_units
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
+from prudent.estimator_tools import hold_out_unseen
 
 # Full conformal prediction costs K^2 n elementary functions a row.
 MOST_FULL_WORK = 2_000_000
@@ -239,7 +239,7 @@ def split_ranking(
     groups: ArrayLike | None,
 ) -> Ranking:
     """Held-out rows rank by a classifier fitted to the others."""
-    split = hold_out_or_all(classifier, X, random, groups)
+    split = hold_out_unseen(classifier, X, random, groups)
     scores = split_scores(classifier, _safe_indexing(X, split.fit), y[split.fit])
     rows = _safe_indexing(X, split.held_out)
     found = HeldOutRows.of(rows, y[split.held_out], scores, classifier.condition)

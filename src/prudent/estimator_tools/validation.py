@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
+    _num_samples,
     check_is_fitted,
     column_or_1d,
 )
 
 from prudent._compat import validate_data
-from prudent.core.holdout import HeldOut, count_repeated, hold_out
+from prudent.core.holdout import HeldOut, count_repeated, hold_out, one_row_per_group
 from prudent.core.summary import feature_names
 from prudent.core.types import BoolArray, FloatArray
 from prudent.exceptions import PrudentWarning
@@ -189,6 +191,29 @@ def hold_out_rows(
                 stacklevel=3,
             )
     return split
+
+
+def hold_out_unseen(
+    estimator: Any,
+    X: Any,
+    random: np.random.RandomState,
+    groups: ArrayLike | None = None,
+) -> HeldOut:
+    """Rows that `estimator.estimator` is fitted to and rows it has not seen.
+
+    All are held out where it is frozen, or one random row of each group; else
+    `calibration_size` of them. `X` may be any table.
+    """
+    n_rows = _num_samples(X)
+    if isinstance(estimator.estimator, FrozenEstimator):
+        held_out = np.arange(n_rows)
+        if groups is not None:
+            held_out = one_row_per_group(check_groups(groups, n_rows), random)
+        return HeldOut(np.empty(0, dtype=np.intp), held_out)
+    values = X.to_numpy() if hasattr(X, "to_numpy") else X
+    if not isinstance(values, np.ndarray) or values.ndim != 2:
+        values = np.empty((n_rows, 0), dtype=object)  # not searched for repeats
+    return hold_out_rows(estimator, values, estimator.calibration_size, random, groups)
 
 
 def fold_positions(
