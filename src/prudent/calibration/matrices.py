@@ -18,7 +18,7 @@ from prudent.calibration.gaussian import (
 )
 from prudent.calibration.spread import Spread
 from prudent.calibration.whitening import Whitening, squared_distances
-from prudent.core.raw_moments import RawSums
+from prudent.core.moments import RawMoments
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import Structure
 
@@ -37,7 +37,7 @@ class FullFamily(GaussianFamily):
 
     def statistics(self, Z: FloatArray, Q: FloatArray) -> Statistics:
         """s0, s1, s2 of the soft labels Q (m, r)."""
-        sums = RawSums.from_soft(Z, Q, np.zeros(Z.shape[1]), negligible=_NEGLIGIBLE)
+        sums = RawMoments.from_soft(Z, Q, np.zeros(Z.shape[1]), negligible=_NEGLIGIBLE)
         # The column of ones: s0 and s1 leave out the same rows as s2.
         return [sums.s2[:, 0, 0], sums.s2[:, 0, 1:], sums.s2[:, 1:, 1:]]
 
@@ -160,7 +160,7 @@ class TiedFamily(GaussianFamily):
         return GaussianParameters(log_priors, means, covariances, scores)
 
     def _second_sums(self, Z: FloatArray, weight: FloatArray) -> FloatArray:
-        sums = RawSums.from_soft(Z, weight[:, np.newaxis], np.zeros(Z.shape[1]))
+        sums = RawMoments.from_soft(Z, weight[:, np.newaxis], np.zeros(Z.shape[1]))
         return sums.s2[0, 1:, 1:]
 
 

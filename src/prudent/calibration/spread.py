@@ -9,10 +9,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.core.accumulation import check_values
 from prudent.core.classes import restrict
 from prudent.core.moments import ClassMoments
 from prudent.core.types import FloatArray, IntArray
-from prudent.core.validation import Structure, check_values
+from prudent.core.validation import Structure
 
 #: A column that varies by a smaller share of its mean varies by rounding.
 ROUNDING = 1e-12
@@ -125,5 +126,5 @@ def _moments(X: NDArray[Any], weight: FloatArray, structure: Structure) -> Class
     one_class = np.zeros(len(X), dtype=np.intp)
     with np.errstate(over="ignore", invalid="ignore"):
         moments = ClassMoments.from_rows(X, one_class, 1, weight, structure=structure)
-    check_values(X, moments._statistics)
+    check_values(X, moments)
     return moments

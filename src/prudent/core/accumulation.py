@@ -15,8 +15,11 @@ from prudent.core.statistics import (
     add_spread,
     merge,
     two_sum,
+    write,
+    zeros,
 )
 from prudent.core.types import FloatArray
+from prudent.core.validation import Structure
 
 
 class Sums(NamedTuple):
@@ -32,6 +35,8 @@ class Sums(NamedTuple):
 # correction would cancel more than this factor; fourth powers cancel its square.
 CANCELLATION = 64.0
 CANCELLATION_OF_FOURTH = 4.0
+# Squares of larger numbers overflow once they are summed; fourth powers earlier.
+LARGEST, LARGEST_FOR_FOURTH = 1e150, 1e75
 # Compiled kernels are worth importing from this many numbers on; up to this many
 # features they beat BLAS.
 COMPILED_FEATURES = 48
@@ -43,38 +48,69 @@ MATMUL_FEATURES = 256
 def accumulate(
     X: NDArray[Any],
     codes: NDArray[np.integer],
-    n_classes: int,
-    weight: FloatArray | None = None,
-    *,
-    fourth: bool = False,
-    diagonal: bool = False,
-    block_rows: int | None = None,
+    classes: NDArray[Any],
+    weight: FloatArray | None,
+    fourth: bool,
+    structure: Structure,
+    block_rows: int | None,
 ) -> Statistics:
     """Statistics of the rows of each class; rows of weight 0 are skipped."""
     if weight is not None and not weight.all():
         kept = np.flatnonzero(weight)
         X, codes, weight = X[kept], codes[kept], weight[kept]
     compiled = X.shape[1] <= COMPILED_FEATURES and X.size >= COMPILED_SIZE
-    # Overflow and NaN are found in the result; see validation.check_values.
+    # Overflow and NaN are found in the result; see `check_values`.
     with np.errstate(over="ignore", invalid="ignore"):
-        if compiled and not diagonal:
-            return _accumulate_in_order(X, codes, n_classes, weight, fourth, block_rows)
+        if compiled and structure == "full":
+            return _accumulate_in_order(X, codes, classes, weight, fourth, block_rows)
         return _accumulate_by_class(
-            X, codes, n_classes, weight, fourth, diagonal, block_rows
+            X, codes, classes, weight, fourth, structure, block_rows
         )
+
+
+def check_values(X: NDArray[Any], statistics: Statistics) -> None:
+    """Raise for the first column that is not finite or too large to square.
+
+    Such a value shows in the statistics of the rows, so a pass over the rows is
+    spent only when these look wrong.
+    """
+    largest = LARGEST if statistics.fourth is None else LARGEST_FOR_FOURTH
+    limit = largest / 1e5
+    if (np.abs(statistics.mean) < limit).all() and (
+        statistics.variation < limit**2
+    ).all():
+        return
+    size = 2**17 // X.shape[1] + 1
+    for start in range(0, len(X), size):
+        block = X[start : start + size].astype(np.float64)
+        finite = np.isfinite(block)
+        if not finite.all():
+            column = int(np.flatnonzero(~finite.all(axis=0))[0])
+            row = int(np.flatnonzero(~finite[:, column])[0])
+            what = "NaN" if np.isnan(block[row, column]) else "infinity"
+            raise ValueError(
+                f"Input X contains {what}: column {column}, first at row "
+                f"{start + row}. Impute it or drop the row."
+            )
+        large = (np.abs(block) > largest).any(axis=0)
+        if large.any():
+            raise ValueError(
+                f"column {int(np.flatnonzero(large)[0])} of X holds values beyond "
+                f"{largest:g}, whose powers overflow: rescale it."
+            )
 
 
 def _accumulate_by_class(
     X: NDArray[Any],
     codes: NDArray[np.integer],
-    n_classes: int,
+    classes: NDArray[Any],
     weight: FloatArray | None,
     fourth: bool,
-    diagonal: bool,
+    structure: Structure,
     block_rows: int | None,
 ) -> Statistics:
     """The reference kernel, NumPy alone: sums class by class."""
-    n_features = X.shape[1]
+    n_classes, n_features = len(classes), X.shape[1]
     # Rows of a class between two merges, and rows that fit the cache together.
     size = block_rows or max(2**22 // n_features, 16 * n_features)
     cached = min(size, max(256, 2**17 // n_features, 2 * n_features))
@@ -86,7 +122,13 @@ def _accumulate_by_class(
         live = np.flatnonzero(counts > begin)
         parts = [of_class[k][begin : begin + size] for k in live]
         sums_about = partial(
-            _class_sums, X, parts, weight, buffer, fourth=fourth, diagonal=diagonal
+            _class_sums,
+            X,
+            parts,
+            weight,
+            buffer,
+            fourth=fourth,
+            diagonal=structure == "diagonal",
         )
         count = np.array([len(rows) for rows in parts])
         W = count.astype(np.float64)
@@ -96,14 +138,12 @@ def _accumulate_by_class(
         if n_features > MATMUL_FEATURES:
             # A pass for the means is cheap next to sums of squares taken twice.
             origin += _mean_gaps(X, parts, origin, buffer)
-        new = _centred(count, W, origin, sums_about)
-        if total is not None:
-            total.put(live, merge(total.take(live), new))
+        found = _centred(classes[live], count, W, origin, sums_about)
+        if total is None:
+            total = found.spread(classes)
         else:
-            total = new if len(live) == n_classes else new.spread(live, n_classes)
-    if total is None:
-        return Statistics.empty(n_classes, n_features, fourth=fourth, diagonal=diagonal)
-    return total
+            write(total.arrays(), live, merge(total.take(live), found).arrays())
+    return zeros(classes, n_features, structure, fourth) if total is None else total
 
 
 def _rows_by_class(
@@ -204,21 +244,25 @@ def _symmetric(products: FloatArray) -> FloatArray:
 
 
 def _centred(
+    classes: NDArray[Any],
     count: NDArray[np.int64],
     W: FloatArray,
     origin: FloatArray,
     sums_about: Callable[[FloatArray], Sums],
 ) -> Statistics:
     """Central statistics from sums about a row of each class, or else its mean."""
-    statistics, lost = _about_mean(count, W, origin, sums_about(origin))
+    found, lost = _about_mean(classes, count, W, origin, sums_about(origin))
     if lost:
-        mean = statistics.mean
-        statistics, _ = _about_mean(count, W, mean, sums_about(mean))
-    return statistics
+        found, _ = _about_mean(classes, count, W, found.mean, sums_about(found.mean))
+    return found
 
 
 def _about_mean(
-    count: NDArray[np.int64], W: FloatArray, origin: FloatArray, sums: Sums
+    classes: NDArray[Any],
+    count: NDArray[np.int64],
+    W: FloatArray,
+    origin: FloatArray,
+    sums: Sums,
 ) -> tuple[Statistics, bool]:
     """Central statistics from sums about another point.
 
@@ -234,7 +278,10 @@ def _about_mean(
     shift = W[:, None] * (r * r)
     third, fourth = (None, None) if sums.s3 is None else _powers_about_mean(W, r, sums)
     add_spread(sums.s2, r, -W)  # in place: nothing needs the sums any more
-    statistics = Statistics(count, W, *two_sum(origin, r), sums.s2, third, fourth)
+    mean, mean_lo = two_sum(origin, r)
+    statistics = Statistics(
+        classes, count, W, mean, mean_lo, sums.s2, third=third, fourth=fourth
+    )
     lost = (shift > CANCELLATION * statistics.variation).any()
     if sums.s3 is not None:
         total = shift.sum(axis=1)
@@ -262,7 +309,7 @@ def _powers_about_mean(
 def _accumulate_in_order(
     X: NDArray[Any],
     codes: NDArray[np.integer],
-    n_classes: int,
+    classes: NDArray[Any],
     weight: FloatArray | None,
     fourth: bool,
     block_rows: int | None,
@@ -270,27 +317,27 @@ def _accumulate_in_order(
     """The compiled kernel: rows in the order they lie, neither sorted nor gathered."""
     n_features = X.shape[1]
     size = block_rows or 2**20 // n_features
-    total = Statistics.empty(n_classes, n_features, fourth=fourth, diagonal=False)
+    total = zeros(classes, n_features, "full", fourth)
     for start in range(0, len(X), size):
         rows = slice(start, start + size)
         block = np.ascontiguousarray(X[rows], dtype=np.float64)
         block_codes = codes[rows].astype(np.intp, copy=False)
         w = None if weight is None else weight[rows]
-        total = merge(total, _block_in_order(block, block_codes, n_classes, w, fourth))
+        total = merge(total, _block_in_order(block, block_codes, classes, w, fourth))
     return total
 
 
 def _block_in_order(
     X: FloatArray,
     codes: NDArray[np.intp],
-    n_classes: int,
+    classes: NDArray[Any],
     w: FloatArray | None,
     fourth: bool,
 ) -> Statistics:
     """Statistics of the rows of all classes of one block."""
     from prudent.core.kernels import class_sums, first_rows
 
-    n_features = X.shape[1]
+    n_classes, n_features = len(classes), X.shape[1]
     padded = -(-n_features // 4) * 4
     weights = np.empty(0) if w is None else w
 
@@ -306,4 +353,4 @@ def _block_in_order(
 
     origin, count = first_rows(X, codes, n_classes)
     W = np.bincount(codes, w, n_classes).astype(np.float64)
-    return _centred(count, W, origin, sums_about)
+    return _centred(classes, count, W, origin, sums_about)

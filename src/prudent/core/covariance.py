@@ -175,8 +175,6 @@ def invertible(
 
 def class_covariances(
     statistics: Statistics,
-    classes: NDArray[Any],
-    *,
     estimator: Estimator,
     ddof: Literal[0, 1],
     shrinkage: float | None,
@@ -184,7 +182,8 @@ def class_covariances(
 ) -> FloatArray:
     """Covariance of each class; see `ClassMoments.covariance`."""
     _check_options(statistics, estimator, ddof, shrinkage, target)
-    weight, scatter = statistics.weight, statistics.scatter
+    classes, weight = statistics.classes, statistics.weight
+    scatter = statistics.scatter
     light = np.flatnonzero(~(weight > ddof))
     if len(light):
         k = light[0]

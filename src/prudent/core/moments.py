@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prudent.core.accumulation import accumulate
+from prudent.core.accumulation import accumulate, check_values
 from prudent.core.covariance import Estimator, Target, class_covariances
-from prudent.core.raw_moments import RawSums
-from prudent.core.statistics import Statistics, merge, pack, remove, unpack
+from prudent.core.raw_moments import central_moments, soft_sums
+from prudent.core.statistics import (
+    Statistics,
+    check_alike,
+    merge,
+    pack,
+    remove,
+    unpack,
+    zeros,
+)
 from prudent.core.summary import FromSummary
 from prudent.core.types import FloatArray
 from prudent.core.validation import (
     Structure,
-    check_alike,
     check_contained,
+    check_labelled,
     check_options,
-    check_removal,
-    check_table,
-    check_values,
-    check_weight,
-    encode_labels,
     shown,
     union_of_labels,
     warn_about_memory,
@@ -32,7 +35,7 @@ from prudent.core.validation import (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClassMoments(FromSummary):
+class ClassMoments(Statistics, FromSummary):
     """Weighted moments of each class, additive over parts of the data.
 
     Parts merge in any split and order to the same moments, up to 1e-13 of
@@ -65,15 +68,6 @@ class ClassMoments(FromSummary):
     >>> (moments + more).covariance().ravel().round(4).tolist()
     [2.6667, 0.0]
     """
-
-    classes: NDArray[Any]
-    count: NDArray[np.int64]
-    weight: FloatArray
-    mean: FloatArray
-    mean_lo: FloatArray
-    scatter: FloatArray
-    third: FloatArray | None = None
-    fourth: FloatArray | None = None
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
@@ -124,25 +118,13 @@ class ClassMoments(FromSummary):
             If the input is not a finite numeric table with one label and one
             weight >= 0 per row, or `y` holds labels outside `classes`.
         """
-        X = check_table(X)
-        labels, codes = encode_labels(y, len(X), classes)
-        weight = None
-        if sample_weight is not None:
-            weight = check_weight(sample_weight, len(X))
+        X, codes, labels, weight = check_labelled(X, y, sample_weight, classes)
         check_options(structure, fourth, block_rows)
         if structure == "full":
             warn_about_memory(len(labels), X.shape[1])
-        moments = cls.from_rows(
-            X,
-            codes,
-            len(labels),
-            weight,
-            fourth=fourth,
-            structure=structure,
-            block_rows=block_rows,
-        )
-        check_values(X, moments._statistics)
-        return cls._of(labels, moments._statistics)
+        statistics = accumulate(X, codes, labels, weight, fourth, structure, block_rows)
+        check_values(X, statistics)
+        return cls._of(statistics)
 
     @classmethod
     def from_rows(
@@ -161,16 +143,10 @@ class ClassMoments(FromSummary):
         `codes` (n,) are the classes 0..n_classes - 1 of the rows, and the labels;
         weights may have any sign as long as no sum of them is 0.
         """
-        statistics = accumulate(
-            X,
-            codes,
-            n_classes,
-            weight,
-            fourth=fourth,
-            diagonal=structure == "diagonal",
-            block_rows=block_rows,
+        labels = np.arange(n_classes)
+        return cls._of(
+            accumulate(X, codes, labels, weight, fourth, structure, block_rows)
         )
-        return cls._of(np.arange(n_classes), statistics)
 
     @classmethod
     def empty(
@@ -184,10 +160,7 @@ class ClassMoments(FromSummary):
         """Moments of no rows: the neutral element of `+`."""
         check_options(structure, fourth, None)
         labels = np.unique(np.asarray(classes))
-        statistics = Statistics.empty(
-            len(labels), n_features, fourth=fourth, diagonal=structure == "diagonal"
-        )
-        return cls._of(labels, statistics)
+        return cls._of(zeros(labels, n_features, structure, fourth))
 
     @classmethod
     def reduce(cls, parts: Iterable[Self]) -> Self:
@@ -210,21 +183,14 @@ class ClassMoments(FromSummary):
             total = stack.pop()[1] + total
         return total
 
-    @property
-    def structure(self) -> Structure:
-        """What the scatter holds: "full" matrices or their "diagonal"."""
-        return "full" if self.scatter.ndim == 3 else "diagonal"
-
     def __add__(self, other: ClassMoments) -> Self:
         if not isinstance(other, ClassMoments):
             return NotImplemented
-        check_alike(self._statistics, other._statistics)
-        classes = self.classes
-        if not np.array_equal(classes, other.classes):
-            classes = union_of_labels(classes, other.classes)
-        return self._of(
-            classes, merge(self._spread_over(classes), other._spread_over(classes))
-        )
+        check_alike(self, other)
+        if np.array_equal(self.classes, other.classes):
+            return merge(self, other)
+        classes = union_of_labels(self.classes, other.classes)
+        return merge(self.spread(classes), other.spread(classes))
 
     def __sub__(self, part: ClassMoments) -> Self:
         """Moments without the rows of a part that was added before.
@@ -242,19 +208,14 @@ class ClassMoments(FromSummary):
         """
         if not isinstance(part, ClassMoments):
             return NotImplemented
-        check_alike(self._statistics, part._statistics)
+        check_alike(self, part)
         check_contained(part.classes, self.classes)
-        removed = part._spread_over(self.classes)
-        left = self._of(self.classes, remove(self._statistics, removed))
-        check_removal(self.classes, self._statistics, removed, left._statistics)
-        return left
+        return remove(self, part.spread(self.classes))
 
     def pooled(self) -> Self:
         """One class, labelled 0, that holds all rows: within and between spread."""
-        return type(self).reduce(
-            self._of(np.zeros(1, dtype=np.int64), self._statistics.take([k]))
-            for k in range(len(self.classes))
-        )
+        one = replace(self, classes=np.zeros(len(self.classes), dtype=np.int64))
+        return self.reduce(one.take([k]) for k in range(len(self.classes)))
 
     def within(self) -> Self:
         """One class, labelled 0, of the rows shifted to the pooled mean.
@@ -262,30 +223,35 @@ class ClassMoments(FromSummary):
         Its scatter is the sum of the class scatters.
         """
         pooled = self.pooled()
-        arrays = pooled._statistics.arrays()
+        arrays = pooled.arrays()
         for name in arrays.keys() & {"scatter", "third", "fourth"}:
             arrays[name] = getattr(self, name).sum(axis=0, keepdims=True)
-        return type(self)(pooled.classes, **arrays)
+        return replace(pooled, **arrays)
 
     def select(self, classes: ArrayLike) -> Self:
         """Moments of some of the classes only, in sorted order."""
         wanted = np.unique(np.asarray(classes))
         check_contained(wanted, self.classes)
-        kept = np.flatnonzero(np.isin(self.classes, wanted))
-        return self._of(self.classes[kept], self._statistics.take(kept))
+        return self.take(np.isin(self.classes, wanted))
 
     def scale(self, factor: float) -> Self:
         """Moments with every weight multiplied by `factor` > 0."""
         if not 0 < factor < np.inf:
             raise ValueError(f"`factor` must be finite and > 0, got {shown(factor)}.")
-        arrays = self._statistics.arrays()
+        arrays = self.arrays()
         for name in arrays.keys() & {"weight", "scatter", "third", "fourth"}:
             arrays[name] = factor * arrays[name]
-        return type(self)(self.classes, **arrays)
+        return replace(self, **arrays)
 
     def about(self, origin: ArrayLike) -> RawMoments:
         """Raw sums about a fixed origin, for signed updates."""
-        return RawMoments.of(self._statistics, np.asarray(origin, dtype=np.float64))
+        if self.structure == "diagonal":
+            raise ValueError("raw moments need structure='full', got 'diagonal'.")
+        point = np.asarray(origin, dtype=np.float64)
+        gap = (self.mean - point) + self.mean_lo
+        between = gap[:, :, None] * gap[:, None, :]
+        s2 = self.scatter + self.weight[:, None, None] * between
+        return RawMoments(point, self.weight, self.weight[:, None] * gap, s2)
 
     def covariance(
         self,
@@ -321,45 +287,24 @@ class ClassMoments(FromSummary):
         ValueError
             If an argument is out of range or needs statistics not kept here.
         """
-        return class_covariances(
-            self._statistics,
-            self.classes,
-            estimator=estimator,
-            ddof=ddof,
-            shrinkage=shrinkage,
-            target=target,
-        )
+        return class_covariances(self, estimator, ddof, shrinkage, target)
 
     def to_bytes(self) -> bytes:
         """These moments as bytes: npz with a version, no pickle."""
-        return pack(self.classes, self._statistics)
+        return pack(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Moments from `to_bytes`, bit for bit."""
-        classes, statistics = unpack(data)
-        return cls._of(classes, statistics)
-
-    @property
-    def _statistics(self) -> Statistics:
-        return Statistics(
-            **{field.name: getattr(self, field.name) for field in fields(Statistics)}
-        )
+        return cls(**unpack(data))
 
     @classmethod
-    def _of(cls, classes: NDArray[Any], statistics: Statistics) -> Self:
-        return cls(classes, **statistics.arrays())
-
-    def _spread_over(self, classes: NDArray[Any]) -> Statistics:
-        """Statistics with one row for each of a larger set of classes."""
-        if len(classes) == len(self.classes):
-            return self._statistics
-        rows = np.searchsorted(classes, self.classes)
-        return self._statistics.spread(rows, len(classes))
+    def _of(cls, statistics: Statistics) -> Self:
+        return cls(statistics.classes, **statistics.arrays())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RawMoments(RawSums):
+class RawMoments:
     """Sums of w, w(x - o) and w(x - o)(x - o)' of K classes about one origin o.
 
     A vector space: sums, differences and multiples are exact in the sense of the
@@ -383,6 +328,62 @@ class RawMoments(RawSums):
     ([1.5, 1.5], [0.75, 0.75])
     """
 
+    origin: FloatArray
+    s0: FloatArray
+    s1: FloatArray
+    s2: FloatArray
+
+    @classmethod
+    def from_soft(
+        cls,
+        X: NDArray[Any],
+        H: NDArray[Any],
+        origin: ArrayLike,
+        *,
+        negligible: float = 0.0,
+    ) -> Self:
+        """Sums over rows that belong to every class k with weight H[i, k].
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Finite rows.
+        H : ndarray of shape (n, K)
+            Finite weights of any sign; the sums are exactly linear in them.
+        origin : array-like of shape (d,)
+            The same point for all parts that will be added.
+        negligible : float, default=0.0
+            Weights of a class up to this share of the largest weight of all may be
+            left out of its second sums.
+
+        Returns
+        -------
+        RawMoments
+        """
+        origin = np.asarray(origin, dtype=np.float64)
+        s1, s2 = soft_sums(X, H, origin, negligible)
+        return cls(origin, H.sum(axis=0, dtype=np.float64), s1, s2)
+
+    def __add__(self, other: RawMoments) -> Self:
+        if not np.array_equal(self.origin, other.origin):
+            raise ValueError(
+                "raw moments can be added only about one origin, got "
+                f"{self.origin.tolist()} and {other.origin.tolist()}."
+            )
+        return type(self)(
+            self.origin, self.s0 + other.s0, self.s1 + other.s1, self.s2 + other.s2
+        )
+
+    def __sub__(self, other: RawMoments) -> Self:
+        return self + -1.0 * other
+
+    def __mul__(self, factor: float) -> Self:
+        return type(self)(
+            self.origin, factor * self.s0, factor * self.s1, factor * self.s2
+        )
+
+    __rmul__ = __mul__
+
     def to_moments(self) -> ClassMoments:
         """Class moments with labels 0..K-1 and unknown `count` (0).
 
@@ -390,4 +391,7 @@ class RawMoments(RawSums):
         if its mean lies so far from the origin, relative to the spread, that the
         scatter loses more than 1e-8 relative.
         """
-        return ClassMoments._of(np.arange(len(self.s0)), self.central())
+        n_classes = len(self.s0)
+        count = np.zeros(n_classes, dtype=np.int64)
+        central = central_moments(self.origin, self.s0, self.s1, self.s2)
+        return ClassMoments(np.arange(n_classes), count, self.s0, *central)

@@ -1,16 +1,15 @@
-"""Sums about one fixed origin: a vector space, for signed updates."""
+"""Sums of soft weights about one fixed origin, and back to means and scatters."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from prudent.core.statistics import Statistics, two_sum
+from prudent.core.statistics import two_sum
 from prudent.core.types import FloatArray
 from prudent.exceptions import PrudentWarning
 
@@ -22,111 +21,36 @@ GATHER_BELOW = 0.6
 FEATURES_PER_BAND, MOST_BANDS = 16, 4
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RawSums:
-    """Sums of w, w(x - o) and w(x - o)(x - o)' of K classes; see `RawMoments`."""
-
-    origin: FloatArray
-    s0: FloatArray
-    s1: FloatArray
-    s2: FloatArray
-
-    @classmethod
-    def from_soft(
-        cls,
-        X: NDArray[Any],
-        H: NDArray[Any],
-        origin: ArrayLike,
-        *,
-        negligible: float = 0.0,
-    ) -> Self:
-        """Sums over rows that belong to every class k with weight H[i, k].
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Finite rows.
-        H : ndarray of shape (n, K)
-            Finite weights of any sign; the sums are exactly linear in them.
-        origin : array-like of shape (d,)
-            The same point for all parts that will be added.
-        negligible : float, default=0.0
-            Weights of a class up to this share of the largest weight of all may be
-            left out of its second sums.
-
-        Returns
-        -------
-        RawMoments
-        """
-        origin = np.asarray(origin, dtype=np.float64)
-        s1, s2 = _soft_sums(X, H, origin, negligible)
-        return cls(origin, H.sum(axis=0, dtype=np.float64), s1, s2)
-
-    @classmethod
-    def of(cls, statistics: Statistics, origin: FloatArray) -> Self:
-        """Raw sums that equal the given central ones; see `ClassMoments.about`."""
-        if statistics.scatter.ndim == 2:
-            raise ValueError("raw moments need structure='full', got 'diagonal'.")
-        gap = (statistics.mean - origin) + statistics.mean_lo
-        s1 = statistics.weight[:, None] * gap
-        between = gap[:, :, None] * gap[:, None, :]
-        s2 = statistics.scatter + statistics.weight[:, None, None] * between
-        return cls(origin, statistics.weight, s1, s2)
-
-    def __add__(self, other: RawSums) -> Self:
-        self._check_origin(other)
-        return type(self)(
-            self.origin, self.s0 + other.s0, self.s1 + other.s1, self.s2 + other.s2
+def central_moments(
+    origin: FloatArray, s0: FloatArray, s1: FloatArray, s2: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean, as a pair, and scatter of sums about an origin."""
+    absent = s0 == 0
+    moved = absent & ((s1 != 0).any(axis=1) | (s2 != 0).any(axis=(1, 2)))
+    if moved.any():
+        raise ValueError(
+            f"class {np.flatnonzero(moved)[0]} has a weight total of 0 and so no mean, "
+            "although its signed sums are not 0: take a smaller step."
         )
-
-    def __sub__(self, other: RawSums) -> Self:
-        return self + -1.0 * other
-
-    def __mul__(self, factor: float) -> Self:
-        return type(self)(
-            self.origin, factor * self.s0, factor * self.s1, factor * self.s2
+    shift = s1 / np.where(absent, 1.0, s0)[:, None]
+    mean, mean_lo = two_sum(np.where(absent[:, None], 0.0, origin), shift)
+    scatter = s2 - s1[:, :, None] * shift[:, None, :]
+    scatter = (scatter + scatter.transpose(0, 2, 1)) / 2
+    raw = np.trace(s2, axis1=1, axis2=2)
+    central = np.abs(np.trace(scatter, axis1=1, axis2=2))
+    lost = (raw > 0) & (np.finfo(np.float64).eps * raw > LARGEST_LOSS * central)
+    if lost.any():
+        warnings.warn(
+            f"class {int(np.flatnonzero(lost)[0])} lies so far from the origin of its "
+            f"raw moments that its scatter lost more than {LARGEST_LOSS:g} relative: "
+            "use an origin nearer to the class.",
+            PrudentWarning,
+            stacklevel=3,
         )
-
-    __rmul__ = __mul__
-
-    def central(self) -> Statistics:
-        """Central statistics; see `RawMoments.to_moments`."""
-        absent = self.s0 == 0
-        moved = (self.s1 != 0).any(axis=1) | (self.s2 != 0).any(axis=(1, 2))
-        if (absent & moved).any():
-            raise ValueError(
-                f"class {np.flatnonzero(absent & moved)[0]} has a weight total of 0 "
-                "and so no mean, although its signed sums are not 0: take a smaller "
-                "step."
-            )
-        total = np.where(absent, 1.0, self.s0)
-        shift = self.s1 / total[:, None]
-        mean, mean_lo = two_sum(np.where(absent[:, None], 0.0, self.origin), shift)
-        scatter = self.s2 - self.s1[:, :, None] * shift[:, None, :]
-        scatter = (scatter + scatter.transpose(0, 2, 1)) / 2
-        raw = np.trace(self.s2, axis1=1, axis2=2)
-        central = np.abs(np.trace(scatter, axis1=1, axis2=2))
-        lost = np.finfo(np.float64).eps * raw > LARGEST_LOSS * central
-        if (lost & (raw > 0)).any():
-            warnings.warn(
-                f"class {int(np.flatnonzero(lost & (raw > 0))[0])} lies so far from "
-                "the origin of its raw moments that its scatter lost more than "
-                f"{LARGEST_LOSS:g} relative: use an origin nearer to the class.",
-                PrudentWarning,
-                stacklevel=3,
-            )
-        count = np.zeros(len(self.s0), dtype=np.int64)
-        return Statistics(count, self.s0, mean, mean_lo, scatter)
-
-    def _check_origin(self, other: RawSums) -> None:
-        if not np.array_equal(self.origin, other.origin):
-            raise ValueError(
-                "raw moments can be added only about one origin, got "
-                f"{self.origin.tolist()} and {other.origin.tolist()}."
-            )
+    return mean, mean_lo, scatter
 
 
-def _soft_sums(
+def soft_sums(
     X: NDArray[Any], H: NDArray[Any], origin: FloatArray, negligible: float
 ) -> tuple[FloatArray, FloatArray]:
     """Sums of h b and h b b' over rows b = x - o, class by class and block by block.

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
 from dataclasses import dataclass, fields, replace
 from io import BytesIO
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.core.types import FloatArray
+from prudent.core.types import BoolArray, FloatArray
+from prudent.core.validation import Structure, shown
+from prudent.exceptions import PrudentWarning
 
 FORMAT_VERSION = 1
+# Ratios of the scatter before a removal to what is left of it.
+FEW_DIGITS, NO_DIGITS = 1e6, 1e12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statistics:
-    """The fields of `ClassMoments` without its labels; rows are classes."""
+    """The fields of `ClassMoments`, which adds what users ask of them.
 
+    The functions below take and return any kind of it.
+    """
+
+    classes: NDArray[Any]
     count: NDArray[np.int64]
     weight: FloatArray
     mean: FloatArray
@@ -28,21 +36,10 @@ class Statistics:
     third: Any = None
     fourth: Any = None
 
-    @classmethod
-    def empty(
-        cls, n_classes: int, n_features: int, *, fourth: bool, diagonal: bool
-    ) -> Self:
-        """Statistics of no rows: the neutral element of `merge`."""
-        shape = (n_classes, n_features)
-        return cls(
-            np.zeros(n_classes, dtype=np.int64),
-            np.zeros(n_classes),
-            np.zeros(shape),
-            np.zeros(shape),
-            np.zeros(shape if diagonal else (*shape, n_features)),
-            np.zeros(shape) if fourth else None,
-            np.zeros(n_classes) if fourth else None,
-        )
+    @property
+    def structure(self) -> Structure:
+        """What the scatter holds: "full" matrices or their "diagonal"."""
+        return "full" if self.scatter.ndim == 3 else "diagonal"
 
     @property
     def variation(self) -> FloatArray:
@@ -56,37 +53,52 @@ class Statistics:
         """Sum w ||x - m||^2, (K,)."""
         return self.variation.sum(axis=1)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """The fields that are kept, by name."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+    def arrays(self) -> dict[str, Any]:
+        """The fields that are kept, less the labels, by name."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)[1:]}
         return {name: value for name, value in values.items() if value is not None}
-
-    def map(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
-        """Statistics with a function applied to every field that is kept."""
-        return type(self)(
-            **{name: function(value) for name, value in self.arrays().items()}
-        )
 
     def take(self, classes: Any) -> Self:
         """Statistics of the classes of an index array or mask."""
-        return self.map(lambda values: values[classes])
+        chosen = {name: values[classes] for name, values in self.arrays().items()}
+        return replace(self, classes=self.classes[classes], **chosen)
 
-    def spread(self, rows: NDArray[np.intp], n_classes: int) -> Statistics:
-        """Statistics of more classes; these take the given rows, the rest is empty."""
-        wide = Statistics.empty(
-            n_classes,
-            self.mean.shape[1],
-            fourth=self.fourth is not None,
-            diagonal=self.scatter.ndim == 2,
-        )
-        wide.put(rows, self)
-        return wide
+    def spread(self, classes: NDArray[Any]) -> Self:
+        """Statistics of a larger set of labels, the others without rows."""
+        if len(classes) == len(self.classes):
+            return self
+        fourth = self.fourth is not None
+        wide = zeros(classes, self.mean.shape[1], self.structure, fourth).arrays()
+        write(wide, np.searchsorted(classes, self.classes), self.arrays())
+        return replace(self, classes=classes, **wide)
 
-    def put(self, classes: Any, source: Statistics) -> None:
-        """Write statistics bit for bit to the classes of an index array or mask."""
-        arrays = self.arrays()
-        for name, values in source.arrays().items():
-            arrays[name][classes] = values
+
+S = TypeVar("S", bound=Statistics)
+
+
+def zeros(
+    classes: NDArray[Any], n_features: int, structure: Structure, fourth: bool
+) -> Statistics:
+    """Statistics of no rows: the neutral element of `merge`."""
+    shape = (len(classes), n_features)
+    return Statistics(
+        classes,
+        np.zeros(len(classes), dtype=np.int64),
+        np.zeros(len(classes)),
+        np.zeros(shape),
+        np.zeros(shape),
+        np.zeros(shape if structure == "diagonal" else (*shape, n_features)),
+        np.zeros(shape) if fourth else None,
+        np.zeros(len(classes)) if fourth else None,
+    )
+
+
+def write(
+    arrays: dict[str, NDArray[Any]], classes: Any, source: dict[str, NDArray[Any]]
+) -> None:
+    """Write other arrays bit for bit to the classes of an index array or mask."""
+    for name, values in source.items():
+        arrays[name][classes] = values
 
 
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
@@ -96,8 +108,21 @@ def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
     return s, (a - (s - z)) + (b - z)
 
 
-def merge(a: Statistics, b: Statistics) -> Statistics:
-    """Statistics of the rows of both parts, class by class.
+def check_alike(a: Statistics, b: Statistics) -> None:
+    """Raise unless both parts keep the same fields of the same features."""
+    for what, mine, theirs in (
+        ("numbers of features", a.mean.shape[1], b.mean.shape[1]),
+        ("structures", a.structure, b.structure),
+        ("`fourth`", a.fourth is not None, b.fourth is not None),
+    ):
+        if mine != theirs:
+            raise ValueError(
+                f"the two moments have different {what}: {mine} and {theirs}."
+            )
+
+
+def merge(a: S, b: Statistics) -> S:
+    """Statistics of the rows of both parts, class by class, the same in both.
 
     Bit for bit commutative; a part of weight 0 leaves the other one unchanged. With
     w = wa + wb and D = mean_b - mean_a (as pairs), the scatter is S_a + S_b +
@@ -121,64 +146,92 @@ def merge(a: Statistics, b: Statistics) -> Statistics:
         np.where(base, a.mean_lo, b.mean_lo)
         + (np.where(base, gap * share_b, -gap * share_a) + 0.0),
     )
-    coefficient = (a.weight * b.weight) / total
     scatter = a.scatter + b.scatter
-    add_spread(scatter, gap, coefficient)
-    third = fourth = None
+    add_spread(scatter, gap, (a.weight * b.weight) / total)
+    both: dict[str, Any] = {
+        "count": a.count + b.count,
+        "weight": weight,
+        "mean": mean,
+        "mean_lo": mean_lo,
+        "scatter": scatter,
+    }
     if a.third is not None:
         third_a, fourth_a = _about(a, -share_b * gap)
         third_b, fourth_b = _about(b, share_a * gap)
-        third, fourth = third_a + third_b, fourth_a + fourth_b
-    both = Statistics(a.count + b.count, weight, mean, mean_lo, scatter, third, fourth)
+        both |= {"third": third_a + third_b, "fourth": fourth_a + fourth_b}
     for kept, absent in ((a, b.weight == 0), (b, a.weight == 0)):
         if absent.any():
-            both.put(absent, kept.take(absent))
-    return both
+            write(both, absent, kept.take(absent).arrays())
+    return replace(a, **both)
 
 
-def remove(total: Statistics, part: Statistics) -> Statistics:
+def remove(total: S, part: Statistics) -> S:
     """Statistics of what is left of `total` without the rows of `part`.
 
     The reverse of `merge`; the relative error of the scatter is about
-    eps * trace(total) / trace(left).
+    eps * trace(total) / trace(left), which is refused or warned of where it is large.
     """
     weight = total.weight - part.weight
     rest = np.where(weight == 0, 1.0, weight)
     gap = (part.mean - total.mean) + (part.mean_lo - total.mean_lo)
     shift = gap * (-part.weight / rest)[:, None]
     mean, mean_lo = two_sum(total.mean, total.mean_lo + shift)
-    coefficient = (total.weight * part.weight) / rest
     scatter = total.scatter - part.scatter
-    add_spread(scatter, gap, -coefficient)
-    left = Statistics(total.count - part.count, weight, mean, mean_lo, scatter)
+    add_spread(scatter, gap, -(total.weight * part.weight) / rest)
+    arrays: dict[str, Any] = {
+        "count": total.count - part.count,
+        "weight": weight,
+        "mean": mean,
+        "mean_lo": mean_lo,
+        "scatter": scatter,
+    }
     if total.third is not None:
-        left = _remove_higher(left, total, part, gap, shift)
-    gone = weight == 0
-    left.put(gone, left.take(gone).map(np.zeros_like))
-    untouched = part.weight == 0
-    left.put(untouched, total.take(untouched))
+        # What `total` holds beyond `part`, moved back to the mean of the rest.
+        third_part, fourth_part = _about(part, gap)
+        bare = Statistics(
+            total.classes,
+            **arrays,
+            third=np.zeros_like(gap),
+            fourth=np.zeros_like(weight),
+        )
+        third = total.third - third_part - _about(bare, shift)[0]
+        moved = _about(replace(bare, third=third), shift)[1]
+        arrays |= {"third": third, "fourth": total.fourth - fourth_part - moved}
+    gone, untouched = weight == 0, part.weight == 0
+    for values in arrays.values():
+        values[gone] = 0
+    write(arrays, untouched, total.take(untouched).arrays())
+    left = replace(total, **arrays)
+    _check_removal(total, part, left)
     return left
 
 
-def _remove_higher(
-    left: Statistics,
-    total: Statistics,
-    part: Statistics,
-    gap: FloatArray,
-    shift: FloatArray,
-) -> Statistics:
-    """`left` with third and fourth: what `total` holds beyond `part`, moved back.
+def _check_removal(total: Statistics, part: Statistics, left: Statistics) -> None:
+    """Refuse or warn where a removal left little of the scatter."""
+    if (part.weight > total.weight).any():
+        raise ValueError(
+            f"cannot remove weights {part.weight.tolist()} from "
+            f"{total.weight.tolist()}: the part was not in the total."
+        )
+    thin = (left.weight > 0) & ~(total.trace <= FEW_DIGITS * left.trace)
+    lost = thin & ~(total.trace <= NO_DIGITS * left.trace)
+    if lost.any():
+        raise ValueError(
+            f"removing the part from class {shown(total.classes[lost][0])} leaves less "
+            "than 1e-12 of its scatter, and so no correct digits: accumulate the "
+            "remaining rows instead."
+        )
+    if thin.any():
+        warnings.warn(
+            f"removing the part from class {shown(total.classes[thin][0])} leaves less "
+            "than 1e-6 of its scatter, with few correct digits: accumulate the "
+            "remaining rows instead.",
+            PrudentWarning,
+            stacklevel=4,
+        )
 
-    `gap` and `shift` lead from the mean of the total to those of part and rest.
-    """
-    third_part, fourth_part = _about(part, gap)
-    bare = replace(left, third=np.zeros_like(gap), fourth=np.zeros_like(left.weight))
-    third = total.third - third_part - _about(bare, shift)[0]
-    moved = _about(replace(bare, third=third), shift)[1]
-    return replace(left, third=third, fourth=total.fourth - fourth_part - moved)
 
-
-def _precedes(a: Statistics, b: Statistics) -> NDArray[np.bool_]:
+def _precedes(a: Statistics, b: Statistics) -> BoolArray:
     """Whether the merged mean starts from a: heavier, then smaller; (K, d)."""
     smaller = (a.mean < b.mean) | ((a.mean == b.mean) & (a.mean_lo <= b.mean_lo))
     return (a.weight > b.weight)[:, None] | ((a.weight == b.weight)[:, None] & smaller)
@@ -217,8 +270,9 @@ def _about(part: Statistics, s: FloatArray) -> tuple[FloatArray, FloatArray]:
     return third, fourth
 
 
-def pack(classes: NDArray[Any], statistics: Statistics) -> bytes:
-    """Labels and statistics as the bytes of an npz file."""
+def pack(statistics: Statistics) -> bytes:
+    """Statistics as the bytes of an npz file."""
+    classes = statistics.classes
     text_objects = classes.dtype == object
     if text_objects and not all(isinstance(label, str) for label in classes):
         raise ValueError(
@@ -237,8 +291,8 @@ def pack(classes: NDArray[Any], statistics: Statistics) -> bytes:
     return file.getvalue()
 
 
-def unpack(data: bytes) -> tuple[NDArray[Any], Statistics]:
-    """Labels and statistics from the bytes that `pack` wrote."""
+def unpack(data: bytes) -> dict[str, NDArray[Any]]:
+    """The fields of the statistics that `pack` wrote, by name."""
     try:
         if not data.startswith(b"PK"):  # NumPy would try to unpickle them
             raise BadZipFile("they are no zip file")
@@ -249,14 +303,11 @@ def unpack(data: bytes) -> tuple[NDArray[Any], Statistics]:
                     f"these moments have format version {version}, this release "
                     f"reads version {FORMAT_VERSION}."
                 )
-            classes = file["classes"]
+            found = {field.name: file.get(field.name) for field in fields(Statistics)}
             if file["text_objects"]:
-                classes = classes.astype(object)
-            statistics = Statistics(
-                **{field.name: file.get(field.name) for field in fields(Statistics)}
-            )
+                found["classes"] = found["classes"].astype(object)
     except (BadZipFile, EOFError, KeyError, OSError) as error:
         raise ValueError(
             f"the bytes are not class moments written by `to_bytes`: {error}."
         ) from error
-    return classes, statistics
+    return found

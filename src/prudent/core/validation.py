@@ -9,19 +9,25 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prudent.core.statistics import Statistics
 from prudent.core.types import FloatArray
 from prudent.exceptions import PrudentWarning
 
 Structure = Literal["full", "diagonal"]
-# Squares of larger numbers overflow once they are summed; fourth powers earlier.
-LARGEST = 1e150
-LARGEST_FOR_FOURTH = 1e75
 # A column whose mean is not below the first cannot vary by less than the second.
 TINY, TINY_VARIATION = 1e-129, 1e-290
 LOOKUP_RANGE = 2**16
-# Ratios of the scatter before a removal to what is left of it.
-FEW_DIGITS, NO_DIGITS = 1e6, 1e12
+
+
+def check_labelled(
+    X: Any, y: Any, sample_weight: ArrayLike | None, classes: ArrayLike | None
+) -> tuple[NDArray[Any], NDArray[np.integer], NDArray[Any], FloatArray | None]:
+    """Rows, the number of each row's label, the labels, and weights >= 0 if given."""
+    X = check_table(X)
+    labels, codes = encode_labels(y, len(X), classes)
+    weight = None
+    if sample_weight is not None:
+        weight = check_weight(sample_weight, len(X))
+    return X, codes, labels, weight
 
 
 def check_table(X: Any) -> NDArray[Any]:
@@ -52,38 +58,6 @@ def check_table(X: Any) -> NDArray[Any]:
     return X
 
 
-def check_values(X: NDArray[Any], statistics: Statistics) -> None:
-    """Raise for the first column that is not finite or too large to square.
-
-    Such a value shows in the statistics of the rows, so a pass over the rows is
-    spent only when these look wrong.
-    """
-    largest = LARGEST if statistics.fourth is None else LARGEST_FOR_FOURTH
-    limit = largest / 1e5
-    if (np.abs(statistics.mean) < limit).all() and (
-        statistics.variation < limit**2
-    ).all():
-        return
-    size = 2**17 // X.shape[1] + 1
-    for start in range(0, len(X), size):
-        block = X[start : start + size].astype(np.float64)
-        finite = np.isfinite(block)
-        if not finite.all():
-            column = int(np.flatnonzero(~finite.all(axis=0))[0])
-            row = int(np.flatnonzero(~finite[:, column])[0])
-            what = "NaN" if np.isnan(block[row, column]) else "infinity"
-            raise ValueError(
-                f"Input X contains {what}: column {column}, first at row "
-                f"{start + row}. Impute it or drop the row."
-            )
-        large = (np.abs(block) > largest).any(axis=0)
-        if large.any():
-            raise ValueError(
-                f"column {int(np.flatnonzero(large)[0])} of X holds values beyond "
-                f"{largest:g}, whose powers overflow: rescale it."
-            )
-
-
 def check_not_tiny(mean: FloatArray, variation: FloatArray) -> None:
     """Raise for a column whose numbers are so small that their squares are lost.
 
@@ -98,22 +72,6 @@ def check_not_tiny(mean: FloatArray, variation: FloatArray) -> None:
         )
 
 
-def check_alike(a: Statistics, b: Statistics) -> None:
-    """Raise unless both parts keep the same fields of the same features."""
-    for what, mine, theirs in (
-        ("numbers of features", a.mean.shape[1], b.mean.shape[1]),
-        (
-            "structures",
-            *("full" if p.scatter.ndim == 3 else "diagonal" for p in (a, b)),
-        ),
-        ("`fourth`", a.fourth is not None, b.fourth is not None),
-    ):
-        if mine != theirs:
-            raise ValueError(
-                f"the two moments have different {what}: {mine} and {theirs}."
-            )
-
-
 def check_contained(part: NDArray[Any], classes: NDArray[Any]) -> None:
     """Raise for labels that are not among the classes."""
     unknown = part[~np.isin(part, classes)]
@@ -121,34 +79,6 @@ def check_contained(part: NDArray[Any], classes: NDArray[Any]) -> None:
         raise ValueError(
             f"unknown classes {unknown.tolist()}: these moments hold "
             f"{classes.tolist()}."
-        )
-
-
-def check_removal(
-    classes: NDArray[Any], total: Statistics, part: Statistics, left: Statistics
-) -> None:
-    """Refuse or warn where a removal left little of the scatter."""
-    if (part.weight > total.weight).any():
-        raise ValueError(
-            f"cannot remove weights {part.weight.tolist()} from "
-            f"{total.weight.tolist()}: the part was not in the total."
-        )
-    seen = left.weight > 0
-    thin = seen & ~(total.trace <= FEW_DIGITS * left.trace)
-    lost = thin & ~(total.trace <= NO_DIGITS * left.trace)
-    if lost.any():
-        raise ValueError(
-            f"removing the part from class {shown(classes[lost][0])} leaves less "
-            "than 1e-12 of its scatter, and so no correct digits: accumulate the "
-            "remaining rows instead."
-        )
-    if thin.any():
-        warnings.warn(
-            f"removing the part from class {shown(classes[thin][0])} leaves less "
-            "than 1e-6 of its scatter, with few correct digits: accumulate the "
-            "remaining rows instead.",
-            PrudentWarning,
-            stacklevel=3,
         )
 
 
