@@ -126,6 +126,23 @@ def test_a_detector_is_certified(prudent, table_file, tmp_path):
     assert "Promised: false alarm ≤ 0.1" in outcome.out
 
 
+def test_false_alarms_of_each_class_are_counted_by_its_sets(
+    prudent, table_file, tmp_path
+):
+    train, new = table_file(table(X[:300], WORDS[:300]), "t.csv"), tmp_path / "n.csv"
+    new.write_text(table(X[300:] * 3, WORDS[300:]))  # nothing like the training rows
+    path, target = tmp_path / "r.prudent", ("--target", "y")
+    prudent("fit", train, *target, "--method", "rejection", "-o", path)
+    outcome = prudent("certify", new, "-m", path, *target)
+    assert outcome.code == 0
+    said = [line for line in outcome.out.splitlines() if "false alarm of" in line]
+    assert len(said) == 2
+    assert all(line.endswith(": broken") for line in said)
+    outcome = prudent("monitor", path, "--data", new, *target)
+    assert outcome.code == 7
+    assert outcome.out.count("BROKEN since row") == 2
+
+
 def test_rows_without_labels_are_left_out(prudent, model_file, table_file):
     words = WORDS[300:].tolist()
     words[3] = ""

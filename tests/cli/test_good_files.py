@@ -167,7 +167,8 @@ NOTES = {
     "words and gaps left to the folds": (
         "a,b,c,y\n1,,r,0\n3,4,g,1\n5,1,r,0\n",
         (),
-        "note: 1 text column encoded, 1 missing cell filled; --categorical, --missing",
+        "note: 1 text column encoded, 1 missing cell filled (median of the training "
+        "rows); --categorical, --missing choose",
     ),
     "text dropped": (
         "a,b,y\n1,x,0\n3,y,1\n5,x,0\n",

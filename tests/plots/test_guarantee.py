@@ -4,7 +4,12 @@ from matplotlib.figure import Figure
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
-from prudent import Guarantee, MinimaxProbabilityClassifier, compare
+from prudent import (
+    Guarantee,
+    MinimaxProbabilityClassifier,
+    SelectiveClassifier,
+    compare,
+)
 from prudent.core.binomial import clopper_pearson
 from prudent.plots import GuaranteeDisplay
 from prudent.plots.guarantees import KeptPromise
@@ -47,6 +52,18 @@ def test_promises_of_an_estimator_are_held_against_the_rows_of_their_class(
         assert (line["lower"], line["upper"]) == clopper_pearson(
             wrong[rows].sum(), rows.sum(), level=0.025
         )
+
+
+def test_a_selective_error_is_counted_on_the_answered_rows(split):
+    seen, fresh, labels, truth = split
+    model = SelectiveClassifier(
+        MinimaxProbabilityClassifier(), error_rate=0.15, random_state=0
+    ).fit(seen, labels)
+    (line,) = GuaranteeDisplay.from_estimator(model, fresh, truth).frame().to_pylist()
+    answered = model.answers(fresh)
+    assert 0 < line["n"] == answered.sum() < len(truth)
+    wrong = (model.predict(fresh) != truth)[answered]
+    assert line["measured"] == pytest.approx(wrong.mean())
 
 
 def test_a_class_without_fresh_rows_is_left_out(fitted, split):

@@ -25,6 +25,7 @@ from prudent.auditing.truth import (
     is_about_training_rows,
 )
 from prudent.core.guarantee import NOT_A_RATE, Guarantee
+from prudent.core.violations import ALARMS
 
 Claim = Guarantee | Callable[[Any], Guarantee | Iterable[Guarantee]] | None
 
@@ -83,7 +84,7 @@ class Trial:
         if self.answer == "detect":
             return True
         if isinstance(self.claim, Guarantee):
-            return self.claim.quantity in ("false alarm rate", "miss rate")
+            return self.claim.quantity in ALARMS
         try:
             return bool(is_outlier_detector(model))
         except AttributeError:  # not one of scikit-learn's kind

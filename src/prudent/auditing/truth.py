@@ -15,6 +15,7 @@ from prudent.conformal.promises import EXCHANGEABLE_GROUP, KNOWN_LABEL
 from prudent.core.binomial import clopper_pearson
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray
+from prudent.core.violations import ALARMS, violated_rows
 from prudent.estimator_tools import predict_set
 from prudent.minimax.assumptions import NORMALITY, is_about_rows
 
@@ -104,30 +105,26 @@ class Answers:
 def violations(
     claim: Guarantee, said: Answers, y: NDArray[Any]
 ) -> tuple[BoolArray, BoolArray]:
-    """Rows that a promise is about, and those that break it."""
-    quantity, scope = claim.quantity, claim.scope
-    counted = np.ones(len(y), dtype=bool)
-    if quantity in ("false alarm rate", "miss rate"):
-        anomalous = y == -1  # labels of ordinary rows may be any others
-        counted = anomalous if quantity == "miss rate" else ~anomalous
-        violated = said.alarms == (quantity == "false alarm rate")
-    elif quantity == "coverage" or (
-        quantity == "selective error rate"
-        and said.given is not None
-        and said.given.ndim == 2
-    ):
-        violated = ~np.any(said.sets & (y[:, None] == said.classes[None, :]), axis=1)
-    else:
-        violated = said.labels != y
+    """Rows that a promise is about, and those that break it, or are to be rare."""
+    quantity = claim.quantity
+    by_sets = quantity == "coverage"
     if quantity == "selective error rate":
-        counted = said.answered
-    if scope is not None:
-        counted = counted & (y == scope)
+        by_sets = said.given is not None and said.given.ndim == 2
+    elif quantity == "false alarm rate":  # of the rows of a class, by its set
+        by_sets = said.answer is None and hasattr(said.model, "classes_")
+    by_alarms = quantity in ALARMS and not by_sets
+    answers: Any = said.sets if by_sets else said.labels
+    if by_alarms:
+        answers = np.where(said.alarms, -1, 1)
+    counted, violated = violated_rows(claim, y, answers, said.classes)
+    if by_alarms:  # labels of ordinary rows may be any but -1
+        counted &= (y == -1) == (quantity == "miss rate")
+    if quantity == "selective error rate":
+        counted &= said.answered
     if KNOWN_LABEL in claim.assumptions:
-        violated = violated & np.isin(y, said.classes)
-    if (quantity == "coverage") != (claim.sense == ">="):
-        violated = ~violated  # the other side is promised to be rare
-    return counted, np.asarray(violated, dtype=bool)
+        violated &= np.isin(y, said.classes)
+    # The other side of a bound is promised to be rare.
+    return counted, violated ^ ((quantity == "coverage") != (claim.sense == ">="))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prudent.core.guarantee import Guarantee
-    from prudent.io import TableSource
+    from prudent.core.types import FloatArray
 
 
 AS_NEW = "as new to the model as you say they are"
@@ -57,7 +57,7 @@ def certify(
     source, target = open_data(data, target, reading, text_columns=loaded.text_columns)
     if target is None:
         raise no_target(source)
-    X, y = _rows(source, target, loaded)
+    X, y = _labelled(*loaded.read(source, target), source.name, target, loaded)
     labels = [str(label) for label in getattr(loaded.estimator, "classes_", ())]
     given = None if costs is None else options.read_costs(costs, labels)
     from prudent.certification import certify as certified
@@ -92,26 +92,13 @@ def certify(
         print(line)
 
 
-def _rows(
-    source: TableSource, target: str, loaded: LoadedModel
+def _labelled(
+    X: FloatArray, words: NDArray[Any], table: str, target: str, loaded: LoadedModel
 ) -> tuple[Any, NDArray[Any]]:
-    """Features as the model takes them, and labels as it names them."""
-    import numpy as np
-
-    from prudent.io.table import check_column
-
-    check_column(target, source.names)
-    with failing_as_data():
-        loaded.preparation.check(source)
-    preparation = loaded.preparation
+    """Labelled rows as the model takes them, and labels as it names them."""
     known = {str(label): label for label in _labels(loaded)}
-    features, labels, n_missing = [], [], 0
-    for part in source.parts(list(dict.fromkeys([*preparation.names, target]))):
-        words = part.text(target).to_pylist()
-        kept = [word is not None and word.strip() != "" for word in words]
-        n_missing += kept.count(False)
-        features.append(preparation.read(part)[kept])
-        labels += [word for word, keep in zip(words, kept, strict=True) if keep]
+    kept = [word is not None for word in words]
+    labels = words[kept].tolist()
     for word in dict.fromkeys(labels):
         if word not in known:
             raise CommandError(
@@ -119,15 +106,17 @@ def _rows(
                 f"know; its classes are {list(known)}",
                 ExitCode.DATA,
             )
+    n_missing = kept.count(False)
     if n_missing:
         text = f"{thousands(n_missing)} rows without a label are left out"
         note(text, always=True)
     if not labels:
         raise CommandError(
-            f"{source.name} holds no labelled row; give rows with a {target}",
-            ExitCode.DATA,
+            f"{table} holds no labelled row; give rows with a {target}", ExitCode.DATA
         )
-    return loaded.rows(np.vstack(features)), np.array([known[word] for word in labels])
+    import numpy as np
+
+    return loaded.rows(X[kept]), np.array([known[word] for word in labels])
 
 
 def _labels(loaded: LoadedModel) -> list[Any]:
@@ -161,27 +150,30 @@ def _own_promises(loaded: LoadedModel, X: Any, y: NDArray[Any]) -> Iterator[str]
     from sklearn.utils import _safe_indexing
 
     from prudent.cli.watched_words import named
-    from prudent.cli.watching import ALARMS, answers_to
     from prudent.core.guarantee import NOT_A_RATE
-    from prudent.monitoring.counting import losses_of
+    from prudent.core.violations import ALARMS, violated_rows
+    from prudent.estimator_tools import counted_answers
 
+    estimator = loaded.estimator
     for promise in getattr(loaded.last, "guarantees_", ()):
         if promise.quantity in NOT_A_RATE:
             continue
         rows = np.arange(len(y))
-        if promise.quantity in ALARMS:  # the labels are 1 and -1 here
-            rows = np.flatnonzero(y == (1 if promise.quantity == ALARMS[0] else -1))
+        if promise.quantity in ALARMS and not hasattr(estimator, "classes_"):
+            rows = np.flatnonzero(y != ALARMS[promise.quantity])  # labels: 1 and -1
             promise = replace(promise, scope=None)
-        asked = _safe_indexing(X, rows)
-        said = answers_to(promise, loaded.estimator, asked)
-        losses = losses_of(promise, y[rows], *said)
-        if not len(losses):
+        if not len(rows):
             continue
-        found = promise.check(int(losses.sum()), len(losses))
+        said = counted_answers(promise.quantity, estimator, _safe_indexing(X, rows))
+        counted, violated = violated_rows(promise, y[rows], *said)
+        n = int(counted.sum())
+        if not n:
+            continue
+        found = promise.check(int((counted & violated).sum()), n)
         low, high = found.interval
         yield (
             f"Promised: {named(promise)}. On these rows {found.measured:.3f} "
-            f"({low:.3f}–{high:.3f}, {thousands(len(losses))} rows): "
+            f"({low:.3f}–{high:.3f}, {thousands(n)} rows): "
             f"{found.verdict}"
         )
 

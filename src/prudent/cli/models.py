@@ -13,8 +13,10 @@ from prudent.cli.loading import fingerprint
 from prudent.io.errors import listed, shown
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from prudent.core.types import FloatArray
-    from prudent.io import Preparation
+    from prudent.io import Preparation, TableSource
 
 # Stands for every word that no encoder knows.
 UNKNOWN = "\0"
@@ -59,6 +61,28 @@ class LoadedModel:
         """What the steps before the last make of rows."""
         has_steps = len(getattr(self.estimator, "steps", ())) > 1
         return self.estimator[:-1].transform(X) if has_steps else X
+
+    def read(
+        self, source: TableSource, target: str | None
+    ) -> tuple[FloatArray, NDArray[Any]]:
+        """Features of all rows, once checked, and labels as text, None for none."""
+        import numpy as np
+
+        from prudent.io.table import check_column
+
+        if target is not None:
+            check_column(target, source.names)
+        self.preparation.check(source)
+        names = [*self.preparation.names, *([] if target is None else [target])]
+        blocks, labels = [], []
+        for part in source.parts(list(dict.fromkeys(names))):
+            blocks.append(self.preparation.read(part))
+            words = [] if target is None else part.text(target).to_pylist()
+            labels += [word or None for word in words]
+        X = np.concatenate(blocks)
+        truth = np.empty(len(X), dtype=object)
+        truth[: len(labels)] = labels
+        return X, truth
 
     def rows(self, X: FloatArray) -> Any:
         """Rows as the estimator takes them: words in the place of codes, by name."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -88,7 +86,7 @@ def monitor(
     ] = False,
     json_file: JsonFile = None,
     quiet: Quiet = False,
-) -> None:
+) -> ExitCode:
     """Count new rows against the promises of a model; exit code 7: broken, 8: drift.
 
     While promises hold, code 7 has probability at most --level over the life of the
@@ -115,14 +113,11 @@ def monitor(
         text = f"{data} is the table that the model was fitted to: it holds no new rows"
         note(text, always=True)
     table = _read(data, target, reading, loaded)
-    update = _update(found, loaded, table, target, normal, drift=drift, again=again)
+    _count(found, loaded, table, normal, drift=drift, again=again)
     if state is not None:
         replace_state(state, found.to_dict(), before)
-    _show(found, model, data, update, loaded, report, json_file)
-    if found.broken:
-        raise typer.Exit(ExitCode.BROKEN_PROMISE)
-    if found.drifted:
-        raise typer.Exit(ExitCode.DRIFT)
+    _show(found, model, data, loaded.preparation.names, report, json_file)
+    return found.exit_code
 
 
 def _watch(
@@ -167,8 +162,7 @@ def _watch(
         ) from error
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """A table that was looked through: features, labels as text, and digests."""
 
     name: str
@@ -178,36 +172,12 @@ class Rows:
     truth: Any
 
 
-def _read(
-    data: str,
-    target: str | None,
-    reading: Reading,
-    loaded: LoadedModel,
-) -> Rows:
+def _read(data: str, target: str | None, reading: Reading, loaded: LoadedModel) -> Rows:
     """Read all rows, and check them before any of them is counted."""
-    import numpy as np
-
-    from prudent.io.table import check_column
-
     digest = _digest(data)
     source, target = open_data(data, target, reading, text_columns=loaded.text_columns)
-    preparation = loaded.preparation
-    if target is not None:
-        check_column(target, source.names)
-    preparation.check(source)
-    names = [*preparation.names, *([] if target is None else [target])]
-    blocks, labels = [], []
-    for part in source.parts(list(dict.fromkeys(names))):
-        blocks.append(preparation.read(part))
-        if target is not None:
-            labels += part.text(target).to_pylist()
-    X = np.concatenate(blocks)
-    truth = np.empty(len(X), dtype=object)
-    if target is not None:
-        truth[:] = [label or None for label in labels]
-    content = np.ascontiguousarray(X).tobytes()
-    features = hashlib.sha256(content).hexdigest()
-    return Rows(data, digest, features, X, truth)
+    X, truth = loaded.read(source, target)
+    return Rows(data, digest, hashlib.sha256(X.tobytes()).hexdigest(), X, truth)
 
 
 def _digest(data: str) -> str:
@@ -216,15 +186,11 @@ def _digest(data: str) -> str:
     if whole is not None:
         return whole
     digest = hashlib.sha256()
-    for path in _files(data):
-        digest.update(f"{path.name}\0{fingerprint(str(path))}\0".encode())
-    return digest.hexdigest()
-
-
-def _files(data: str) -> Iterator[Path]:
     folder = Path(data)
     found = folder.rglob("*") if folder.is_dir() else Path().glob(data)
-    yield from sorted(path for path in found if path.is_file())
+    for path in sorted(path for path in found if path.is_file()):
+        digest.update(f"{path.name}\0{fingerprint(str(path))}\0".encode())
+    return digest.hexdigest()
 
 
 def _compare_with(
@@ -271,25 +237,21 @@ def _say_what_is_not_watched(
             promise.reason = "no --normal, the label of ordinary rows"
 
 
-def _update(
+def _count(
     found: Watch,
     loaded: LoadedModel,
     rows: Rows,
-    target: str | None,
     normal: str | None,
     *,
     drift: bool,
     again: bool,
-) -> dict[str, Any]:
-    """Count the rows, and say what was counted.
+) -> None:
+    """Count the rows, and note that they were.
 
     Rows that were looked at for drift before their labels came are not looked at
     again when the labels do.
     """
-    from prudent.cli.watching import now
-
-    n_labelled = sum(label is not None for label in rows.truth)
-    _refuse_counted(found, rows, n_labelled, again=again)
+    _refuse_counted(found, rows, again=again)
     seen = [u for u in found.updates if u["features"] == rows.features_digest]
     look = drift and (again or not any(u["drift"] for u in seen))
     if look:
@@ -298,26 +260,14 @@ def _update(
         text = f"{rows.name}: rows that were seen before, counted for their labels only"
         note(text, always=True)
     found.count(loaded.estimator, loaded.rows(rows.X), rows.truth, normal)
-    time = now()
-    found.stamp(time)
-    update = {
-        "data": rows.digest,
-        "features": rows.features_digest,
-        "rows": len(rows.X),
-        "labelled": n_labelled,
-        "drift": look,
-        "time": time,
-    }
-    found.updates.append(update)
-    return update
+    found.note_run(rows.digest, rows.features_digest, rows.truth, drift=look)
 
 
-def _refuse_counted(found: Watch, rows: Rows, n_labelled: int, *, again: bool) -> None:
+def _refuse_counted(found: Watch, rows: Rows, *, again: bool) -> None:
     """Refuse a table that was counted, unless it has got its labels since."""
-    for earlier in found.updates:
-        if again or earlier["data"] != rows.digest:
-            continue
-        if earlier["labelled"] or not n_labelled:
+    has_labels = any(label is not None for label in rows.truth)
+    for earlier in [] if again else found.updates:
+        if earlier["data"] == rows.digest and (earlier["labelled"] or not has_labels):
             text = f"{rows.name} was counted on {earlier['time'][:10]}. "
             if found.drift is not None and not found.drift.n_:
                 text += "To see drift in rows that were counted, start a new --state"
@@ -327,41 +277,38 @@ def _refuse_counted(found: Watch, rows: Rows, n_labelled: int, *, again: bool) -
 
 
 def _show(
-    found: Watch,
+    watch: Watch,
     model: Path,
     data: str,
-    update: dict[str, Any],
-    loaded: LoadedModel,
+    features: list[str],
     report: Path | None,
     json_file: str | None,
 ) -> None:
     """Print the table, or JSON, and write the report."""
-    from prudent.cli import watched_words as words
+    from prudent.cli.watched_words import Found, named
 
-    features = loaded.preparation.names
-    watched, rows = words.head(found, data, update)
-    columns, lines = words.table(found, features)
-    everything = words.as_json(found, model.name, data, update, features)
-    if not write_json(everything, json_file):
+    found = Found.of(watch, model.name, data, features)
+    watched, rows = found.head
+    if not write_json(found.record, json_file):
         print(f"{model.name}  {watched}    {rows}")
-        print_table(columns, lines)
-        for sentence in words.footnotes(found):
+        print_table(found.heads, found.lines())
+        for sentence in found.footnotes:
             print(sentence)
         if json_file is not None:
             note(f"JSON: {json_file}")
     if report is not None:
         from prudent.report.monitoring import monitor_page
 
-        report.write_text(
-            monitor_page(
-                f"prudent monitor: {model.name}",
-                [f"{model.name}: {watched}. {rows}.", *words.footnotes(found)],
-                words.page_table(found, features),
-                words.watched(found),
-                words.drift_columns(found, features),
-                found.level,
-                everything,
-            ),
-            "utf-8",
+        page = monitor_page(
+            f"prudent monitor: {model.name}",
+            [f"{model.name}: {watched}. {rows}.", *found.footnotes],
+            found.page_table(),
+            [
+                (named(promise.guarantee), promise.monitor)
+                for promise in watch.promises
+                if promise.monitor is not None and promise.monitor.n_
+            ],
+            found.record,
         )
+        report.write_text(page, "utf-8")
         note(f"report: {report}")

@@ -10,20 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
+from prudent.cli.exits import ExitCode
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
-from prudent.estimator_tools import predict_set
+from prudent.core.violations import ALARMS
+from prudent.estimator_tools import counted_answers
 from prudent.monitoring import DriftMonitor, PromiseMonitor
 
 FORMAT = 1
-BY_SETS = ("coverage", "selective error rate")
-ALARMS = ("false alarm rate", "miss rate")
 #: Ranks among so many reference rows are fine enough.
 MOST_REFERENCE_ROWS = 2000
 #: Stands for a missing cell, below all others: that more are missing is drift too.
 MISSING = -1e308
-
-
 #: What is kept of a run.
 UPDATE = {
     **{"data": str, "features": str, "rows": int},
@@ -102,48 +100,80 @@ class Watch:
         `truth` has labels as text, None for a row without one; `normal` is the label of
         the rows a detector should accept, where its promise does not name one.
         """
-        labelled = np.array([label is not None for label in truth], dtype=bool)
-        if not labelled.any():
+        labelled = np.flatnonzero([label is not None for label in truth])
+        if not len(labelled):
             return
-        X, truth = _safe_indexing(X, np.flatnonzero(labelled)), truth[labelled]
-        classes = getattr(estimator, "classes_", None)
-        known = {str(label): label for label in ([] if classes is None else classes)}
+        X, truth = _safe_indexing(X, labelled), truth[labelled]
+        known = {str(label): label for label in getattr(estimator, "classes_", ())}
         for promise in self.promises:
             if promise.monitor is None or promise.reason:
                 continue
-            scope = promise.guarantee.scope
+            scope, quantity = promise.guarantee.scope, promise.guarantee.quantity
             spelled = known if scope is None else {**known, str(scope): scope}
             y = np.empty(len(truth), dtype=object)
             y[:] = [spelled.get(label, label) for label in truth]
-            rows = np.ones(len(y), dtype=bool)
+            rows = np.arange(len(y))
             if needs_normal(promise.guarantee):
-                ordinary = promise.guarantee.quantity == "false alarm rate"
-                rows = (truth == normal) == ordinary
-            if not rows.any():
-                continue
-            looked_at = _safe_indexing(X, np.flatnonzero(rows))
-            said = answers_to(promise.guarantee, estimator, looked_at)
-            promise.monitor.update_rows(y[rows], *said)
+                ordinary = quantity == "false alarm rate"
+                rows = np.flatnonzero((truth == normal) == ordinary)
+            if len(rows):
+                said = counted_answers(quantity, estimator, _safe_indexing(X, rows))
+                promise.monitor.update_rows(y[rows], *said)
 
-    def stamp(self, time: str) -> None:
-        """Note when each new alarm was raised."""
+    def note_run(
+        self, data: str, features: str, truth: NDArray[Any], *, drift: bool
+    ) -> None:
+        """Note what was counted in a run, and when each new alarm was raised.
+
+        `data` and `features` are digests; `drift` says whether drift was looked for.
+        """
+        time = datetime.now(UTC).isoformat(timespec="seconds")
         for promise in self.promises:
-            monitor = promise.monitor
-            if monitor is not None and monitor.alarm_at_ is not None:
+            if promise.monitor is not None and promise.monitor.alarm_at_ is not None:
                 promise.alarm_time = promise.alarm_time or time
         if self.drift is not None and self.drift.alarm_at_ is not None:
             self.drift_time = self.drift_time or time
+        labelled = sum(label is not None for label in truth)
+        self.updates.append(
+            {
+                "data": data,
+                "features": features,
+                "rows": len(truth),
+                "labelled": labelled,
+                "drift": drift,
+                "time": time,
+            }
+        )
 
     @property
-    def broken(self) -> bool:
-        """Whether a promise is broken, now or in an earlier run."""
+    def n_rows(self) -> int:
+        """Rows of all runs; those whose labels came later are the same rows."""
+        seen: set[str] = set()
+        total = 0
+        for update in self.updates:
+            if update["drift"] or update["features"] not in seen:
+                total += update["rows"]
+            seen.add(update["features"])
+        return total
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Whether a promise is broken, or drift was seen, now or in an earlier run."""
         monitors = [promise.monitor for promise in self.promises]
-        return any(m is not None and m.verdict == "broken" for m in monitors)
+        if any(m is not None and m.verdict == "broken" for m in monitors):
+            return ExitCode.BROKEN_PROMISE
+        if self.drift is not None and self.drift.verdict == "drift":
+            return ExitCode.DRIFT
+        return ExitCode.SUCCESS
 
-    @property
-    def drifted(self) -> bool:
-        """Whether drift was seen, now or in an earlier run."""
-        return self.drift is not None and self.drift.verdict == "drift"
+    def drift_columns(self, features: list[str]) -> list[tuple[str, float, float]]:
+        """Columns by their evidence, the most suspicious first, with mean positions."""
+        if self.drift is None:
+            return []
+        names, *figures = self.drift.frame().to_pydict().values()
+        if self.reference is not None:
+            names = [features[int(column)] for column in names]
+        return list(zip(names, *figures, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """State in JSON types."""
@@ -191,16 +221,6 @@ class Watch:
         return found
 
 
-def answers_to(promise: Guarantee, estimator: Any, X: Any) -> tuple[Any, ...]:
-    """What a model says of rows where a promise is counted: labels, or sets of classes.
-
-    Sets come with the classes of their columns.
-    """
-    if promise.quantity in BY_SETS and hasattr(estimator, "classes_"):
-        return predict_set(estimator, X), estimator.classes_
-    return (estimator.predict(X),)
-
-
 def needs_normal(guarantee: Guarantee) -> bool:
     """Whether somebody has to say which rows the promise is about."""
     return guarantee.quantity in ALARMS and guarantee.scope is None
@@ -209,11 +229,6 @@ def needs_normal(guarantee: Guarantee) -> bool:
 def without_missing(X: FloatArray) -> FloatArray:
     """Rows for ranks: a missing cell ranks below all others."""
     return np.where(np.isnan(X), MISSING, X)
-
-
-def now() -> str:
-    """The time of this run, to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _refused(guarantee: Guarantee) -> str:

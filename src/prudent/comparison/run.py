@@ -32,12 +32,12 @@ from prudent.evaluation.table import (
     LabelledRows,
     constant_columns,
     fingerprint,
-    note,
     note_on_groups,
     preprocessing,
 )
 from prudent.evaluation.wishes import parse_promise
 from prudent.io.errors import counted, listed
+from prudent.io.notes import treatment
 
 LONGEST_REASON = 300
 PACKAGES = ("prudent", "numpy", "scipy", "scikit-learn")
@@ -121,7 +121,8 @@ def run(
         random_state=protocol.random_state,
         n_jobs=protocol.n_jobs,
     )
-    done = note(rows.X, rows.is_text, missing=rows.missing)
+    n_missing = int(np.isnan(rows.X).sum())
+    done = treatment(rows.is_text, n_missing, rows.missing)
     data = Data(
         name=rows.name,
         sha256=rows.sha256 or fingerprint(rows.X, rows.y),

@@ -1,6 +1,11 @@
 """What the estimators share: validation, the moment seam and set predictions."""
 
-from prudent.estimator_tools.answers import RateMixin, SelectionMixin, predict_set
+from prudent.estimator_tools.answers import (
+    RateMixin,
+    SelectionMixin,
+    counted_answers,
+    predict_set,
+)
 from prudent.estimator_tools.moment_fits import (
     MomentFitMixin,
     MomentsMixin,
@@ -31,6 +36,7 @@ __all__ = [
     "check_groups",
     "check_rows",
     "check_training",
+    "counted_answers",
     "covariance_rule",
     "fold_positions",
     "frame_columns",

@@ -79,6 +79,17 @@ def predict_set(estimator: Any, X: Any) -> BoolArray:
     )
 
 
+#: What a classifier promises of its sets, not of its labels.
+BY_SETS = ("coverage", "selective error rate", "false alarm rate")
+
+
+def counted_answers(quantity: str, estimator: Any, X: Any) -> tuple[Any, ...]:
+    """What promises of a quantity are counted by: labels, or sets and their classes."""
+    if quantity in BY_SETS and hasattr(estimator, "classes_"):
+        return predict_set(estimator, X), estimator.classes_
+    return (estimator.predict(X),)
+
+
 def _holds_out_rows(detector: Any) -> bool:
     if not detector._holds_out_rows():
         raise AttributeError(

@@ -209,21 +209,3 @@ def in_front(preparation: BaseEstimator | None, estimator: Any) -> Any:
     if preparation is None:
         return estimator
     return Pipeline([("preparation", preparation), ("method", estimator)])
-
-
-def note(X: FloatArray, is_text: Sequence[bool], *, missing: Filling) -> str | None:
-    """Say what is done to the table."""
-    parts = []
-    n_text = int(np.count_nonzero(is_text))
-    if n_text:
-        parts.append(f"{n_text} text column{'s' if n_text > 1 else ''} encoded")
-    n_missing = int(np.isnan(X).sum())
-    if n_missing:
-        word = "median" if missing == "fill" else "mean"
-        parts.append(
-            f"{n_missing} missing cell{'s' if n_missing > 1 else ''} filled ({word} of "
-            "the training rows)"
-        )
-    if not parts:
-        return None
-    return f"{', '.join(parts)}; --categorical, --missing choose"

@@ -124,3 +124,23 @@ def _collinear(X: FloatArray) -> list[int]:
             row = remaining[j, j:].copy()
             remaining[j:, j:] -= np.outer(row, row / pivot)
     return found
+
+
+def treatment(is_text: Sequence[bool], n_missing: int, missing: str) -> str | None:
+    """Say what is done to words and missing cells; None where there are none.
+
+    `missing` is "fill" for medians, or "mean".
+
+    Examples
+    --------
+    >>> treatment([True, False], 0, "fill")
+    '1 text column encoded; --categorical, --missing choose'
+    """
+    parts = []
+    if any(is_text):
+        parts.append(f"{counted(sum(is_text), 'text column')} encoded")
+    if n_missing:
+        cells = "1 missing cell" if n_missing == 1 else f"{n_missing} missing cells"
+        word = "mean" if missing == "mean" else "median"
+        parts.append(f"{cells} filled ({word} of the training rows)")
+    return f"{', '.join(parts)}; --categorical, --missing choose" if parts else None

@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 from prudent.core.moments import ClassMoments
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.io.errors import TableError, counted, listed, shown, thousands
-from prudent.io.notes import labels_from_words, notes_on_classes, notes_on_features
+from prudent.io.notes import (
+    labels_from_words,
+    notes_on_classes,
+    notes_on_features,
+    treatment,
+)
 from prudent.io.preparation import Column, Look, Preparation, Words
 from prudent.io.table import Table, TableSource, check_column, gathered
 
@@ -48,6 +53,7 @@ class Survey:
     labels: NDArray[Any]
     counts: IntArray
     n_missing: int  # missing cells of the rows that are used
+    missing: Missing  # what becomes of them
     # Which rows of a part are used, and the columns that tell; None for all.
     _only: Callable[[Table], BoolArray] | None
     _reading: Sequence[str]
@@ -60,14 +66,7 @@ class Survey:
     @property
     def treatment(self) -> str | None:
         """What is done to words and missing cells; None if there are none."""
-        parts = []
-        n_text = sum(self.preparation.is_text)
-        if n_text:
-            parts.append(f"{counted(n_text, 'text column')} encoded")
-        if self.n_missing:
-            parts.append(f"{counted(self.n_missing, 'missing cell')} filled")
-        said = ", ".join(parts)
-        return f"{said}; --categorical, --missing choose" if parts else None
+        return treatment(self.preparation.is_text, self.n_missing, self.missing)
 
     @property
     def holds_numbers(self) -> bool:
@@ -161,7 +160,7 @@ def survey_table(
         if n_left_out > n_unlabelled:
             notes.append("rows with missing values are left out")
         notes.append(f"{counted(n_left_out, 'row')} left out")
-    return _concluded(source, look, columns, notes, target, only)
+    return _concluded(source, look, columns, notes, target, missing, only)
 
 
 def _complete_rows(
@@ -187,6 +186,7 @@ def _concluded(
     columns: Sequence[Column],
     notes: list[str],
     target: str | None,
+    missing: Missing,
     only: Callable[[Table], BoolArray] | None,
 ) -> Survey:
     """Leave out columns of one value, and note what else a reader should know."""
@@ -224,6 +224,7 @@ def _concluded(
         labels=labels,
         counts=sizes,
         n_missing=n_missing,
+        missing=missing,
         _only=only,
         _reading=[*(column.name for column in needed), *([label] if label else [])],
     )

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from prudent.core.guarantee import Guarantee, Verdict
 from prudent.core.types import FloatArray
+from prudent.core.violations import violated_rows
 from prudent.monitoring.bets import Bets, Null
-from prudent.monitoring.counting import as_losses, checked_batch, losses_of
+from prudent.monitoring.counting import as_losses, checked_batch
 from prudent.monitoring.counts import Counts
 from prudent.monitoring.evidence import log_evidence_within, rate_limits
 from prudent.monitoring.restarts import Restarts
@@ -250,7 +251,8 @@ class PromiseMonitor:
         ValueError
             If the shapes disagree or `classes` is missing.
         """
-        self._count_rows(losses_of(self.guarantee, y_true, y_answer, classes))
+        counted, violated = violated_rows(self.guarantee, y_true, y_answer, classes)
+        self._count_rows(violated[counted].astype(np.float64))
         return self
 
     def merge(self, other: PromiseMonitor) -> PromiseMonitor:

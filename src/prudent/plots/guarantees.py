@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from prudent.adversarial import LowDensityRejector
 from prudent.core.binomial import clopper_pearson
-from prudent.core.guarantee import Guarantee, GuaranteeCheck
+from prudent.core.guarantee import NOT_A_RATE, Guarantee, GuaranteeCheck
 from prudent.core.types import FloatArray
+from prudent.core.violations import violated_rows
+from prudent.estimator_tools import counted_answers
 from prudent.evaluation.records import Findings
-from prudent.metrics import coverage_score
 from prudent.plots.display import BLUE, GREY, RED, Display
 
 # Verdict -> colour and marker: readable without colour, too.
@@ -92,7 +93,8 @@ class GuaranteeDisplay(Display):
         Parameters
         ----------
         estimator : fitted classifier with `guarantees_`
-            Promises about miss rates need attacked rows and are left out.
+            Promises about miss rates need attacked rows and are left out, as are
+            those that are no rate of rows.
         X : array-like of shape (n_samples, n_features)
             Rows not used in the fit.
         y : array-like of shape (n_samples,)
@@ -107,23 +109,23 @@ class GuaranteeDisplay(Display):
         """
         labels = column_or_1d(y)
         check_consistent_length(X, labels)
-        promises = [g for g in estimator.guarantees_ if g.quantity != "miss rate"]
-        wrong = np.asarray(estimator.predict(X)) != labels
+        promises = [
+            g
+            for g in estimator.guarantees_
+            if g.quantity != "miss rate" and g.quantity not in NOT_A_RATE
+        ]
+        said = {
+            quantity: counted_answers(quantity, estimator, X)
+            for quantity in {promise.quantity for promise in promises}
+        }
         shown = []
         for promise in promises:
-            rows = np.full(len(labels), True)
-            if promise.scope is not None:
-                rows = labels == promise.scope
-            n = int(rows.sum())
+            counted, violated = violated_rows(promise, labels, *said[promise.quantity])
+            n = int(counted.sum())
             if n == 0:
                 continue
-            if promise.quantity in ("coverage", "false alarm rate"):
-                sets = estimator.predict_set(X)[rows]
-                covered = coverage_score(labels[rows], sets, estimator.classes_)
-                violations = round(n * (1 - covered))
-            else:
-                violations = int(wrong[rows].sum())
-            check = promise.check(violations, n, level=level / len(promises))
+            broken = int((counted & violated).sum())
+            check = promise.check(broken, n, level=level / len(promises))
             name = type(estimator).__name__
             shown.append(KeptPromise(label=name, guarantee=promise, check=check, n=n))
         return cls(shown)

@@ -29,15 +29,12 @@ def monitor_page(
     sentences: Sequence[str],
     table: tuple[Sequence[str], Sequence[Sequence[str]]],
     promises: Sequence[tuple[str, PromiseMonitor]],
-    columns: Sequence[tuple[str, float, float]],
-    alarm_level: float,
     data: dict[str, Any],
 ) -> str:
     """One offline HTML document on what a monitor has seen.
 
-    The table is that of the terminal; promises are those that have counted rows, by
-    name; columns have a name, an e-value and a mean position, the most suspicious
-    first; `alarm_level` is that of drift.
+    Promises are those that have counted rows, by name; `data` is all of it in JSON
+    types, the columns of drift the most suspicious first.
     """
     heads, lines = table
     found = [
@@ -57,8 +54,8 @@ def monitor_page(
         )
         for number, (name, monitor) in enumerate(promises, 1)
     ]
-    if columns:
-        found.append(_drift(columns, alarm_level))
+    if data["drift"] is not None:
+        found.append(_drift(data["drift"]["columns"], data["level"]))
     return page(title, found, data)
 
 
@@ -76,8 +73,9 @@ def _promise(identifier: str, name: str, monitor: PromiseMonitor) -> str:
         )
 
 
-def _drift(columns: Sequence[tuple[str, float, float]], level: float) -> Section:
+def _drift(found: Sequence[dict[str, Any]], level: float) -> Section:
     """What drifted most, as evidence of each column alone."""
+    columns = [(c["column"], float(c["e_value"]), c["mean_position"]) for c in found]
     shown = columns[:MOST_BARS]
     with figure_style():
         figure = Figure((7.2, 0.6 + 0.28 * len(shown)))

@@ -1,0 +1,54 @@
+"""Which rows a promise is about, and which of them break it: by hand, row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from prudent import Guarantee
+from prudent.core.violations import violated_rows
+
+TRUTH = np.array(["a", "b", None, "a", "b"], dtype=object)
+CLASSES = ["a", "b"]
+SETS = np.array([[1, 0], [1, 1], [1, 0], [0, 0], [1, 0]], dtype=bool)
+LABELS = np.array(["a", "a", "a", "b", "b"])
+
+
+def promise(quantity, scope=None):
+    sense = ">=" if quantity == "coverage" else "<="
+    return Guarantee(quantity=quantity, bound=0.5, sense=sense, scope=scope)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "scope", "answers", "counted", "broken"),
+    [
+        ("coverage", None, (SETS, CLASSES), [0, 1, 3, 4], [3, 4]),
+        ("coverage", "b", (SETS, CLASSES), [1, 4], [4]),
+        ("coverage", 7, (SETS, CLASSES), [], []),
+        ("selective error rate", None, (SETS, CLASSES), [0, 4], [4]),
+        ("selective error rate", "a", (SETS, CLASSES), [0], []),
+        ("false alarm rate", "a", (SETS, CLASSES), [0, 3], [3]),
+        ("error rate", None, (LABELS,), [0, 1, 3, 4], [1, 3]),
+        ("class error rate", "a", (LABELS,), [0, 3], [3]),
+        ("false alarm rate", None, ([1, -1, -1, 1, -1],), [0, 1, 3, 4], [1, 4]),
+        ("false alarm rate", "b", ([1, -1, -1, 1, 1],), [1, 4], [1]),
+        ("miss rate", None, ([1, -1, 1, 1, -1],), [0, 1, 3, 4], [0, 3]),
+    ],
+)
+def test_rows_are_counted_and_broken_as_the_promise_says(
+    quantity, scope, answers, counted, broken
+):
+    about, violated = violated_rows(promise(quantity, scope), TRUTH, *answers)
+    assert np.flatnonzero(about).tolist() == counted
+    assert np.flatnonzero(about & violated).tolist() == broken
+
+
+def test_numbers_that_are_missing_are_no_labels():
+    about, _ = violated_rows(promise("error rate"), [0.0, np.nan, 1.0], [0, 0, 0])
+    assert about.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("quantity", ["expected cost", "false discovery rate"])
+def test_what_is_no_rate_of_rows_is_refused(quantity):
+    with pytest.raises(ValueError, match=f"a {quantity} is not counted by rows"):
+        violated_rows(promise(quantity), TRUTH, LABELS)
