@@ -245,19 +245,6 @@ class ConformalDetector(RateMixin, OutlierMixin, BaseEstimator):
             return p_value
         return p_value - self._ranks.farness(rows) / (2 * (self._n_ranking + 1))
 
-    def decision_function(self, X: Any) -> FloatArray:
-        """Score minus offset: negative for alarms.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self.score_samples(X) - self.offset_
-
     def calibrated_scores(self, X: Any) -> FloatArray:
         """Scores by `estimator_` on the scale of `calibration_scores_` ("split")."""
         scores: FloatArray = self._ranks.scores.of(new_rows(self, X))

@@ -1,11 +1,6 @@
 """What the estimators share: validation, the moment seam and set predictions."""
 
-from prudent.estimator_tools.answers import (
-    RateMixin,
-    SelectionMixin,
-    counted_answers,
-    predict_set,
-)
+from prudent.estimator_tools.answers import RateMixin, counted_answers, predict_set
 from prudent.estimator_tools.moment_fits import (
     MomentFitMixin,
     MomentsMixin,
@@ -31,7 +26,6 @@ __all__ = [
     "MomentFitMixin",
     "MomentsMixin",
     "RateMixin",
-    "SelectionMixin",
     "Split",
     "check_groups",
     "check_rows",

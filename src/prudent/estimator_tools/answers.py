@@ -1,4 +1,4 @@
-"""Set predictions through any wrapper, and the selection of a batch."""
+"""Set predictions through any wrapper, and what detectors answer at a rate."""
 
 from __future__ import annotations
 
@@ -100,12 +100,68 @@ def _holds_out_rows(detector: Any) -> bool:
     return True
 
 
-class SelectionMixin:
-    """Batch detection for detectors that keep the scores of their calibration rows.
+def _keeps_scores(detector: Any) -> bool:
+    return bool(detector._is_calibrated())
 
-    A class has `p_value`, `_holds_out_rows()` by its parameters and, once fitted,
-    `_calibration_scores`, sorted.
+
+class RateMixin:
+    """A detector that cuts at held-out scores for its `false_alarm_rate`.
+
+    A class has `score_samples`, `_set_rate()` which finds `offset_` and promise, and
+    `_holds_out_rows()` by its parameters: whether the cut is an order statistic. Once
+    fitted it has `_calibration_scores`, sorted, unless nothing is held out.
     """
+
+    def _is_calibrated(self) -> bool:
+        """Whether these settings hold out the rows that the rate is kept on."""
+        return True
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Score minus `offset_`: negative for alarms.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.score_samples(X) - self.offset_  # type: ignore[attr-defined]
+
+    def predict(self, X: Any) -> NDArray[np.int_]:
+        """-1 for rows that raise an alarm, 1 for the others.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of int, shape (n_samples,)
+            The answer to a row depends on nothing but the row.
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    @available_if(_keeps_scores)
+    def with_false_alarm_rate(self, rate: float) -> Self:
+        """Fitted copy for another false-alarm rate, without a new fit.
+
+        Parameters
+        ----------
+        rate : float
+            In (0, 1). Chosen after a look at the data it has no promise.
+
+        Returns
+        -------
+        fitted copy of the detector
+        """
+        check_is_fitted(self)
+        other: Any = copy.copy(self)
+        other.set_params(false_alarm_rate=rate)
+        other._validate_params()
+        found: Self = other._set_rate()
+        return found
 
     @property
     def calibration_scores_(self) -> FloatArray:
@@ -122,6 +178,25 @@ class SelectionMixin:
         """Scores of rows on the scale of `calibration_scores_`."""
         scores: FloatArray = self.score_samples(X)  # type: ignore[attr-defined]
         return scores
+
+    @available_if(_keeps_scores)
+    def p_value(self, X: Any) -> FloatArray:
+        """Conformal p-value (1 + #{s_i <= s(x)}) / (m + 1) of each row.
+
+        Rejecting where it is at most a rate has that false-alarm rate, on average
+        over the calibration rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            In [1 / (m + 1), 1], of m calibration rows.
+        """
+        scores, known = self.calibrated_scores(X), self.calibration_scores_
+        return (1 + np.searchsorted(known, scores, side="right")) / (len(known) + 1)
 
     @available_if(_holds_out_rows)
     def select(
@@ -172,7 +247,7 @@ class SelectionMixin:
         """
         check_selection(false_discovery_rate, null_share, confidence)
         m, n = len(self.calibration_scores_), _num_samples(X)
-        p_values = self.p_value(X) if n else np.empty(0)  # type: ignore[attr-defined]
+        p_values = self.p_value(X) if n else np.empty(0)
         needed = rows_needed(n, m, false_discovery_rate, confidence)
         if needed > n / 2:
             warnings.warn(
@@ -189,44 +264,3 @@ class SelectionMixin:
             null_share=null_share,
             confidence=confidence,
         )
-
-
-class RateMixin(SelectionMixin):
-    """A detector that cuts at the held-out scores for its `false_alarm_rate`.
-
-    A class has `decision_function`, and `_set_rate()` which finds cut and promise.
-    """
-
-    def predict(self, X: Any) -> NDArray[np.int_]:
-        """-1 for rows that raise an alarm, 1 for the others.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of int, shape (n_samples,)
-            The answer to a row depends on nothing but the row.
-        """
-        decision = self.decision_function(X)  # type: ignore[attr-defined]
-        return np.where(decision < 0, -1, 1)
-
-    def with_false_alarm_rate(self, rate: float) -> Self:
-        """Fitted copy for another false-alarm rate, without a new fit.
-
-        Parameters
-        ----------
-        rate : float
-            In (0, 1). Chosen after a look at the data it has no promise.
-
-        Returns
-        -------
-        fitted copy of the detector
-        """
-        check_is_fitted(self)
-        other: Any = copy.copy(self)
-        other.set_params(false_alarm_rate=rate)
-        other._validate_params()
-        found: Self = other._set_rate()
-        return found

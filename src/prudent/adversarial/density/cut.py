@@ -94,12 +94,6 @@ def upper_rank(n_scores: int, rate: float) -> int:
     return rank if is_whole else min(rank + 1, n_scores)
 
 
-def p_values(sorted_scores: FloatArray, scores: FloatArray) -> FloatArray:
-    """Share (1 + #{s_i <= s}) / (m + 1) of the held-out scores not above each."""
-    not_above = np.searchsorted(sorted_scores, scores, side="right")
-    return (1 + not_above) / (len(sorted_scores) + 1)
-
-
 def play_on_density(
     fit_scores: FloatArray,
     calibration_scores: FloatArray,

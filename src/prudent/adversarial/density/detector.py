@@ -274,23 +274,6 @@ class LowDensityRejector(RateMixin, OutlierMixin, BaseEstimator):
         rows = self._rows(X)
         return self._model.decision(rows)
 
-    def p_value(self, X: Any) -> FloatArray:
-        """Conformal p-value (1 + #{s_i <= s(x)}) / (m + 1) of each row.
-
-        Rejecting where it is at most a rate has that false-alarm rate.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            In [1 / (m + 1), 1].
-        """
-        rows = self._rows(X)
-        return self._model.p_values(rows)
-
     def _holds_out_rows(self) -> bool:
         return bool(self.strategy == "hard")
 

@@ -52,7 +52,7 @@ class Learned:
         """Model that cuts at the order statistic which keeps the rate."""
         scores = self.calibration_scores
         rule = cut_at_rate(kind, scores, false_alarm_rate, confidence, self.coin)
-        return Model(self.density, scores, rule)
+        return Model(self.density, rule)
 
     def soft(self, false_alarm_rate: float, divergence_bound: float) -> Model:
         """Model that plays the rejection game on the estimated density."""
@@ -65,7 +65,7 @@ class Learned:
             divergence_bound,
             self.key,
         )
-        return Model(self.density, self.calibration_scores, rule)
+        return Model(self.density, rule)
 
 
 def learn(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.adversarial.density.cut import Cut, SoftRule, p_values
+from prudent.adversarial.density.cut import Cut, SoftRule
 from prudent.adversarial.density.kernel_density import (
     DecorrelatedKernels,
     NormalKernels,
@@ -78,19 +78,14 @@ class Density:
 
 @dataclass(frozen=True)
 class Model:
-    """Density, the rising scores it was held to, and the rule they led to."""
+    """Density, and the rule that its held-out scores led to."""
 
     density: Density
-    calibration_scores: FloatArray
     rule: Cut | SoftRule
 
     def decision(self, X: FloatArray) -> FloatArray:
         """Negative where a row is rejected."""
         return self.rule.decision(self.density.score(X), X)
-
-    def p_values(self, X: FloatArray) -> FloatArray:
-        """Conformal p-value of each row."""
-        return p_values(self.calibration_scores, self.density.score(X))
 
 
 def _rounded(scores: FloatArray) -> FloatArray:

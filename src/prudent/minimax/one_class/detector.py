@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from numbers import Real
 from typing import Any, Literal, Self
@@ -11,8 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
 from prudent.core.moments import ClassMoments
@@ -20,7 +17,7 @@ from prudent.core.rows import LocalRows
 from prudent.core.types import FloatArray, IntArray
 from prudent.estimator_tools import (
     MomentsMixin,
-    SelectionMixin,
+    RateMixin,
     check_rows,
     covariance_rule,
     hold_out_rows,
@@ -34,12 +31,8 @@ from prudent.minimax.one_class.model import Model
 from prudent.minimax.pairwise import KERNEL_CONSTRAINTS, KernelMixin, TrainingKernel
 
 
-def _is_calibrated(estimator: Any) -> bool:
-    return bool(estimator.threshold == "calibrated")
-
-
 class MinimaxOutlierDetector(
-    KernelMixin, MomentsMixin, SelectionMixin, OutlierMixin, BaseEstimator
+    KernelMixin, MomentsMixin, RateMixin, OutlierMixin, BaseEstimator
 ):
     """Outlier detector from the mean and covariance of one class.
 
@@ -295,54 +288,20 @@ class MinimaxOutlierDetector(
                 f"few for false_alarm_rate={self.false_alarm_rate:g}, so no row is an "
                 "outlier: give more rows or a larger calibration_size.",
                 PrudentWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
-    @available_if(_is_calibrated)
-    def with_false_alarm_rate(self, rate: float) -> Self:
-        """Fitted copy for another false-alarm rate, without a new fit.
+    def _set_rate(self) -> Self:
+        """Find the cut for `false_alarm_rate`, and its promise."""
+        model, promise = cut(self._model, self.false_alarm_rate, grouped=self._grouped)
+        self.guarantees_ = (promise,)
+        self._cut_by(model)
+        return self
 
-        Each rate has its promise; a rate chosen after a look at data has none. For
-        ``threshold="calibrated"`` only.
-
-        Parameters
-        ----------
-        rate : float
-            In (0, 1).
-
-        Returns
-        -------
-        MinimaxOutlierDetector
-        """
-        check_is_fitted(self)
-        other = copy.copy(self).set_params(false_alarm_rate=rate)
-        other._validate_params()
-        model, promise = cut(other._model, rate, grouped=other._grouped)
-        other.guarantees_ = (promise,)
-        other._cut_by(model)
-        return other
-
-    @available_if(_is_calibrated)
-    def p_value(self, X: Any) -> FloatArray:
-        """Conformal p-value (1 + #{s_i <= s(x)}) / (m + 1) of each row.
-
-        Rejecting where it is at most a rate has that false-alarm rate, on average
-        over training samples. For ``threshold="calibrated"`` only.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            In [1 / (m + 1), 1], with m = `n_calibration_`.
-        """
-        return self._model.p_values(self.score_samples(X))
-
-    def _holds_out_rows(self) -> bool:
+    def _is_calibrated(self) -> bool:
         return bool(self.threshold == "calibrated")
+
+    _holds_out_rows = _is_calibrated
 
     def score_samples(self, X: Any) -> FloatArray:
         """Score of each row: the lower, the more unusual.
@@ -366,11 +325,3 @@ class MinimaxOutlierDetector(
             return X, None
         needs_norms = self.region == "ellipsoid"
         return self._kernel.values(X), self._kernel.diagonal(X) if needs_norms else None
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Score minus `offset_`, >= 0 for inliers, of shape (n_samples,)."""
-        return self.score_samples(X) - self.offset_
-
-    def predict(self, X: Any) -> NDArray[np.intp]:
-        """1 for inliers, -1 for outliers, of shape (n_samples,)."""
-        return np.where(self.decision_function(X) >= 0, 1, -1)

@@ -157,11 +157,6 @@ class Model:
         outside = diagonal - np.einsum("ij,ij->i", coordinates, coordinates)
         return _rounded(self.region.scores(coordinates, outside), 1.0)
 
-    def p_values(self, scores: FloatArray) -> FloatArray:
-        """Conformal p-value (1 + #{s_i <= s}) / (m + 1) of each score."""
-        known = self.calibration_scores
-        return (1 + np.searchsorted(known, scores, side="right")) / (len(known) + 1)
-
     def weights(self, n_features: int) -> FloatArray | None:
         """Weights (1, p) of features, or kernel values, of a half-space."""
         if not isinstance(self.region, HalfSpace):
