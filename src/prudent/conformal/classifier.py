@@ -22,7 +22,6 @@ from prudent.conformal.inputs import (
     forget_fit,
     new_rows,
     note_constant_features,
-    one_blas_thread,
     training_labels,
     training_rows,
 )
@@ -38,6 +37,7 @@ from prudent.conformal.ranks import Counts, sets
 from prudent.core.classes import check_two_classes
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.estimator_tools import one_thread
 
 
 def _has_probabilities(classifier: ConformalClassifier) -> bool:
@@ -379,13 +379,13 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
 
     def _joint(self, X: Any) -> FloatArray:
         rows = new_rows(self, X)
-        with one_blas_thread():
+        with one_thread("blas"):
             return self._ranking.ranks.joint(rows)
 
     def _count(self, rows: Any) -> tuple[Counts, IntArray]:
         """Rows stranger than each new one, and the kind of row that ranks it."""
         wanted = self._ranking.wanted(rows, self.condition)
-        with one_blas_thread():
+        with one_thread("blas"):
             return self._ranking.ranks.counts(rows, wanted), wanted
 
     def _p_values(self, rows: Any, counts: Counts, wanted: IntArray) -> FloatArray:

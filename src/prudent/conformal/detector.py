@@ -24,7 +24,6 @@ from prudent.conformal.inputs import (
     forget_fit,
     new_rows,
     note_constant_features,
-    one_blas_thread,
     training_rows,
     warn_of_learned_scaling,
     way,
@@ -35,7 +34,7 @@ from prudent.conformal.promises import FULL, SPLIT, false_alarms
 from prudent.core.binomial import fewest_rows
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
-from prudent.estimator_tools import RateMixin, hold_out_unseen
+from prudent.estimator_tools import RateMixin, hold_out_unseen, one_thread
 from prudent.exceptions import PrudentWarning
 
 
@@ -297,7 +296,7 @@ class ConformalDetector(RateMixin, OutlierMixin, BaseEstimator):
         self._n_ranking = self.n_calibration_ = len(ranked)
 
     def _p_value(self, rows: Any) -> FloatArray:
-        with one_blas_thread():
+        with one_thread("blas"):
             counts = self._ranks.counts(rows)
         thrown = coins(rows, self._key) if self.ties == "smoothed" else None
         return counts.p_values(self._n_ranking, thrown)

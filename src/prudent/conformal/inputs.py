@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import AbstractContextManager
-from functools import cache
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,7 +16,6 @@ from sklearn.utils.validation import (
     check_is_fitted,
     column_or_1d,
 )
-from threadpoolctl import ThreadpoolController
 
 from prudent._compat import Interval, StrOptions, validate_data
 from prudent.conformal.promises import FULL, SPLIT, Way
@@ -172,13 +169,3 @@ def coins(X: Any, key: bytes) -> FloatArray:
         rows = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # one zero
         return keyed_uniform((row.tobytes() for row in rows), key)
     return keyed_uniform((repr(row.tolist()).encode() for row in values), key)
-
-
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """One thread for small products: threads that wait cost up to 40 times as much."""
-    return _controller().limit(limits=1, user_api="blas")
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()

@@ -8,6 +8,7 @@ from prudent.estimator_tools.moment_fits import (
     is_covariance_estimator,
     warn_repairs,
 )
+from prudent.estimator_tools.threads import one_thread
 from prudent.estimator_tools.validation import (
     Split,
     check_groups,
@@ -37,6 +38,7 @@ __all__ = [
     "hold_out_rows",
     "hold_out_unseen",
     "is_covariance_estimator",
+    "one_thread",
     "positive_weights",
     "predict_set",
     "refuse_dask",

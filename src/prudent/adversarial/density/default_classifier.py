@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -17,9 +16,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
-from threadpoolctl import ThreadpoolController
 
 from prudent.core.types import FloatArray
+from prudent.estimator_tools import one_thread
 
 _MAX_KERNEL_ROWS = 4000  # of each class
 _MAX_COMPONENTS = 200
@@ -105,11 +104,4 @@ class MeanLogitClassifier(ClassifierMixin, BaseEstimator):
 
 def _threads_worth_having(n_rows: int) -> AbstractContextManager[Any]:
     """One thread for few rows, else as many as are allowed."""
-    if n_rows >= _THREADED_ROWS:
-        return nullcontext()
-    return _controller().limit(limits=1)
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+    return one_thread() if n_rows < _THREADED_ROWS else nullcontext()
