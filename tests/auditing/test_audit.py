@@ -287,7 +287,7 @@ def fitted(model):
         (ConformalClassifier(), ROWS, False),
         (ConformalClassifier(condition="class"), ROWS, False),
         (ConformalClassifier(condition=lambda X: X[:, 0] > 0), SAME_LAW, False),
-        (prudent.LowDensityRejector(false_alarm_rate=0.2), ROWS, False),
+        (prudent.LowDensityRejector(false_alarm_rate=0.2, random_state=0), ROWS, False),
         (
             prudent.SelectiveClassifier(LogisticRegression(), error_rate=0.3),
             ROWS,

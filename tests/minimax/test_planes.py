@@ -161,7 +161,7 @@ def test_scores_of_pairs_are_not_taken_for_scores_of_classes(voting):
     X, y = load_iris(return_X_y=True)
     moments = ClassMoments.from_arrays(X, y)
     assert voting.fit(X, y).coef_.shape == (3, 4)
-    with pytest.raises(ValueError, match="does not predict the class of the largest"):
+    with pytest.raises(ValueError, match="is not known to predict the class of the la"):
         guarantees_of(voting, moments)
     two = y > 0  # one pair: one score
     own = ClassMoments.from_arrays(X[two], y[two])

@@ -66,14 +66,16 @@ class ClassMargin:
 
         `covariance` includes every additive radius, `radius` is nu >= 0 and `factor`
         gamma >= 1. `size` is the magnitude of what is multiplied by the rows, where the
-        normal is a difference.
+        normal is a sum of it.
         """
         width = math.sqrt(factor)
         if size is None:
             size = np.abs(normal)
-        reach = width * float(size @ np.sqrt(np.diagonal(covariance)))
+        sigma = np.sqrt(np.diagonal(covariance))
+        reach = width * float(size @ sigma)
+        trusted = width * float(np.abs(normal) @ sigma)
         variance = max(factor * float(normal @ covariance @ normal), 0.0)
-        deviation = math.sqrt(variance + MOMENT_ROUNDING * reach * reach)
+        deviation = math.sqrt(variance + MOMENT_ROUNDING * trusted * trusted)
         # Of a decision value, of this evaluation, and of the mean's last digits.
         unit = (2 * len(normal) + 16) * EPS
         at_mean = float(size @ np.abs(mean)) + radius * reach
@@ -81,7 +83,7 @@ class ClassMargin:
             center=math.fsum(normal * mean) + float(normal @ mean_lo),
             deviation=deviation,
             radius=radius,
-            doubt=unit * at_mean + MOMENT_ROUNDING * reach,
+            doubt=unit * at_mean + MOMENT_ROUNDING * trusted,
             reach=reach,
             blur=unit * reach / deviation if deviation > 0 else 0.0,
         )

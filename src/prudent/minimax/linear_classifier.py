@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
+from sklearn.frozen import FrozenEstimator
 
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
 from prudent.minimax.certificate import ClassMargin
+from prudent.minimax.classification.classifier import MinimaxProbabilityClassifier
 from prudent.minimax.classification.promises import linear_promises
 from prudent.minimax.radii import given_radii
 
@@ -88,10 +90,11 @@ def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ..
     Parameters
     ----------
     classifier : fitted classifier
-        With `coef_`, `intercept_` and `classes_` as scikit-learn has them, such as
-        logistic regression, a linear support vector machine or linear discriminant
-        analysis; the class of the largest score wins. A `Pipeline` is none: give its
-        last step, and moments of the rows that this step sees.
+        Any linear one of scikit-learn, such as logistic regression, a linear support
+        vector machine or linear discriminant analysis; or an object with `coef_`,
+        `intercept_` and `classes_` of that form and no `predict`, whose reader
+        predicts the class of the largest score. A `Pipeline` is none: give its last
+        step, and moments of the rows that this step sees.
     moments : ClassMoments
         Moments of the same classes, with full scatter. They need not come from the
         rows that the classifier was fitted to.
@@ -100,15 +103,16 @@ def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ..
     -------
     tuple of Guarantee
         One bound on the error rate of each class, under every law with these moments:
-        the sum over the classes it may lose to.
+        the sum over the classes it may lose to. Rounding of the scores is added.
 
     Raises
     ------
     TypeError
         If the classifier has no `coef_`, `intercept_` or `classes_`.
     ValueError
-        If it has other classes or features than the moments, or does not predict the
-        class of the largest score, such as `SVC` with a score for every two classes.
+        If it has other classes or features than the moments, or is not known to
+        predict the class of the largest score, as `SVC` with scores of pairs of three
+        classes, or a class of one's own.
 
     References
     ----------
@@ -132,6 +136,8 @@ def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ..
                 f"{type(classifier).__name__} has no `{name}`: a fitted linear "
                 "classifier is needed."
             )
+    if isinstance(classifier, FrozenEstimator):
+        classifier = classifier.estimator
     classes = np.asarray(classifier.classes_)
     if not np.array_equal(classes, moments.classes):
         raise ValueError(
@@ -140,47 +146,65 @@ def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ..
         )
     n_classes = len(classes)
     n_planes = 1 if n_classes == 2 else n_classes
-    w, b = _plane(classifier.coef_, classifier.intercept_, moments, n_planes)
+    w, b = _plane(_dense(classifier.coef_), classifier.intercept_, moments, n_planes)
     if n_classes == 2:
         w, b = np.stack([0.0 * w[0], w[0]]), np.array([0.0, b[0]])
-    if hasattr(classifier, "predict"):
-        _check_largest_score_wins(classifier, moments, w, b)
-    return linear_promises(classes, _linear_errors(w, b, moments))
-
-
-def _check_largest_score_wins(
-    classifier: Any, moments: ClassMoments, w: FloatArray, b: FloatArray
-) -> None:
-    """Raise ValueError for a classifier that decides otherwise at rows of each class.
-
-    With three classes there are as many pairs: shapes do not tell such scores apart.
-    """
-    spread = np.sqrt(np.diagonal(moments.covariance(), axis1=1, axis2=2))
-    draws = np.random.default_rng(0).normal(size=(64, *spread.shape))
-    rows = (moments.mean + spread * draws).reshape(-1, spread.shape[1])
-    scores = rows @ w.T + b
-    ahead = np.diff(np.sort(scores, axis=1)[:, -2:])[:, 0]
-    clear = ahead > 1e-6 * (np.abs(rows) @ np.abs(w).T + np.abs(b)).max(axis=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names that the rows do not have
-        predicted = classifier.predict(rows)
-    if (predicted != moments.classes[scores.argmax(axis=1)])[clear].any():
+    if not _largest_score_wins(classifier, n_classes):
         raise ValueError(
-            f"{type(classifier).__name__} does not predict the class of the largest "
-            "score `coef_` x + `intercept_`: its scores are of pairs of classes, or of "
-            "other rows, and this bound does not hold. Use one score for each class."
+            f"{type(classifier).__name__} is not known to predict the class of the "
+            "largest score `coef_` x + `intercept_`: its scores may be of pairs of "
+            "classes, or of other rows, and nothing is proved. If it does, give an "
+            "object that has its `coef_`, `intercept_` and `classes_` only."
         )
+    sizes = _sizes_of_terms(classifier, w)
+    return linear_promises(classes, _linear_errors(w, b, moments, sizes))
 
 
-def _linear_errors(w: FloatArray, b: FloatArray, moments: ClassMoments) -> FloatArray:
+def _largest_score_wins(classifier: Any, n_classes: int) -> bool:
+    """Whether its methods are known to answer by `coef_` and `intercept_` alone.
+
+    Rows on which answers and scores agree would prove nothing: with three classes there
+    are as many pairs, and a vote of pairs may differ where no such row lies.
+    """
+    from sklearn.linear_model._base import LinearClassifierMixin
+    from sklearn.svm import SVC, NuSVC
+
+    if not hasattr(classifier, "predict"):
+        return True  # scores alone, and the reader's rule
+    methods = [
+        getattr(classifier, name, None) for name in ("predict", "decision_function")
+    ]
+    known = all(m.__module__.startswith(("sklearn.", "prudent.")) for m in methods)
+    of_pairs = isinstance(classifier, (SVC, NuSVC, MinimaxProbabilityClassifier))
+    one_pair = of_pairs and n_classes == 2
+    return known and (one_pair or isinstance(classifier, LinearClassifierMixin))
+
+
+def _sizes_of_terms(classifier: Any, w: FloatArray) -> FloatArray:
+    """Bounds of what scores add up, in place of each slope: for their rounding."""
+    if not hasattr(classifier, "support_vectors_"):
+        return np.abs(w)
+    # `SVC` sums over support vectors, far larger terms than those of `coef_`.
+    weights, rows = _dense(classifier.dual_coef_), _dense(classifier.support_vectors_)
+    total: FloatArray = np.abs(weights) @ np.abs(rows)
+    total *= max(1.0, len(rows) / (rows.shape[1] + 8))  # as many more sums
+    return np.concatenate([0.0 * total, total])
+
+
+def _dense(values: Any) -> Any:
+    return values.toarray() if issparse(values) else values
+
+
+def _linear_errors(
+    w: FloatArray, b: FloatArray, moments: ClassMoments, sizes: FloatArray
+) -> FloatArray:
     """Largest error of each class under any law, (K,), of linear scores w z + b.
 
     The class of the largest score wins; the errors against the others are added.
     """
     errors = np.zeros(len(w))
     for k, l in itertools.permutations(range(len(w)), 2):
-        size = np.abs(w[k]) + np.abs(w[l])
-        margin = _margin(moments, k, w[k] - w[l], size=size)
+        margin = _margin(moments, k, w[k] - w[l], size=sizes[k] + sizes[l])
         shift = float(abs(b[k]) + abs(b[l]))
         errors[k] += margin.error(float(b[l] - b[k]), 1.0, shift=shift)
     return np.minimum(errors, 1.0)
