@@ -5,7 +5,7 @@ Why there are four, each with what its loss costs (medians of CPU time):
 - `newton`, a Cholesky factor a step, up to `NEWTON_LIMIT` features: diagonalising
   instead makes a fit of iris 1.2 and of wine 1.9 times slower.
 - `lanczos`, one factor and a short recursion, beyond: Newton steps alone make a kernel
-  fit 1.1 to 1.2 times slower and `solve` at n = 1000 three times.
+  fit 1.1 to 1.2 times slower and `solve` 1.4 (n = 200) to 1.8 times (n = 1000).
 - `spectral`, the whole curve: what singular covariances and other objectives need.
 - `_compiled.solve_small`, the Newton steps again, for `solve` up to `COMPILED_LIMIT`
   features: 10 us in place of 150 at n = 10. Fits do without: numba takes half a second
