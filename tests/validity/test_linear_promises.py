@@ -290,6 +290,7 @@ def test_rules_of_ones_own_are_refused_and_bare_scores_are_taken():
     for refused in (
         Cautious().fit(X, y),
         SimpleNamespace(**kept, predict=lambda X: X[:, 0] > 2),
+        SimpleNamespace(**kept, predict=LogisticRegression().fit(X, y).predict),
         RiskCalibratedClassifier(family="tied", costs=[[0, 1], [9, 0]]).fit(X, y),
     ):
         with pytest.raises(ValueError, match="is not known to predict"):

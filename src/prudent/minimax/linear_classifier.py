@@ -171,10 +171,11 @@ def _largest_score_wins(classifier: Any, n_classes: int) -> bool:
 
     if not hasattr(classifier, "predict"):
         return True  # scores alone, and the reader's rule
-    methods = [
+    methods = (
         getattr(classifier, name, None) for name in ("predict", "decision_function")
-    ]
-    known = all(m.__module__.startswith(("sklearn.", "prudent.")) for m in methods)
+    )
+    makers = [getattr(method, "__module__", "") for method in methods]
+    known = all(maker.startswith(("sklearn.", "prudent.")) for maker in makers)
     of_pairs = isinstance(classifier, (SVC, NuSVC, MinimaxProbabilityClassifier))
     one_pair = of_pairs and n_classes == 2
     return known and (one_pair or isinstance(classifier, LinearClassifierMixin))
