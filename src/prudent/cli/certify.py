@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from prudent.core.types import FloatArray
 
 
+# What JSON says of a promise.
+RECORDED = (
+    *("quantity", "scope", "bound", "sense", "confidence"),
+    *("evidence", "assumptions"),
+)
 AS_NEW = "as new to the model as you say they are"
 
 
@@ -179,16 +184,10 @@ def _own_promises(loaded: LoadedModel, X: Any, y: NDArray[Any]) -> Iterator[str]
 
 
 def _record(promise: Guarantee) -> dict[str, Any]:
-    return {
-        "quantity": promise.quantity,
-        "scope": promise.scope,
-        "bound": promise.bound,
-        "sense": promise.sense,
-        "confidence": promise.confidence,
-        "evidence": {name: float(v) for name, v in promise.evidence.items()},
-        "assumptions": list(promise.assumptions),
-        "sentence": str(promise),
-    }
+    from prudent.monitoring.state import guarantee_to_dict
+
+    found = guarantee_to_dict(promise)
+    return {**{name: found[name] for name in RECORDED}, "sentence": str(promise)}
 
 
 def plan(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
@@ -21,7 +20,13 @@ from prudent.cli.loading import (
     open_data,
 )
 from prudent.cli.models import save_model, say_written
-from prudent.cli.output import check_writable, note, print_table, write_rows
+from prudent.cli.output import (
+    check_writable,
+    note,
+    print_table,
+    write_report,
+    write_rows,
+)
 from prudent.io.errors import TableError, counted, listed, shown, thousands
 
 if TYPE_CHECKING:
@@ -31,18 +36,12 @@ if TYPE_CHECKING:
     from prudent.evaluation.detection import Detection
     from prudent.io import Survey, TrainingData
 
+Detector = Literal["minimax", "low-density", "conformal"]
+DETECTORS = get_args(Detector)
 FOLDS = 5
 FEWEST_ROWS = 10
 CONFIDENCE = 0.95
 FALSE_ALARM = 0.05
-
-
-class Detector(StrEnum):
-    """Detectors that can be fitted."""
-
-    MINIMAX = "minimax"
-    LOW_DENSITY = "low-density"
-    CONFORMAL = "conformal"
 
 
 @options.grouped
@@ -64,7 +63,7 @@ def detect(
     method: Annotated[
         Detector,
         typer.Option(help="What to fit; conformal misses least at a kept rate."),
-    ] = Detector.CONFORMAL,
+    ] = "conformal",
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="CSV of flagged rows."),
@@ -98,7 +97,7 @@ def detect(
         raise UsageError(f"--false-alarm must lie in (0, 1), got {false_alarm:g}.")
     found, n_normal = rows.found, rows.n_normal
     detector = build_detector(
-        *(method.value, false_alarm),
+        *(method, false_alarm),
         n_rows=n_normal - n_normal // FOLDS,
         watched=model_out is not None,
         preparation=rows.preparation,
@@ -123,9 +122,7 @@ def detect(
         from prudent.report.detection import detection_page
 
         notes = [] if drawn is None else [f"Fitted and measured on {drawn}."]
-        page = detection_page(title, detection, heads, line, notes)
-        report.write_text(page, "utf-8")
-        note(f"report: {report}")
+        write_report(detection_page(title, detection, heads, line, notes), report)
 
 
 @dataclass(frozen=True)

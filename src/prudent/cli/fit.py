@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from prudent.cli import options
 from prudent.cli.detect import (
     CONFIDENCE,
+    DETECTORS,
     FALSE_ALARM,
     FEWEST_ROWS,
-    Detector,
     NormalRows,
     read_normal,
     save_detector,
 )
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import all_or_sample, drawn_from, failing_as_data, survey
-from prudent.cli.models import save_model, say_written
+from prudent.cli.models import last_step, save_model, say_written
 from prudent.cli.output import check_writable, note
 from prudent.evaluation.methods import BASELINES, METHODS
 from prudent.io.errors import thousands
@@ -43,12 +42,6 @@ GRIDS: dict[str, dict[str, list[Any]]] = {
     "calibrated": {"learning_rate": [0.03, 0.1, 0.3]},
     "imprecise": {"imprecision": [0.01, 0.1, 0.5, 1.0, 2.0, 5.0]},
 }
-
-
-class Select(StrEnum):
-    """Ways to choose parameters."""
-
-    CV = "cv"
 
 
 @options.grouped
@@ -94,7 +87,8 @@ def fit(
     ] = False,
     param: options.Param = None,
     select: Annotated[
-        Select | None, typer.Option(help="Choose a parameter by cross-validation.")
+        Literal["cv"] | None,
+        typer.Option(help="Choose a parameter by cross-validation."),
     ] = None,
     groups: options.Groups = None,
     sample: options.Sample = options.DEFAULT_SAMPLE,
@@ -104,8 +98,8 @@ def fit(
     """Fit one method on all rows and write a model file for predict."""
     most_rows = options.sample_size(sample)
     if method == DETECTOR or normal is not None or promise.startswith("false alarm"):
-        if method not in list(Detector):
-            known = ", ".join(Detector)
+        if method not in DETECTORS:
+            known = ", ".join(DETECTORS)
             raise UsageError(f"detectors are {known}, got --method {method[:64]}.")
         if groups is not None or select is not None:
             raise UsageError("--groups and --select are not for detectors.")
@@ -142,7 +136,8 @@ def fit(
             "Ask for less, give more rows, or fit it with --promise none",
             ExitCode.DATA,
         )
-    if asked is not None and asked.kind == "coverage" and _is_certain(fitted):
+    certain = asked is not None and any(g.confidence for g in fitted.guarantees_)
+    if asked is not None and asked.kind == "coverage" and certain:
         note(
             f"the promise is about this very model, with confidence {CONFIDENCE:g}, so "
             "that prudent monitor can watch it: it decides fewer rows than compare "
@@ -218,10 +213,6 @@ def _all_rows(found: Survey) -> str:
     return f"{thousands(found.n_rows)} rows"
 
 
-def _is_certain(fitted: Any) -> bool:
-    return any(promise.confidence is not None for promise in fitted.guarantees_)
-
-
 def _promising(
     estimator: Any,
     promise: str,
@@ -253,7 +244,7 @@ def _promising(
 
 
 def _plain(
-    estimator: Any, method: str, select: Select | None, found: Survey, read: Read
+    estimator: Any, method: str, select: str | None, found: Survey, read: Read
 ) -> tuple[str, Any]:
     """Fit, and say on which rows: all of them if they fit or moments suffice."""
     from sklearn.pipeline import Pipeline
@@ -303,10 +294,7 @@ def _say_fitted(method: str, said: str, found: Survey) -> None:
 
 
 def _say_promises(fitted: Any) -> None:
-    from sklearn.pipeline import Pipeline
-
-    last = fitted[-1] if isinstance(fitted, Pipeline) else fitted
-    promises = getattr(last, "guarantees_", ())
+    promises = getattr(last_step(fitted), "guarantees_", ())
     for promise in promises:
         print(promise)
     if not promises:

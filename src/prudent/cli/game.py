@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from prudent.cli.exits import UsageError
 from prudent.cli.loading import failing_as_data, open_data
 from prudent.cli.options import Quiet, Reading, Report
-from prudent.cli.output import check_writable, note, print_table
+from prudent.cli.output import check_writable, print_table, write_report
 from prudent.io.errors import TableError, counted
 
 if TYPE_CHECKING:
@@ -19,13 +18,6 @@ if TYPE_CHECKING:
 DEMO = (0.01, 0.02, 0.03, 0.05, 0.09, 0.12, 0.18, 0.5)
 PROBABILITY = "probability"
 MOST_EVENTS = 20
-
-
-class Strategy(StrEnum):
-    """Rules that may be asked for."""
-
-    SOFT = "soft"
-    HARD = "hard"
 
 
 def game(
@@ -47,12 +39,12 @@ def game(
         ),
     ] = 0.05,
     divergence: Annotated[
-        float,
-        typer.Option(help="Least divergence of the intruder, in bits."),
+        float, typer.Option(help="Least divergence of the intruder, in bits.")
     ] = 1.0,
     strategy: Annotated[
-        Strategy, typer.Option(help="Randomised rule, or deterministic one.")
-    ] = Strategy.SOFT,
+        Literal["soft", "hard"],
+        typer.Option(help="Randomised rule, or deterministic one."),
+    ] = "soft",
     report: Report = None,
     quiet: Quiet = False,
 ) -> None:
@@ -65,9 +57,7 @@ def game(
 
     with failing_as_data():
         solved = RejectionGame(
-            false_alarm_rate=false_alarm,
-            divergence_bound=divergence,
-            strategy=strategy.value,
+            false_alarm_rate=false_alarm, divergence_bound=divergence, strategy=strategy
         ).fit(p)
     summary = _summary(solved, len(p))
     columns, rules = _rules(solved, p)
@@ -79,8 +69,7 @@ def game(
     if report is not None:
         from prudent.report.detection import game_page
 
-        report.write_text(game_page(solved, summary, columns, rules), "utf-8")
-        note(f"report: {report}")
+        write_report(game_page(solved, summary, columns, rules), report)
 
 
 def _probabilities(game_file: str) -> NDArray[Any]:

@@ -100,8 +100,8 @@ def look_through(
         target,
         features=names(columns.features) or None,
         drop=names(columns.drop),
-        missing=columns.missing.value,
-        categorical=columns.categorical.value,
+        missing=columns.missing,
+        categorical=columns.categorical,
         keep_identifiers=columns.keep_identifiers,
         handed_along=handed_along,
     )

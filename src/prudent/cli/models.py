@@ -53,9 +53,8 @@ class LoadedModel:
 
     @property
     def last(self) -> Any:
-        """What answers: the estimator, or the last step of a pipeline."""
-        steps = getattr(self.estimator, "steps", None)
-        return self.estimator if steps is None else steps[-1][1]
+        """What answers."""
+        return last_step(self.estimator)
 
     def before_last(self, X: Any) -> Any:
         """What the steps before the last make of rows."""
@@ -106,6 +105,12 @@ class LoadedModel:
         missing = encoded.missing if self.frames == "pandas" else None
         said = [*levels, UNKNOWN]
         return [missing if code != code else said[int(code)] for code in codes.tolist()]
+
+
+def last_step(estimator: Any) -> Any:
+    """The estimator itself, or the last step of a pipeline."""
+    steps = getattr(estimator, "steps", None)
+    return estimator if steps is None else steps[-1][1]
 
 
 def save_model(fitted: Any, output: Path, preparation: Preparation, data: str) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -13,7 +12,13 @@ from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import fingerprint, open_data
 from prudent.cli.models import LoadedModel, load_model
 from prudent.cli.options import JsonFile, Quiet, Reading, Report, Target, grouped
-from prudent.cli.output import check_writable, note, print_table, write_json
+from prudent.cli.output import (
+    check_writable,
+    note,
+    print_table,
+    write_json,
+    write_report,
+)
 from prudent.cli.state_file import read_state, replace_state
 from prudent.io.errors import thousands
 
@@ -23,13 +28,6 @@ if TYPE_CHECKING:
 
 DEFAULT_LEVEL = 0.05
 SHORT = 4  # characters of a digest that are shown
-
-
-class Watching(StrEnum):
-    """What a promise is watched for."""
-
-    RATE = "rate"
-    AVERAGE = "average"
 
 
 @grouped
@@ -65,7 +63,7 @@ def monitor(
         ),
     ] = None,
     watch: Annotated[
-        Watching | None,
+        Literal["rate", "average"] | None,
         typer.Option(help="The rate at every row, or its average since the start."),
     ] = None,
     reference: Annotated[
@@ -126,7 +124,7 @@ def _watch(
     path: Path | None,
     stored: dict[str, Any] | None,
     level: float | None,
-    watch: Watching | None,
+    watch: str | None,
 ) -> Watch:
     """Begin to watch the model, or go on as the state says."""
     from prudent.cli.watching import Watch
@@ -135,8 +133,7 @@ def _watch(
 
     digest = read_header(model).digest
     if stored is None:
-        kind = Watching.RATE if watch is None else watch
-        return Watch.over(estimator, digest, level or DEFAULT_LEVEL, kind.value)
+        return Watch.over(estimator, digest, level or DEFAULT_LEVEL, watch or "rate")
     try:
         check_format(stored)
     except ValueError as error:
@@ -310,5 +307,4 @@ def _show(
             ],
             found.record,
         )
-        report.write_text(page, "utf-8")
-        note(f"report: {report}")
+        write_report(page, report)

@@ -6,7 +6,6 @@ import csv
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from enum import StrEnum
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_type_hints
@@ -19,23 +18,9 @@ from prudent.cli.output import set_quiet
 DEFAULT_SAMPLE = "100000"
 
 
-class Missing(StrEnum):
-    """What to do with missing cells."""
-
-    FILL = "fill"
-    MEAN = "mean"
-    DROP_ROWS = "drop-rows"
-    ERROR = "error"
-
-
-class Categorical(StrEnum):
-    """What to do with text columns."""
-
-    ONEHOT = "onehot"
-    DROP = "drop"
-    ERROR = "error"
-
-
+# What to do with missing cells, and with text columns.
+Missing = Literal["fill", "mean", "drop-rows", "error"]
+Categorical = Literal["onehot", "drop", "error"]
 Data = Annotated[
     str,
     typer.Argument(
@@ -60,8 +45,7 @@ Report = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write an HTML report here.")
 ]
 JsonFile = Annotated[
-    str | None,
-    typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout."),
+    str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout.")
 ]
 ModelFile = Annotated[
     Path, typer.Option("-m", "--model", metavar="FILE", help="Model file.")
@@ -104,8 +88,7 @@ class Reading:
     ] = None
     decimal: Annotated[str, typer.Option(help="Decimal mark.")] = "."
     no_header: Annotated[
-        bool,
-        typer.Option("--no-header", help="The first line holds data, not names."),
+        bool, typer.Option("--no-header", help="The first line holds data, not names.")
     ] = False
 
     def __post_init__(self) -> None:
@@ -135,10 +118,10 @@ class Columns(Reading):
             help="What to do with missing cells: fill (median, and a column that says "
             "where), mean, drop-rows, error."
         ),
-    ] = Missing.FILL
+    ] = "fill"
     categorical: Annotated[
         Categorical, typer.Option(help="What to do with text columns.")
-    ] = Categorical.ONEHOT
+    ] = "onehot"
     keep_identifiers: Annotated[
         bool,
         typer.Option(
@@ -149,7 +132,7 @@ class Columns(Reading):
     @property
     def filling(self) -> Literal["fill", "mean"]:
         """How missing cells are filled, where they are."""
-        return "mean" if self.missing is Missing.MEAN else "fill"
+        return "mean" if self.missing == "mean" else "fill"
 
     def without(self, name: str | None) -> Self:
         """The same columns without one that is no feature."""

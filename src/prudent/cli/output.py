@@ -72,6 +72,12 @@ def write_json(found: Any, file: str | None) -> bool:
     return False
 
 
+def write_report(page: str, report: Path) -> None:
+    """Write a page, and say where it is."""
+    report.write_text(page, "utf-8")
+    note(f"report: {report}")
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table on stdout: rich on a terminal, plain columns elsewhere."""
     lines = [[str(cell) for cell in row] for row in rows]
@@ -114,10 +120,19 @@ def _opened(output: Path | None) -> Iterator[TextIO]:
         with target.open("w", encoding="utf-8", newline="") as stream:
             yield stream
         return
+    with replacing(target) as stream:
+        yield stream
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[TextIO]:
+    """Write next to a file and take its place at the end; else it is as it was."""
     part = target.with_name(f"{target.name}.part")
     try:
         with part.open("w", encoding="utf-8", newline="") as stream:
             yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)

@@ -93,7 +93,7 @@ def predict(
             X = preparation.read(part)
             n_rows += len(X)
             found: list[Iterable[Any]] = [part.text(n).to_pylist() for n in kept]
-            if columns.missing is not Missing.DROP_ROWS:
+            if columns.missing != "drop-rows":
                 rows = loaded.rows(X)
                 found += [column for _, find in answers for column in find(rows)]
             else:
@@ -119,11 +119,11 @@ def _checked(
 ) -> Preparation:
     """How the rows are read, after all of them have been looked at."""
     loose = replace(preparation, gaps=True)
-    if missing is Missing.DROP_ROWS:
+    if missing == "drop-rows":
         loose.check(source)
         return loose
     try:
-        fills = preparation.gaps and missing is not Missing.ERROR
+        fills = preparation.gaps and missing != "error"
         replace(preparation, gaps=fills).check(source)
     except TableError as error:
         if preparation.gaps:  # --missing error

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from prudent.cli.exits import CommandError, ExitCode
+from prudent.cli.output import replacing
 
 
 def read_state(path: Path) -> tuple[dict[str, Any] | None, bytes | None]:
@@ -43,7 +44,6 @@ def replace_state(path: Path, state: dict[str, Any], before: bytes | None) -> No
     second finds that the file has changed. A link is followed.
     """
     target = path.resolve()
-    part = target.with_name(f"{target.name}.part")
     text = json.dumps(state, allow_nan=False, separators=(",", ":"))
     try:
         with _alone_in(target.parent):
@@ -52,14 +52,8 @@ def replace_state(path: Path, state: dict[str, Any], before: bytes | None) -> No
                 raise CommandError(
                     f"{path} changed while this ran. Run again", ExitCode.DATA
                 )
-            try:
-                with part.open("w", encoding="utf-8") as stream:
-                    stream.write(text)
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                part.replace(target)
-            finally:
-                part.unlink(missing_ok=True)
+            with replacing(target) as stream:
+                stream.write(text)
     except OSError as error:
         raise CommandError(
             f"cannot write {path}: {error.strerror}. No row was counted; make room or "

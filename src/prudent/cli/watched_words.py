@@ -137,11 +137,7 @@ def _of_drift(watch: Watch, drift: DriftMonitor, features: list[str]) -> Finding
         {"column": name, "e_value": number(e_value), "mean_position": place}
         for name, e_value, place in watch.drift_columns(features)
     ]
-    record = {
-        "n": drift.n_,
-        **_evidence(drift, watch.drift_time),
-        "columns": columns,
-    }
+    record = {"n": drift.n_, **_evidence(drift, watch.drift_time), "columns": columns}
     what = "score" if watch.reference is None else f"{len(features)} columns"
     most = f"most: {columns[0]['column']}"
     cells = thousands(drift.n_), most, f"{drift.e_value:.2g}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -77,26 +77,11 @@ class Comparison(Findings):
             needs_rows, fit_seconds, predict_seconds; ``.to_pandas()`` makes a
             data frame.
         """
-        return pa.Table.from_pylist(
-            [
-                {
-                    "method": row.method,
-                    "is_baseline": row.is_baseline,
-                    "error": row.error,
-                    "error_low": None if row.error is None else row.error_interval[0],
-                    "error_high": None if row.error is None else row.error_interval[1],
-                    "worst_class": row.worst_class and row.worst_class.label,
-                    "worst_class_error": row.worst_class and row.worst_class.rate,
-                    "decided": row.decided,
-                    "wrong_when_decided": row.wrong_when_decided,
-                    "kept": row.own_kept if row.asked is None else row.asked.kept,
-                    "needs_rows": _needs_rows(row.asked),
-                    "fit_seconds": row.fit_seconds,
-                    "predict_seconds": row.predict_seconds,
-                }
-                for row in self.rows
-            ],
-            schema=SCHEMA,
+        return pa.table(
+            {
+                name: pa.array([figure(row) for row in self.rows], kind)
+                for name, (kind, figure) in FIGURES.items()
+            }
         )
 
     def save_report(self, path: str | Path) -> Path:
@@ -130,23 +115,23 @@ class Comparison(Findings):
         return "\n".join(table_lines(self))
 
 
-SCHEMA = pa.schema(
-    [
-        ("method", pa.string()),
-        ("is_baseline", pa.bool_()),
-        ("error", pa.float64()),
-        ("error_low", pa.float64()),
-        ("error_high", pa.float64()),
-        ("worst_class", pa.string()),
-        ("worst_class_error", pa.float64()),
-        ("decided", pa.float64()),
-        ("wrong_when_decided", pa.float64()),
-        ("kept", pa.string()),
-        ("needs_rows", pa.int64()),
-        ("fit_seconds", pa.float64()),
-        ("predict_seconds", pa.float64()),
-    ]
-)
+TEXT, NUMBER = pa.string(), pa.float64()
+# Columns of `Comparison.to_frame`.
+FIGURES: dict[str, tuple[pa.DataType, Callable[[MethodRow], Any]]] = {
+    "method": (TEXT, lambda row: row.method),
+    "is_baseline": (pa.bool_(), lambda row: row.is_baseline),
+    "error": (NUMBER, lambda row: row.error),
+    "error_low": (NUMBER, lambda row: _end(row, 0)),
+    "error_high": (NUMBER, lambda row: _end(row, 1)),
+    "worst_class": (TEXT, lambda row: row.worst_class and row.worst_class.label),
+    "worst_class_error": (NUMBER, lambda row: row.worst_class and row.worst_class.rate),
+    "decided": (NUMBER, lambda row: row.decided),
+    "wrong_when_decided": (NUMBER, lambda row: row.wrong_when_decided),
+    "kept": (TEXT, lambda row: row.asked.kept if row.asked else row.own_kept),
+    "needs_rows": (pa.int64(), lambda row: _needs_rows(row.asked)),
+    "fit_seconds": (NUMBER, lambda row: row.fit_seconds),
+    "predict_seconds": (NUMBER, lambda row: row.predict_seconds),
+}
 
 
 class ComparisonInterrupted(KeyboardInterrupt):
@@ -199,6 +184,10 @@ def _item(item: PromiseCheck) -> dict[str, Any]:
         "violations": item.violations,
         "kept": check.verdict,
     }
+
+
+def _end(row: MethodRow, side: int) -> float | None:
+    return None if row.error is None else row.error_interval[side]
 
 
 def _needs_rows(asked: Asked | None) -> int | None:

@@ -132,9 +132,7 @@ def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
         # A class of one or two rows, which the wrapper or the method cannot do with.
         return _nothing(true, counts, range(len(classes)))
     found = decide(wrapped, X, classes)
-    sets = found.sets
-    if sets is None:
-        sets = found.predicted[:, None] == np.arange(len(classes))
+    sets = found.members(len(classes))
     decided = sets.sum(axis=1) == 1
     return AskedFold(
         tally=Tally.count(true, found.predicted, sets, len(classes)),

@@ -54,25 +54,21 @@ def build_detector(
     }
     if certain:
         settings |= {"guarantee": "high_probability", "confidence": CONFIDENCE}
-    given = dict(parameters or {})
-    if preparation is None:
-        if name == "low-density":
-            rejector: Any = LowDensityRejector(**settings)
-            return rejector.set_params(**given)
-        if name == "conformal":
-            way: Any = "split" if certain else "auto"
-            conformal: Any = ConformalDetector(method=way, **settings)
-            return conformal.set_params(**given)
-        if not certain:
-            plain: Any = MinimaxOutlierDetector(**settings)
-            return plain.set_params(**given)
-    # The wrapper holds rows out: nothing is learned from them, not what fills gaps.
-    inner: Any = {
-        "low-density": LowDensityRejector(random_state=random_state, **rate),
-        "minimax": MinimaxOutlierDetector(threshold="distribution_free", **rate),
-        "conformal": ConformalDetector(random_state=random_state, **rate),
+    detector: Any = {
+        "low-density": LowDensityRejector,
+        "minimax": MinimaxOutlierDetector,
+        "conformal": ConformalDetector,
     }[name]
-    inner.set_params(**given)
+    given = dict(parameters or {})
+    if preparation is None and not (certain and name == "minimax"):
+        if certain and name == "conformal":
+            settings["method"] = "split"
+        return detector(**settings).set_params(**given)
+    # The wrapper holds rows out: nothing is learned from them, not what fills gaps.
+    own: dict[str, Any] = {"random_state": random_state}
+    if name == "minimax":
+        own = {"threshold": "distribution_free"}
+    inner = detector(**rate, **own).set_params(**given)
     return ConformalDetector(in_front(preparation, inner), method="split", **settings)
 
 

@@ -65,6 +65,11 @@ class Evaluation:
     regions: RegionMap | None
     parameters: dict[str, str]
 
+    @property
+    def asked(self) -> list[AskedFold]:
+        """Folds of the wrapped method, where a promise was asked for."""
+        return [result.asked for result in self.folds if result.asked is not None]
+
 
 def evaluate(
     method: Method, task: Task, progress: Progress | None = None

@@ -77,9 +77,7 @@ def method_row(
         wrong_when_decided=wrong_when_decided,
         asked=asked,
         own=own,
-        own_kept=verdict(
-            own, _shares(total), decides=sets is None or sets.undecided < 1
-        ),
+        own_kept=verdict(own, total.shares, decides=sets is None or sets.undecided < 1),
         sets=sets,
         confusion=tuple(map(tuple, (total.confusion / n_repeats).tolist())),
         fit_seconds=float(np.median([r.fit_seconds for r in found.folds])),
@@ -123,24 +121,22 @@ def drawbacks(found: Evaluation, task: Task) -> BoolArray:
     Without a promise, wrong answers; with one, rows that are not decided; for
     promises about some classes, wrong answers on rows of the others.
     """
-    first = [
-        (result, task.rows.codes[fold.test])
-        for result, fold in zip(found.folds, task.folds, strict=True)
-        if fold.repeat == 1
-    ]
+    once = task.n_folds  # the folds of one repeat test each row once
     if task.wish is None:
-        return np.concatenate([result.wrong for result, _ in first])
-    asked = [(_of(result), codes) for result, codes in first]
+        return np.concatenate([result.wrong for result in found.folds[:once]])
     if task.wish.kind != "missed" or not _others(task).any():
-        return np.concatenate([~one.decided for one, _ in asked])
-    return _not_right(asked, task)
+        return np.concatenate([~one.decided for one in found.asked[:once]])
+    return _not_right(found.asked[:once], task)
 
 
-def _not_right(asked: Sequence[tuple[AskedFold, IntArray]], task: Task) -> BoolArray:
+def _not_right(asked: Sequence[AskedFold], task: Task) -> BoolArray:
     """Which rows of the classes that are not named are not answered rightly."""
     others = _others(task)
     return np.concatenate(
-        [(one.wrong | ~one.decided)[others[codes]] for one, codes in asked]
+        [
+            (one.wrong | ~one.decided)[others[task.rows.codes[fold.test]]]
+            for one, fold in zip(asked, task.folds, strict=False)
+        ]
     )
 
 
@@ -178,12 +174,11 @@ def frontier(found: Mapping[str, Evaluation], task: Task) -> Frontier | None:
         counted = _others(task)
     decided = {}
     for name, evaluation in found.items():
-        counts = [_of(result).frontier for result in evaluation.folds]
-        if all(count is None for count in counts):
-            continue
-        n = sum(int(result.tally.rows[counted].sum()) for result in evaluation.folds)
-        total = sum(count for count in counts if count is not None)
-        decided[name] = tuple((np.asarray(total) / n).tolist())
+        counts = [o.frontier for o in evaluation.asked if o.frontier is not None]
+        if counts:
+            tested = Tally.total(result.tally for result in evaluation.folds).rows
+            shares = np.sum(counts, axis=0) / tested[counted].sum()
+            decided[name] = tuple(shares.tolist())
     asked = 1 - wish.allowed if wish.kind == "coverage" else wish.allowed
     kind: Any = wish.kind
     return Frontier(
@@ -195,7 +190,7 @@ def _asked(method: Method, found: Evaluation, task: Task) -> Asked | None:
     """The promise asked for, over all folds."""
     if task.wish is None:
         return None
-    folds = [_of(result) for result in found.folds]
+    folds = found.asked
     n_repeats = task.folds[-1].repeat
     total = Tally.total(fold.tally for fold in folds)
     items = check_promises(
@@ -209,14 +204,13 @@ def _asked(method: Method, found: Evaluation, task: Task) -> Asked | None:
     others_error, others_interval = None, (0.0, 1.0)
     useful = share > 0
     if task.wish.kind == "missed":
-        tested = [task.rows.codes[split.test] for split in task.folds]
-        unhelped = _not_right(list(zip(folds, tested, strict=True)), task)
+        unhelped = _not_right(folds, task)
         if len(unhelped):
             others_error = float(unhelped.mean())
             m = len(unhelped) / n_repeats
             others_interval = clopper_pearson(others_error * m, m)
         useful = useful and (others_error is None or others_error < 1)
-    kept = verdict(items, _shares(total), decides=useful) or "vacuous"
+    kept = verdict(items, total.shares, decides=useful) or "vacuous"
     least_covered = None
     if task.wish.kind == "coverage":
         missed = _largest(total.missed, total, task.rows.classes)
@@ -259,11 +253,6 @@ def _needs(
     )
 
 
-def _of(result: FoldResult) -> AskedFold:
-    assert result.asked is not None
-    return result.asked
-
-
 def _others(task: Task) -> BoolArray:
     """Classes that the wish does not name, shape (K,)."""
     assert task.wish is not None
@@ -304,11 +293,6 @@ def _decided(total: Tally) -> tuple[float, float | None]:
         return 0.0, None
     wrong = float(total.wrong_when_decided.sum() / decided)
     return float(decided / total.rows.sum()), wrong
-
-
-def _shares(total: Tally) -> FloatArray:
-    shares: FloatArray = total.rows / total.rows.sum()
-    return shares
 
 
 def _largest(counts: IntArray, total: Tally, classes: NDArray[Any]) -> ClassRate:

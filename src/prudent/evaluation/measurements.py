@@ -86,6 +86,12 @@ class Decisions(NamedTuple):
     sets: BoolArray | None = None  # (n, K): classes not ruled out
     p_values: FloatArray | None = None  # (n, K)
 
+    def members(self, n_classes: int) -> BoolArray:
+        """The sets, or those of the predicted class alone, shape (n, K)."""
+        if self.sets is not None:
+            return self.sets
+        return self.predicted[:, None] == np.arange(n_classes)
+
 
 def decide(estimator: Any, X: NDArray[Any], classes: NDArray[Any]) -> Decisions:
     """Decisions of a fitted estimator about rows; columns follow `classes`.
@@ -142,7 +148,7 @@ class Tally:
         cls, true: IntArray, predicted: IntArray, sets: BoolArray | None, n_classes: int
     ) -> Tally:
         """Tally of rows given as class codes, and of their sets."""
-        members = predicted[:, None] == np.arange(n_classes) if sets is None else sets
+        members = Decisions(predicted, sets).members(n_classes)
         sizes = members.sum(axis=1)
         holds = members[np.arange(len(true)), true]
         return cls(
@@ -171,6 +177,12 @@ class Tally:
     def rows(self) -> IntArray:
         """Rows of each class, shape (K,)."""
         return self.confusion.sum(axis=1)
+
+    @property
+    def shares(self) -> FloatArray:
+        """Share of each class in the rows, shape (K,)."""
+        shares: FloatArray = self.rows / self.rows.sum()
+        return shares
 
     @property
     def wrong(self) -> IntArray:
@@ -235,12 +247,9 @@ def region_map(
     points = np.stack(np.meshgrid(x, y_axis), axis=-1).reshape(-1, 2)
     estimator.fit(Z, y)
     found = decide(estimator, points, classes)
-    sets = found.sets
-    if sets is None:
-        sets = found.predicted[:, None] == np.arange(len(classes))
     return RegionMap(
         x=x,
         y=y_axis,
-        sets=sets.reshape(GRID, GRID, -1),
+        sets=found.members(len(classes)).reshape(GRID, GRID, -1),
         predicted=found.predicted.reshape(GRID, GRID),
     )

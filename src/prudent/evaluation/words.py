@@ -8,7 +8,13 @@ from functools import partial
 
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation.methods import WHY_UNDECIDED
-from prudent.evaluation.records import Findings, MethodRow, Needs, PromiseCheck
+from prudent.evaluation.records import (
+    Asked,
+    Findings,
+    MethodRow,
+    Needs,
+    PromiseCheck,
+)
 from prudent.io.errors import cut
 
 # Of the columns behind "promise kept?".
@@ -30,15 +36,10 @@ ROOM = 3.0
 def asked_for(findings: Findings) -> str:
     """The promise asked for, with what its probability is over."""
     promise = findings.settings.promise.replace(">=", "≥").replace("<=", "≤")
-    checks = [
-        item.guarantee
-        for row in findings.ran
-        if row.asked is not None
-        for item in row.asked.items
-    ]
-    if checks and checks[0].average_over is not None:
-        return f"{promise} (on average over {checks[0].average_over})"
-    if checks and checks[0].confidence is not None:
+    promises = [item.guarantee for one in _asked(findings) for item in one.items]
+    if promises and promises[0].average_over is not None:
+        return f"{promise} (on average over {promises[0].average_over})"
+    if promises and promises[0].confidence is not None:
         return (
             f"{promise}, with confidence {findings.settings.confidence:g} for all "
             "methods together"
@@ -48,26 +49,24 @@ def asked_for(findings: Findings) -> str:
 
 def columns(findings: Findings) -> tuple[str, ...]:
     """Headings of `cells`; a bar parts two lines."""
-    last = ("error", "worst class|error", "fit")
     costly = ("cost",) if any(row.cost is not None for row in findings.ran) else ()
     if findings.settings.promise == "none":
         return (
             *("method", "error|(95 % interval)", "own promise", "promise|kept?"),
             *("decided", "worst class|error", *costly, "fit", "predict", "notes"),
         )
+    asked = _asked(findings)
+    shown: tuple[str, ...] = ("answered", "error of|the answered")
     if _about_others(findings):
-        return ("method", "others'|error", "missed", "promise|kept?", *costly, *last)
-    by_class = any(
-        item.guarantee.scope is not None
-        for row in findings.ran
-        if row.asked is not None
-        for item in row.asked.items
-    )
-    covered = "covered|(worst class)" if by_class else "covered"
-    found = covered if _with_sets(findings) else "error of|the answered"
-    wrong = ("wrong when|decided",) if _with_sets(findings) else ()
-    share = "decided" if _with_sets(findings) else "answered"
-    return ("method", share, *wrong, found, "promise|kept?", *costly, *last)
+        shown = ("others'|error", "missed")
+    elif _with_sets(findings):
+        by_class = any(
+            i.guarantee.scope is not None for one in asked for i in one.items
+        )
+        covered = "covered|(worst class)" if by_class else "covered"
+        shown = ("decided", "wrong when|decided", covered)
+    last = ("error", "worst class|error", "fit")
+    return ("method", *shown, "promise|kept?", *costly, *last)
 
 
 def cells(row: MethodRow, findings: Findings) -> tuple[str, ...]:
@@ -77,7 +76,8 @@ def cells(row: MethodRow, findings: Findings) -> tuple[str, ...]:
     worst = row.worst_class
     worst_text = NONE if worst is None else f"{worst.rate:.3f} {_short(worst.label)}"
     costly = () if row.cost is None else (f"{row.cost:.3g}",)
-    if row.asked is None:
+    asked = row.asked
+    if asked is None:
         low, high = row.error_interval
         own = row.worst_own
         return (
@@ -92,34 +92,27 @@ def cells(row: MethodRow, findings: Findings) -> tuple[str, ...]:
             seconds(row.predict_seconds, "/row"),
             "; ".join(_notes(row)),
         )
-    asked = row.asked
-    last = (*costly, f"{row.error:.3f}", worst_text, seconds(row.fit_seconds))
     kept: str = asked.kept
     if asked.needs is not None:
-        of = "" if asked.needs.label is None else f" of {_quoted(asked.needs.label)}"
-        kept = f"needs {asked.needs.rows} rows{of}"
+        kept = f"needs {_rows_needed(asked.needs)}"
+    shown: tuple[str, ...]
+    shown = (_percent(asked.decided), _percent(asked.wrong_when_decided, 1))
     if asked.others_error is not None or _about_others(findings):
         missed = " ".join(
             f"{100 * item.check.measured:.1f} % {_short(item.guarantee.scope)}"
             for item in asked.items
         )
         others = NONE if not asked.items else f"{asked.others_error or 0.0:.3f}"
-        return (row.method, others, missed or NONE, kept, *last)
-    if asked.worst_covered is not None:
-        covered = asked.worst_covered
-        overall = len(asked.items) == 1 and asked.items[0].guarantee.scope is None
-        rate = asked.items[0].check.measured if overall else covered.rate
-        label = "" if overall else f" {_short(covered.label)}"
-        return (
-            *(
-                row.method,
-                _percent(asked.decided),
-                _percent(asked.wrong_when_decided, 1),
-            ),
-            *(f"{100 * rate:.1f} %{label}", kept, *last),
-        )
-    wrong = _percent(asked.wrong_when_decided, 1)
-    return (row.method, _percent(asked.decided), wrong, kept, *last)
+        shown = (others, missed or NONE)
+    elif asked.worst_covered is not None:
+        covered = f"{100 * asked.worst_covered.rate:.1f} % "
+        covered += _short(asked.worst_covered.label)
+        if len(asked.items) == 1 and asked.items[0].guarantee.scope is None:
+            covered = f"{100 * asked.items[0].check.measured:.1f} %"
+        shown += (covered,)
+    error = f"{row.error:.3f}"
+    last = (*costly, error, worst_text, seconds(row.fit_seconds))
+    return (row.method, *shown, kept, *last)
 
 
 def promise_text(promise: PromiseCheck) -> str:
@@ -173,72 +166,65 @@ def failures(findings: Findings) -> tuple[str, ...]:
 def _most_useful(findings: Findings) -> str:
     first, *others = findings.ran
     same = [row.method for row in others if row.no_difference_from is not None]
-    test = " (no difference shown by a paired test)" if same else ""
-    names = _listed([first.method, *same])
-    verb = "" if same else "s"
     asked = first.asked
     if asked is None:
         low, high = first.error_interval
-        sentence = (
-            f"The least out-of-fold error is {first.error:.3f} "
-            f"({low:.3f}–{high:.3f}), by {first.method}"
-        )
-        if same:
-            return f"{sentence}; no difference from it is shown for {_listed(same)}."
-        return sentence + "."
+        found = f"{first.error:.3f} ({low:.3f}–{high:.3f}), by {first.method}"
+        rest = f"; no difference from it is shown for {_listed(same)}" if same else ""
+        return f"The least out-of-fold error is {found}{rest}."
     if not asked.items or asked.decided == 0:
         return "On this table no method can both keep this promise and decide."
+    test = " (no difference shown by a paired test)" if same else ""
+    who, s = _listed([first.method, *same]), "" if same else "s"
     does = "decide" if _with_sets(findings) else "answer"
-    if asked.others_error is None and asked.decided < FEW:
-        return (
-            f"On this table, with this promise, no method {does}s more than "
-            f"{math.ceil(100 * asked.decided)} % of the rows."
-        )
     if asked.others_error is not None:
+        said = f"{who} err{s} least on the other classes{test}"
+    elif asked.decided < FEW:
+        share = math.ceil(100 * asked.decided)
         return (
-            f"On this table, with this promise: {names} err{verb} least on the other "
-            f"classes{test}."
+            f"On this table, with this promise, no method {does}s more than {share} % "
+            "of the rows."
         )
-    return f"On this table, with this promise: {names} {does}{verb} most rows{test}."
+    else:
+        said = f"{who} {does}{s} most rows{test}"
+    return f"On this table, with this promise: {said}."
 
 
 def _least_errors(findings: Findings) -> str:
     best = min(findings.ran, key=lambda row: row.error or 0.0)
     low, high = best.error_interval
-    sentence = ""
+    sentences = []
     if findings.settings.promise != "none":
-        sentence = (
-            f"Least error: {best.method} {best.error:.3f} ({low:.3f}–{high:.3f}). "
+        figures = f"{best.error:.3f} ({low:.3f}–{high:.3f})"
+        sentences.append(f"Least error: {best.method} {figures}.")
+    worst = [(r.worst_class, r.method) for r in findings.ran if r.worst_class]
+    if worst:
+        found, method = min(worst, key=lambda one: one[0].rate)
+        sentences.append(
+            f"Least error of the worst class: {method} {found.rate:.3f} "
+            f"{_short(found.label)}."
         )
-    with_worst = [row for row in findings.ran if row.worst_class is not None]
-    fairest = min(
-        with_worst, key=lambda row: row.worst_class.rate if row.worst_class else 1.0
-    )
-    worst = fairest.worst_class
-    if worst is None:
-        return sentence.strip()
-    return (
-        f"{sentence}Least error of the worst class: {fairest.method} {worst.rate:.3f} "
-        f"{_short(worst.label)}."
-    )
+    return " ".join(sentences)
 
 
 def _undecided(findings: Findings) -> str:
-    caught = [row for row in findings.ran if row.sets and row.sets.undecided > 0]
-    parts = [
-        f"{row.method} leaves {100 * row.sets.undecided:.0f} % of the rows undecided "
-        f"(its sets hold the true class in {100 * row.sets.coverage:.1f} %)"
-        for row in caught
-        if row.sets is not None
+    caught = [
+        (row.method, row.sets)
+        for row in findings.ran
+        if row.sets and row.sets.undecided > 0
     ]
-    if not parts:
+    if not caught:
         return ""
+    listed = "; ".join(
+        f"{method} leaves {100 * sets.undecided:.0f} % of the rows undecided "
+        f"(its sets hold the true class in {100 * sets.coverage:.1f} %)"
+        for method, sets in caught
+    )
     reasons = [
-        f" {row.method} decides nothing: {WHY_UNDECIDED[row.method]}."
-        for row in caught
-        if row.sets and row.sets.undecided == 1 and row.method in WHY_UNDECIDED
+        f" {method} decides nothing: {WHY_UNDECIDED[method]}."
+        for method, sets in caught
+        if sets.undecided == 1 and method in WHY_UNDECIDED
     ]
-    listed = "; ".join(parts)
     return f"Of the methods that may say they do not know, {listed}." + "".join(reasons)
 
 
@@ -250,27 +236,22 @@ def _own_promises(findings: Findings) -> list[str]:
         if worst is None or row.own_kept is None:
             continue
         asked = () if row.asked is None else row.asked.items
-        if any(item.guarantee.quantity == worst.guarantee.quantity for item in asked):
+        guarantee, measured = worst.guarantee, worst.check.measured
+        if any(item.guarantee.quantity == guarantee.quantity for item in asked):
             continue  # that was asked for
-        guarantee = worst.guarantee
         name = QUANTITY.get(guarantee.quantity, guarantee.quantity)
         scope = "" if guarantee.scope is None else f" of {_quoted(guarantee.scope)}"
         side = "at most" if guarantee.sense == "<=" else "at least"
+        given = ""
         if guarantee.average_over is not None:
             given = f" on average over {guarantee.average_over}"
         elif _is_plug_in(guarantee):
             given = ", if means and covariances are as estimated"
         elif guarantee.confidence is not None:
             given = f" with confidence {guarantee.confidence:g}"
-        else:
-            given = ""
-        measured = worst.check.measured
         rare = measured if guarantee.sense == "<=" else 1 - measured
-        room = (
-            ", with room"
-            if row.own_kept == "kept" and (worst.allowed > ROOM * rare)
-            else ""
-        )
+        has_room = row.own_kept == "kept" and worst.allowed > ROOM * rare
+        room = ", with room" if has_room else ""
         word = "not contradicted" if row.own_kept == "consistent" else row.own_kept
         said.append(
             f"{row.method} – {name}{scope} {side} {guarantee.bound:.2g}{given}: {word}"
@@ -281,7 +262,7 @@ def _own_promises(findings: Findings) -> list[str]:
 
 def _advice(findings: Findings) -> list[str]:
     """What to do where rows are too few, and before a choice is relied on."""
-    asked = [row.asked for row in findings.ran if row.asked is not None]
+    asked = _asked(findings)
     needs = [one.needs for one in asked if one.needs is not None]
     items = [item for one in asked for item in one.items]
     averaged = any(item.guarantee.average_over is not None for item in items)
@@ -289,7 +270,6 @@ def _advice(findings: Findings) -> list[str]:
     rare = "" if least is None else _without_rare(findings, least)
     advice = []
     if least is not None and len(needs) == len(asked):
-        of = "" if least.label is None else f" of {_quoted(least.label)}"
         help_ = [
             *([] if averaged or len(findings.rows) == 1 else ["fewer methods"]),
             f"a weaker promise{_possible(findings)}",
@@ -297,7 +277,7 @@ def _advice(findings: Findings) -> list[str]:
             "or more rows (prudent plan)",
         ]
         return [
-            f"Too few rows for this promise: {least.rows} rows{of} are needed. What "
+            f"Too few rows for this promise: {_rows_needed(least)} are needed. What "
             f"could help: {', '.join(help_)}."
         ]
     if least is not None and rare:
@@ -350,19 +330,23 @@ def _notes(row: MethodRow) -> list[str]:
     return notes
 
 
+def _asked(findings: Findings) -> list[Asked]:
+    """How the promise asked for fared, by each method that finished."""
+    return [row.asked for row in findings.ran if row.asked is not None]
+
+
 def _about_others(findings: Findings) -> bool:
     """Whether the promise names classes that may be missed."""
-    return findings.settings.promise != "none" and any(
-        row.asked is not None and row.asked.others_error is not None
-        for row in findings.ran
-    )
+    return any(asked.others_error is not None for asked in _asked(findings))
 
 
 def _with_sets(findings: Findings) -> bool:
-    return any(
-        row.asked is not None and row.asked.worst_covered is not None
-        for row in findings.ran
-    )
+    return any(asked.worst_covered is not None for asked in _asked(findings))
+
+
+def _rows_needed(needs: Needs) -> str:
+    of = "" if needs.label is None else f" of {_quoted(needs.label)}"
+    return f"{needs.rows} rows{of}"
 
 
 def _is_plug_in(guarantee: Guarantee) -> bool:

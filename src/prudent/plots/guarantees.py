@@ -22,11 +22,7 @@ from prudent.evaluation.records import Findings
 from prudent.plots.display import BLUE, GREY, RED, Display
 
 # Verdict -> colour and marker: readable without colour, too.
-STYLE = {
-    "kept": (BLUE, "o"),
-    "consistent": (GREY, "s"),
-    "broken": (RED, "X"),
-}
+STYLE = {"kept": (BLUE, "o"), "consistent": (GREY, "s"), "broken": (RED, "X")}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -200,10 +200,7 @@ def _line(
 
 
 def _points(
-    view: FloatArray,
-    classes: NDArray[Any],
-    X: ArrayLike | None,
-    y: ArrayLike | None,
+    view: FloatArray, classes: NDArray[Any], X: ArrayLike | None, y: ArrayLike | None
 ) -> list[FloatArray]:
     if X is None or y is None:
         return []

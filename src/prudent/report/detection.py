@@ -12,8 +12,8 @@ from prudent.adversarial import RejectionGame
 from prudent.evaluation.detection import Detection
 from prudent.plots import SecurityCurveDisplay
 from prudent.report.build import page
-from prudent.report.parts import Section, Table
-from prudent.report.svg import INK, figure_style, to_svg
+from prudent.report.parts import Section, Table, first_rows
+from prudent.report.svg import INK
 
 MOST_EVENTS = 60
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
@@ -51,7 +51,8 @@ def detection_page(
         "scores",
         "Scores",
         ["Rows with a score below 0 are flagged; quantiles of the scores below."],
-        _histogram(score, groups),
+        lambda: _histogram(score, groups),
+        "Histogram of the scores, cut at 0.",
         [Table("Quantiles", ["rows", *(f"{q:g}" for q in QUANTILES)], quantiles)],
     )
     data = {"columns": list(columns), "line": list(line), "quantiles": quantiles}
@@ -60,17 +61,16 @@ def detection_page(
 
 def _histogram(
     score: NDArray[np.float64], groups: Mapping[str, NDArray[np.float64]]
-) -> str:
-    with figure_style():
-        figure = Figure(FIGURE_SIZE, layout="constrained")
-        ax = figure.subplots()
-        bins = np.histogram_bin_edges(score, bins=40).tolist()
-        for (name, values), hatch in zip(groups.items(), ("", "///"), strict=False):
-            ax.hist(values, bins=bins, alpha=0.6, label=name, hatch=hatch)
-        ax.axvline(0, linestyle="--", linewidth=1, color=INK)
-        ax.set(xlabel="score (below 0: flagged)", ylabel="rows")
-        ax.legend()
-        return to_svg(figure, "scores", "Histogram of the scores, cut at 0.")
+) -> Figure:
+    figure = Figure(FIGURE_SIZE, layout="constrained")
+    ax = figure.subplots()
+    bins = np.histogram_bin_edges(score, bins=40).tolist()
+    for (name, values), hatch in zip(groups.items(), ("", "///"), strict=False):
+        ax.hist(values, bins=bins, alpha=0.6, label=name, hatch=hatch)
+    ax.axvline(0, linestyle="--", linewidth=1, color=INK)
+    ax.set(xlabel="score (below 0: flagged)", ylabel="rows")
+    ax.legend()
+    return figure
 
 
 def _finite(score: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -79,6 +79,12 @@ def _finite(score: NDArray[np.float64]) -> NDArray[np.float64]:
     if len(finite) == 0:
         return np.zeros_like(score)
     return np.clip(score, finite.min(), finite.max())
+
+
+def _security_curve(game: RejectionGame) -> Figure:
+    figure = Figure(FIGURE_SIZE, layout="constrained")
+    SecurityCurveDisplay.from_estimator(game).plot(figure.subplots())
+    return figure
 
 
 def game_page(
@@ -94,12 +100,7 @@ def game_page(
         "Rule",
         ["Probability with which each event is rejected, the least probable first."],
         tables=[
-            Table(
-                "Rejection of each event",
-                columns,
-                rules[:MOST_EVENTS],
-                omitted=max(0, len(rules) - MOST_EVENTS),
-            )
+            first_rows("Rejection of each event", columns, rules, most=MOST_EVENTS)
         ],
     )
     curve = game.security_curve(RATES)
@@ -109,15 +110,12 @@ def game_page(
             RATES, curve.soft_miss_rates, curve.hard_miss_rates, strict=True
         )
     ]
-    with figure_style():
-        figure = Figure(FIGURE_SIZE, layout="constrained")
-        SecurityCurveDisplay.from_estimator(game).plot(figure.subplots())
-        drawing = to_svg(figure, "curve", "Miss rate against false-alarm rate.")
     security = Section(
         "security",
         "Security curve",
         ["Miss rate of the worst intruder under the best rule of each kind."],
-        drawing,
+        lambda: _security_curve(game),
+        "Miss rate against false-alarm rate.",
         [Table("Miss rates", ["false-alarm rate", "soft", "hard"], points)],
     )
     data = {

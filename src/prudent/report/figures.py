@@ -49,6 +49,10 @@ def style_of(findings: Findings, name: str) -> dict[str, Any]:
     }
 
 
+def _line_of(findings: Findings, name: str) -> dict[str, Any]:
+    return {**style_of(findings, name), "markersize": 4, "label": name}
+
+
 def class_counts(findings: Findings) -> Figure:
     """Rows of each class, the largest classes first."""
     data = findings.data
@@ -92,10 +96,9 @@ def frontier(findings: Findings) -> Figure:
     assert found is not None
     figure, ax = _axes(4.2, width=9.6)
     for row in findings.ran:
-        decided = found.decided.get(row.method)
-        if decided is not None:
-            style = style_of(findings, row.method) | {"markersize": 4, "linewidth": 1.4}
-            ax.plot(found.levels, decided, **style, label=row.method)
+        if row.method in found.decided:
+            line = found.levels, found.decided[row.method]
+            ax.plot(*line, **_line_of(findings, row.method), linewidth=1.4)
     ax.axvline(found.asked, linestyle="--", linewidth=1, color=INK)
     what, share = FRONTIER_AXES[found.kind]
     ax.set(xlabel=what, ylabel=share, ylim=(-0.02, 1.02))
@@ -132,8 +135,8 @@ def shift_curves(findings: Findings) -> Figure:
     figure, ax = _axes(3.2)
     for row in findings.ran:
         if row.shift is not None:
-            style = style_of(findings, row.method) | {"markersize": 4, "linewidth": 1.2}
-            ax.plot(row.shift.shifts, row.shift.errors, **style, label=row.method)
+            line = row.shift.shifts, row.shift.errors
+            ax.plot(*line, **_line_of(findings, row.method), linewidth=1.2)
     ax.set(
         xlabel="shift, in pooled standard deviations", ylabel="error", ylim=(0, None)
     )

@@ -7,13 +7,7 @@ import numpy as np
 from prudent.evaluation.records import Findings
 from prudent.io.errors import cut
 from prudent.report import figures
-from prudent.report.parts import (
-    Section,
-    Table,
-    first_rows,
-    illustrated,
-    shown_sets,
-)
+from prudent.report.parts import Section, Table, first_rows, shown_sets
 
 MOST_CLASSES = 12
 NO_BREAK, JOINER = "\u00a0", "\u2060"  # keep figures on one line
@@ -49,12 +43,11 @@ def promises(findings: Findings) -> Section:
         *(f"{', '.join(methods)}: {basis}" for basis, methods in said.items()),
     ]
     columns = ("method", "quantity", "class", "promised", "measured")
-    return illustrated(
-        findings,
+    return Section(
         "promises",
         "Promise and reality",
         sentences,
-        figures.promises,
+        lambda: figures.promises(findings),
         "Points: promised bound against measured rate, with a diagonal.",
         [first_rows("Promises", (*columns, "interval", "verdict"), rows)],
         nothing="No method made a promise here.",
@@ -69,8 +62,7 @@ def false_alarms(findings: Findings) -> Section:
         if curve is not None
         for level, count in zip(curve.levels, curve.false_alarms, strict=True)
     ]
-    return illustrated(
-        findings,
+    return Section(
         "false-alarms",
         "False alarms",
         [
@@ -78,7 +70,7 @@ def false_alarms(findings: Findings) -> Section:
             "rate one may ask for. On or below the line is as promised; the band is "
             "the exact interval of each point."
         ],
-        figures.false_alarms,
+        lambda: figures.false_alarms(findings),
         "Line: measured against requested false-alarm rate, with intervals.",
         [first_rows("False alarms", ("method", "requested", "measured", "rows"), rows)],
         nothing="No method states a false-alarm rate.",
@@ -94,8 +86,7 @@ def shift(findings: Findings) -> Section:
     ]
     n = found[0].n if found else 0
     shifts = [f"{shift:g}" for shift in (found[0].shifts if found else ())]
-    return illustrated(
-        findings,
+    return Section(
         "shift",
         "Shift curve",
         [
@@ -103,7 +94,7 @@ def shift(findings: Findings) -> Section:
             f"as many pooled standard deviations as the axis says ({n} out-of-fold "
             "rows)."
         ],
-        figures.shift_curves,
+        lambda: figures.shift_curves(findings),
         "Lines: error of each method against the length of the shift.",
         [first_rows("Error at each shift", ("method", *shifts), rows)],
         nothing="No method finished.",
@@ -136,8 +127,7 @@ def sets(findings: Findings) -> Section:
         ]
     columns = ("method", "coverage", "mean size", "undecided", "rows by size")
     by_class = ("method", "class", "coverage", "mean size")
-    return illustrated(
-        findings,
+    return Section(
         "sets",
         "Set-valued predictions",
         [
@@ -145,7 +135,7 @@ def sets(findings: Findings) -> Section:
             "often when it does not know. Left: how often the set holds the truth "
             "against its mean size. Right: how large the sets are."
         ],
-        figures.set_sizes,
+        lambda: figures.set_sizes(findings),
         "Points: coverage against mean size. Bars: share of rows by set size.",
         [
             first_rows("Sets", columns, rows),
@@ -167,8 +157,7 @@ def regions(findings: Findings) -> Section:
         if row.regions is not None
     ]
     columns = ("method", *map(cut, labels), "undecided")
-    return illustrated(
-        findings,
+    return Section(
         "regions",
         "Decision regions",
         [
@@ -177,7 +166,7 @@ def regions(findings: Findings) -> Section:
             "class; striped points are undecided. No row is drawn: the page holds "
             "none of the data."
         ],
-        figures.regions,
+        lambda: figures.regions(findings),
         "Maps: predicted class in the plane of the discriminant axes.",
         [first_rows("Share of the plane", columns, rows)],
         nothing="There are no two axes to draw.",
@@ -208,12 +197,11 @@ def confusion(findings: Findings) -> Section:
         ]
         columns = ("fold", "error before", "error after", "iterations")
         tables.append(first_rows(f"Calibration of {row.method}", columns, lines))
-    return illustrated(
-        findings,
+    return Section(
         "confusion",
         "Confusion and calibration",
         sentences,
-        figures.confusions,
+        lambda: figures.confusions(findings),
         "Heat maps: confusion matrix of each method.",
         tables,
         nothing="No method finished.",

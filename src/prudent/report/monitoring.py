@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -13,7 +14,7 @@ from prudent.monitoring import PromiseMonitor
 from prudent.plots import MonitorDisplay
 from prudent.report.build import page
 from prudent.report.parts import Section, Table, first_rows
-from prudent.report.svg import INK, figure_style, to_svg
+from prudent.report.svg import INK
 
 SIZE = (7.2, 3.4)
 MOST_BARS = 10
@@ -50,7 +51,9 @@ def monitor_page(
             f"promise-{number}",
             cut(name),
             [str(monitor), *([HOW_TO_READ] if number == 1 else [])],
-            _promise(f"promise-{number}", name, monitor),
+            partial(_promise, monitor),
+            f"Evidence against {name} and limits of the rate over "
+            f"{monitor.n_} rows: {monitor.verdict}.",
         )
         for number, (name, monitor) in enumerate(promises, 1)
     ]
@@ -59,36 +62,32 @@ def monitor_page(
     return page(title, found, data)
 
 
-def _promise(identifier: str, name: str, monitor: PromiseMonitor) -> str:
-    with figure_style():
-        figure = Figure(SIZE)
-        display = MonitorDisplay.from_monitor(monitor).plot(figure.subplots())
-        for axes in display.axes_:
-            axes.tick_params(labelsize=8)
-        return to_svg(
-            figure,
-            identifier,
-            f"Evidence against {name} and limits of the rate over "
-            f"{monitor.n_} rows: {monitor.verdict}.",
-        )
+def _promise(monitor: PromiseMonitor) -> Figure:
+    figure = Figure(SIZE)
+    display = MonitorDisplay.from_monitor(monitor).plot(figure.subplots())
+    for axes in display.axes_:
+        axes.tick_params(labelsize=8)
+    return figure
+
+
+def _bars(columns: Sequence[tuple[str, float, float]], level: float) -> Figure:
+    """Evidence of each column alone, the largest first."""
+    shown = columns[:MOST_BARS]
+    figure = Figure((7.2, 0.6 + 0.28 * len(shown)))
+    ax = figure.subplots()
+    values = [math.log10(max(e, 1e-12)) for _, e, _ in shown]
+    ax.barh(range(len(shown)), values, color="#0072b2", height=0.6)
+    ax.axvline(math.log10(1 / level), linestyle="--", color="#d55e00", linewidth=1)
+    ax.axvline(0, color=INK, linewidth=0.8)
+    ax.set_yticks(range(len(shown)), [cut(name, 32) for name, _, _ in shown])
+    ax.invert_yaxis()
+    ax.set_xlabel("log10 e-value of the column alone (dashed: alarm)")
+    return figure
 
 
 def _drift(found: Sequence[dict[str, Any]], level: float) -> Section:
     """What drifted most, as evidence of each column alone."""
     columns = [(c["column"], float(c["e_value"]), c["mean_position"]) for c in found]
-    shown = columns[:MOST_BARS]
-    with figure_style():
-        figure = Figure((7.2, 0.6 + 0.28 * len(shown)))
-        ax = figure.subplots()
-        names = [cut(name, 32) for name, _, _ in shown]
-        values = [math.log10(max(e, 1e-12)) for _, e, _ in shown]
-        ax.barh(range(len(shown)), values, color="#0072b2", height=0.6)
-        ax.axvline(math.log10(1 / level), linestyle="--", color="#d55e00", linewidth=1)
-        ax.axvline(0, color=INK, linewidth=0.8)
-        ax.set_yticks(range(len(shown)), names)
-        ax.invert_yaxis()
-        ax.set_xlabel("log10 e-value of the column alone (dashed: alarm)")
-        drawing = to_svg(figure, "drift", "Evidence of drift, the largest first.")
     rows = [[cut(name), f"{e:.3g}", f"{place:.3f}"] for name, e, place in columns]
     return Section(
         "drift",
@@ -99,6 +98,7 @@ def _drift(found: Sequence[dict[str, Any]], level: float) -> Section:
             "indication. Mean position: the share of reference rows below a new row, "
             "1/2 without drift."
         ],
-        drawing,
+        partial(_bars, columns, level),
+        "Evidence of drift, the largest first.",
         [first_rows("Columns", ["column", "e-value", "mean position"], rows)],
     )

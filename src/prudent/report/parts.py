@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from matplotlib.figure import Figure
 
 from prudent.evaluation.measurements import Sets
-from prudent.evaluation.records import Findings, MethodRow
+from prudent.evaluation.records import MethodRow
 from prudent.report.svg import figure_style, to_svg
 
 MOST_ROWS = 60
@@ -27,35 +28,30 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """One section of the page."""
+    """One section of the page; without rows in its first table it says `nothing`."""
 
     name: str  # anchor
     title: str
     sentences: Sequence[str]  # what there is to see, and how it was made
-    figure: str = ""  # SVG element
+    draw: Callable[[], Figure] | None = None
+    description: str = ""  # of the figure, for those who do not see it
     tables: Sequence[Table] = ()  # the numbers behind the figure
+    nothing: str = ""
     sortable: bool = False  # the first table, by clicks on its headings
     wide: bool = False  # takes the full width of the page
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no numbers behind the figure."""
+        return bool(self.draw and self.tables and not self.tables[0].rows)
 
-def illustrated(
-    findings: Findings,
-    name: str,
-    title: str,
-    sentences: Sequence[str],
-    figure: Callable[[Findings], Figure],
-    description: str,
-    tables: Sequence[Table],
-    *,
-    nothing: str = "",
-    wide: bool = False,
-) -> Section:
-    """A section with a figure of a comparison; without rows it says `nothing` only."""
-    if not tables[0].rows:
-        return Section(name, title, [nothing])
-    with figure_style():
-        drawing = to_svg(figure(findings), name, description)
-    return Section(name, title, sentences, drawing, tables, wide=wide)
+    @cached_property
+    def figure(self) -> str:
+        """The figure as an SVG element, "" without one."""
+        if self.draw is None:
+            return ""
+        with figure_style():
+            return to_svg(self.draw(), self.name, self.description)
 
 
 def first_rows(

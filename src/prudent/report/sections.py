@@ -8,7 +8,7 @@ from prudent.evaluation import words
 from prudent.evaluation.records import Findings, PromiseCheck
 from prudent.io.errors import cut
 from prudent.report import figures, measurements
-from prudent.report.parts import Section, Table, first_rows, illustrated
+from prudent.report.parts import Section, Table, first_rows
 
 VERDICTS = (
     "Broken: the rows refute the promise; kept: they prove it; consistent: neither, "
@@ -94,8 +94,7 @@ def _frontier(findings: Findings) -> Section:
         ),
     }[found.kind]
     columns = ("method", *(f"{100 * level:g} %" for level in found.levels))
-    return illustrated(
-        findings,
+    return Section(
         "frontier",
         "What each promise costs",
         [
@@ -104,7 +103,7 @@ def _frontier(findings: Findings) -> Section:
             "every level. A level chosen after a look at these curves is not "
             "certified: check it on fresh rows (prudent certify)."
         ],
-        figures.frontier,
+        lambda: figures.frontier(findings),
         f"Lines: {title[0].lower()}{title[1:]} against promised {what}, one a method.",
         [first_rows(title, columns, rows)],
         wide=True,
@@ -124,15 +123,14 @@ def _worst_classes(findings: Findings) -> Section:
         if row.worst_class is not None
     ]
     columns = ("method", "error", "95 % interval", "worst class error", "class")
-    return illustrated(
-        findings,
+    return Section(
         "errors",
         "Errors, and those of the worst class",
         [
             "Errors of the plain methods, fitted on whole training parts. A small "
             "error may hide a class that is nearly always missed."
         ],
-        figures.worst_classes,
+        lambda: figures.worst_classes(findings),
         "Points: error of the worst class of each method.",
         [first_rows("Errors", columns, rows)],
         nothing="No method finished.",
@@ -190,12 +188,11 @@ def _data(findings: Findings) -> Section:
         rest = f" and {more} more" if more > 0 else ""
         sentences.append(f"Constant, and therefore ignored: {names}{rest}.")
     sentences += [_sentence(note) for note in data.notes]
-    return illustrated(
-        findings,
+    return Section(
         "data",
         "Data",
         sentences,
-        figures.class_counts,
+        lambda: figures.class_counts(findings),
         "Bars: rows of each class.",
         [
             first_rows("Rows of each class", ("class", "rows", "share"), rows),
@@ -228,8 +225,7 @@ def _time(findings: Findings) -> Section:
     ]
     peak = findings.settings.peak_memory
     memory = "" if peak is None else f" The process held {peak / 1e6:.0f} MB at most."
-    return illustrated(
-        findings,
+    return Section(
         "time",
         "Time",
         [
@@ -237,7 +233,7 @@ def _time(findings: Findings) -> Section:
             "wall time; methods that learn from moments share one pass over the rows."
             + memory
         ],
-        figures.times,
+        lambda: figures.times(findings),
         "Bars: seconds of fit and predict.",
         [first_rows("Time of each method", ("method", "fit", "predict"), lines)],
         nothing="Times are left out of this report.",
