@@ -184,15 +184,13 @@ def _class_sums(
             if weight is None:
                 _add_product(s2[k], B)
             else:  # of any sign
-                s2[k] += _symmetric((B * w[:, None]).T @ B)
+                s2[k] += (B * w[:, None]).T @ B
             if fourth:
                 q = np.einsum("ij,ij->i", B, B)
                 s3[k] += (w * q) @ B
                 s4[k] += (w * q) @ q
-        if not diagonal and n_features > MATMUL_FEATURES:
-            from prudent.core.kernels import mirror
-
-            mirror(s2[k])
+    if not diagonal and (weight is not None or n_features > MATMUL_FEATURES):
+        _mirror(s2)
     return Sums(s1, s2, s3, s4) if fourth else Sums(s1, s2)
 
 
@@ -218,29 +216,28 @@ def _gather(
     """Rows about the origin."""
     if X.dtype != np.float64 or not X.flags.c_contiguous:
         return np.subtract(X[rows], origin, out=out)
-    if X.size >= COMPILED_SIZE:
-        from prudent.core.kernels import gather_about
-
-        gather_about(X, rows, origin, out)
-        return out
     np.take(X, rows, axis=0, out=out, mode="clip")  # without a temporary array
     out -= origin
     return out
 
 
 def _add_product(S: FloatArray, B: FloatArray) -> None:
-    """Add B'B; of many features the upper triangle only."""
+    """Add B'B; of many features the lower triangle only."""
     if len(S) <= MATMUL_FEATURES:
         S += B.T @ B  # NumPy hands the product with its own transpose to SYRK
     else:
         # SYRK itself neither copies the triangle nor leaves the sum to NumPy. BLAS
-        # counts columns where NumPy counts rows, so its lower triangle is the upper.
-        dsyrk(1.0, B.T, beta=1.0, c=S.T, lower=1, overwrite_c=1)
+        # counts columns where NumPy counts rows, so its upper triangle is the lower.
+        dsyrk(1.0, B.T, beta=1.0, c=S.T, overwrite_c=1)
 
 
-def _symmetric(products: FloatArray) -> FloatArray:
-    """Matrices with the lower triangles of the given ones."""
-    return np.tril(products) + np.tril(products, -1).swapaxes(-2, -1)
+def _mirror(S: FloatArray) -> None:
+    """Copy the lower triangles to the upper ones, band by band."""
+    for first in range(0, S.shape[-1], 64):
+        band = slice(first, first + 64)
+        S[:, band, first + 64 :] = S[:, first + 64 :, band].swapaxes(1, 2)
+        corner = S[:, band, band]
+        corner[:] = np.tril(corner) + np.tril(corner, -1).swapaxes(1, 2)
 
 
 def _centred(
@@ -346,7 +343,8 @@ def _block_in_order(
         s2 = np.zeros((n_classes, padded, padded))
         s4 = np.zeros(n_classes if fourth else 0)
         class_sums(X, codes, weights, origin, s1, s2, s3, s4)
-        products = _symmetric(s2[:, :n_features, :n_features])
+        _mirror(s2)
+        products = np.ascontiguousarray(s2[:, :n_features, :n_features])
         if not fourth:
             return Sums(s1[:, :n_features], products)
         return Sums(s1[:, :n_features], products, s3[:, :n_features], s4)

@@ -139,40 +139,6 @@ def class_sums(
         filled[k] = 0
 
 
-@njit(cache=True)
-def gather_about(X: Any, rows: Any, origin: Any, out: Any) -> None:  # pragma: no cover
-    """Write x - o for some rows: eight at a time, to have more reads under way."""
-    n_rows = len(rows)
-    whole = n_rows - n_rows % 8
-    for i in range(0, whole, 8):
-        r0, r1, r2, r3 = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
-        r4, r5, r6, r7 = rows[i + 4], rows[i + 5], rows[i + 6], rows[i + 7]
-        for j in range(X.shape[1]):
-            o = origin[j]
-            out[i, j] = X[r0, j] - o
-            out[i + 1, j] = X[r1, j] - o
-            out[i + 2, j] = X[r2, j] - o
-            out[i + 3, j] = X[r3, j] - o
-            out[i + 4, j] = X[r4, j] - o
-            out[i + 5, j] = X[r5, j] - o
-            out[i + 6, j] = X[r6, j] - o
-            out[i + 7, j] = X[r7, j] - o
-    for i in range(whole, n_rows):
-        for j in range(X.shape[1]):
-            out[i, j] = X[rows[i], j] - origin[j]
-
-
-@njit(cache=True)
-def mirror(S: Any) -> None:  # pragma: no cover
-    """Copy the upper triangle of (d, d) to the lower one, tile by tile."""
-    d = len(S)
-    for a in range(0, d, 8):
-        for b in range(0, a + 8, 8):
-            for i in range(a, min(a + 8, d)):
-                for j in range(b, min(b + 8, i)):
-                    S[i, j] = S[j, i]
-
-
 @njit(cache=True, fastmath={"contract"})
 def squared_distances(
     X: Any, means: Any, means_lo: Any, factors: Any, out: Any
