@@ -85,7 +85,7 @@ def test_bad_counts_name_the_value(arguments, message):
 def test_bad_level_names_the_value(level):
     with pytest.raises(ValueError, match="`level` must lie in"):
         clopper_pearson(1, 5, level=level)
-    with pytest.raises(ValueError, match="a rate must lie in"):
+    with pytest.raises(ValueError, match="`rate` must lie in"):
         mean_rank(10, level)
 
 

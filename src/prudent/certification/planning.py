@@ -112,7 +112,7 @@ def plan(
             f"`expected` must lie in [0, bound = {bound:g}), got {shown(expected)}: a "
             "rate at or above the bound cannot be certified."
         )
-    check_fraction("answered_share", answered_share, or_one=True)
+    check_fraction("answered_share", answered_share, "(0, 1]")
     if not claims >= 1:
         raise ValueError(f"`claims` must be at least 1, got {shown(claims)}.")
     level = (1 - confidence) / claims

@@ -264,7 +264,7 @@ class SelectiveClassifier(HeldOutClassifier):
         if self.error_rate is not None:
             check_fraction("error_rate", self.error_rate)
         if self.answered_share is not None:
-            check_fraction("answered_share", self.answered_share, or_one=True)
+            check_fraction("answered_share", self.answered_share, "(0, 1]")
         check_fraction("confidence", self.confidence)
         check_scoring(self.scoring)
 

@@ -34,6 +34,7 @@ from prudent.conformal.ranking import (
     split_ranking,
 )
 from prudent.conformal.ranks import Counts, sets
+from prudent.core.binomial import check_fraction
 from prudent.core.classes import check_two_classes
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
@@ -286,8 +287,7 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         """
         rows = new_rows(self, X)
         level = self.level if level is None else level
-        if not (isinstance(level, Real) and 0 < level < 1):
-            raise ValueError(f"`level` must lie in (0, 1), got {level}.")
+        check_fraction("level", level)
         counts, wanted = self._count(rows)
         if self.ties == "smoothed":
             chosen = self._p_values(rows, counts, wanted) > level

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import betaincc, betaincinv, ndtri
@@ -76,7 +76,7 @@ def mean_rank(n_calibration: int, rate: float) -> int:
     A new exchangeable score lies strictly below the k-th smallest of
     `n_calibration` scores with probability at most k / (n_calibration + 1).
     """
-    _check_rate(rate)
+    check_fraction("rate", rate)
     # The product may fall an ulp below the integer it stands for (19 = 0.95 * 20).
     return min(
         n_calibration, math.floor((n_calibration + 1) * rate * (1 + 4e-16) + 1e-12)
@@ -90,8 +90,8 @@ def high_probability_rank(n_calibration: int, rate: float, confidence: float) ->
     the k-th smallest is Beta(k, n_calibration + 1 - k); it is at most `rate` with
     probability P(Bin(n_calibration, rate) >= k).
     """
-    _check_rate(rate)
-    _check_rate(confidence)
+    check_fraction("rate", rate)
+    check_fraction("confidence", confidence)
     low, high = 0, n_calibration
     while low < high:
         middle = (low + high + 1) // 2
@@ -114,10 +114,10 @@ def fewest_rows(rate: float, confidence: float | None = None) -> int:
     >>> fewest_rows(0.05), fewest_rows(0.05, 0.95)
     (19, 59)
     """
-    _check_rate(rate)
+    check_fraction("rate", rate)
     if confidence is None:
         return max(1, math.ceil(1 / rate - 1 - 1e-9))
-    _check_rate(confidence)
+    check_fraction("confidence", confidence)
     level = 1 - confidence
     n = max(1, math.ceil(math.log(level) / math.log1p(-rate)))
     # The quotient may fall an ulp to either side of the integer it stands for.
@@ -134,7 +134,7 @@ def most_wrong(n: int, rate: float, level: float) -> int:
     Among `n` rows at most that many may be wrong for a test at `level` to refute
     every error rate above `rate`.
     """
-    _check_rate(rate)
+    check_fraction("rate", rate)
     low, high = -1, n
     while low < high - 1:
         middle = (low + high) // 2
@@ -182,11 +182,13 @@ def binomial_tail(successes: Any, n: Any, rate: Any) -> Any:
     return betaincc(successes + 1, n - successes, rate)
 
 
-def check_fraction(name: str, value: Any, *, or_one: bool = False) -> None:
-    """Refuse a parameter that is no number strictly between 0 and 1, or 1."""
-    inside = isinstance(value, Real) and 0 < float(value) <= 1
-    if not inside or (value == 1 and not or_one):
-        interval = "(0, 1]" if or_one else "(0, 1)"
+def check_fraction(
+    name: str, value: Any, interval: Literal["(0, 1)", "(0, 1]", "[0, 1]"] = "(0, 1)"
+) -> None:
+    """Refuse a parameter that is no number of an interval."""
+    inside = isinstance(value, Real) and 0 <= float(value) <= 1
+    ends = {0: "[" in interval, 1: "]" in interval}
+    if not (inside and ends.get(value, True)):
         raise ValueError(f"`{name}` must lie in {interval}, got {shown(value)}.")
 
 
@@ -197,10 +199,4 @@ def _check_counts(successes: float, n: float, level: float) -> None:
         raise ValueError(
             f"`successes` must lie in [0, {shown(n)}], got {shown(successes)}."
         )
-    if not 0 < level < 1:
-        raise ValueError(f"`level` must lie in (0, 1), got {shown(level)}.")
-
-
-def _check_rate(rate: float) -> None:
-    if not 0 < rate < 1:
-        raise ValueError(f"a rate must lie in (0, 1), got {shown(rate)}.")
+    check_fraction("level", level)

@@ -8,7 +8,11 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from prudent.core.binomial import beta_binomial_tails, clopper_pearson
+from prudent.core.binomial import (
+    beta_binomial_tails,
+    check_fraction,
+    clopper_pearson,
+)
 from prudent.core.shift import (
     bernoulli_divergence,
     check_shift,
@@ -134,8 +138,8 @@ default=None
         if self.quantity == "expected cost":
             if not math.isfinite(self.bound):
                 raise ValueError(f"`bound` must be finite, got {shown(self.bound)}.")
-        elif not 0 <= self.bound <= 1:
-            raise ValueError(f"`bound` must lie in [0, 1], got {shown(self.bound)}.")
+        else:
+            check_fraction("bound", self.bound, "[0, 1]")
         if self.confidence is not None and not 0 < self.confidence < 1:
             raise ValueError(
                 f"`confidence` must lie in (0, 1) or be None, got "
@@ -267,7 +271,6 @@ default=None
         the future and the held-out rows is at most 0.02.
         """
         self._require_rate()
-        check_shift(divergence, radius, order)
         rate = worst_rate(self._bad_rate(self.bound), divergence, radius, order)
         assumptions = [*self.assumptions, shift_sentence(divergence, radius, order)]
         if self.quantity == "selective error rate":
@@ -318,8 +321,7 @@ default=None
         """
         self._require_rate()
         check_shift(divergence, 1.0, order)
-        if not 0 <= limit <= 1:
-            raise ValueError(f"`limit` must lie in [0, 1], got {limit}.")
+        check_fraction("limit", limit, "[0, 1]")
         worst, now = self._bad_rate(limit), self._bad_rate(self.bound)
         if worst < now:
             raise ValueError(

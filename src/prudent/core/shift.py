@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from prudent.core.binomial import check_fraction
+
 # Below this a power series replaces differences that would cancel.
 SMALL = 0.01
 # exp of more overflows.
@@ -50,7 +52,7 @@ def worst_rate(
     `order`, of order 1 "kl". Concave and increasing in p, increasing in `radius`.
     """
     check_shift(divergence, radius, order)
-    _check_probability("p", p)
+    check_fraction("p", p, "[0, 1]")
     p, r = float(p), float(radius)
     if p == 1:
         return 1.0
@@ -67,8 +69,8 @@ def bernoulli_divergence(
 ) -> float:
     """Divergence, perhaps infinite, of a Bernoulli law of rate q from one of rate p."""
     check_shift(divergence, 1.0, order)
-    _check_probability("q", q)
-    _check_probability("p", p)
+    for name, rate in (("q", q), ("p", p)):
+        check_fraction(name, rate, "[0, 1]")
     return _divergence(float(q), float(p), divergence, order)
 
 
@@ -237,8 +239,3 @@ def _largest(p: float, r: float, distance: Callable[[float], float]) -> float:
             low = middle
         else:
             high = middle
-
-
-def _check_probability(name: str, value: float) -> None:
-    if not 0 <= value <= 1:
-        raise ValueError(f"`{name}` must lie in [0, 1], got {value}.")

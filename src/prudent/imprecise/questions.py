@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from prudent.core.binomial import check_fraction
 from prudent.core.classes import class_costs
 from prudent.core.types import BoolArray, FloatArray
 
@@ -102,8 +103,7 @@ def optimism_share(criterion: str, optimism: float) -> float:
         raise ValueError(
             f"`criterion` must be None or one of {list(shares)}, got {criterion!r}."
         )
-    if not 0 <= optimism <= 1:
-        raise ValueError(f"`optimism` must lie in [0, 1], got {optimism!r}.")
+    check_fraction("optimism", optimism, "[0, 1]")
     return shares[criterion]
 
 

@@ -7,8 +7,8 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from prudent.core.binomial import check_fraction
 from prudent.core.types import BoolArray, FloatArray
-from prudent.monitoring.state import check_level
 
 
 class Watcher(Protocol):
@@ -61,7 +61,7 @@ def broken_promises(
     >>> broken_promises(fleet)
     array([False,  True, False])
     """
-    check_level(level)
+    check_fraction("level", level)
     watchers = list(monitors)
     if method == "bonferroni":
         peaks = np.array([watcher.peak_e_value for watcher in watchers], dtype=float)

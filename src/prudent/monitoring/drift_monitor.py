@@ -10,13 +10,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
 from prudent._compat import validate_data
+from prudent.core.binomial import check_fraction
 from prudent.core.types import FloatArray
 from prudent.monitoring.ranks import Urns
 from prudent.monitoring.state import (
     FORMAT,
     check_counts,
     check_format,
-    check_level,
     number,
 )
 
@@ -105,7 +105,7 @@ class DriftMonitor:
     """
 
     def __init__(self, *, level: float = 0.05, random_state: Any = None) -> None:
-        check_level(level)
+        check_fraction("level", level)
         self.level = float(level)
         self.random_state = random_state
         self._detector: Any = None

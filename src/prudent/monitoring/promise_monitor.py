@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from prudent.core.binomial import check_fraction
 from prudent.core.guarantee import Guarantee, Verdict
 from prudent.core.types import FloatArray
 from prudent.core.violations import violated_rows
@@ -20,7 +21,6 @@ from prudent.monitoring.restarts import Restarts
 from prudent.monitoring.state import (
     FORMAT,
     check_format,
-    check_level,
     guarantee_from_dict,
     guarantee_to_dict,
 )
@@ -128,7 +128,7 @@ class PromiseMonitor:
             raise TypeError(
                 f"`guarantee` must be a Guarantee, got {type(guarantee).__name__}."
             )
-        check_level(level)
+        check_fraction("level", level)
         if watch not in ("rate", "average"):
             raise ValueError(f"`watch` must be 'rate' or 'average', got {watch!r}.")
         self.guarantee = guarantee

@@ -13,12 +13,6 @@ from prudent.core.guarantee import Guarantee
 FORMAT = 1
 
 
-def check_level(level: float) -> None:
-    """Refuse a level outside (0, 1)."""
-    if not 0 < level < 1:
-        raise ValueError(f"`level` must lie in (0, 1), got {level}.")
-
-
 def check_format(state: dict[str, Any]) -> None:
     """Refuse a state that a newer prudent wrote."""
     if state["format"] > FORMAT:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
+from prudent.core.binomial import check_fraction
 from prudent.core.distances import MahalanobisFactors, row_blocks
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block, Rows
@@ -154,7 +155,7 @@ def moment_radius(
     >>> round(2000 * moment_radius(X), 1)  # chi-square(5) median: 4.35
     4.2
     """
-    check_level(level)
+    check_fraction("level", level)
     eta, share = standardised_rows(X, sample_weight, "`moment_radius`")
     total = len(eta) if sample_weight is None else np.sum(sample_weight)
     return matched_radius(*limit_mean_and_variance(eta, share), total, level)
@@ -369,12 +370,6 @@ def check_more_rows_than_features(n_features: int, n_rows: float, what: str) -> 
             f"{what} needs more rows than features, got {n_rows:g} rows for "
             f"{n_features} features; use covariance='ledoit_wolf' and radius='clt'."
         )
-
-
-def check_level(level: float) -> None:
-    """Raise ValueError for a level outside (0, 1)."""
-    if not 0 < level < 1:
-        raise ValueError(f"`level` must lie in (0, 1), got {level!r}.")
 
 
 def random_source(

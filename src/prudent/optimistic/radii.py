@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
+from prudent.core.binomial import check_fraction
 from prudent.core.covariance import CovarianceRule
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows
 from prudent.core.types import FloatArray
-from prudent.optimistic.limit_law import check_level, limit_radii, moment_radius
+from prudent.optimistic.limit_law import limit_radii, moment_radius
 from prudent.optimistic.resampling import bootstrap_radii, bootstrap_radius
 
 ESTIMATED_RADII = ("clt", "moments", "bootstrap")
@@ -52,7 +53,7 @@ def clt_radius(n_features: int, n_rows: float, level: float = 0.5) -> float:
         raise ValueError(f"`n_features` must be >= 1, got {n_features!r}.")
     if not 0 < n_rows < np.inf:
         raise ValueError(f"`n_rows` must be finite and > 0, got {n_rows!r}.")
-    check_level(level)
+    check_fraction("level", level)
     return float(chi2.ppf(level, n_features * (n_features + 3) / 2) / n_rows)
 
 

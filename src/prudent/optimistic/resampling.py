@@ -10,13 +10,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from prudent.core.binomial import check_fraction
 from prudent.core.covariance import CovarianceRule
 from prudent.core.moments import ClassMoments, RawMoments
 from prudent.core.rows import Block, Rows
 from prudent.core.types import BoolArray, FloatArray
 from prudent.optimistic.limit_law import (
     add_up,
-    check_level,
     check_more_rows_than_features,
     class_rows,
     groups_of,
@@ -84,7 +84,7 @@ default="ledoit_wolf"
     >>> 3 < 200 * bootstrap_radius(X, random_state=0) < 6
     True
     """
-    check_level(level)
+    check_fraction("level", level)
     if not n_resamples >= 1:
         raise ValueError(f"`n_resamples` must be >= 1, got {n_resamples!r}.")
     if isinstance(covariance, str):

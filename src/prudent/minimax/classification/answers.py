@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from prudent.core.binomial import check_fraction
 from prudent.core.types import BoolArray, FloatArray
 from prudent.minimax.classification.model import winner
 from prudent.minimax.curve import ParetoFrontier, pareto_frontier
@@ -98,8 +99,7 @@ class MinimaxAnswers:
             If `level` lies outside (0, 1).
         """
         level = 1 - self.confidence if level is None else level
-        if not 0 < level < 1:
-            raise ValueError(f"`level` must lie in (0, 1), got {level!r}.")
+        check_fraction("level", level)
         rows = self._model_rows(X)
         return self._model.sets(rows, level)
 
