@@ -14,13 +14,12 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln, logsumexp
 
-from prudent.conformal.ranks import Counts, Second, damped
+from prudent.conformal.distances import blocks
+from prudent.conformal.ranks import Counts, PairScores, damped
 from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import SingularCovarianceError
 
 SCORES = {"posterior": 0, "margin": 1, "density": 2}
-# Entries of the largest array of inner products held at once.
-BLOCK_ENTRIES = 2**18
 # Changes of a class count for which constants are held.
 CHANGES = np.array([-1.0, 0.0, 1.0])
 
@@ -220,7 +219,7 @@ class Gaussian:
         wanted: IntArray,
         *,
         by_class: bool,
-        second: Second | None = None,
+        second: PairScores | None = None,
     ) -> Counts:
         """Training rows stranger than each new row under each label."""
         from prudent.conformal._compiled import linear_counts
@@ -234,9 +233,7 @@ class Gaussian:
         metrics = zip(v, products.gaps, strict=True)
         gaps = np.stack([np.square(x[:, None] + w).sum(axis=2) for x, w in metrics])
         larger, equal = np.empty((2, len(rows), n_classes), dtype=np.intp)
-        step = max(BLOCK_ENTRIES // (n_classes * n), 1)
-        for start in range(0, len(rows), step):
-            block = slice(start, start + step)
+        for block in blocks(len(rows), n_classes * n):
             linear_counts(
                 (
                     v[:, block] @ products.rows.transpose(0, 2, 1),
@@ -322,7 +319,7 @@ class Diagonal:
         wanted: IntArray,
         *,
         by_class: bool,
-        second: Second | None = None,
+        second: PairScores | None = None,
     ) -> Counts:
         """Training rows stranger than each new row; as `Gaussian.counts`."""
         from prudent.conformal._compiled import diagonal_counts
@@ -349,7 +346,7 @@ class Diagonal:
 
 
 def _asked(
-    log_joint: FloatArray, score: str, second: Second | None
+    log_joint: FloatArray, score: str, second: PairScores | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Scores of new rows, and the second ones of training rows to blend with."""
     asked = strangeness(log_joint, score)

@@ -1,7 +1,4 @@
-"""Scores by distances to the rows of each label: kernel sums and nearest neighbours.
-
-Distances are computed as differences, so that equal rows are at distance 0 exactly.
-"""
+"""Scores by distances to the rows of each label: kernel sums and nearest neighbours."""
 
 from __future__ import annotations
 
@@ -9,87 +6,131 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
-from prudent.conformal.gaussian import (
-    BLOCK_ENTRIES,
-    Diagonal,
-    Gaussian,
-    strangeness,
+from prudent.conformal.distances import (
+    ARRAYS,
+    blocks,
+    exponents,
+    kernel_sums_by_label,
+    least,
+    log_sums,
+    nearest_by_label,
+    with_added,
 )
-from prudent.conformal.ranks import Counts, Second
+from prudent.conformal.gaussian import Diagonal, Gaussian, strangeness
+from prudent.conformal.ranks import TIE, Counts, PairScores
 from prudent.core.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class Neighbours:
-    """Log mean distance to the nearest rows of the own label, less that to others."""
+class Distances:
+    """Training rows whose scores depend on whether a new row has their label."""
 
-    columns: FloatArray  # (d, n): training rows, transposed, in the units of the bag
+    rows: FloatArray  # (n, d): training rows in the units of the bag
     codes: IntArray  # (n,)
     n_classes: int
-    k: int
 
-    def log_joint(self, rows: FloatArray) -> FloatArray:
-        """Minus the log mean distance to the nearest rows of each label."""
-        return -log_means(self._nearest_of_classes(rows))
-
-    @cached_property
-    def nearest(self) -> FloatArray:
-        """The k least distances of each row to its label and to others, (2, n, k).
-
-        Ascending; inf where there are fewer.
-        """
-        from prudent.conformal._distances import nearest_by_label
-
-        nearest = np.empty((2, self.columns.shape[1], self.k))
-        nearest_by_label(self.columns, self.codes, nearest)
-        return nearest
-
-    def _nearest_of_classes(self, rows: FloatArray) -> FloatArray:
-        """The k least distances of each new row to the rows of each label."""
-        from prudent.conformal._distances import nearest_of_classes
-
-        nearest = np.empty((len(rows), self.n_classes, self.k))
-        rows = np.ascontiguousarray(rows)
-        nearest_of_classes(self.columns, self.codes, rows, nearest)
-        return nearest
+    def scores(self, rows: FloatArray) -> PairScores:
+        """Scores of all training rows for each new row, and those of the new rows."""
+        raise NotImplementedError
 
     def counts(self, rows: FloatArray, category: IntArray, wanted: IntArray) -> Counts:
         """Training rows stranger than each new row under each label."""
-        from prudent.conformal._distances import nearest_counts
-
         larger, equal = np.empty((2, *wanted.shape), dtype=np.intp)
-        nearest_counts(
-            self.columns,
-            self.codes,
-            np.ascontiguousarray(rows),
-            self.nearest,
-            log_means(self.nearest),
-            (category, wanted, self.asked(rows)),
-            larger,
-            equal,
-        )
+        for block in blocks(len(rows), ARRAYS * len(self.rows)):
+            found = self.scores(rows[block])
+            margin = TIE * (1 + np.abs(found.asked))
+            for c in range(self.n_classes):
+                scores = np.where(self.codes == c, found.own, found.other)
+                asked, near = found.asked[:, c, None], margin[:, c, None]
+                ranks = category == wanted[block, c, None]
+                more = (ranks & (scores > asked + near)).sum(axis=1)
+                not_below = (ranks & (scores >= asked - near)).sum(axis=1)
+                larger[block, c], equal[block, c] = more, not_below - more
         return Counts(larger, equal)
 
-    def asked(self, rows: FloatArray) -> FloatArray:
-        """Score of each new row under each label, (m, n_classes)."""
-        nearest = self._nearest_of_classes(rows)
-        asked: FloatArray = np.empty(nearest.shape[:2])
-        for c in range(asked.shape[1]):
-            others = np.delete(nearest, c, axis=1).reshape(len(rows), -1)
-            others = np.sort(others, axis=1)[:, : self.k]
-            asked[:, c] = log_means(nearest[:, c]) - log_means(others)
+
+@dataclass(frozen=True)
+class Neighbours(Distances):
+    """Log mean distance to the nearest rows of the own label, less that to others."""
+
+    k: int
+
+    @cached_property
+    def nearest(self) -> FloatArray:
+        """The k least distances of each row to its label and to others, (2, n, k)."""
+        return nearest_by_label(self.rows, self.codes, self.k)
+
+    def log_joint(self, rows: FloatArray) -> FloatArray:
+        """Minus the log mean distance to the nearest rows of each label."""
+        parts = [
+            self._of_classes(cdist(rows[block], self.rows))
+            for block in blocks(len(rows), ARRAYS * len(self.rows))
+        ]
+        return -log_means(np.concatenate(parts))
+
+    def scores(self, rows: FloatArray) -> PairScores:
+        """Scores of all training rows for each new row, and those of the new rows."""
+        distances = cdist(rows, self.rows)
+        own, other = log_means(self.nearest)
+        with np.errstate(invalid="ignore"):
+            found = PairScores(
+                _log(with_added(self.nearest[0], distances)) - other,
+                # Alone in its class a row is infinitely strange.
+                own - _log(with_added(self.nearest[1], distances)),
+                self._asked(self._of_classes(distances)),
+            )
+        return found
+
+    def _of_classes(self, distances: FloatArray) -> FloatArray:
+        """The k least distances of each new row to each label, (m, n_classes, k)."""
+        labels = range(self.n_classes)
+        parts = [least(distances[:, self.codes == c], self.k) for c in labels]
+        return np.stack(parts, axis=1)
+
+    def _asked(self, nearest: FloatArray) -> FloatArray:
+        logs = log_means(nearest)
+        asked = np.empty_like(logs)
+        for c in range(self.n_classes):
+            others = np.delete(nearest, c, axis=1).reshape(len(nearest), -1)
+            asked[:, c] = logs[:, c] - log_means(least(others, self.k))
         return asked
 
-    def second(self, rows: FloatArray) -> Second:
-        """Scores to blend with those of another model."""
-        from prudent.conformal._distances import nearest_pairs
 
-        rows = np.ascontiguousarray(rows)
-        own, other = np.empty((2, len(rows), self.columns.shape[1]))
-        logs = log_means(self.nearest)
-        nearest_pairs(self.columns, rows, self.nearest, logs, own, other)
-        return Second(own, other, self.asked(rows))
+@dataclass(frozen=True)
+class Kernel(Distances):
+    """Log kernel sum over rows of other labels, less that over the own label."""
+
+    width: float  # h of exp(-D^2 / (2 h^2))
+
+    @cached_property
+    def sums(self) -> FloatArray:
+        """Log sums of each row over the others of its label, and of others, (2, n)."""
+        return kernel_sums_by_label(self.rows, self.codes, self.width)
+
+    def log_joint(self, rows: FloatArray) -> FloatArray:
+        """Log kernel sum over the rows of each label."""
+        parts = [
+            self._of_classes(exponents(rows[block], self.rows, self.width))
+            for block in blocks(len(rows), ARRAYS * len(self.rows))
+        ]
+        return np.concatenate(parts)
+
+    def scores(self, rows: FloatArray) -> PairScores:
+        """Scores of all training rows for each new row, and those of the new rows."""
+        values = exponents(rows, self.rows, self.width)
+        own, other = self.sums
+        joint = self._of_classes(values)
+        return PairScores(
+            other - np.logaddexp(own, values),
+            np.logaddexp(other, values) - own,
+            strangeness(joint, "posterior"),
+        )
+
+    def _of_classes(self, values: FloatArray) -> FloatArray:
+        labels = range(self.n_classes)
+        return np.stack([log_sums(values[:, self.codes == c]) for c in labels], axis=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,24 +145,17 @@ class Combined:
         return self.gaussian.log_joint(rows)
 
     def counts(
-        self,
-        rows: FloatArray,
-        category: IntArray,
-        wanted: IntArray,
-        *,
-        by_class: bool,
+        self, rows: FloatArray, category: IntArray, wanted: IntArray, *, by_class: bool
     ) -> Counts:
         """Training rows stranger than each new row under each label."""
         larger, equal = np.empty((2, *wanted.shape), dtype=np.intp)
-        step = max(BLOCK_ENTRIES // (len(category) * wanted.shape[1]), 1)
-        for start in range(0, len(rows), step):
-            block = slice(start, start + step)
+        for block in blocks(len(rows), wanted.shape[1] * len(category)):
             found = self.gaussian.counts(
                 rows[block],
                 category,
                 wanted[block],
                 by_class=by_class,
-                second=self.neighbours.second(rows[block]),
+                second=self.neighbours.scores(rows[block]),
             )
             larger[block], equal[block] = found.larger, found.equal
         return Counts(larger, equal)
@@ -132,51 +166,10 @@ def log_means(distances: FloatArray) -> FloatArray:
     finite = np.isfinite(distances)
     n = finite.sum(axis=-1)
     total = np.where(finite, distances, 0.0).sum(axis=-1)
-    means = np.maximum(total / np.maximum(n, 1), np.finfo(np.float64).tiny)
-    return np.where(n > 0, np.log(means), np.inf)
+    return np.where(n > 0, _log(total / np.maximum(n, 1)), np.inf)
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """Log kernel sum over rows of other labels, less that over the own label."""
-
-    columns: FloatArray  # (d, n): training rows, transposed, in the units of the bag
-    codes: IntArray  # (n,)
-    n_classes: int
-    width: float  # h of exp(-D^2 / (2 h^2))
-
-    def log_joint(self, rows: FloatArray) -> FloatArray:
-        """Log kernel sum over the rows of each label."""
-        from prudent.conformal._distances import kernel_sums_of_classes
-
-        sums = np.empty((len(rows), self.n_classes))
-        rows = np.ascontiguousarray(rows)
-        kernel_sums_of_classes(self.columns, self.codes, rows, self.width, sums)
-        return sums
-
-    @cached_property
-    def sums(self) -> FloatArray:
-        """Log sums of each row over the others of its label, and of others, (2, n)."""
-        from prudent.conformal._distances import kernel_sums_by_label
-
-        sums = np.empty((2, self.columns.shape[1]))
-        kernel_sums_by_label(self.columns, self.codes, self.width, sums)
-        return sums
-
-    def counts(self, rows: FloatArray, category: IntArray, wanted: IntArray) -> Counts:
-        """Training rows stranger than each new row under each label."""
-        from prudent.conformal._distances import kernel_counts
-
-        asked = strangeness(self.log_joint(rows), "posterior")
-        larger, equal = np.empty((2, *wanted.shape), dtype=np.intp)
-        kernel_counts(
-            self.columns,
-            self.codes,
-            np.ascontiguousarray(rows),
-            self.width,
-            self.sums,
-            (category, wanted, asked),
-            larger,
-            equal,
-        )
-        return Counts(larger, equal)
+def _log(means: FloatArray) -> FloatArray:
+    """Logarithm of mean distances, of 0 too: rows at distance 0 tie with each other."""
+    logs: FloatArray = np.log(np.maximum(means, np.finfo(np.float64).tiny))
+    return logs

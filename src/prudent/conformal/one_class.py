@@ -6,11 +6,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
+from prudent.conformal.distances import (
+    ARRAYS,
+    blocks,
+    exponents,
+    kernel_sums_by_label,
+    least,
+    log_sums,
+    nearest_by_label,
+    with_added,
+)
 from prudent.conformal.gaussian import cholesky, whiten
-from prudent.conformal.ranks import Counts
+from prudent.conformal.ranks import TIE, Counts
 from prudent.conformal.units import Rebuilt, TablesByUnits
-from prudent.core.types import FloatArray
+from prudent.core.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +29,7 @@ class OneClass:
     """Tables of the rows of one class, in the units of the bag."""
 
     kind: str  # {"combined", "distance", "ellipsoid", "kernel"}
-    columns: FloatArray  # (d, n): training rows, transposed
+    rows: FloatArray  # (n, d): training rows
     # (n, k): the k least distances of each row to the others, inf where there are
     # fewer
     nearest: FloatArray
@@ -38,50 +49,101 @@ class OneClass:
     ) -> OneClass:
         """Tables of training rows."""
         n, d = rows.shape
-        columns = np.ascontiguousarray(rows.T)
-        nearest, sums = np.empty((0, 1)), np.empty(0)
         width = (n + 1) ** (-1 / (d + 4)) / 2 if width is None else width
         one_label = np.zeros(n, dtype=np.intp)
+        nearest, sums, ellipsoid = np.empty((n, 0)), np.empty(0), None
         if kind in ("combined", "distance"):
-            from prudent.conformal._distances import nearest_by_label
-
-            by_label = np.empty((2, n, min(n_neighbors, n)))
-            nearest_by_label(columns, one_label, by_label)
-            nearest = by_label[0]
-        if kind == "kernel":
-            from prudent.conformal._distances import kernel_sums_by_label
-
-            of_labels = np.empty((2, n))
-            kernel_sums_by_label(columns, one_label, width, of_labels)
-            sums = of_labels[0]
-        ellipsoid = None
+            nearest = nearest_by_label(rows, one_label, min(n_neighbors, n))[0]
         if kind in ("combined", "ellipsoid"):
             ellipsoid = Ellipsoid.learn(rows, ridge_rows)
-        return cls(kind, columns, nearest, width, sums, ellipsoid)
+        if kind == "kernel":
+            sums = kernel_sums_by_label(rows, one_label, width)[0]
+        return cls(kind, rows, nearest, width, sums, ellipsoid)
 
     def counts(self, rows: FloatArray) -> Counts:
         """Training rows stranger than each new row, (m,)."""
-        from prudent.conformal._distances import one_class_counts
-
-        whitened = new = np.empty((0, 0))
-        if self.ellipsoid is not None:
-            whitened = np.ascontiguousarray(self.ellipsoid.whitened(self.columns.T).T)
-            new = self.ellipsoid.whitened(rows)
         larger, equal = np.empty((2, len(rows)), dtype=np.intp)
-        one_class_counts(
-            self.kind in ("combined", "distance"),
-            self.ellipsoid is not None,
-            self.columns,
-            self.nearest,
-            self.width,
-            self.sums,
-            whitened,
-            np.ascontiguousarray(rows),
-            new,
-            larger,
-            equal,
+        whitened = (
+            None if self.ellipsoid is None else self.ellipsoid.whitened(self.rows)
         )
+        for block in blocks(len(rows), ARRAYS * len(self.rows)):
+            above, level = self._compared(rows[block], whitened)
+            larger[block], equal[block] = above.sum(axis=1), level.sum(axis=1)
         return Counts(larger, equal)
+
+    def _compared(
+        self, rows: FloatArray, whitened: FloatArray | None
+    ) -> tuple[BoolArray, BoolArray]:
+        """Which rows of each bag are stranger than the new row, and as strange."""
+        if self.kind == "kernel":
+            values = exponents(rows, self.rows, self.width)
+            return beyond(-np.logaddexp(self.sums, values), -log_sums(values))
+        by_ellipsoid = None
+        if self.ellipsoid is not None and whitened is not None:
+            by_ellipsoid = self.ellipsoid.scores(whitened, rows)
+            if self.kind == "ellipsoid":
+                return beyond(*by_ellipsoid)
+        distances = cdist(rows, self.rows)
+        own = least(distances, self.nearest.shape[1]).mean(axis=1)
+        by_distance = with_added(self.nearest, distances), own
+        if by_ellipsoid is None:
+            return beyond(*by_distance)
+        return beyond_both(InOrder.of(*by_distance), InOrder.of(*by_ellipsoid))
+
+
+def beyond(scores: FloatArray, asked: FloatArray) -> tuple[BoolArray, BoolArray]:
+    """Which `scores` (m, n) exceed those asked (m,), and which tie with them."""
+    margin = TIE * (1 + np.abs(asked))
+    above = scores > (asked + margin)[:, None]
+    return above, (scores >= (asked - margin)[:, None]) & ~above
+
+
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """Scores of the rows of bags and their ranks."""
+
+    scores: FloatArray  # (m, n): of the training rows
+    in_order: FloatArray  # (m, n + 1): of all rows of the bag, sorted
+    ranks: IntArray  # (m, n + 1): twice their mid-ranks; they tie within 1e-9
+    asked: IntArray  # (m,): that of the new row
+
+    @classmethod
+    def of(cls, scores: FloatArray, asked: FloatArray) -> InOrder:
+        """Ranks in the bags of training rows (m, n) and new rows (m,)."""
+        in_order = np.sort(np.column_stack([scores, asked]), axis=1)
+        begins, n = np.ones(in_order.shape, dtype=bool), in_order.shape[1]
+        with np.errstate(invalid="ignore"):
+            apart = TIE * np.abs(in_order[:, 1:]) + 1e-15
+            begins[:, 1:] = np.diff(in_order) > apart
+        starts = np.flatnonzero(begins)
+        lengths = np.diff(starts, append=begins.size)
+        middles = 2 * (starts % n) + lengths + 1
+        ranks = np.repeat(middles, lengths).reshape(in_order.shape)
+        place = (in_order <= asked[:, None]).sum(axis=1) - 1
+        return cls(scores, in_order, ranks, ranks[np.arange(len(asked)), place])
+
+    def beyond(self, rank: IntArray) -> tuple[BoolArray, BoolArray]:
+        """Which training rows have a larger rank than that asked (m,), and this one."""
+        bags = np.arange(len(rank))
+        padded = np.pad(self.in_order, ((0, 0), (1, 1)), constant_values=np.inf)
+        padded[:, 0] = -np.inf
+        first = padded[bags, 1 + (self.ranks < rank[:, None]).sum(axis=1)]
+        last = padded[bags, (self.ranks <= rank[:, None]).sum(axis=1)]
+        above = self.scores > last[:, None]
+        return above, (self.scores >= first[:, None]) & ~above
+
+
+def beyond_both(one: InOrder, other: InOrder) -> tuple[BoolArray, BoolArray]:
+    """Compare the larger of two ranks, ties by their sum, with that of the new row."""
+    larger = np.maximum(one.asked, other.asked)
+    smaller = np.minimum(one.asked, other.asked)
+    (above, at), (other_above, other_at) = one.beyond(larger), other.beyond(larger)
+    (over, level), (other_over, other_level) = (
+        one.beyond(smaller),
+        other.beyond(smaller),
+    )
+    more = above | other_above | (at & other_over) | (other_at & over)
+    return more, ((at & other_level) | (other_at & level)) & ~more
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +165,20 @@ class Ellipsoid:
     def whitened(self, rows: FloatArray) -> FloatArray:
         """Rows about the mean, whose squared lengths are the distances."""
         return whiten(rows - self.mean, self.factor)
+
+    def scores(
+        self, whitened: FloatArray, rows: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Scores of training rows (m, n) in each bag, and of the new rows (m,).
+
+        Increasing functions of the deleted distances from the mean of the others.
+        """
+        v, total = self.whitened(rows), len(whitened) + 1.0
+        c, q = len(whitened) / total, np.square(v).sum(axis=1)
+        squares = cdist(v / total, whitened, "sqeuclidean")
+        g = v @ whitened.T - q[:, None] / total
+        scores = squares - (c / (1 + c * q))[:, None] * np.square(g)
+        return total * scores, total * c * c * q / (1 + c * q)
 
 
 class FullOneClass(Rebuilt):

@@ -183,14 +183,13 @@ class FullClassModel(Rebuilt):
     def _learn(self, rows: FloatArray) -> Any:
         """The model of training rows, in the units of a bag."""
         of, n_classes = self.settings, len(self.names)
-        columns = np.ascontiguousarray(rows.T)
         if of.model == "kernel":
             n, d = rows.shape
             width = (n + 1) ** (-1 / (d + 4)) if of.width is None else of.width
-            return Kernel(columns, self.codes, n_classes, width)
+            return Kernel(rows, self.codes, n_classes, width)
         if of.model == "gaussian":
             return self._learn_gaussian(rows, of.score)
-        near = Neighbours(columns, self.codes, n_classes, of.n_neighbors)
+        near = Neighbours(rows, self.codes, n_classes, of.n_neighbors)
         if of.model == "neighbors":
             return near
         return Combined(self._learn_gaussian(rows, "posterior"), near)

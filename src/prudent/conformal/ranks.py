@@ -38,12 +38,11 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Second:
-    """Scores of another model, blended with those of the first."""
+class PairScores:
+    """Scores of training rows that depend on whether a new row has their label."""
 
-    # (m, n): score of each training row if each new row has its label, or another
-    own: FloatArray
-    other: FloatArray  # (m, n)
+    own: FloatArray  # (m, n): score of each training row if each new row has its label
+    other: FloatArray  # (m, n): and if it has another
     asked: FloatArray  # (m, n_classes): scores of the new rows under each label
 
 
