@@ -6,6 +6,7 @@ from sklearn.model_selection import train_test_split
 
 from prudent import (
     Guarantee,
+    LowDensityRejector,
     MinimaxProbabilityClassifier,
     SelectiveClassifier,
     compare,
@@ -64,6 +65,18 @@ def test_a_selective_error_is_counted_on_the_answered_rows(split):
     assert 0 < line["n"] == answered.sum() < len(truth)
     wrong = (model.predict(fresh) != truth)[answered]
     assert line["measured"] == pytest.approx(wrong.mean())
+
+
+def test_false_alarms_of_a_detector_are_counted_on_ordinary_rows(split):
+    seen, fresh, labels, truth = split
+    detector = LowDensityRejector(random_state=0).fit(seen[labels == 1])
+    ordinary = np.where(truth == 1, 1, -1)
+    (line,) = (
+        GuaranteeDisplay.from_estimator(detector, fresh, ordinary).frame().to_pylist()
+    )
+    assert line["n"] == (truth == 1).sum()
+    alarms = detector.predict(fresh[truth == 1]) == -1
+    assert line["measured"] == pytest.approx(alarms.mean())
 
 
 def test_a_class_without_fresh_rows_is_left_out(fitted, split):

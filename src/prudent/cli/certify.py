@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -151,35 +151,16 @@ def _line(promise: Guarantee) -> str:
 
 def _own_promises(loaded: LoadedModel, X: Any, y: NDArray[Any]) -> Iterator[str]:
     """What these rows say of each promise that the model made."""
-    import numpy as np
-    from sklearn.utils import _safe_indexing
-
     from prudent.cli.watched_words import named
-    from prudent.core.guarantee import NOT_A_RATE
-    from prudent.core.violations import ALARMS, violated_rows
-    from prudent.estimator_tools import counted_answers
+    from prudent.estimator_tools import held_against
 
-    estimator = loaded.estimator
-    for promise in getattr(loaded.last, "guarantees_", ()):
-        if promise.quantity in NOT_A_RATE:
-            continue
-        rows = np.arange(len(y))
-        if promise.quantity in ALARMS and not hasattr(estimator, "classes_"):
-            rows = np.flatnonzero(y != ALARMS[promise.quantity])  # labels: 1 and -1
-            promise = replace(promise, scope=None)
-        if not len(rows):
-            continue
-        said = counted_answers(promise.quantity, estimator, _safe_indexing(X, rows))
-        counted, violated = violated_rows(promise, y[rows], *said)
-        n = int(counted.sum())
-        if not n:
-            continue
-        found = promise.check(int((counted & violated).sum()), n)
+    promises = getattr(loaded.last, "guarantees_", ())
+    for promise, broken, n in held_against(loaded.estimator, promises, X, y):
+        found = promise.check(broken, n)
         low, high = found.interval
         yield (
             f"Promised: {named(promise)}. On these rows {found.measured:.3f} "
-            f"({low:.3f}–{high:.3f}, {thousands(n)} rows): "
-            f"{found.verdict}"
+            f"({low:.3f}–{high:.3f}, {thousands(n)} rows): {found.verdict}"
         )
 
 

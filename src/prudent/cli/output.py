@@ -131,8 +131,6 @@ def replacing(target: Path) -> Iterator[TextIO]:
     try:
         with part.open("w", encoding="utf-8", newline="") as stream:
             yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)

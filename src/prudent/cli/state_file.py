@@ -54,6 +54,8 @@ def replace_state(path: Path, state: dict[str, Any], before: bytes | None) -> No
                 )
             with replacing(target) as stream:
                 stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
     except OSError as error:
         raise CommandError(
             f"cannot write {path}: {error.strerror}. No row was counted; make room or "

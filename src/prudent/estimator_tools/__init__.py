@@ -1,6 +1,11 @@
 """What the estimators share: validation, the moment seam and set predictions."""
 
-from prudent.estimator_tools.answers import RateMixin, counted_answers, predict_set
+from prudent.estimator_tools.answers import (
+    RateMixin,
+    counted_answers,
+    held_against,
+    predict_set,
+)
 from prudent.estimator_tools.moment_fits import (
     MomentFitMixin,
     MomentsMixin,
@@ -35,6 +40,7 @@ __all__ = [
     "covariance_rule",
     "fold_positions",
     "frame_columns",
+    "held_against",
     "hold_out_rows",
     "hold_out_unseen",
     "is_covariance_estimator",

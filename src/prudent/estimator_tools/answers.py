@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from prudent.core.guarantee import NOT_A_RATE, Guarantee
 from prudent.core.selection import (
     NullShare,
     Selection,
@@ -21,6 +24,7 @@ from prudent.core.selection import (
     select_rows,
 )
 from prudent.core.types import BoolArray, FloatArray
+from prudent.core.violations import ALARMS, violated_rows
 from prudent.exceptions import PrudentWarning
 
 
@@ -88,6 +92,30 @@ def counted_answers(quantity: str, estimator: Any, X: Any) -> tuple[Any, ...]:
     if quantity in BY_SETS and hasattr(estimator, "classes_"):
         return predict_set(estimator, X), estimator.classes_
     return (estimator.predict(X),)
+
+
+def held_against(
+    estimator: Any, promises: Iterable[Guarantee], X: Any, y: NDArray[Any]
+) -> Iterator[tuple[Guarantee, int, int]]:
+    """Each promise about rows, how many of these break it, and how many it is about.
+
+    Labels of a detector are 1 and -1, whatever its promises call the ordinary rows. A
+    promise about none of the rows is left out.
+    """
+    detects = not hasattr(estimator, "classes_")
+    answers: dict[str, tuple[Any, ...]] = {}
+    for promise in promises:
+        quantity = promise.quantity
+        if quantity in NOT_A_RATE:
+            continue
+        if quantity not in answers:
+            answers[quantity] = counted_answers(quantity, estimator, X)
+        promise = replace(promise, scope=None) if detects else promise
+        counted, violated = violated_rows(promise, y, *answers[quantity])
+        if detects and quantity in ALARMS:
+            counted &= y != ALARMS[quantity]
+        if counted.any():
+            yield promise, int((counted & violated).sum()), int(counted.sum())
 
 
 def _holds_out_rows(detector: Any) -> bool:

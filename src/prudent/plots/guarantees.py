@@ -16,8 +16,7 @@ from prudent.adversarial import LowDensityRejector
 from prudent.core.binomial import clopper_pearson
 from prudent.core.guarantee import NOT_A_RATE, Guarantee, GuaranteeCheck
 from prudent.core.types import FloatArray
-from prudent.core.violations import violated_rows
-from prudent.estimator_tools import counted_answers
+from prudent.estimator_tools import held_against
 from prudent.evaluation.records import Findings
 from prudent.plots.display import BLUE, GREY, RED, Display
 
@@ -88,13 +87,13 @@ class GuaranteeDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted classifier with `guarantees_`
+        estimator : fitted classifier or detector with `guarantees_`
             Promises about miss rates need attacked rows and are left out, as are
             those that are no rate of rows.
         X : array-like of shape (n_samples, n_features)
             Rows not used in the fit.
         y : array-like of shape (n_samples,)
-            Their labels.
+            Their labels; of a detector 1 and -1.
         level : float, default=0.05
             Each interval has confidence 1 - `level` over the number of promises.
 
@@ -110,21 +109,15 @@ class GuaranteeDisplay(Display):
             for g in estimator.guarantees_
             if g.quantity != "miss rate" and g.quantity not in NOT_A_RATE
         ]
-        said = {
-            quantity: counted_answers(quantity, estimator, X)
-            for quantity in {promise.quantity for promise in promises}
-        }
-        shown = []
-        for promise in promises:
-            counted, violated = violated_rows(promise, labels, *said[promise.quantity])
-            n = int(counted.sum())
-            if n == 0:
-                continue
-            broken = int((counted & violated).sum())
-            check = promise.check(broken, n, level=level / len(promises))
-            name = type(estimator).__name__
-            shown.append(KeptPromise(label=name, guarantee=promise, check=check, n=n))
-        return cls(shown)
+        name, level = type(estimator).__name__, level / max(1, len(promises))
+        return cls(
+            [
+                KeptPromise(
+                    label=name, guarantee=g, check=g.check(broken, n, level=level), n=n
+                )
+                for g, broken, n in held_against(estimator, promises, X, labels)
+            ]
+        )
 
     @classmethod
     def from_comparison(cls, comparison: Findings) -> Self:
