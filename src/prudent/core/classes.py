@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.moments import ClassMoments
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.core.validation import check_not_tiny, shown
+from prudent.core.validation import shown
 from prudent.exceptions import DegenerateDataError
 
 #: Largest difference of given class probabilities from a sum of 1.
 PRIOR_TOLERANCE = 1e-8
+# A column whose mean is not below the first cannot vary by less than the second.
+TINY, TINY_VARIATION = 1e-129, 1e-290
 
 
 def check_two_classes(labels: Sequence[Any] | NDArray[Any]) -> None:
@@ -39,10 +42,7 @@ def constant_features(moments: ClassMoments) -> IntArray:
     Exact: first-row centring leaves a constant column a scatter of exactly 0.
     """
     seen = moments.weight > 0
-    scatter = moments.scatter[seen]
-    if scatter.ndim == 3:
-        scatter = np.diagonal(scatter, axis1=1, axis2=2)
-    constant = (scatter == 0).all(axis=0)
+    constant = (moments.variation[seen] == 0).all(axis=0)
     for mean in (moments.mean[seen], moments.mean_lo[seen]):
         constant &= (mean == mean[:1]).all(axis=0)
     return np.flatnonzero(constant)
@@ -50,10 +50,7 @@ def constant_features(moments: ClassMoments) -> IntArray:
 
 def varying_features(moments: ClassMoments) -> IntArray:
     """Features to learn from, at least one: those not constant over all rows."""
-    variation = moments.scatter
-    if variation.ndim == 3:
-        variation = np.diagonal(variation, axis1=1, axis2=2)
-    check_not_tiny(moments.mean, variation)
+    check_not_tiny(moments)
     n_features = moments.mean.shape[1]
     varying = np.setdiff1d(np.arange(n_features), constant_features(moments))
     if not len(varying):
@@ -63,22 +60,31 @@ def varying_features(moments: ClassMoments) -> IntArray:
     return varying
 
 
+def check_not_tiny(moments: ClassMoments) -> None:
+    """Raise for a column whose numbers are so small that their squares are lost."""
+    size = np.abs(moments.mean).max(axis=0)
+    lost = (moments.variation < TINY_VARIATION).all(axis=0)
+    lost &= (size > 0) & (size < TINY)
+    if lost.any():
+        raise ValueError(
+            f"column {int(np.flatnonzero(lost)[0])} of X holds values below "
+            f"{TINY:g}, whose squares underflow: rescale it."
+        )
+
+
 def restrict(
     moments: ClassMoments, seen: BoolArray, features: IntArray
 ) -> ClassMoments:
     """Moments of the classes with rows and of some features; no fourth moments."""
-    classes = np.flatnonzero(seen)
-    part = np.ix_(classes, features)
-    scatter = moments.scatter[part]
-    if moments.scatter.ndim == 3:
-        scatter = moments.scatter[np.ix_(classes, features, features)]
-    return ClassMoments(
-        moments.classes[classes],
-        moments.count[classes],
-        moments.weight[classes],
-        moments.mean[part],
-        moments.mean_lo[part],
-        scatter,
+    part = moments.take(seen)
+    square = (features[:, None], features) if part.structure == "full" else (features,)
+    return replace(
+        part,
+        mean=part.mean[:, features],
+        mean_lo=part.mean_lo[:, features],
+        scatter=part.scatter[:, *square],
+        third=None,
+        fourth=None,
     )
 
 

@@ -13,8 +13,6 @@ from prudent.core.types import FloatArray
 from prudent.exceptions import PrudentWarning
 
 Structure = Literal["full", "diagonal"]
-# A column whose mean is not below the first cannot vary by less than the second.
-TINY, TINY_VARIATION = 1e-129, 1e-290
 LOOKUP_RANGE = 2**16
 
 
@@ -56,20 +54,6 @@ def check_table(X: Any) -> NDArray[Any]:
                 "of 1 is required."
             )
     return X
-
-
-def check_not_tiny(mean: FloatArray, variation: FloatArray) -> None:
-    """Raise for a column whose numbers are so small that their squares are lost.
-
-    `mean` and `variation`, sums of squares about it, are (K, d).
-    """
-    size = np.abs(mean).max(axis=0)
-    lost = (size > 0) & (size < TINY) & (variation < TINY_VARIATION).all(axis=0)
-    if lost.any():
-        raise ValueError(
-            f"column {int(np.flatnonzero(lost)[0])} of X holds values below "
-            f"{TINY:g}, whose squares underflow: rescale it."
-        )
 
 
 def check_contained(part: NDArray[Any], classes: NDArray[Any]) -> None:

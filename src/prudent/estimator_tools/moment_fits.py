@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    column_or_1d,
-)
+from sklearn.utils.validation import column_or_1d
 
 from prudent.core.covariance import ClassCovariances, CovarianceRule
 from prudent.core.moments import ClassMoments
+from prudent.core.rows import LocalRows
+from prudent.core.summary import feature_names
 from prudent.core.types import FloatArray
-from prudent.estimator_tools.validation import check_training, set_feature_names
+from prudent.estimator_tools.validation import check_training
 from prudent.exceptions import DegenerateDataError, PrudentWarning
 
 
@@ -52,6 +52,7 @@ class MomentsMixin:
     _moments_ddof: Literal[0, 1] = 0
     _learns_from_blocks = False
     moments_: ClassMoments
+    feature_names_in_: NDArray[Any]
     #: False once a weight other than 0 and 1 stood for a row: no confidence then.
     _has_plain_weights: bool
 
@@ -138,7 +139,9 @@ class MomentsMixin:
             correlations=correlations,
         )
         estimator._fit_from(moments, given=True)
-        set_feature_names(estimator, means)
+        names = feature_names(means)
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
         return estimator
 
     def _moment_options(self) -> dict[str, Any]:
@@ -171,11 +174,15 @@ class MomentsMixin:
         y: NDArray[Any],
         weight: FloatArray | None,
         **options: Any,
-    ) -> None:
+    ) -> Self:
         """Learn from the moments of validated rows, with options of `_learn`."""
         self._has_plain_weights = _are_plain(weight)
         moments = ClassMoments.from_arrays(X, y, weight, **self._moment_options())
+        if self._learns_from_blocks:
+            codes = np.searchsorted(moments.classes, y)
+            options["rows"] = LocalRows.of(X, codes, weight)
         self._learn_afresh(moments, **options)
+        return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return getattr(self, "_solved", False)

@@ -20,7 +20,6 @@ from sklearn.utils.validation import (
 
 from prudent._compat import validate_data
 from prudent.core.holdout import HeldOut, count_repeated, hold_out, one_row_per_group
-from prudent.core.summary import feature_names
 from prudent.core.types import BoolArray, FloatArray
 from prudent.exceptions import PrudentWarning
 
@@ -104,13 +103,6 @@ def check_groups(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
             "`groups` must name at least 2 groups: whole groups are held out."
         )
     return labels
-
-
-def set_feature_names(estimator: Any, means: Any) -> None:
-    """Take the feature names of a fit from moments from a data frame of means."""
-    names = feature_names(means)
-    if names is not None:
-        estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
 def frame_columns(X: Any) -> tuple[list[NDArray[Any]], BoolArray] | None:

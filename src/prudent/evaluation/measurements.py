@@ -216,8 +216,7 @@ def shifted_rows(
     Lengths are in pooled standard deviations; a row stops at the mean that it moves to.
     The result has the shape (n_shifts, n, d).
     """
-    scatter = np.diagonal(moments.scatter, axis1=1, axis2=2).sum(axis=0)
-    scale = np.sqrt(scatter / moments.weight.sum())
+    scale = np.sqrt(moments.variation.sum(axis=0) / moments.weight.sum())
     unit = np.where(scale > 0, scale, 1.0)
     gaps = (moments.mean[None] - X[:, None]) / unit
     gaps[:, :, scale == 0] = 0.0

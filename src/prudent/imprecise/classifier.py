@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from prudent._compat import Interval, StrOptions, fit_context
 from prudent.core.classes import constant_features, spread_over_classes
 from prudent.core.moments import ClassMoments
-from prudent.core.rows import LocalRows, Rows
+from prudent.core.rows import Rows
 from prudent.core.types import BoolArray
 from prudent.estimator_tools import (
     MomentFitMixin,
@@ -201,11 +201,7 @@ default="auto"
         DegenerateDataError
             If no feature varies, or there are not more rows than classes.
         """
-        rows, labels, weight = check_training(self, X, y, sample_weight)
-        moments = ClassMoments.from_arrays(rows, labels, weight)
-        codes = np.searchsorted(moments.classes, labels)
-        self._learn_afresh(moments, rows=LocalRows.of(rows, codes, weight))
-        return self
+        return self._fit_rows(*check_training(self, X, y, sample_weight))
 
     def _rows_needed_for(self) -> str | None:
         if isinstance(self.scale, str) and self.scale == "range":

@@ -39,13 +39,13 @@ def feature_scale(scale: str, moments: ClassMoments, rows: Rows | None) -> Float
         spread = highest - lowest
     elif scale == "within":
         freedom = moments.weight.sum() - len(moments.weight)
-        variances = np.diagonal(moments.scatter, axis1=1, axis2=2).sum(axis=0)
+        variances = moments.variation.sum(axis=0)
         spread = (
             np.sqrt(variances / freedom) if freedom > 0 else np.zeros_like(variances)
         )
     else:
         pooled = moments.pooled()
-        spread = np.sqrt(np.diagonal(pooled.scatter[0]) / pooled.weight[0])
+        spread = np.sqrt(pooled.variation[0] / pooled.weight[0])
     return np.where(spread > 0, spread, 1.0)
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
 from prudent._compat import Interval, StrOptions, fit_context
 from prudent.core.moments import ClassMoments
-from prudent.core.rows import LocalRows, Rows
+from prudent.core.rows import Rows
 from prudent.estimator_tools import (
     MomentFitMixin,
     check_training,
@@ -194,11 +193,7 @@ estimator, default="ledoit_wolf"
         ValueError
             If there is one class only, or a parameter does not fit the data.
         """
-        X, y, weight = check_training(self, X, y, sample_weight)
-        moments = ClassMoments.from_arrays(X, y, weight)
-        codes = np.searchsorted(moments.classes, y)
-        self._learn_afresh(moments, rows=LocalRows.of(X, codes, weight))
-        return self
+        return self._fit_rows(*check_training(self, X, y, sample_weight))
 
     def _rows_needed_for(self) -> str | None:
         if self.rule == "ratio" and self.threshold == "tuned":

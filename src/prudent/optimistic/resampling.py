@@ -264,8 +264,7 @@ def _summed_fourth(
     From the sums of w u u' with u = (z, z^2): |y|^2 = c + v'u with v = (-2 a mean,
     a), c = a'mean^2 and a = 1 / deviation^2, so it is c^2 s0 + 2 c v's1 + v's2 v.
     """
-    variation = np.diagonal(moments.scatter, axis1=1, axis2=2)
-    a = np.where(variation > 0, deviation**-2.0, 0.0)
+    a = np.where(moments.variation > 0, deviation**-2.0, 0.0)
     v = np.hstack([-2 * a * moments.mean, a])
     c = (a * moments.mean**2).sum(axis=1)
     linear = np.einsum("bi,bi->b", v, sums.s1)

@@ -252,8 +252,7 @@ default="empirical"
                 span = self._span(X, sample_weight)
                 X = span.rows
             rows = LocalRows.of(X, np.unique(y, return_inverse=True)[1], weight)
-        self._fit_rows(X, y, weight, rows=rows, span=span)
-        return self
+        return self._fit_rows(X, y, weight, rows=rows, span=span)
 
     def _rows_needed_for(self) -> str | None:
         if self.uncertainty == "bootstrap":

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from prudent.core.classes import (
+    check_not_tiny,
     class_priors,
     classes_seen,
     constant_features,
@@ -20,7 +21,6 @@ from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.core.validation import check_not_tiny
 from prudent.minimax.classification.duels import (
     Classes,
     Duel,
@@ -101,7 +101,7 @@ def learn(
     kept = np.delete(np.arange(own.mean.shape[1]), constant)
     estimated = not exact or uncertainty == "gaussian"
     if estimated:
-        check_not_tiny(own.mean, np.diagonal(own.scatter, axis1=1, axis2=2))
+        check_not_tiny(own)
     prior = class_priors(priors, moments.weight)[seen]
     classes = _classes(own, covariances, used, prior, kept, keep=span is None)
     duels = solve_duels(classes, objective, weights, constant_if_coinciding)

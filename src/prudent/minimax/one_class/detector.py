@@ -189,7 +189,7 @@ class MinimaxOutlierDetector(
             span = span_of(self._kernel.values(rows))
             rows = span.rows
         one_class = np.zeros(len(rows), dtype=np.intp)
-        self._fit_rows(
+        return self._fit_rows(
             rows,
             one_class,
             None,
@@ -198,7 +198,6 @@ class MinimaxOutlierDetector(
             span=span,
             grouped=groups is not None,
         )
-        return self
 
     def _rows_needed_for(self) -> str | None:
         if self.threshold != "distribution_free":

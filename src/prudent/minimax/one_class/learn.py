@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.core.binomial import mean_rank
-from prudent.core.classes import constant_features
+from prudent.core.classes import check_not_tiny, constant_features
 from prudent.core.covariance import CovarianceRule, estimate_covariances
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows
 from prudent.core.types import FloatArray, IntArray
-from prudent.core.validation import check_not_tiny
 from prudent.exceptions import DegenerateDataError
 from prudent.minimax.assumptions import changed_covariances
 from prudent.minimax.certificate import ClassMargin, certified_radius
@@ -110,7 +109,7 @@ def _varying_features(moments: ClassMoments, span: Span | None) -> IntArray:
     """Features of the region: those that vary, or all coordinates of a kernel."""
     features: IntArray = np.arange(moments.mean.shape[1])
     if span is None:
-        check_not_tiny(moments.mean, np.diagonal(moments.scatter, axis1=1, axis2=2))
+        check_not_tiny(moments)
         features = np.delete(features, constant_features(moments))
     if not len(features):
         raise DegenerateDataError(
