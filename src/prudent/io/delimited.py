@@ -12,7 +12,7 @@ import codecs
 import csv
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,13 +27,12 @@ from prudent.io.errors import TableError, listed, shown
 from prudent.io.files import TextSource
 from prudent.io.table import (
     MISSING_WORDS,
-    Parts,
     Table,
     TurnedToWordsError,
     check_unique,
-    gathered,
     is_number,
     is_text,
+    joined,
 )
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -61,8 +60,8 @@ class DelimitedSource:
     delimiter: str
     decimal: str
     quoted: bool  # quotes occur, which may hide a newline
-    text_columns: frozenset[str]
-    typed_columns: frozenset[str]
+    text_columns: Collection[str]
+    typed_columns: Collection[str]
     _late_words: set[str] = field(default_factory=set)
 
     @property
@@ -72,7 +71,7 @@ class DelimitedSource:
 
     def whole(self) -> Table:
         """Return all rows in memory."""
-        return gathered(self, self.names, Parts).joined()
+        return joined(self)
 
     def parts(self, columns: Sequence[str]) -> Iterator[Table]:
         """Yield the rows in order, a megabyte of text at a time."""
@@ -81,7 +80,7 @@ class DelimitedSource:
             with self._streamed(columns, self._types) as reader:
                 for batch in reader:
                     part = pa.Table.from_batches([batch])
-                    yield Table(part, self.name, self._place_after(row), self.decimal)
+                    yield Table(part, self.name, self._place, row, self.decimal)
                     row += batch.num_rows
         except pa.ArrowException as error:
             self._fail(error)
@@ -104,11 +103,11 @@ class DelimitedSource:
 
         def settled(name: str) -> pa.DataType:
             kind = inferred.field(name).type
-            if name in self.typed_columns:
-                return kind
-            if name in self.text_columns or is_text(kind):
+            if name in self.text_columns:
                 return pa.string()
-            return kind if pa.types.is_boolean(kind) else pa.float64()
+            if name in self.typed_columns or pa.types.is_boolean(kind):
+                return kind
+            return pa.string() if is_text(kind) else pa.float64()
 
         return {name: settled(name) for name in self.names}
 
@@ -146,13 +145,10 @@ class DelimitedSource:
             ),
         }
 
-    def _place_after(self, start: int) -> Callable[[int], str]:
-        def place(row: int) -> str:
-            records = _records(self.text, self.delimiter)
-            line, _ = next(islice(records, start + row + self.header, None), (0, []))
-            return f"line {line}" if line else f"row {start + row + 1}"
-
-        return place
+    def _place(self, row: int) -> str:
+        records = _records(self.text, self.delimiter)
+        line, _ = next(islice(records, row + self.header, None), (0, []))
+        return f"line {line}" if line else f"row {row + 1}"
 
     def _fail(self, error: pa.ArrowException) -> NoReturn:
         """Say why pyarrow ended; a column that is not what it seemed is text."""
@@ -208,8 +204,8 @@ def open_delimited(
         delimiter=delimiter,
         decimal=decimal,
         quoted=quoted,
-        text_columns=frozenset(text_columns),
-        typed_columns=frozenset(typed_columns) - frozenset(text_columns),
+        text_columns=text_columns,
+        typed_columns=typed_columns,
     )
 
 

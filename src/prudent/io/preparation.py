@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 
-from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.types import BoolArray, FloatArray
 from prudent.io.errors import TableError, counted, listed, shown, thousands
 from prudent.io.table import (
     MISSING_WORDS,
@@ -74,13 +74,14 @@ class Preparation:
         """
         for name in self.names:
             check_column(name, source.names)
-        look = gathered(source, self.names, lambda: Look(self.columns))
-        for words in look.words.values():
-            if not words.hold_numbers:
-                raise words.not_numbers()
-        look.refuse_infinite()
+        found, _ = look_through(source, self.columns)
+        for cells in found.values():
+            if cells.text is not None:
+                raise cells.text.not_numbers()
+        for cells in found.values():
+            cells.refuse_infinite()
         if not self.gaps:
-            look.refuse_missing()
+            refuse_missing(found.values())
 
     def read(self, part: Table) -> FloatArray:
         """Return the features: numbers, codes of words, NaN for missing cells."""
@@ -101,116 +102,119 @@ class Preparation:
         return cls(columns, bool(stored["gaps"]))
 
 
-class Look:
-    """Counts and extremes of columns, and the words in them, gathered part by part.
+@dataclass
+class Cells:
+    """What the cells of one column hold, counted part by part.
 
     A text column without levels is one of numbers until a word is found in it.
     """
 
-    def __init__(
-        self,
-        columns: Sequence[Column],
-        label: str | None = None,
-        most_labels: int | None = None,
-        only: Callable[[Table], BoolArray] | None = None,
-    ) -> None:
-        self.columns = columns
-        self._only = only
-        self.n_rows = 0
-        self.missing: IntArray = np.zeros(len(columns), dtype=np.intp)
-        self.infinite: IntArray = np.zeros(len(columns), dtype=np.intp)
-        self.low = np.full(len(columns), np.inf)
-        self.high = np.full(len(columns), -np.inf)
-        # Every k-th row, k a power of two, at most 20 000 rows.
-        self.inspected = np.empty((0, len(columns)))
-        self.words: dict[str, Words] = {}  # of text columns without levels
-        self.labels = None if label is None else Words(label, most=most_labels)
-        self._stride = 1
-        self._infinite_places: dict[int, Callable[[], str]] = {}
+    column: Column
+    n_rows: int = 0
+    low: float = np.inf
+    high: float = -np.inf
+    words: Words | None = None  # of a text column without levels
+    # Every k-th number, k a power of two, at most 20 000 of them.
+    inspected: FloatArray = field(default_factory=lambda: np.empty(0))
+    _stride: int = 1
+    _n_missing: int = 0
+    _n_infinite: int = 0
+    _infinite_place: Callable[[], str] | None = None
 
     def add(self, part: Table) -> None:
-        """Take a part into account."""
-        if self._only is not None:
-            part = part.only(self._only(part))
-        if not part.n_rows:
-            return
-        picked = slice(-self.n_rows % self._stride, None, self._stride)
-        inspected = []
-        for j, column in enumerate(self.columns):
-            values = self._values(part, column)
-            inspected.append(values[picked])
-            infinite = np.isinf(values)
-            if infinite.any():
-                self.infinite[j] += np.count_nonzero(infinite)
-                place = _place(part, infinite)
-                self._infinite_places.setdefault(j, place)
-            self.missing[j] += np.count_nonzero(np.isnan(values))
-            self.low[j] = np.fmin(self.low[j], np.fmin.reduce(values))
-            self.high[j] = np.fmax(self.high[j], np.fmax.reduce(values))
-        self.inspected = np.vstack([self.inspected, np.column_stack(inspected)])
+        """Count the cells of one part."""
+        values = self._values(part)
+        picked = values[-self.n_rows % self._stride :: self._stride]
+        self.inspected = np.append(self.inspected, picked)
         while len(self.inspected) > INSPECTED_ROWS:
             self.inspected = self.inspected[::2]
             self._stride *= 2
+        infinite = np.isinf(values)
+        if infinite.any():
+            self._n_infinite += int(infinite.sum())
+            self._infinite_place = self._infinite_place or _place(part, infinite)
+        self._n_missing += int(np.isnan(values).sum())
+        self.low = np.fmin(self.low, np.fmin.reduce(values))
+        self.high = np.fmax(self.high, np.fmax.reduce(values))
         self.n_rows += part.n_rows
-        if self.labels is not None:
-            self.labels.add(part)
 
-    def _values(self, part: Table, column: Column) -> FloatArray:
-        name = column.name
-        if not column.levels and part.is_text(name):
-            words = self.words.setdefault(name, Words(name, part.decimal))
-            words.add(part)
-            if not words.hold_numbers:
+    def _values(self, part: Table) -> FloatArray:
+        name = self.column.name
+        if not self.column.levels and part.is_text(name):
+            self.words = self.words or Words(name, part.decimal)
+            self.words.add(part)
+            if not self.words.hold_numbers:
                 return np.full(part.n_rows, np.nan)
-        return column.read(part)
+        return self.column.read(part)
 
-    def gaps(self, column: Column) -> int:
-        """Missing cells of a column, which may be found to hold words by now."""
-        j = self._position(column)
-        if column.levels and not self.columns[j].levels:
-            return sum(self.words[column.name].counts[word] for word in MISSING_WORDS)
-        return int(self.missing[j])
+    @property
+    def text(self) -> Words | None:
+        """The words, where they make a column of text."""
+        return None if self.words is None or self.words.hold_numbers else self.words
 
-    def is_alike(self, column: Column) -> bool:
-        """Whether a column has one value in every row, or none in any."""
-        j, gaps = self._position(column), self.gaps(column)
-        if column.levels and not self.columns[j].levels:
-            return gaps == 0 and len(column.levels) == 1
+    @property
+    def gaps(self) -> int:
+        """Missing cells."""
+        if self.text is not None:
+            return sum(self.text.counts[word] for word in MISSING_WORDS)
+        return self._n_missing
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether every row has the same value, or none has any."""
         # A column of one value and gaps still tells where the gaps are.
-        alike = gaps == 0 and self.low[j] == self.high[j]
-        return bool(alike or gaps == self.n_rows)
+        if self.text is not None:
+            return self.gaps == 0 and len(self.text.levels) == 1
+        alike = self.gaps == 0 and self.low == self.high
+        return bool(alike or self.gaps == self.n_rows)
 
-    def sample_of(self, columns: Sequence[Column]) -> FloatArray:
-        """Inspected rows in some columns of numbers, without those with gaps."""
-        X = self.inspected[:, [self._position(column) for column in columns]]
-        return X[~np.isnan(X).any(axis=1)]
-
-    def refuse_infinite(self, columns: Sequence[Column] | None = None) -> None:
-        """Raise `TableError` if there is an infinite number in some of the columns."""
-        for column in self.columns if columns is None else columns:
-            j = self._position(column)
-            if self.infinite[j] and not column.levels:
-                raise TableError(
-                    f"column {shown(column.name)} has "
-                    f"{counted(int(self.infinite[j]), 'infinite value')} "
-                    f"(first at {self._infinite_places[j]()}). Correct the cells or "
-                    f"use --drop {column.name}"
-                )
-
-    def refuse_missing(self, columns: Sequence[Column] | None = None) -> None:
-        """Raise `TableError` if there is a missing cell in some of the columns."""
-        some = self.columns if columns is None else columns
-        gaps = {column.name: self.gaps(column) for column in some}
-        where = [f"{name}: {count}" for name, count in gaps.items() if count]
-        if where:
+    def refuse_infinite(self) -> None:
+        """Raise `TableError` if there is an infinite number."""
+        if self._infinite_place is not None and self.text is None:
+            name = self.column.name
             raise TableError(
-                f"{counted(sum(gaps.values()), 'missing value')} in "
-                f"{counted(len(where), 'column')} ({listed(where)}). "
-                "use --missing fill or drop-rows"
+                f"column {shown(name)} has "
+                f"{counted(self._n_infinite, 'infinite value')} "
+                f"(first at {self._infinite_place()}). Correct the cells or "
+                f"use --drop {name}"
             )
 
-    def _position(self, column: Column) -> int:
-        return next(j for j, c in enumerate(self.columns) if c.name == column.name)
+
+def refuse_missing(cells: Iterable[Cells]) -> None:
+    """Raise `TableError` if there is a missing cell in some of the columns."""
+    gaps = {found.column.name: found.gaps for found in cells if found.gaps}
+    if gaps:
+        where = [f"{name}: {count}" for name, count in gaps.items()]
+        raise TableError(
+            f"{counted(sum(gaps.values()), 'missing value')} in "
+            f"{counted(len(gaps), 'column')} ({listed(where)}). "
+            "use --missing fill or drop-rows"
+        )
+
+
+def look_through(
+    source: TableSource,
+    columns: Sequence[Column],
+    labels: Sequence[str] = (),
+    most_labels: int | None = None,
+    only: Callable[[Table], BoolArray] | None = None,
+) -> tuple[dict[str, Cells], Words | None]:
+    """What some columns hold, by name, and the words of the only one of `labels`.
+
+    Of all rows, or of those of a part that `only` tells.
+    """
+
+    def look(parts: Iterator[Table]) -> tuple[dict[str, Cells], Words | None]:
+        cells = {column.name: Cells(column) for column in columns}
+        words = [Words(label, most=most_labels) for label in labels]
+        gathering: list[Cells | Words] = [*cells.values(), *words]
+        for part in parts:
+            kept = part if only is None else part.only(only(part))
+            for found in gathering if kept.n_rows else ():
+                found.add(kept)
+        return cells, words[0] if words else None
+
+    return gathered(source, [*(column.name for column in columns), *labels], look)
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import glob
@@ -19,13 +19,12 @@ from prudent.io.delimited import FLOAT_BYTES, open_delimited
 from prudent.io.errors import NoFileError, TableError, shown, thousands
 from prudent.io.files import LONGEST_PATH, MUCH, find_file, open_text
 from prudent.io.table import (
-    Parts,
     Table,
     TableSource,
     check_column,
     check_unique,
-    gathered,
     is_number,
+    joined,
     part_rows,
 )
 
@@ -140,7 +139,7 @@ class ParquetSource:
 
     def whole(self) -> Table:
         """Return all rows in memory."""
-        return gathered(self, self.names, Parts).joined()
+        return joined(self)
 
     def parts(self, columns: Sequence[str]) -> Iterator[Table]:
         """Yield the rows in order, a million cells at a time.
@@ -158,7 +157,7 @@ class ParquetSource:
                         # A column that this file lacks is missing in its rows.
                         tables = [wanted.empty_table(), _as_table(batch)]
                         part = pa.concat_tables(tables, promote_options="default")
-                        yield Table(part, self.name, _place_after(row))
+                        yield Table(part, self.name, _place, row)
                         row += batch.num_rows
                     if row != promised:
                         raise pa.ArrowInvalid("other rows than the file says")
@@ -196,8 +195,8 @@ def _readable(name: str) -> Iterator[None]:
         ) from error
 
 
-def _place_after(start: int) -> Callable[[int], str]:
-    return lambda row: f"row {start + row + 1}"
+def _place(row: int) -> str:
+    return f"row {row + 1}"
 
 
 def iter_batches(

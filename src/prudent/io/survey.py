@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -19,8 +20,15 @@ from prudent.io.notes import (
     notes_on_features,
     treatment,
 )
-from prudent.io.preparation import Column, Look, Preparation, Words
-from prudent.io.table import Table, TableSource, check_column, gathered
+from prudent.io.preparation import (
+    Cells,
+    Column,
+    Preparation,
+    Words,
+    look_through,
+    refuse_missing,
+)
+from prudent.io.table import Table, TableSource, check_column
 
 Missing = Literal["fill", "mean", "drop-rows", "error"]
 Categorical = Literal["onehot", "drop", "error"]
@@ -131,115 +139,104 @@ def survey_table(
     """
     label = handed_along if target is None else target
     labels = [] if label is None else [label]
-    names = _feature_columns(source, label, features, drop)
-    most_labels = sys.maxsize if target is None else None
-    everything = [Column(name) for name in names]
-    look = gathered(
-        source, [*names, *labels], lambda: Look(everything, label, most_labels)
-    )
+    names = _feature_columns(source, labels, features, drop)
+    most = sys.maxsize if target is None else None
+    by_name, words = look_through(source, list(map(Column, names)), labels, most)
+    n_available, n_unlabelled = by_name[names[0]].n_rows, 0
     if target is not None:
-        assert look.labels is not None
-        _check_target(look.labels, missing)
+        assert words is not None
+        _check_target(words, missing)
+        n_unlabelled = words.counts[""]
     columns, notes = _choose_columns(
-        source.name, names, look.words, categorical, keep_identifiers
+        source.name, by_name, categorical, keep_identifiers
     )
-    look.refuse_infinite(columns)
+    cells, only = [by_name[column.name] for column in columns], None
+    for found in cells:
+        found.refuse_infinite()
     if missing == "error":
-        look.refuse_missing(columns)
-    only = None
-    n_unlabelled = look.labels.counts[""] if target and look.labels else 0
-    if missing == "drop-rows" and (n_unlabelled or any(map(look.gaps, columns))):
-        only = _complete_rows(columns, target)
-        n_available, reading = look.n_rows, [*(c.name for c in columns), *labels]
-        look = gathered(
-            source, reading, lambda: Look(columns, label, most_labels, only)
-        )
-        if look.n_rows == 0:
+        refuse_missing(cells)
+    if missing == "drop-rows" and (n_unlabelled or any(found.gaps for found in cells)):
+        only = partial(_complete, columns, target)
+        by_name, words = look_through(source, columns, labels, most, only)
+        cells = list(by_name.values())
+        n_left_out = n_available - cells[0].n_rows
+        if n_left_out == n_available:
             raise TableError("every row has a missing value. use --missing fill")
-        n_left_out = n_available - look.n_rows
         if n_left_out > n_unlabelled:
             notes.append("rows with missing values are left out")
         notes.append(f"{counted(n_left_out, 'row')} left out")
-    return _concluded(source, look, columns, notes, target, missing, only)
+    return _concluded(source, columns, cells, words, notes, target, missing, only)
 
 
-def _complete_rows(
-    columns: Sequence[Column], target: str | None
-) -> Callable[[Table], BoolArray]:
-    """Say which rows of a part have a label, and no missing cell."""
-
-    def mask(part: Table) -> BoolArray:
-        kept = np.ones(part.n_rows, dtype=bool)
-        if target is not None:
-            codes, words = part.encoded(target)
-            kept &= (words != "")[codes]
-        for column in columns:
-            kept &= ~np.isnan(column.read(part))
-        return kept
-
-    return mask
+def _complete(columns: Sequence[Column], target: str | None, part: Table) -> BoolArray:
+    """Which rows of a part have a label, and no missing cell."""
+    kept = np.ones(part.n_rows, dtype=bool)
+    if target is not None:
+        codes, words = part.encoded(target)
+        kept &= (words != "")[codes]
+    for column in columns:
+        kept &= ~np.isnan(column.read(part))
+    return kept
 
 
 def _concluded(
     source: TableSource,
-    look: Look,
     columns: Sequence[Column],
+    cells: Sequence[Cells],
+    words: Words | None,
     notes: list[str],
     target: str | None,
     missing: Missing,
     only: Callable[[Table], BoolArray] | None,
 ) -> Survey:
     """Leave out columns of one value, and note what else a reader should know."""
-    kept = [column for column in columns if not look.is_alike(column)]
-    constant = [column.name for column in columns if look.is_alike(column)]
-    if not kept:
-        raise TableError(f"every feature column is constant: {listed(constant)}.")
-    n_missing = sum(map(look.gaps, kept))
-    preparation = Preparation(tuple(kept), gaps=n_missing > 0)
-    for column in columns:
-        if column.name in constant:
-            nothing = look.gaps(column) == look.n_rows
-            why = "has no value at all" if nothing else "is constant"
-            notes.append(f"column {shown(column.name)} {why}: dropped")
-    numeric = [column for column in kept if not column.levels]
-    notes += notes_on_features(
-        look.sample_of(numeric), [column.name for column in numeric], look.n_rows
-    )
-    counts = {"": look.n_rows} if look.labels is None else look.labels.counts
-    words = sorted(word for word, count in counts.items() if count)
-    sizes = np.array([counts[word] for word in words], dtype=np.intp)
-    labels: NDArray[Any] = np.array(words)
+    n_rows = cells[0].n_rows
+    pairs = [pair for pair in zip(columns, cells, strict=True) if not pair[1].is_alike]
+    constant = [found for found in cells if found.is_alike]
+    names = tuple(found.column.name for found in constant)
+    if not pairs:
+        raise TableError(f"every feature column is constant: {listed(names)}.")
+    for name, found in zip(names, constant, strict=True):
+        why = "has no value at all" if found.gaps == n_rows else "is constant"
+        notes.append(f"column {shown(name)} {why}: dropped")
+    kept = [column for column, _ in pairs]
+    numeric = {c.name: found.inspected for c, found in pairs if not c.levels}
+    X = np.column_stack([np.empty((len(cells[0].inspected), 0)), *numeric.values()])
+    notes += notes_on_features(X[~np.isnan(X).any(axis=1)], [*numeric], n_rows)
+    counts = {"": n_rows} if words is None else words.counts
+    spelled = sorted(word for word, count in counts.items() if count)
+    sizes = np.array([counts[word] for word in spelled], dtype=np.intp)
+    labels: NDArray[Any] = np.array(spelled)
     if target is not None:
-        labels = labels_from_words(words, target)
-        n_features = len(preparation.names)
-        notes += notes_on_classes(labels.tolist(), sizes.tolist(), n_features)
-    label = None if look.labels is None else look.labels.name
-    needed = kept if only is None else columns
+        labels = labels_from_words(spelled, target)
+        notes += notes_on_classes(labels.tolist(), sizes.tolist(), len(kept))
+    n_missing = sum(found.gaps for _, found in pairs)
+    read = [column.name for column in (kept if only is None else columns)]
     return Survey(
         source=source,
-        preparation=preparation,
+        preparation=Preparation(tuple(kept), gaps=n_missing > 0),
         notes=tuple(notes),
-        constant=tuple(constant),
-        label=label,
+        constant=names,
+        label=None if words is None else words.name,
         labels=labels,
         counts=sizes,
         n_missing=n_missing,
         missing=missing,
         _only=only,
-        _reading=[*(column.name for column in needed), *([label] if label else [])],
+        _reading=read if words is None else [*read, words.name],
     )
 
 
 def _feature_columns(
     source: TableSource,
-    label: str | None,
+    labels: Sequence[str],
     features: Sequence[str] | None,
     drop: Collection[str],
 ) -> list[str]:
     known = source.names
-    for name in (*([] if label is None else [label]), *(features or ()), *drop):
+    for name in (*labels, *(features or ()), *drop):
         check_column(name, known)
-    left_out = {label, *drop}
+    left_out = {*labels, *drop}
     names = [name for name in features or known if name not in left_out]
     if not names:
         raise TableError(
@@ -271,21 +268,19 @@ def _check_target(words: Words, missing: Missing) -> None:
 
 def _choose_columns(
     table: str,
-    names: Sequence[str],
-    words: Mapping[str, Words],
+    cells: Mapping[str, Cells],
     categorical: Categorical,
     keep_identifiers: bool,
-) -> tuple[tuple[Column, ...], list[str]]:
+) -> tuple[list[Column], list[str]]:
     columns: list[Column] = []
     notes: list[str] = []
-    for name in names:
-        if name not in words or words[name].hold_numbers:
-            columns.append(Column(name))
-            continue
-        found = words[name]
-        if categorical == "error" or found.are_decimal_commas:
+    for name, of_column in cells.items():
+        found = of_column.text
+        if found is None:
+            columns.append(of_column.column)
+        elif categorical == "error" or found.are_decimal_commas:
             raise found.not_numbers()
-        if categorical == "drop":
+        elif categorical == "drop":
             notes.append(f"column {shown(name)} is text: dropped")
         elif found.are_all_different and not keep_identifiers:
             notes.append(
@@ -303,4 +298,4 @@ def _choose_columns(
                 notes.append(found.mixed)
     if not columns:
         raise TableError(f"{table} has no feature column left. {notes[-1]}")
-    return tuple(columns), notes
+    return columns, notes

@@ -19,6 +19,7 @@ from prudent.io.errors import TableError, closest, listed, shown
 MISSING_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "?")
 # Cells of a part: 8 MB as numbers, enough for the work to outweigh the calls.
 PART_CELLS = 1_000_000
+Found = TypeVar("Found")
 
 
 class TurnedToWordsError(TableError):
@@ -50,59 +51,38 @@ class TableSource(Protocol):
         """Return all rows in memory."""
 
 
-class Gathering(Protocol):
-    """What is gathered from a table, part by part."""
-
-    def add(self, part: Table) -> None:
-        """Take a part into account."""
-
-
-Gathered = TypeVar("Gathered", bound=Gathering)
-
-
 def gathered(
-    source: TableSource, columns: Sequence[str], begin: Callable[[], Gathered]
-) -> Gathered:
-    """Gather something in one pass; in one more for each column that turns to words."""
+    source: TableSource,
+    columns: Sequence[str],
+    gather: Callable[[Iterator[Table]], Found],
+) -> Found:
+    """`gather` of the parts; anew for each column that turns to words on the way."""
     while True:
-        found = begin()
         try:
-            for part in source.parts(columns):
-                found.add(part)
+            return gather(source.parts(columns))
         except TurnedToWordsError:
             continue
-        return found
 
 
-class Parts:
-    """Parts of a table, to be joined."""
-
-    def __init__(self) -> None:
-        self._parts: list[Table] = []
-
-    def add(self, part: Table) -> None:
-        """Keep a part."""
-        self._parts.append(part)
-
-    def joined(self) -> Table:
-        """Return the table that the parts are of."""
-        columns = pa.concat_tables(
-            [part.columns for part in self._parts], promote_options="default"
-        )
-        return replace(self._parts[0], columns=columns)
+def joined(source: TableSource) -> Table:
+    """All rows of a table in memory."""
+    first, *others = gathered(source, source.names, list)
+    parts = [part.columns for part in (first, *others)]
+    columns = pa.concat_tables(parts, promote_options="default")
+    return replace(first, columns=columns)
 
 
 @dataclass(frozen=True)
 class Table:
     """Columns of one table, or of a part of it, before anything is decided about them.
 
-    Numbers where every cell is one, else text; `place` maps a row number (from 0) to
-    the place in the file, such as "line 17".
+    Numbers where every cell is one, else text.
     """
 
     columns: pa.Table
     name: str
-    place: Callable[[int], str]
+    place_in_file: Callable[[int], str]  # of a row, counted from 0 in the whole table
+    first: int = 0  # row of the whole table
     decimal: str = "."
 
     @property
@@ -125,12 +105,16 @@ class Table:
         chosen = self.columns.select(columns)
         step = part_rows(len(columns))
         for start in range(0, self.n_rows, step):
-            part, place = chosen.slice(start, step), self._place_after(start)
-            yield replace(self, columns=part, place=place)
+            part = chosen.slice(start, step)
+            yield replace(self, columns=part, first=self.first + start)
 
     def whole(self) -> Table:
         """Return the table itself."""
         return self
+
+    def place(self, row: int) -> str:
+        """Where a row stands in the file, such as "line 17"."""
+        return self.place_in_file(self.first + row)
 
     def only(self, kept: BoolArray) -> Table:
         """Return some of the rows, without their places."""
@@ -171,11 +155,10 @@ class Table:
 
     def numbers(self, name: str) -> FloatArray:
         """Return a column of numbers; cells that are missing or words are NaN."""
-        column = self.columns[name]
-        if not is_text(column.type):
+        if not self.is_text(name):
             # Not safe: integers beyond 2**53 lose digits rather than stop the reading.
             with self._cells_of(name):
-                column = compute.cast(column, pa.float64(), safe=False)
+                column = compute.cast(self.columns[name], pa.float64(), safe=False)
             return np.asarray(column.to_numpy())
         codes, distinct = self.encoded(name)
         values = [
@@ -193,15 +176,10 @@ class Table:
         decided by what comes behind.
         """
         codes, distinct = self.encoded(name)
-        known = np.array(levels)
-        places = np.searchsorted(known, distinct)
-        unknown = known[np.minimum(places, len(known) - 1)] != distinct
-        values = np.where(unknown, len(known), places).astype(np.float64)
-        values[np.isin(distinct, MISSING_WORDS)] = np.nan
-        return values[codes]
-
-    def _place_after(self, start: int) -> Callable[[int], str]:
-        return lambda row: self.place(start + row)
+        positions = {word: float(code) for code, word in enumerate(levels)}
+        positions |= dict.fromkeys(MISSING_WORDS, np.nan)
+        values = [positions.get(word, len(levels)) for word in distinct.tolist()]
+        return np.array(values, dtype=np.float64)[codes]
 
 
 def part_rows(n_columns: int) -> int:
