@@ -227,6 +227,7 @@ class CalibratedAnswers:
         self.n_frozen_ = path.n_frozen
         self._store_path(path.curves, path.best_iteration, path.n_evaluations)
         self._store(classes, learned.model, path.statistics)
+        self.guarantees_ = learned.guarantees
 
     def _store(
         self, classes: NDArray[Any], model: Model, statistics: Statistics

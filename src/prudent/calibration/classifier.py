@@ -14,7 +14,6 @@ from prudent._compat import CallbackSupportMixin, Interval, StrOptions, fit_cont
 from prudent.calibration.answers import CalibratedAnswers, learns_statistics
 from prudent.calibration.families import Family
 from prudent.calibration.learn import learn
-from prudent.calibration.promises import error_promise
 from prudent.calibration.settings import FAMILY_NAMES
 from prudent.calibration.stream import Stream
 from prudent.calibration.training import (
@@ -331,17 +330,17 @@ default="full"
         elif self.stopping == "cv":
             y = np.asarray(y)
             folds = trials_of_folds(self.cv, block, y, kept, groups, seed)
-        settings, names = settings_of(self, len(classes)), classes.tolist()
-        trials = LocalRows([trial])
         learned = learn(
-            trials, folds, settings=settings, classes=names, seed=seed, watch=watch
+            LocalRows([trial]),
+            folds,
+            settings=settings_of(self, len(classes)),
+            classes=classes.tolist(),
+            seed=seed,
+            watch=watch,
+            by_group=groups is not None,
+            weighted=not (weight == 1).all(),
         )
         self._keep(learned, classes)
-        held_out = trial.held_out
-        # Rows counted several times are no independent draws.
-        if held_out is not None and bool((weight == 1).all()):
-            wrong = np.count_nonzero(self._model.decide(held_out.X) != held_out.codes)
-            self._promise(int(wrong), len(held_out.codes), by_group=groups is not None)
         return self
 
     @available_if(learns_statistics)
@@ -393,8 +392,3 @@ default="full"
         if model is not None:
             self._store(stream.classes, model, stream.statistics)
         return self
-
-    def _promise(self, wrong: int, n_held_out: int, *, by_group: bool = False) -> None:
-        claims = self.max_iter * (self.n_init if self.init == "random" else 1)
-        promise = error_promise(wrong, n_held_out, claims, by_group=by_group)
-        self.guarantees_ = (promise,)

@@ -7,7 +7,7 @@ the counts of those last.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from prudent.calibration.gaussian import (
     GaussianParameters,
     SeenRows,
     Standardised,
+    linear_scores,
 )
 from prudent.calibration.matrices import TiedFamily
 from prudent.core.types import FloatArray
@@ -33,20 +34,15 @@ class DiagonalFamily(GaussianFamily):
 
     is_diagonal: ClassVar[bool] = True
 
-    def statistics(self, rows: Standardised, Q: FloatArray) -> Statistics:
-        """s0, s1, s2 of the soft labels Q (m, r), with missing cells their counts."""
-        Z = rows.Z if isinstance(rows, SeenRows) else rows
+    def _sums(self, Z: FloatArray, Q: FloatArray) -> Statistics:
         first = Q.T @ Z
         second = np.zeros((Q.shape[1], Z.shape[1] - 1))
         for start in range(0, len(Z), ROWS_PER_BLOCK):
             block = slice(start, start + ROWS_PER_BLOCK)
             second += Q.T[:, block] @ np.square(Z[block, 1:])
-        return [first[:, 0], first[:, 1:], second, *_cell_counts(self, rows, Q)]
+        return [first[:, 0], first[:, 1:], second]
 
-    def log_joint(
-        self, rows: Standardised, parameters: GaussianParameters
-    ) -> FloatArray:
-        """Log density of independent normal features plus log p_k, shape (m, r)."""
+    def _scores(self, rows: Any, parameters: GaussianParameters) -> FloatArray:
         curvatures = -0.5 / parameters.covariances
         if isinstance(rows, SeenRows):
             Z, linear = rows.Z, parameters.scores[:, 1:]
@@ -76,7 +72,7 @@ class DiagonalFamily(GaussianFamily):
         linear = means / covariances
         logs = np.log(covariances) + means * linear
         constants = log_priors - 0.5 * logs.sum(axis=1)
-        scores = np.concatenate([constants[:, np.newaxis], linear], axis=1)
+        scores = linear_scores(constants, linear)
         return GaussianParameters(log_priors, means, covariances, scores)
 
 
@@ -90,17 +86,9 @@ class TiedDiagonalFamily(TiedFamily):
     is_diagonal: ClassVar[bool] = True
     structure: ClassVar[Structure] = "diagonal"
 
-    def statistics(self, rows: Standardised, Q: FloatArray) -> Statistics:
-        """s0, s1 of the soft labels Q (m, r), with missing cells their counts."""
-        first = Q.T @ (rows.Z if isinstance(rows, SeenRows) else rows)
-        return [first[:, 0], first[:, 1:], *_cell_counts(self, rows, Q)]
-
-    def log_joint(
-        self, rows: Standardised, parameters: GaussianParameters
-    ) -> FloatArray:
-        """As `TiedFamily.log_joint`, over the cells that are there."""
+    def _scores(self, rows: Any, parameters: GaussianParameters) -> FloatArray:
         if not isinstance(rows, SeenRows):
-            return super().log_joint(rows, parameters)
+            return super()._scores(rows, parameters)
         linear = parameters.scores[:, 1:]
         scores = rows.Z[:, 1:] @ linear.T
         scores -= 0.5 * rows.seen @ (parameters.means * linear).T
@@ -126,17 +114,3 @@ class TiedDiagonalFamily(TiedFamily):
 
     def _second_sums(self, Z: FloatArray, weight: FloatArray) -> FloatArray:
         return np.einsum("i,ij,ij->j", weight, Z[:, 1:], Z[:, 1:])
-
-
-def _cell_counts(
-    family: GaussianFamily, rows: Standardised, Q: FloatArray
-) -> Statistics:
-    """Counts (r, d) of the cells that are there, if any cell is missing at all."""
-    if not isinstance(rows, SeenRows):
-        return []
-    if not family.counts_cells:
-        raise ValueError(
-            "X contains NaN, which earlier rows of the same fit did not: give "
-            "`partial_fit` whole rows, or `fit` all of them."
-        )
-    return [Q.T @ rows.seen]

@@ -121,6 +121,20 @@ class GaussianFamily:
             return SeenRows(Z, (~missing).astype(np.float64))
         return SeenRows(Z, np.ones_like(Z[:, 1:])) if self.counts_cells else Z
 
+    def statistics(self, rows: Standardised, Q: FloatArray) -> Statistics:
+        """The family's statistics of the soft labels Q (m, r).
+
+        With missing cells the counts (r, d) of those that are there come last.
+        """
+        if not isinstance(rows, SeenRows):
+            return self._sums(rows, Q)
+        if not self.counts_cells:
+            raise ValueError(
+                "X contains NaN, which earlier rows of the same fit did not: give "
+                "`partial_fit` whole rows, or `fit` all of them."
+            )
+        return [*self._sums(rows.Z, Q), Q.T @ rows.seen]
+
     def parameters(self, statistics: Statistics) -> GaussianParameters:
         """Shrunken means and covariances in closed form."""
         means, covariances = self._moments(statistics)
@@ -146,7 +160,11 @@ class GaussianFamily:
         self, rows: Standardised, parameters: GaussianParameters
     ) -> FloatArray:
         """Log h(x, k) up to a constant of the row, shape (m, r)."""
-        raise NotImplementedError
+        if isinstance(rows, SeenRows) and not self.is_diagonal:
+            return self._by_pattern(
+                rows, parameters, self._scores, parameters.log_priors
+            )
+        return self._scores(rows, parameters)
 
     def log_density(
         self, rows: Standardised, parameters: GaussianParameters
@@ -206,6 +224,14 @@ class GaussianFamily:
         return coefficients, scores[:, 0] - slopes @ self.centre[self.kept]
 
     # What the families differ in.
+
+    def _sums(self, Z: FloatArray, Q: FloatArray) -> Statistics:
+        """Sums over rows [1, z] of the soft labels Q (m, r)."""
+        raise NotImplementedError
+
+    def _scores(self, rows: Any, parameters: GaussianParameters) -> FloatArray:
+        """As `log_joint`; missing cells reach diagonal families only."""
+        raise NotImplementedError
 
     def _moments(self, statistics: Statistics) -> tuple[FloatArray, FloatArray]:
         """Means (r, d) as they are, and shrunken covariances."""
@@ -287,6 +313,11 @@ class GaussianFamily:
         if self.is_diagonal != (given.ndim == 1):
             given = given.diagonal() if self.is_diagonal else np.diag(given)
         return strength * standardised(given, self.kept, self.scale[self.kept])
+
+
+def linear_scores(constants: FloatArray, linear: FloatArray) -> FloatArray:
+    """Coefficients (r, d + 1) of rows [1, z]."""
+    return np.concatenate([constants[:, np.newaxis], linear], axis=1)
 
 
 def standardised(

@@ -16,8 +16,10 @@ from prudent.calibration.gaussian import GaussianFamily
 from prudent.calibration.matrices import SoftmaxFamily
 from prudent.calibration.model import Model
 from prudent.calibration.objective import Objective, batches_of_epochs
+from prudent.calibration.promises import error_promise
 from prudent.calibration.settings import Settings
 from prudent.calibration.trials import Trial, fitted_spread, weights
+from prudent.core.guarantee import Guarantee
 from prudent.core.rows import Rows
 from prudent.core.types import IntArray
 from prudent.exceptions import (
@@ -36,6 +38,7 @@ class Learned:
 
     model: Model
     path: CalibrationPath
+    guarantees: tuple[Guarantee, ...]
 
 
 def learn(
@@ -46,13 +49,17 @@ def learn(
     classes: Sequence[Any],
     seed: int = 0,
     watch: Callable[[], bool] = lambda: False,
+    by_group: bool = False,
+    weighted: bool = False,
 ) -> Learned:
     """Calibrate the closed-form fit of `rows`, blocks of `Trial`.
 
     With `stopping="holdout"` their held-out rows choose the iterate, with "cv" those of
     `folds` the number of updates (None where some class cannot be validated). Code k
     stands for classes[k]; the seed is that of batches and random starts. `watch` is
-    called after each evaluation of the path that is returned; True ends it.
+    called after each evaluation of the path that is returned; True ends it. Rows held
+    out bound the error, those `by_group` as one row a group; those `weighted`, which
+    are no independent draws, do not.
     """
     climb = partial(_climb, settings=settings, classes=classes, seed=seed)
     stopping, max_updates = settings.stopping, float("inf")
@@ -76,7 +83,12 @@ def learn(
     family, path = best
     seen = np.ones(len(classes), dtype=bool)
     model = Model(family, path.parameters, seen, settings.decision_costs)
-    return Learned(model=model, path=path)
+    guarantees: tuple[Guarantee, ...] = ()
+    if stopping == "holdout" and not weighted:
+        wrong, n_held_out = np.sum(rows.map(Trial.count_wrong, model), axis=0).tolist()
+        claims = settings.max_iter * max(1, settings.n_random_starts)
+        guarantees = (error_promise(wrong, n_held_out, claims, by_group=by_group),)
+    return Learned(model=model, path=path, guarantees=guarantees)
 
 
 def _climb(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -14,6 +14,7 @@ from prudent.calibration.gaussian import (
     GaussianParameters,
     SeenRows,
     Standardised,
+    linear_scores,
     standardised,
 )
 from prudent.calibration.spread import Spread
@@ -35,20 +36,13 @@ class FullFamily(GaussianFamily):
 
     strength_per_feature: ClassVar[float] = 0.1
 
-    def statistics(self, Z: FloatArray, Q: FloatArray) -> Statistics:
-        """s0, s1, s2 of the soft labels Q (m, r)."""
+    def _sums(self, Z: FloatArray, Q: FloatArray) -> Statistics:
         sums = RawMoments.from_soft(Z, Q, np.zeros(Z.shape[1]), negligible=_NEGLIGIBLE)
         # The column of ones: s0 and s1 leave out the same rows as s2.
         return [sums.s2[:, 0, 0], sums.s2[:, 0, 1:], sums.s2[:, 1:, 1:]]
 
-    def log_joint(
-        self, rows: Standardised, parameters: GaussianParameters
-    ) -> FloatArray:
-        """Log p_k - log det Sigma_k / 2 - squared distance / 2, shape (m, r)."""
-        if isinstance(rows, SeenRows):
-            return self._by_pattern(
-                rows, parameters, self.log_joint, parameters.log_priors
-            )
+    def _scores(self, rows: Any, parameters: GaussianParameters) -> FloatArray:
+        # log p_k - log det Sigma_k / 2 - squared distance / 2
         scores = squared_distances(rows, parameters.scores)
         scores *= -0.5
         constants = parameters.log_priors - 0.5 * parameters.scores.log_determinants
@@ -105,21 +99,14 @@ class TiedFamily(GaussianFamily):
             second = second + self.total * self.second_moment
         return replace(self, second_moment=second / total, total=total)
 
-    def statistics(self, rows: Standardised, Q: FloatArray) -> Statistics:
-        """s0, s1 of the soft labels Q (m, r)."""
-        assert not isinstance(rows, SeenRows)
-        first = Q.T @ rows
+    def _sums(self, Z: FloatArray, Q: FloatArray) -> Statistics:
+        first = Q.T @ Z
         return [first[:, 0], first[:, 1:]]
 
-    def log_joint(
-        self, rows: Standardised, parameters: GaussianParameters
-    ) -> FloatArray:
-        """Log p_k + mu_k' Sigma^-1 x - mu_k' Sigma^-1 mu_k / 2, shape (m, r)."""
-        if isinstance(rows, SeenRows):
-            return self._by_pattern(
-                rows, parameters, self.log_joint, parameters.log_priors
-            )
-        return (parameters.scores @ rows.T).T
+    def _scores(self, rows: Any, parameters: GaussianParameters) -> FloatArray:
+        # log p_k + mu_k' Sigma^-1 x - mu_k' Sigma^-1 mu_k / 2
+        scores: FloatArray = (parameters.scores @ rows.T).T
+        return scores
 
     def row_constant(
         self, rows: Standardised, parameters: GaussianParameters
@@ -156,7 +143,7 @@ class TiedFamily(GaussianFamily):
     ) -> GaussianParameters:
         linear = _solved(covariances, means)
         constants = log_priors - 0.5 * (means * linear).sum(axis=1)
-        scores = np.concatenate([constants[:, np.newaxis], linear], axis=1)
+        scores = linear_scores(constants, linear)
         return GaussianParameters(log_priors, means, covariances, scores)
 
     def _second_sums(self, Z: FloatArray, weight: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from prudent.calibration.ascent import StepRule
 from prudent.calibration.families import PriorStrengths
 from prudent.calibration.model import Model
-from prudent.calibration.reading import recoded, row_keys, seen_levels
+from prudent.calibration.reading import row_keys
 from prudent.calibration.settings import Settings
 from prudent.calibration.stream import Stream, classes_after
 from prudent.calibration.trials import Trial, dealt_folds
@@ -106,15 +106,11 @@ def held_out_trial(
         np.random.RandomState(seed),
         groups,
     )
-    fitted, held_out = (block.taken(rows) for rows in (split.fit, split.held_out))
+    trial = Trial(block.taken(split.fit), block.taken(split.held_out))
     # What the held-out rows alone know is not known to a fit they judge.
-    seen = seen_levels(fitted.X, classifier._reader.n_levels)
+    seen = trial.seen_levels(classifier._reader.n_levels)
     classifier._reader = classifier._reader.restricted(seen)
-    fitted, held_out = (
-        Block(recoded(part.X, seen), part.codes, part.weight)
-        for part in (fitted, held_out)
-    )
-    return Trial(fitted, held_out)
+    return trial.recoded(seen)
 
 
 def trials_of_folds(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 
 from prudent.calibration.categorical import CategoricalFamily
 from prudent.calibration.families import Family
-from prudent.calibration.model import prepare
+from prudent.calibration.model import Model, prepare
+from prudent.calibration.reading import recoded, seen_levels
 from prudent.calibration.spread import (
     ColumnMoments,
     Spread,
@@ -19,7 +21,7 @@ from prudent.calibration.spread import (
     merged_moments,
 )
 from prudent.core.rows import Block, Rows
-from prudent.core.types import FloatArray, IntArray
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import Structure
 
 
@@ -60,6 +62,24 @@ class Trial:
         if self.fitted is None:
             return None
         return column_ranges(numbers_of(self.fitted), columns)
+
+    def seen_levels(self, n_levels: IntArray) -> list[BoolArray]:
+        """Levels of each categorical feature that occur among the fitted rows."""
+        if self.fitted is None:
+            return [np.zeros(n, dtype=bool) for n in n_levels]
+        return seen_levels(self.fitted.X, n_levels)
+
+    def recoded(self, seen: Sequence[BoolArray]) -> Trial:
+        """The same rows, of which only these levels are known."""
+        parts = self.fitted, self.held_out
+        return Trial(*(p and replace(p, X=recoded(p.X, seen)) for p in parts))
+
+    def count_wrong(self, model: Model) -> tuple[int, int]:
+        """Held-out rows that the model gets wrong, and all of them."""
+        if self.held_out is None:
+            return 0, 0
+        X, codes = self.held_out.X, self.held_out.codes
+        return int(np.count_nonzero(model.decide(X) != codes)), len(codes)
 
 
 def fitted_spread(

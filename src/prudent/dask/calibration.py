@@ -14,8 +14,7 @@ from sklearn.utils.multiclass import unique_labels
 
 from prudent.calibration import RiskCalibratedClassifier
 from prudent.calibration.learn import learn
-from prudent.calibration.model import Model
-from prudent.calibration.reading import Reader, recoded, seen_levels
+from prudent.calibration.reading import Reader
 from prudent.calibration.training import drawn_seed, settings_of, watching
 from prudent.calibration.trials import Trial
 from prudent.core.classes import check_two_classes
@@ -41,22 +40,17 @@ def fit_calibration(estimator: RiskCalibratedClassifier, chunks: Chunks) -> None
     reader, labelled, sizes, classes = _read(estimator, chunks)
     estimator.n_features_in_ = chunks.n_features
     estimator._reader = reader
-    seed, folds = drawn_seed(estimator), None
+    seed, folds, trials = drawn_seed(estimator), None, labelled.transform(Trial)
     if estimator.stopping == "holdout":
         trials = _hold_out(estimator, labelled, sizes, seed)
-    else:
-        trials = labelled.transform(Trial)
-        if estimator.stopping == "cv":
-            folds = _folds(estimator, labelled, len(classes), seed)
+    elif estimator.stopping == "cv":
+        folds = _folds(estimator, labelled, len(classes), seed)
     del labelled
     settings, names = settings_of(estimator, len(classes)), classes.tolist()
     learned = learn(
         trials, folds, settings=settings, classes=names, seed=seed, watch=watch
     )
     estimator._keep(learned, classes)
-    if estimator.stopping == "holdout":
-        counts = trials.map(_count_wrong, estimator._model)
-        estimator._promise(*np.sum(counts, axis=0).tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +109,10 @@ def _hold_out(
     chosen[split.held_out] = True
     own = np.split(chosen, np.cumsum(sizes)[:-1])
     trials = labelled.transform(_held_apart, each=[np.packbits(block) for block in own])
-    n_levels = estimator._reader.n_levels
-    if len(n_levels):
-        found = trials.map(_levels_to_fit, n_levels)
-        seen = [np.any(of_blocks, axis=0) for of_blocks in zip(*found, strict=True)]
-        estimator._reader = estimator._reader.restricted(seen)
-        trials = trials.transform(_recoded, seen)
-    return trials
+    found = trials.map(Trial.seen_levels, estimator._reader.n_levels)
+    seen = [np.any(of_blocks, axis=0) for of_blocks in zip(*found, strict=True)]
+    estimator._reader = estimator._reader.restricted(seen)
+    return trials.transform(Trial.recoded, seen) if seen else trials
 
 
 def _folds(
@@ -174,27 +165,3 @@ def _fold(dealt_rows: tuple[Block, IntArray] | None, k: int) -> Trial:
 def _trial(block: Block, is_held_out: BoolArray) -> Trial:
     parts = (np.flatnonzero(chosen) for chosen in (~is_held_out, is_held_out))
     return Trial(*(block.taken(rows) if len(rows) else None for rows in parts))
-
-
-def _levels_to_fit(trial: Trial, n_levels: IntArray) -> list[BoolArray]:
-    """Levels of each categorical feature among the rows that are fitted."""
-    if trial.fitted is None:
-        return [np.zeros(n, dtype=bool) for n in n_levels]
-    return seen_levels(trial.fitted.X, n_levels)
-
-
-def _recoded(trial: Trial, seen: list[BoolArray]) -> Trial:
-    return Trial(
-        *(
-            None if part is None else Block(recoded(part.X, seen), part.codes)
-            for part in (trial.fitted, trial.held_out)
-        )
-    )
-
-
-def _count_wrong(trial: Trial, model: Model) -> tuple[int, int]:
-    """Held-out rows that the model gets wrong, and all of them."""
-    if trial.held_out is None:
-        return 0, 0
-    codes = trial.held_out.codes
-    return int(np.count_nonzero(model.decide(trial.held_out.X) != codes)), len(codes)
