@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 try:
@@ -16,6 +16,7 @@ except ImportError:  # scikit-learn < 1.9
 
 __all__ = [
     "CallbackSupportMixin",
+    "HasMethods",
     "Interval",
     "StrOptions",
     "fit_context",

@@ -11,7 +11,6 @@ from sklearn.neighbors import KernelDensity
 from prudent import LowDensityRejector
 from prudent.adversarial.density.default_classifier import MeanLogitClassifier
 from prudent.adversarial.density.kernel_density import (
-    DecorrelatedKernels,
     NormalKernels,
     kernel_width,
 )
@@ -65,9 +64,9 @@ def test_width_of_one_row_and_of_equal_rows():
 def test_decorrelated_kernels_are_normals_of_the_shrunken_covariance():
     centres = correlated_rows(40)
     covariance = np.cov(centres.T)
-    model = DecorrelatedKernels.of_likeliest_width(centres, covariance)
+    model = NormalKernels.of_likeliest_width(centres, covariance)
     rows = correlated_rows(20, seed=2)
-    spread = model.kernels.width**2 * (0.99 * covariance + 0.01 * np.eye(3))
+    spread = model.width**2 * (0.99 * covariance + 0.01 * np.eye(3))
     oracle = logsumexp(
         [multivariate_normal(c, spread).logpdf(rows) for c in centres], axis=0
     ) - np.log(len(centres))
@@ -76,7 +75,7 @@ def test_decorrelated_kernels_are_normals_of_the_shrunken_covariance():
 
 def test_decorrelated_kernels_of_flat_rows_exist():
     flat = np.repeat(correlated_rows(40, d=1), 3, axis=1)
-    model = DecorrelatedKernels.of_likeliest_width(flat, np.cov(flat.T))
+    model = NormalKernels.of_likeliest_width(flat, np.cov(flat.T))
     assert np.isfinite(model.log_density(flat)).all()
 
 

@@ -11,6 +11,7 @@ from dask import delayed
 
 from prudent import RiskCalibratedClassifier
 from prudent.calibration import DiagonalFamily, PriorStrengths
+from prudent.calibration.trials import Trial
 from prudent.core.rows import Block, LocalRows
 from prudent.dask import fit, predict
 from prudent.dask.folds import Deal, least_draws, with_draws
@@ -157,14 +158,14 @@ def test_levels_without_numbers_are_mixed_too(frame):
 def drawn(X, y):
     seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
     _, codes = np.unique(y, return_inverse=True)
-    return with_draws(Block(X, codes, np.ones(len(y))), seed)
+    return with_draws(Trial(Block(X, codes, np.ones(len(y)))), seed)
 
 
 def folds(X, y, n_folds):
     """Fold of each row."""
     rows = drawn(X, y)
     deal = Deal.of([least_draws(rows, len(np.unique(y)), n_folds)], n_folds)
-    return deal.fold_of(rows.draws)
+    return deal.fold_of(rows[1])
 
 
 @pytest.mark.parametrize("family", ["full", "tied_diag"])
@@ -192,8 +193,8 @@ def test_folds_are_about_equal_and_differ_by_seed():
     X, y = np.random.default_rng(0).normal(size=(5000, 2)), np.arange(5000) % 2
     sizes = np.bincount(folds(X, y, 5))
     assert (abs(sizes - 1000) < 5 * np.sqrt(800)).all()  # standard deviation sqrt(800)
-    again = with_draws(Block(X, y, np.ones(5000)), 1)
-    assert not np.isin(again.draws, drawn(X, y).draws).any()
+    _, again = with_draws(Trial(Block(X, y, np.ones(5000))), 1)
+    assert not np.isin(again, drawn(X, y)[1]).any()
 
 
 @pytest.mark.parametrize("n_distinct", [2, 3])

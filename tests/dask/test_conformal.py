@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from prudent import ConformalClassifier, ConformalDetector
-from prudent.dask import detectors, fit
+from prudent.dask import fit
 from prudent.exceptions import PrudentWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore:chunks are small")
@@ -77,11 +77,10 @@ def test_p_values_are_those_of_the_order_of_all_held_out_scores():
 
 
 def test_the_classifier_learns_from_a_sample_and_all_held_out_rows_rank(monkeypatch):
-    monkeypatch.setattr("prudent.dask.conformal.MAX_FIT_ROWS", 100)
+    monkeypatch.setattr("prudent.dask.split.MAX_FIT_ROWS", 100)
     X, y = table()
     model = fit(ConformalClassifier(method="split", random_state=0), *blocks(X, y))
     assert (model.estimator_.n_rows_, model.n_calibration_) == (100, 180)
-    assert detectors.MAX_FIT_ROWS == 100_000
 
 
 def test_alarms_keep_the_beta_binomial_law():

@@ -63,6 +63,15 @@ class Trial:
             return None
         return column_ranges(numbers_of(self.fitted), columns)
 
+    def apart(self, is_held_out: BoolArray) -> Trial:
+        """The fitted rows, some of which are held out."""
+        if self.fitted is None:
+            return self
+        chosen = (np.flatnonzero(some) for some in (~is_held_out, is_held_out))
+        return Trial(
+            *(self.fitted.taken(rows) if len(rows) else None for rows in chosen)
+        )
+
     def seen_levels(self, n_levels: IntArray) -> list[BoolArray]:
         """Levels of each categorical feature that occur among the fitted rows."""
         if self.fitted is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -20,10 +19,10 @@ from prudent.calibration.trials import Trial
 from prudent.core.classes import check_two_classes
 from prudent.core.holdout import hold_out
 from prudent.core.rows import Block, Rows
-from prudent.core.types import BoolArray, IntArray
+from prudent.core.types import IntArray
 from prudent.dask.chunks import Block as Chunk
 from prudent.dask.chunks import Chunks
-from prudent.dask.folds import Deal, dealt, least_draws, with_draws
+from prudent.dask.folds import Deal, Draws, least_draws, with_draws
 
 
 def needs_frames(estimator: Any) -> bool:
@@ -37,29 +36,19 @@ def fit_calibration(estimator: RiskCalibratedClassifier, chunks: Chunks) -> None
     """Calibrate on blocks that are loaded once and stay in memory."""
     _check_settings(estimator)
     watch = watching(estimator, None, None)
-    reader, labelled, sizes, classes = _read(estimator, chunks)
+    reader, trials, sizes, classes = _read(estimator, chunks)
     estimator.n_features_in_ = chunks.n_features
     estimator._reader = reader
-    seed, folds, trials = drawn_seed(estimator), None, labelled.transform(Trial)
+    seed, folds = drawn_seed(estimator), None
     if estimator.stopping == "holdout":
-        trials = _hold_out(estimator, labelled, sizes, seed)
+        trials = _hold_out(estimator, trials, sizes, seed)
     elif estimator.stopping == "cv":
-        folds = _folds(estimator, labelled, len(classes), seed)
-    del labelled
+        folds = _folds(estimator, trials, len(classes), seed)
     settings, names = settings_of(estimator, len(classes)), classes.tolist()
     learned = learn(
         trials, folds, settings=settings, classes=names, seed=seed, watch=watch
     )
     estimator._keep(learned, classes)
-
-
-@dataclass(frozen=True, slots=True)
-class _Head:
-    """What the reading of all blocks needs to know about one of them."""
-
-    reader: Reader
-    classes: NDArray[Any]
-    n_rows: int
 
 
 def _check_settings(estimator: RiskCalibratedClassifier) -> None:
@@ -79,28 +68,27 @@ def _check_settings(estimator: RiskCalibratedClassifier) -> None:
 def _read(
     estimator: RiskCalibratedClassifier, chunks: Chunks
 ) -> tuple[Reader, Rows, IntArray, NDArray[Any]]:
-    """Reader, labelled blocks (None without rows), their sizes, and the classes."""
+    """Reader, blocks as trials, their sizes, and the classes."""
     worker = RiskCalibratedClassifier(family=estimator.family)
     worker.n_features_in_ = chunks.n_features
     if chunks.feature_names is not None and needs_frames(estimator):
         worker.feature_names_in_ = chunks.feature_names
     blocks = chunks.resident()
     heads = blocks.map(_head, worker)
-    found = [head for head in heads if head is not None]
-    if not found:
+    readers, labels = ([head[i] for head in heads if head] for i in (0, 1))
+    if not labels:
         raise ValueError("X has no row: every block is empty.")
-    labels = [head.classes for head in found]
     unique_labels(*labels)  # refuses words among numbers
     classes = np.unique(np.concatenate(labels))
     check_two_classes(classes)
-    worker._reader = found[0].reader.merged([head.reader for head in found[1:]])
-    labelled = blocks.transform(_labelled, worker, classes)
-    sizes = np.array([0 if head is None else head.n_rows for head in heads])
-    return worker._reader, labelled, sizes, classes
+    worker._reader = readers[0].merged(readers[1:])
+    sizes = np.array([head[2] if head else 0 for head in heads])
+    trials = blocks.transform(_trial, worker, classes)
+    return worker._reader, trials, sizes, classes
 
 
 def _hold_out(
-    estimator: RiskCalibratedClassifier, labelled: Rows, sizes: IntArray, seed: int
+    estimator: RiskCalibratedClassifier, trials: Rows, sizes: IntArray, seed: int
 ) -> Rows:
     """Trials with rows held out, and the levels that the others know."""
     chosen = np.zeros(sizes.sum(), dtype=bool)
@@ -108,7 +96,7 @@ def _hold_out(
     split = hold_out(len(chosen), estimator.validation_fraction, random)
     chosen[split.held_out] = True
     own = np.split(chosen, np.cumsum(sizes)[:-1])
-    trials = labelled.transform(_held_apart, each=[np.packbits(block) for block in own])
+    trials = trials.transform(_held_apart, each=[np.packbits(block) for block in own])
     found = trials.map(Trial.seen_levels, estimator._reader.n_levels)
     seen = [np.any(of_blocks, axis=0) for of_blocks in zip(*found, strict=True)]
     estimator._reader = estimator._reader.restricted(seen)
@@ -116,52 +104,46 @@ def _hold_out(
 
 
 def _folds(
-    estimator: RiskCalibratedClassifier, labelled: Rows, n_classes: int, seed: int
+    estimator: RiskCalibratedClassifier, trials: Rows, n_classes: int, seed: int
 ) -> Iterator[Rows] | None:
     n_folds = 5 if estimator.cv is None else estimator.cv
-    drawn = labelled.transform(with_draws, seed)
+    drawn = trials.transform(with_draws, seed)
     deal = Deal.of(drawn.map(least_draws, n_classes, n_folds), n_folds)
     if deal.n_folds < 2:
         return None
-    dealt_rows = drawn.transform(dealt, deal)
-    return (dealt_rows.transform(_fold, k) for k in range(deal.n_folds))
+    return (drawn.transform(_fold, deal, k) for k in range(deal.n_folds))
 
 
-# What happens to one block; an empty one becomes None.
+# What happens to one block.
 
 
-def _head(chunk: Chunk, worker: RiskCalibratedClassifier) -> _Head | None:
+def _head(
+    chunk: Chunk, worker: RiskCalibratedClassifier
+) -> tuple[Reader, NDArray[Any], int] | None:
+    """What the reading of all blocks needs to know about one that has rows."""
     X, y = chunk
     if y is None or len(X) == 0:
         return None
     worker = copy(worker)
     _, labels, *_ = worker._read_training(X, y, None)
-    return _Head(worker._reader, np.unique(labels), len(labels))
+    return worker._reader, np.unique(labels), len(labels)
 
 
-def _labelled(
+def _trial(
     chunk: Chunk, worker: RiskCalibratedClassifier, classes: NDArray[Any]
-) -> Block | None:
+) -> Trial:
     X, y = chunk
     if y is None or len(X) == 0:
-        return None
+        return Trial(None)
     rows, labels, *_ = worker._read_training(X, y, None, first=False)
-    return Block(rows, np.searchsorted(classes, labels))
+    return Trial(Block(rows, np.searchsorted(classes, labels)))
 
 
-def _held_apart(block: Block | None, held_out: NDArray[np.uint8]) -> Trial:
-    if block is None:
-        return Trial(None)
-    return _trial(block, np.unpackbits(held_out, count=len(block.codes)) == 1)
+def _held_apart(trial: Trial, held_out: NDArray[np.uint8]) -> Trial:
+    n_rows = 0 if trial.fitted is None else len(trial.fitted)
+    return trial.apart(np.unpackbits(held_out, count=n_rows) == 1)
 
 
-def _fold(dealt_rows: tuple[Block, IntArray] | None, k: int) -> Trial:
-    if dealt_rows is None:
-        return Trial(None)
-    block, fold = dealt_rows
-    return _trial(block, fold == k)
-
-
-def _trial(block: Block, is_held_out: BoolArray) -> Trial:
-    parts = (np.flatnonzero(chosen) for chosen in (~is_held_out, is_held_out))
-    return Trial(*(block.taken(rows) if len(rows) else None for rows in parts))
+def _fold(drawn: tuple[Trial, Draws], deal: Deal, k: int) -> Trial:
+    trial, draws = drawn
+    return trial.apart(deal.fold_of(draws) == k)

@@ -59,7 +59,7 @@ class Chunks(DaskRows):
     def moments(self, **options: Any) -> ClassMoments:
         """Class moments of all rows: the tree of `ClassMoments.reduce` over blocks."""
         moments: ClassMoments = self.reduce(
-            _block_moments, ClassMoments.reduce, self.n_features, options
+            block_moments, ClassMoments.reduce, self.n_features, options
         )
         return moments
 
@@ -68,11 +68,12 @@ class Chunks(DaskRows):
         return self.transform(_labelled, classes)
 
 
-def _block_moments(
+def block_moments(
     block: Block, n_features: int, options: dict[str, Any]
 ) -> ClassMoments:
     X, y = block
-    assert y is not None
+    if y is None:  # labels play no role for a detector: all rows are of one class
+        y = np.zeros(len(X), dtype=np.intp)
     if len(X) == 0:  # an empty partition is the neutral element
         return ClassMoments.empty(np.unique(y), n_features, **options)
     return ClassMoments.from_arrays(X, y, **options)
@@ -100,25 +101,15 @@ def _current_client() -> Any:
 
 def _array_blocks(X: Any, y: Any) -> list[Any]:
     import dask.array as da
-    from dask import delayed
 
     if X.ndim != 2:
         raise ValueError(f"`X` must be two-dimensional, got shape {X.shape}.")
     X = X.rechunk({1: -1})
-    rows = [block for (block,) in X.to_delayed()]
-    if y is None:
-        return [delayed(_pair)(block) for block in rows]
-    if not isinstance(y, da.Array):
+    if y is not None and not isinstance(y, da.Array):
         y = da.from_array(np.asarray(y), chunks=(X.chunks[0],))
-    elif not np.isnan(X.chunks[0] + y.chunks[0]).any() and y.chunks[0] != X.chunks[0]:
+    elif y is not None and not np.isnan(X.chunks[0] + y.chunks[0]).any():
         y = y.rechunk((X.chunks[0],))
-    labels = y.to_delayed()
-    if len(labels) != len(rows):
-        raise ValueError(
-            f"`X` has {len(rows)} blocks of rows and `y` has {len(labels)}; they must "
-            "match where their sizes are unknown."
-        )
-    return [delayed(_pair)(a, b) for a, b in zip(rows, labels, strict=True)]
+    return _paired([block for (block,) in X.to_delayed()], y)
 
 
 def _frame_blocks(
@@ -130,21 +121,26 @@ def _frame_blocks(
     if target is not None and target not in columns:
         raise ValueError(f"no column {target!r}. Columns: {columns[:5]}")
     names = [name for name in columns if name != target]
-    frames = [delayed(_split)(f, names, target, as_frames) for f in X.to_delayed()]
-    if y is None:
-        return frames, np.array(names, dtype=object)
-    labels = y.to_delayed()
-    if len(labels) != len(frames):
-        raise ValueError(
-            f"`X` has {len(frames)} partitions and `y` has {len(labels)}; they must "
-            "match."
-        )
-    pairs = zip(frames, labels, strict=True)
-    blocks = [delayed(_pair)(frame[0], label) for frame, label in pairs]
+    blocks = [delayed(_split)(f, names, target, as_frames) for f in X.to_delayed()]
+    if y is not None:
+        blocks = _paired([block[0] for block in blocks], y)
     return blocks, np.array(names, dtype=object)
 
 
-def _pair(X: Any, y: Any = None) -> Block:
+def _paired(rows: Sequence[Any], y: Any) -> list[Any]:
+    """Blocks of rows with their labels, if there are any."""
+    from dask import delayed
+
+    labels = [None] * len(rows) if y is None else y.to_delayed()
+    if len(labels) != len(rows):
+        raise ValueError(
+            f"`X` has {len(rows)} blocks of rows and `y` has {len(labels)}; they must "
+            "match where their sizes are unknown."
+        )
+    return [delayed(_pair)(X, label) for X, label in zip(rows, labels, strict=True)]
+
+
+def _pair(X: Any, y: Any) -> Block:
     X = X if hasattr(X, "columns") else np.asarray(X)
     if y is None:
         return X, None

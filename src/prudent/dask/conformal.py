@@ -18,7 +18,6 @@ from prudent.core.classes import check_two_classes
 from prudent.core.holdout import held_out_count
 from prudent.core.types import FloatArray
 from prudent.dask.chunks import Block, Chunks
-from prudent.dask.detectors import MAX_FIT_ROWS
 from prudent.dask.split import NumberedRows, Split
 
 
@@ -85,9 +84,9 @@ def _split(
 ) -> tuple[Split, tuple[Any, Any]]:
     """Held-out rows, and a sample of the others with its labels (frozen: none)."""
     if isinstance(estimator.estimator, FrozenEstimator):
-        return rows.split(rng, rows.n_rows, 0), (None, None)
+        return rows.split(rng, rows.n_rows), (None, None)
     n_held_out = held_out_count(rows.n_rows, estimator.calibration_size)
-    split = rows.split(rng, n_held_out, MAX_FIT_ROWS)
+    split = rows.split(rng, n_held_out)
     parts, labels = zip(*rows.ask(split.sampled, _pair), strict=True)
     if hasattr(parts[0], "columns"):
         import pandas

@@ -15,14 +15,10 @@ from prudent.adversarial.density.detector import check_settings
 from prudent.core.holdout import held_out_count
 from prudent.core.moments import ClassMoments
 from prudent.core.types import BoolArray, FloatArray
-from prudent.dask.chunks import Block, Chunks
+from prudent.dask.chunks import Block, Chunks, block_moments
 from prudent.dask.split import NumberedRows, Split
 from prudent.estimator_tools import is_covariance_estimator
 from prudent.minimax import MinimaxOutlierDetector
-
-#: Rows that the classifier of `LowDensityRejector` is trained on, at most: they must
-#: fit one machine. The false-alarm rate does not depend on it.
-MAX_FIT_ROWS = 100_000
 
 
 def fit_rejector(detector: LowDensityRejector, chunks: Chunks) -> None:
@@ -36,7 +32,7 @@ def fit_rejector(detector: LowDensityRejector, chunks: Chunks) -> None:
     rows = _numbered(chunks)
     rng = check_random_state(detector.random_state)
     n_held_out = held_out_count(rows.n_rows, detector.calibration_size)
-    split = rows.split(rng, n_held_out, MAX_FIT_ROWS)
+    split = rows.split(rng, n_held_out)
     sample = _answers(rows, split.sampled, np.asarray)
     detector.n_features_in_ = chunks.n_features
     detector._grouped = False
@@ -58,16 +54,20 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
         )
     options = detector._moment_options()
     if detector.threshold == "distribution_free":
-        moments = chunks.reduce(_all_moments, ClassMoments.reduce, options)
-        detector.fit_moments(moments)
+        detector.fit_moments(chunks.moments(**options))
         return
     rows = _numbered(chunks)
     n_held_out = held_out_count(rows.n_rows, detector.calibration_size)
     detector._check_learnable(rows.n_rows - n_held_out, rows.n_rows)
     rng = check_random_state(detector.random_state)
-    split = rows.split(rng, n_held_out, 0)
+    split = Split.draw(rng, rows.n_rows, n_held_out, 0)
     moments = chunks.reduce(
-        _moments_of_fitted, ClassMoments.reduce, split, options, each=rows.starts
+        _moments_of_fitted,
+        ClassMoments.reduce,
+        split,
+        chunks.n_features,
+        options,
+        each=rows.starts,
     )
     ask = partial(_answers, rows, split.held_out)
     detector._fit_from(moments, ask_held_out=ask)
@@ -97,16 +97,9 @@ def _checked_size(block: Block) -> int:
     return len(check_array(block[0], dtype=np.float64, ensure_min_samples=0))
 
 
-def _all_moments(block: Block, options: dict[str, Any]) -> ClassMoments:
-    """Moments of one class; labels play no role for a detector."""
-    X, _ = block
-    if len(X) == 0:
-        return ClassMoments.empty([0], X.shape[1], **options)
-    return ClassMoments.from_arrays(X, np.zeros(len(X), dtype=np.intp), **options)
-
-
 def _moments_of_fitted(
-    block: Block, split: Split, options: dict[str, Any], start: int
+    block: Block, split: Split, n_features: int, options: dict[str, Any], start: int
 ) -> ClassMoments:
     X, _ = block
-    return _all_moments((X[~split.held_out(start, len(X))], None), options)
+    fitted = X[~split.held_out(start, len(X))]
+    return block_moments((fitted, None), n_features, options)

@@ -9,23 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prudent.calibration.reading import row_keys
-from prudent.core.rows import Block
+from prudent.calibration.trials import Trial
 
 Draws = NDArray[np.uint64]
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnRows:
-    """Rows with a number in 0..2^64 - 1 each that only their own values determine."""
-
-    rows: Block
-    draws: Draws
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +55,11 @@ class Deal:
         return np.where(self.dealt[place] == draws, self.folds[place], remainder)
 
 
-def with_draws(rows: Block | None, seed: int) -> DrawnRows | None:
-    """Draw for every row: a keyed hash of its class and values."""
+def with_draws(trial: Trial, seed: int) -> tuple[Trial, Draws]:
+    """Rows with a number in 0..2^64 - 1 each: a keyed hash of class and values."""
+    rows = trial.fitted
     if rows is None:
-        return None
+        return trial, np.zeros(0, dtype=np.uint64)
     # Adding 0 makes -0.0 and 0.0, which are equal, the same bytes.
     keys = (
         np.column_stack([rows.codes, row_keys(rows.X)]).astype("<f8", order="C") + 0.0
@@ -78,17 +70,11 @@ def with_draws(rows: Block | None, seed: int) -> DrawnRows | None:
         blake2b(data[i : i + width], digest_size=8, key=key).digest()
         for i in range(0, len(data), width)
     ]
-    return DrawnRows(rows, np.frombuffer(b"".join(digests), dtype="<u8"))
+    return trial, np.frombuffer(b"".join(digests), dtype="<u8")
 
 
-def least_draws(drawn: DrawnRows | None, n_classes: int, n: int) -> list[Draws]:
+def least_draws(drawn: tuple[Trial, Draws], n_classes: int, n: int) -> list[Draws]:
     """The least `n` distinct draws of each class."""
-    if drawn is None:
-        return [np.zeros(0, dtype=np.uint64)] * n_classes
-    codes = drawn.rows.codes
-    return [np.unique(drawn.draws[codes == k])[:n] for k in range(n_classes)]
-
-
-def dealt(drawn: DrawnRows | None, deal: Deal) -> tuple[Block, NDArray[Any]] | None:
-    """Rows of a block and the fold of each."""
-    return None if drawn is None else (drawn.rows, deal.fold_of(drawn.draws))
+    trial, draws = drawn
+    codes = draws if trial.fitted is None else trial.fitted.codes
+    return [np.unique(draws[codes == k])[:n] for k in range(n_classes)]

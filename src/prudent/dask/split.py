@@ -13,6 +13,10 @@ from sklearn.utils import _safe_indexing
 from prudent.core.types import BoolArray
 from prudent.dask.chunks import Block, Chunks
 
+#: Rows that a classifier or detector learns from, at most: they must fit one machine.
+#: What is promised does not depend on it.
+MAX_FIT_ROWS = 100_000
+
 
 @dataclass(frozen=True, slots=True)
 class Split:
@@ -74,11 +78,9 @@ class NumberedRows:
             )
         return cls(chunks, starts, n_rows)
 
-    def split(
-        self, rng: np.random.RandomState, n_held_out: int, most_sampled: int
-    ) -> Split:
-        """Draw rows to hold out, and at most so many of the others."""
-        n_sampled = min(most_sampled, self.n_rows - n_held_out)
+    def split(self, rng: np.random.RandomState, n_held_out: int) -> Split:
+        """Draw rows to hold out, and at most `MAX_FIT_ROWS` of the others."""
+        n_sampled = min(MAX_FIT_ROWS, self.n_rows - n_held_out)
         return Split.draw(rng, self.n_rows, n_held_out, n_sampled)
 
     def ask(

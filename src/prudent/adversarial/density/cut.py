@@ -6,7 +6,6 @@ scaled to its rate.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -55,18 +54,6 @@ class SoftRule:
         """Coin minus rejection probability."""
         coins = keyed_uniform((row.tobytes() for row in X), self.key)
         return coins - self.rejection_at(scores)
-
-
-def cut_at_rate(
-    kind: GuaranteeKind,
-    sorted_scores: FloatArray,
-    rate: float,
-    confidence: float,
-    coin: float,
-) -> Cut:
-    """Cut at the order statistic of held-out scores that keeps the rate."""
-    rank = choose_rank(kind, len(sorted_scores), rate, confidence, coin)
-    return Cut(rank, float(sorted_scores[rank - 1]) if rank else -math.inf)
 
 
 def choose_rank(

@@ -36,17 +36,12 @@ class LogOdds:
     classifier: Any
 
     def __call__(self, X: FloatArray) -> FloatArray:
-        """Of each row."""
-        return log_odds(self.classifier, X)
-
-
-def log_odds(classifier: Any, X: FloatArray) -> FloatArray:
-    """Log odds of class 1; the margin of a classifier that has no more."""
-    if hasattr(classifier, "predict_proba"):
-        probability = classifier.predict_proba(X)[:, 1]
-        odds: FloatArray = logit(np.clip(probability, _CLIP, 1 - _CLIP))
-        return odds
-    return np.asarray(classifier.decision_function(X), dtype=np.float64)
+        """Of each row; the margin of a classifier that has no more."""
+        if hasattr(self.classifier, "predict_proba"):
+            probability = self.classifier.predict_proba(X)[:, 1]
+            odds: FloatArray = logit(np.clip(probability, _CLIP, 1 - _CLIP))
+            return odds
+        return np.asarray(self.classifier.decision_function(X), dtype=np.float64)
 
 
 class MeanLogitClassifier(ClassifierMixin, BaseEstimator):
@@ -94,7 +89,7 @@ class MeanLogitClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: FloatArray) -> FloatArray:
         """Weighted mean of the clipped log odds of class 1."""
         with _threads_worth_having(len(X)):
-            boosting, kernel_model = (log_odds(model, X) for model in self.models_)
+            boosting, kernel_model = (LogOdds(model)(X) for model in self.models_)
         return _BOOSTING_SHARE * boosting + (1 - _BOOSTING_SHARE) * kernel_model
 
     def predict(self, X: FloatArray) -> NDArray[np.int_]:

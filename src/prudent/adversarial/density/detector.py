@@ -12,7 +12,13 @@ from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 
-from prudent._compat import Interval, StrOptions, fit_context, validate_data
+from prudent._compat import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    fit_context,
+    validate_data,
+)
 from prudent.adversarial.density.cut import Cut
 from prudent.adversarial.density.default_classifier import LogOdds, MeanLogitClassifier
 from prudent.adversarial.density.learn import AskHeldOut, learn
@@ -28,7 +34,7 @@ from prudent.estimator_tools import (
 )
 from prudent.exceptions import PrudentWarning
 
-REFERENCES = ("mixture", "gaussian", "box", "grid")
+REFERENCES = {"mixture", "gaussian", "box", "grid"}
 
 
 class LowDensityRejector(RateMixin, OutlierMixin, BaseEstimator):
@@ -146,8 +152,12 @@ class LowDensityRejector(RateMixin, OutlierMixin, BaseEstimator):
 
     _parameter_constraints: Mapping[str, Any] = {
         "false_alarm_rate": [Interval(Real, 0, 1, closed="neither")],
-        "estimator": "no_validation",
-        "reference": "no_validation",
+        "estimator": [
+            HasMethods("predict_proba"),
+            HasMethods("decision_function"),
+            None,
+        ],
+        "reference": [StrOptions(REFERENCES), HasMethods(["sample", "log_density"])],
         "calibration_size": [Interval(Real, 0, 1, closed="neither")],
         "guarantee": [StrOptions({"mean", "high_probability", "exact"}), None],
         "confidence": [Interval(Real, 0, 1, closed="neither")],
@@ -319,32 +329,15 @@ class LowDensityRejector(RateMixin, OutlierMixin, BaseEstimator):
 
 def check_settings(detector: LowDensityRejector) -> None:
     """Refuse combinations of parameters that mean nothing."""
-    if detector.strategy == "soft" and detector.divergence_bound is None:
+    if detector.strategy != "soft":
+        return
+    if detector.divergence_bound is None:
         raise ValueError(
             "`strategy='soft'` needs `divergence_bound`, the least divergence of an "
             "intruder in bits."
         )
-    if detector.strategy == "soft" and detector.guarantee not in ("mean", None):
+    if detector.guarantee not in ("mean", None):
         raise ValueError(
             "`strategy='soft'` keeps its rate on average only: `guarantee` must be "
             f"'mean' or None, got {detector.guarantee!r}."
-        )
-    reference = detector.reference
-    if isinstance(reference, str):
-        if reference not in REFERENCES:
-            raise ValueError(
-                f"`reference` must be one of {list(REFERENCES)} or an object with "
-                f"`sample` and `log_density`, got {reference!r}."
-            )
-    elif not all(hasattr(reference, name) for name in ("sample", "log_density")):
-        raise TypeError(
-            "`reference` must be a name or an object with `sample(n, random_state)` "
-            f"and `log_density(X)`, got {reference!r}."
-        )
-    ways = ("predict_proba", "decision_function")
-    estimator = detector.estimator
-    if estimator is not None and not any(hasattr(estimator, way) for way in ways):
-        raise TypeError(
-            "`estimator` must have `predict_proba` or `decision_function`, got "
-            f"{estimator!r}."
         )

@@ -24,21 +24,31 @@ def kernel_width(n_rows: int, n_features: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class NormalKernels:
-    """Mean of round normal densities of one width."""
+    """Mean of normal densities, round in coordinates L^-1 x where there is a factor."""
 
-    centres: FloatArray  # (M, d)
+    centres: FloatArray  # (M, d), in these coordinates
     width: float  # standard deviation h of the kernels
+    factor: FloatArray | None = None  # (d, d), lower Cholesky factor L
 
     @classmethod
-    def of_likeliest_width(cls, centres: FloatArray) -> Self:
+    def of_likeliest_width(
+        cls, centres: FloatArray, covariance: FloatArray | None = None
+    ) -> Self:
         """Choose the width by the likelihood of each centre under the others.
 
         Every 20 % between a quarter of the rule of thumb and one and a half of it:
-        rows that repeat would otherwise have the likeliest kernels at width 0.
+        rows that repeat would otherwise have the likeliest kernels at width 0. With
+        the covariance of the standardised rows the kernels are shaped like it.
         """
         m, d = centres.shape
+        factor: FloatArray | None = None
+        if covariance is not None:
+            shrunken = (1 - _CORRELATION_SHRINKAGE) * covariance
+            shrunken[np.diag_indices(d)] += _CORRELATION_SHRINKAGE
+            factor = np.linalg.cholesky(shrunken).astype(np.float64)
+            centres = solve_triangular(factor, centres.T, lower=True).T
         if m == 1:
-            return cls(centres, kernel_width(m, d))
+            return cls(centres, kernel_width(m, d), factor)
         widths = kernel_width(m, d) * _WIDTHS
         log_likelihoods = -m * d * np.log(widths)
         log_sums = _log_sums_of(m * m * len(widths))
@@ -50,10 +60,10 @@ class NormalKernels:
             products[np.arange(len(products)), np.arange(m)[block]] = -np.inf
             for i, width in enumerate(widths):
                 log_likelihoods[i] += log_sums(products / width**2).sum()
-        return cls(centres, float(widths[log_likelihoods.argmax()]))
+        return cls(centres, float(widths[log_likelihoods.argmax()]), factor)
 
     def sample(self, n: int, random: np.random.RandomState) -> FloatArray:
-        """Draw `n` rows."""
+        """Draw `n` rows from round kernels."""
         at = self.centres[random.randint(len(self.centres), size=n)]
         drawn: FloatArray = at + self.width * random.normal(size=at.shape)
         return drawn
@@ -61,6 +71,10 @@ class NormalKernels:
     def log_density(self, X: FloatArray) -> FloatArray:
         """Log density of each row: O(M d) a row."""
         m, d = self.centres.shape
+        log_volume = 0.0
+        if self.factor is not None:
+            X = solve_triangular(self.factor, X.T, lower=True).T
+            log_volume = float(np.log(np.diagonal(self.factor)).sum())
         X, centres = X / self.width, self.centres / self.width
         result, half_norms = -_half_norms(X), _half_norms(centres)
         log_sums = _log_sums_of(len(X) * m)
@@ -70,35 +84,7 @@ class NormalKernels:
             products -= half_norms
             result[block] += log_sums(products)
         normaliser = math.log(m) + d * math.log(math.sqrt(2 * math.pi) * self.width)
-        return result - normaliser
-
-
-@dataclass(frozen=True, slots=True)
-class DecorrelatedKernels:
-    """Normal kernels in coordinates L^-1 x that are nearly uncorrelated."""
-
-    factor: FloatArray  # (d, d), lower Cholesky factor L of the shrunken covariance
-    kernels: NormalKernels
-
-    @classmethod
-    def of_likeliest_width(cls, centres: FloatArray, covariance: FloatArray) -> Self:
-        """Kernels at the centres, shaped like the covariance of standardised rows."""
-        shrunken = (1 - _CORRELATION_SHRINKAGE) * covariance
-        shrunken[np.diag_indices_from(shrunken)] += _CORRELATION_SHRINKAGE
-        factor: FloatArray = np.linalg.cholesky(shrunken).astype(np.float64)
-        return cls(
-            factor, NormalKernels.of_likeliest_width(_decorrelate(factor, centres))
-        )
-
-    def log_density(self, X: FloatArray) -> FloatArray:
-        """Log density of each row: O((M + d) d) a row."""
-        volume = float(np.log(np.diagonal(self.factor)).sum())
-        return self.kernels.log_density(_decorrelate(self.factor, X)) - volume
-
-
-def _decorrelate(factor: FloatArray, X: FloatArray) -> FloatArray:
-    rows: FloatArray = solve_triangular(factor, X.T, lower=True).T
-    return rows
+        return result - normaliser - log_volume
 
 
 def _half_norms(X: FloatArray) -> FloatArray:

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from prudent.adversarial.density.cut import GuaranteeKind, cut_at_rate, play_on_density
-from prudent.adversarial.density.kernel_density import (
-    DecorrelatedKernels,
-    NormalKernels,
-    kernel_width,
+from prudent.adversarial.density.cut import (
+    Cut,
+    GuaranteeKind,
+    choose_rank,
+    play_on_density,
 )
+from prudent.adversarial.density.kernel_density import NormalKernels, kernel_width
 from prudent.adversarial.density.model import Density, Model
 from prudent.adversarial.density.reference import (
     GridReference,
@@ -51,7 +52,8 @@ class Learned:
     ) -> Model:
         """Model that cuts at the order statistic which keeps the rate."""
         scores = self.calibration_scores
-        rule = cut_at_rate(kind, scores, false_alarm_rate, confidence, self.coin)
+        rank = choose_rank(kind, len(scores), false_alarm_rate, confidence, self.coin)
+        rule = Cut(rank, float(scores[rank - 1]) if rank else -math.inf)
         return Model(self.density, rule)
 
     def soft(self, false_alarm_rate: float, divergence_bound: float) -> Model:
@@ -91,7 +93,7 @@ def learn(
     cell_size = kernel_width(len(rows), density.standardisation.n_varying)
     missing_mass = 0.0
     if isinstance(density.reference, GridReference):
-        cell_size = density.reference.cells.size
+        cell_size = density.reference.size
         missing_mass = float(np.mean(~ask_held_out(density.covers)))
     return Learned(
         density=density,
@@ -129,7 +131,7 @@ def _learn_density(
     # columns; their mean is better than either on most real sets.
     kernels = (
         NormalKernels.of_likeliest_width(centres),
-        DecorrelatedKernels.of_likeliest_width(centres, Z.T @ Z / len(Z)),
+        NormalKernels.of_likeliest_width(centres, Z.T @ Z / len(Z)),
     )
     # Every estimate counts by the number of rows it learns from.
     share = len(centres) / (len(Z) + len(kernels) * len(centres))

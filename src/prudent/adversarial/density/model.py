@@ -8,10 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.adversarial.density.cut import Cut, SoftRule
-from prudent.adversarial.density.kernel_density import (
-    DecorrelatedKernels,
-    NormalKernels,
-)
+from prudent.adversarial.density.kernel_density import NormalKernels
 from prudent.adversarial.density.reference import (
     GivenReference,
     Reference,
@@ -37,7 +34,7 @@ class Density:
     reference: Reference | GivenReference | None
     #: Log odds of a standardised row against an artificial one.
     log_odds: Callable[[FloatArray], FloatArray] | None
-    kernels: tuple[NormalKernels | DecorrelatedKernels, ...] = ()
+    kernels: tuple[NormalKernels, ...] = ()
     kernel_share: float = 0.0  # weight of each of them in the mean
 
     def score(self, X: FloatArray) -> FloatArray:

@@ -111,7 +111,7 @@ def make_reference(
     if reference == "box":
         return BoxReference.from_rows(X)
     if reference == "grid":
-        return GridReference(choose_cells(X, random))
+        return GridReference.from_rows(X, random)
     return GivenReference(reference, standardisation)
 
 
@@ -201,22 +201,47 @@ class BoxReference:
 class GridReference:
     """The paper's: uniform on the cells of a random grid that hold a row."""
 
-    cells: CellSet
+    origin: FloatArray  # (d,), a corner of cell 0
+    size: float  # g, the side of a cell
+    corners: FloatArray  # (n_cells, d), cell numbers: whole, as floats
+    hashes: NDArray[np.uint64]  # (n_cells,), of the corners, sorted
+
+    @classmethod
+    def from_rows(cls, X: FloatArray, random: np.random.RandomState) -> Self:
+        """Choose the least cells, on a geometric grid, few of which hold a single row.
+
+        Few: at most log n, so that the cells missed by n rows hold little mass
+        (Good and Turing). The origin is uniform in the first cell.
+        """
+        few = math.log(len(X))
+        offset = random.random_sample((X.shape[1],))
+        size = _SMALLEST_CELL
+        while True:
+            numbers = _cell_numbers(X, offset * size, size)
+            hashes, first, count = np.unique(
+                hash_rows(numbers), return_index=True, return_counts=True
+            )
+            if np.count_nonzero(count == 1) <= few:
+                return cls(offset * size, size, numbers[first], hashes)
+            size *= math.sqrt(2)
 
     def sample(self, n: int, random: np.random.RandomState) -> FloatArray:
         """Draw `n` artificial rows, x0 + g (A + uniform).
 
         The paper's o = a + g x mixes up cell numbers and coordinates.
         """
-        corner = self.cells.corners[random.randint(len(self.cells.corners), size=n)]
-        size = self.cells.size
-        return self.cells.origin + size * (corner + random.uniform(size=corner.shape))
+        corner = self.corners[random.randint(len(self.corners), size=n)]
+        return self.origin + self.size * (corner + random.uniform(size=corner.shape))
 
     def log_density(self, X: FloatArray) -> FloatArray:
         """Constant in the occupied cells, -inf outside."""
-        n_cells, d = self.cells.corners.shape
-        level = -math.log(n_cells) - d * math.log(self.cells.size)
-        return np.where(self.cells.contains(X), level, -np.inf)
+        n_cells, d = self.corners.shape
+        wanted = hash_rows(_cell_numbers(X, self.origin, self.size))
+        at = np.searchsorted(self.hashes, wanted)
+        is_inside = self.hashes[np.minimum(at, n_cells - 1)] == wanted
+        return np.where(
+            is_inside, -math.log(n_cells) - d * math.log(self.size), -np.inf
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,52 +266,14 @@ class GivenReference:
     def log_density_of_rows(self, X: FloatArray) -> FloatArray:
         """Log u of rows as given, per unit volume of standardised ones."""
         log_u = np.asarray(self.given.log_density(X), dtype=np.float64)
-        if log_u.shape != (len(X),) or not (log_u < np.inf).all():
+        bad = log_u[~(log_u < np.inf)].tolist()
+        if log_u.shape != (len(X),) or bad:
             raise ValueError(
                 f"`reference.log_density` must return {len(X)} numbers below inf, "
                 f"-inf outside its support; got shape {log_u.shape}"
-                + (f" with {_first_bad(log_u)}." if log_u.shape == (len(X),) else ".")
+                + (f" with {bad[0]}." if log_u.shape == (len(X),) else ".")
             )
         return log_u + self.standardisation.log_volume()
-
-
-def _first_bad(log_u: FloatArray) -> str:
-    return repr(float(log_u[~(log_u < np.inf)][0]))
-
-
-@dataclass(frozen=True, slots=True)
-class CellSet:
-    """Cells floor((x - x0) / g) of a grid that hold at least one row."""
-
-    origin: FloatArray  # (d,), x0
-    size: float  # g, the side of a cell
-    corners: FloatArray  # (n_cells, d), cell numbers: whole, as floats
-    hashes: NDArray[np.uint64]  # (n_cells,), sorted
-
-    def contains(self, X: FloatArray) -> BoolArray:
-        """Whether each row lies in one of the cells; O(d + log n_cells) a row."""
-        wanted = hash_rows(_cell_numbers(X, self.origin, self.size))
-        at = np.searchsorted(self.hashes, wanted)
-        return self.hashes[np.minimum(at, len(self.hashes) - 1)] == wanted
-
-
-def choose_cells(X: FloatArray, random: np.random.RandomState) -> CellSet:
-    """Least cell size, on a geometric grid, with few cells of a single row.
-
-    Few: at most log n, so that the cells missed by n rows hold little mass
-    (Good and Turing). The origin is uniform in the first cell.
-    """
-    few = math.log(len(X))
-    offset = random.random_sample((X.shape[1],))
-    size = _SMALLEST_CELL
-    while True:
-        numbers = _cell_numbers(X, offset * size, size)
-        hashes, first, count = np.unique(
-            hash_rows(numbers), return_index=True, return_counts=True
-        )
-        if np.count_nonzero(count == 1) <= few:
-            return CellSet(offset * size, size, numbers[first], hashes)
-        size *= math.sqrt(2)
 
 
 def hash_rows(numbers: FloatArray) -> NDArray[np.uint64]:

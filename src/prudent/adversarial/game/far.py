@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from prudent.adversarial.game.levels import Events, Levels
-from prudent.adversarial.game.model import Rule, Strategy
+from prudent.adversarial.game.rule import Rule, Strategy
 from prudent.adversarial.game.solver import curve_values, least_rate, solve_game
 from prudent.core.types import FloatArray
 

@@ -8,16 +8,16 @@ from prudent.adversarial.game.divergence import Divergence
 from prudent.adversarial.game.far import FarIntruders
 from prudent.adversarial.game.levels import group_events, split_levels
 from prudent.adversarial.game.listed import ListedIntruders
-from prudent.adversarial.game.model import Intruders, Model, Rule, Strategy
+from prudent.adversarial.game.model import Model
+from prudent.adversarial.game.rule import Strategy
 from prudent.core.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A solved game: its rule with the certificate, and the levels found."""
+    """A solved game, and the levels found."""
 
     model: Model
-    rule: Rule
     n_levels: int  # distinct positive probabilities, those that tie as one
 
 
@@ -43,7 +43,7 @@ def learn(
     """
     events = group_events(value, mass)
     tied = events.tied(tie_tol)
-    intruders: Intruders
+    intruders: FarIntruders | ListedIntruders
     if adversaries is None:
         bound = 0.0 if divergence_bound is None else divergence_bound
         levels = split_levels(events.value, events.mass, divergence, bound)
@@ -55,4 +55,4 @@ def learn(
         rule = intruders.best_rule(false_alarm_rate, strategy)
     else:
         rule = intruders.cheapest_rule(1 - miss_rate, strategy)
-    return Learned(Model(rule.rejection, mass, intruders), rule, len(tied.value))
+    return Learned(Model(rule, mass, intruders), len(tied.value))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, linprog, milp
 
-from prudent.adversarial.game.model import Rule, Strategy, best_powers
+from prudent.adversarial.game.rule import Rule, Strategy, best_powers
 from prudent.core.types import FloatArray
 
 _TOLERANCES = {

@@ -3,48 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from prudent.adversarial.game.divergence import check_distributions
+from prudent.adversarial.game.far import FarIntruders
+from prudent.adversarial.game.listed import ListedIntruders
+from prudent.adversarial.game.rule import Rule, best_powers
 from prudent.core.coins import keyed_uniform
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
-
-Strategy = Literal["soft", "hard"]
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """An optimal rule of its strategy, with its certificate."""
-
-    rejection: FloatArray  # (n_events,), probability of rejecting; 1 for null events
-    value: float  # rejection rate of the best intruder
-    upper_bound: float  # the most any rule could reach
-    adversary: FloatArray  # (n_events,), a best intruder
-    mixture: FloatArray  # (n_events,), of intruders, behind `upper_bound`
-    is_trivial: bool  # nothing randomised beats rejecting every event alike
-
-
-class Intruders(Protocol):
-    """A set of distributions of which the intruder picks one."""
-
-    def best_rule(self, rate: float, strategy: Strategy) -> Rule:
-        """Rule of the largest value at this false-alarm rate."""
-
-    def cheapest_rule(self, value: float, strategy: Strategy) -> Rule:
-        """Rule of the least false-alarm rate of this value."""
-
-    def least_rate(self, value: float, strategy: Strategy) -> float:
-        """Least false-alarm rate of a rule of this value."""
-
-    def values(self, rates: FloatArray, strategy: Strategy) -> FloatArray:
-        """Values of the best rules at many false-alarm rates."""
-
-    def worst_case(self, rejection: FloatArray) -> tuple[float, FloatArray]:
-        """Least rejected intruder against any rule."""
 
 
 class OperatingPoint(NamedTuple):
@@ -166,14 +136,15 @@ class SecurityCurve:
 class Model:
     """The rule in use and the set of intruders."""
 
-    rejection: FloatArray  # (n_events,)
+    rule: Rule
     target: FloatArray  # (n_events,), of each event, or of each level given as one
-    intruders: Intruders
+    intruders: FarIntruders | ListedIntruders
 
     def rejection_probability(self, events: IntArray) -> FloatArray:
         """Probability of rejecting each event; 1 outside 0..n_events - 1."""
-        known = (events >= 0) & (events < len(self.rejection))
-        return np.where(known, self.rejection[np.where(known, events, 0)], 1.0)
+        rejection = self.rule.rejection
+        known = (events >= 0) & (events < len(rejection))
+        return np.where(known, rejection[np.where(known, events, 0)], 1.0)
 
     def reject(
         self,
@@ -193,16 +164,3 @@ class Model:
         """Best miss rates of both strategies."""
         soft, hard = (self.intruders.values(rates, kind) for kind in ("soft", "hard"))
         return SecurityCurve(rates, 1 - soft, 1 - hard, self.target)
-
-
-def best_powers(p: FloatArray, q: FloatArray, rates: FloatArray) -> FloatArray:
-    """Power against q of the best randomised tests of p at these levels.
-
-    Events of p = 0 cost nothing.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        order = np.argsort(-np.where(p > 0, q / p, np.inf), kind="stable")
-    free = np.count_nonzero(p == 0)
-    spent = np.append(0.0, np.cumsum(p[order[free:]]))
-    gained = np.cumsum(np.append(q[order[:free]].sum(), q[order[free:]]))
-    return np.minimum(1.0, np.interp(rates, spent, gained))

@@ -375,7 +375,7 @@ class RejectionGame(BaseEstimator):
             false_alarm_rate=self.false_alarm_rate,
             miss_rate=self.miss_rate,
         )
-        rule = learned.rule
+        rule = learned.model.rule
         self._model, self._target = learned.model, (value, mass)
         self.n_levels_ = learned.n_levels
         self.rejection_ = rule.rejection
