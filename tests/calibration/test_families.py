@@ -273,7 +273,7 @@ def test_gradient_is_that_of_the_conditional_log_likelihood(family_class):
             ]
         else:
             eta = [parameters.scores[:, 0], parameters.scores[:, 1:]]
-        return eta, -problem.evaluate(moved).losses.log_loss * len(y)
+        return eta, -problem.evaluate(moved).losses.mean.log_loss * len(y)
 
     h = 1e-5
     (plus, cll_plus), (minus, cll_minus) = natural(h), natural(-h)

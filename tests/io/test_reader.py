@@ -203,6 +203,11 @@ def test_nearly_collinear_column_is_not_collinear():
 
 def test_values_are_cut_and_names_are_counted():
     assert len(shown("x" * 1000)) <= LONGEST_VALUE + 2
+    assert [counted(1, "row"), counted(4, "row"), counted(2, "class")] == [
+        "1 row",
+        "4 rows",
+        "2 classes",
+    ]
     assert listed(range(17)) == "0, 1, 2, 3, 4 and 12 more"
     assert listed("abc") == "a, b, c"
     assert counted(1234, "row") == "1 234 rows"

@@ -143,5 +143,5 @@ def test_generative_objective_is_the_joint_likelihood():
         ]
     )
     constant = 0.5 * 4 * np.log(2 * np.pi)  # left out: it has no parameter
-    expected = evaluation.losses.log_loss - 2.0 * (joint.mean() + constant)
-    assert evaluation.losses.objective == pytest.approx(expected, rel=1e-12)
+    expected = evaluation.losses.mean.log_loss - 2.0 * (joint.mean() + constant)
+    assert evaluation.losses.mean.objective == pytest.approx(expected, rel=1e-12)

@@ -176,17 +176,7 @@ class CalibratedAnswers:
         With `first`, the rows set the levels of categorical features; else those of an
         earlier batch stay.
         """
-        refuse_dask(X)
-        if self.family in WITH_LEVELS:
-            columns, is_level = _columns(X)
-            validate_data(self, X, reset=first, skip_check_array=True)
-            if first:
-                self._reader = Reader.of_first_rows(self.family, columns, is_level)
-            rows = self._read_columns(columns)
-        else:
-            rows = validate_data(self, X, reset=first, **self._finite())
-            if first:
-                self._reader = Reader(np.zeros(rows.shape[1], dtype=np.bool_))
+        rows = self._validated(X, reset=first)
         places = np.arange(len(rows))
         # Whatever the features are: their places stand in for them.
         _, y = check_X_y(places[:, np.newaxis], y, estimator=self)
@@ -201,23 +191,27 @@ class CalibratedAnswers:
     def _read_rows(self, X: Any) -> Any:
         """Rows to predict, as the model takes them."""
         check_is_fitted(self)
+        return self._validated(X, reset=False)
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        """Rows as the model takes them; with `reset` they set what may follow."""
         refuse_dask(X)
         if self.family not in WITH_LEVELS:
-            return validate_data(self, X, reset=False, **self._finite())
-        columns, _ = _columns(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return self._read_columns(columns)
-
-    def _read_columns(self, columns: Columns) -> Any:
+            # Missing numbers pass where the family knows what to do with them.
+            passes = isinstance(self.family, str) and self.method != "gd"
+            finite: Any = "allow-nan" if passes else True
+            rows = validate_data(self, X, reset=reset, ensure_all_finite=finite)
+            if reset:
+                self._reader = Reader(np.zeros(rows.shape[1], dtype=np.bool_))
+            return rows
+        columns, is_level = _columns(X)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if reset:
+            self._reader = Reader.of_first_rows(self.family, columns, is_level)
         rows = self._reader.rows(columns)
         if isinstance(rows, MixedRows) and rows.numbers.shape[1]:
             check_array(rows.numbers, input_name="X", ensure_all_finite="allow-nan")
         return rows
-
-    def _finite(self) -> dict[str, Any]:
-        """Missing numbers pass where the family knows what to do with them."""
-        passes = isinstance(self.family, str) and self.method != "gd"
-        return {"ensure_all_finite": "allow-nan" if passes else True}
 
     # Keeping what a fit found.
 

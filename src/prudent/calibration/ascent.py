@@ -46,8 +46,8 @@ class Iterate:
     @property
     def curve_point(self) -> tuple[float, float, float, float]:
         """Log loss, error, risk and lr."""
-        losses = self.evaluation.losses
-        return losses.log_loss, losses.error, losses.risk, self.step
+        mean = self.evaluation.losses.mean
+        return mean.log_loss, mean.wrong, mean.risk, self.step
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,21 +132,21 @@ def iterates(
     batch = None if batches is None else next(batches)
     accepted = Iterate(start, evaluate(start), step)
     yield accepted
-    while accepted.evaluation.losses.log_loss >= _SEPARATED:
+    while accepted.evaluation.losses.mean.log_loss >= _SEPARATED:
         if accepted.evaluation.direction is None:
             return
         direction = _pull(
             accepted.evaluation.direction, share, labels, accepted.statistics
         )
         batch = None if batches is None else next(batches)
-        last = accepted.evaluation.losses.objective
+        last = accepted.evaluation.losses.mean.objective
         ceiling = last + 1e-12 * abs(last) if rule.line_search else float("inf")
         while True:
             statistics, is_full = _move(
                 objective.family, accepted.statistics, direction, step, rule.freeze
             )
             evaluation = evaluate(statistics)
-            if not evaluation.losses.objective > ceiling:
+            if not evaluation.losses.mean.objective > ceiling:
                 break
             yield Iterate(statistics, evaluation, step, False, is_full)
             if evaluation.direction is None:

@@ -14,7 +14,7 @@ from prudent.calibration.families import (
     Statistics,
     shrunken_log_priors,
 )
-from prudent.calibration.gaussian import GaussianParameters
+from prudent.calibration.gaussian import Normals
 from prudent.core.types import BoolArray, FloatArray, IntArray
 
 #: Codes of a level that the fit does not know, and of no level at all.
@@ -22,7 +22,7 @@ UNSEEN, MISSING = -1, -2
 
 
 @dataclass(frozen=True, slots=True)
-class CategoricalParameters:
+class Categoricals:
     """Log probabilities of the classes (r,) and of the levels given the class.
 
     `log_levels` (r, D + J) has one column for each of the D levels and then one
@@ -85,7 +85,7 @@ class CategoricalFamily:
         counts = (Z.T @ Q).T
         return [Q.sum(axis=0), counts[:, : int(self.n_levels.sum())]]
 
-    def parameters(self, statistics: Statistics) -> CategoricalParameters:
+    def parameters(self, statistics: Statistics) -> Categoricals:
         """q_kjl = (s1_kjl + a_j / r_j) / (sum_l s1_kjl + a_j)."""
         counts, totals = self._shrunken_counts(statistics[1])
         unseen = np.broadcast_to(self._pseudo_counts, totals.shape)
@@ -94,20 +94,18 @@ class CategoricalFamily:
             # Without pseudo count or alternative an unseen level says nothing.
             speaks = (unseen > 0) & (self.n_levels > 1)
             log_unseen = np.log(np.where(speaks, unseen / totals, 1.0))
-        return CategoricalParameters(
+        return Categoricals(
             shrunken_log_priors(statistics[0], self.strengths.classes),
             np.hstack([log_levels, log_unseen]),
         )
 
-    def log_density(
-        self, Z: csr_array, parameters: CategoricalParameters
-    ) -> FloatArray:
+    def log_density(self, Z: csr_array, parameters: Categoricals) -> FloatArray:
         """Log of the joint probability of class and levels, (m, r)."""
         return self.level_scores(Z, parameters) + parameters.log_priors
 
     def sample(
         self,
-        parameters: CategoricalParameters,
+        parameters: Categoricals,
         codes: IntArray,
         random: np.random.RandomState,
     ) -> IntArray:
@@ -122,7 +120,7 @@ class CategoricalFamily:
         ]
         return np.minimum(np.column_stack(columns), self.n_levels - 1)
 
-    def log_joint(self, Z: csr_array, parameters: CategoricalParameters) -> FloatArray:
+    def log_joint(self, Z: csr_array, parameters: Categoricals) -> FloatArray:
         """Log p_k + sum_j log q_{k, j, x_j}, shape (m, r).
 
         A row that no class can have produced gets log p_k.
@@ -130,9 +128,7 @@ class CategoricalFamily:
         scores = self.level_scores(Z, parameters) + parameters.log_priors
         return replace_impossible(scores, parameters.log_priors)
 
-    def level_scores(
-        self, Z: csr_array, parameters: CategoricalParameters
-    ) -> FloatArray:
+    def level_scores(self, Z: csr_array, parameters: Categoricals) -> FloatArray:
         """sum_j log q_{k, j, x_j}, shape (m, r) in Fortran order."""
         return np.asfortranarray(Z @ np.ascontiguousarray(parameters.log_levels.T))
 
@@ -150,7 +146,7 @@ class CategoricalFamily:
             np.where(counts >= 0, new[1], old[1]),
         ]
 
-    def learned(self, parameters: CategoricalParameters) -> dict[str, Any]:
+    def learned(self, parameters: Categoricals) -> dict[str, Any]:
         """Parameters by the name of the fitted attribute."""
         levels = np.exp(parameters.log_levels[:, : int(self.n_levels.sum())])
         return {
@@ -182,8 +178,8 @@ class MixedRows:
 class MixedParameters:
     """Parameters of both parts; the class probabilities are the same in both."""
 
-    gaussian: GaussianParameters
-    categorical: CategoricalParameters
+    gaussian: Normals
+    categorical: Categoricals
 
 
 @dataclass(frozen=True)

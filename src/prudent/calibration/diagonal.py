@@ -15,7 +15,7 @@ from prudent.calibration.families import Statistics
 from prudent.calibration.gaussian import (
     ROWS_PER_BLOCK,
     GaussianFamily,
-    GaussianParameters,
+    Normals,
     SeenRows,
     Standardised,
     linear_scores,
@@ -42,7 +42,7 @@ class DiagonalFamily(GaussianFamily):
             second += Q.T[:, block] @ np.square(Z[block, 1:])
         return [first[:, 0], first[:, 1:], second]
 
-    def _scores(self, rows: Any, parameters: GaussianParameters) -> FloatArray:
+    def _scores(self, rows: Any, parameters: Normals) -> FloatArray:
         curvatures = -0.5 / parameters.covariances
         if isinstance(rows, SeenRows):
             Z, linear = rows.Z, parameters.scores[:, 1:]
@@ -67,13 +67,13 @@ class DiagonalFamily(GaussianFamily):
 
     def _with_scores(
         self, log_priors: FloatArray, means: FloatArray, covariances: FloatArray
-    ) -> GaussianParameters:
+    ) -> Normals:
         # log p_k - sum_j (log sigma^2 + (x - mu)^2 / sigma^2) / 2, expanded in x
         linear = means / covariances
         logs = np.log(covariances) + means * linear
         constants = log_priors - 0.5 * logs.sum(axis=1)
         scores = linear_scores(constants, linear)
-        return GaussianParameters(log_priors, means, covariances, scores)
+        return Normals(log_priors, means, covariances, scores)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class TiedDiagonalFamily(TiedFamily):
     is_diagonal: ClassVar[bool] = True
     structure: ClassVar[Structure] = "diagonal"
 
-    def _scores(self, rows: Any, parameters: GaussianParameters) -> FloatArray:
+    def _scores(self, rows: Any, parameters: Normals) -> FloatArray:
         if not isinstance(rows, SeenRows):
             return super()._scores(rows, parameters)
         linear = parameters.scores[:, 1:]
@@ -94,9 +94,7 @@ class TiedDiagonalFamily(TiedFamily):
         scores -= 0.5 * rows.seen @ (parameters.means * linear).T
         return scores + parameters.log_priors
 
-    def row_constant(
-        self, rows: Standardised, parameters: GaussianParameters
-    ) -> FloatArray:
+    def row_constant(self, rows: Standardised, parameters: Normals) -> FloatArray:
         """As `TiedFamily.row_constant`, over the cells that are there."""
         if not isinstance(rows, SeenRows):
             return super().row_constant(rows, parameters)

@@ -31,7 +31,7 @@ _FARTHEST = 1e100
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianParameters:
+class Normals:
     """Shrunken parameters in standardised units, and what the scores need."""
 
     log_priors: FloatArray  # (r,)
@@ -135,7 +135,7 @@ class GaussianFamily:
             )
         return [*self._sums(rows.Z, Q), Q.T @ rows.seen]
 
-    def parameters(self, statistics: Statistics) -> GaussianParameters:
+    def parameters(self, statistics: Statistics) -> Normals:
         """Shrunken means and covariances in closed form."""
         means, covariances = self._moments(statistics)
         means = self._shrunken_means(self._cells(statistics), means)
@@ -156,9 +156,7 @@ class GaussianFamily:
         matrices = covariances[np.newaxis] if self.tied else covariances
         return present & _are_positive_definite(matrices)
 
-    def log_joint(
-        self, rows: Standardised, parameters: GaussianParameters
-    ) -> FloatArray:
+    def log_joint(self, rows: Standardised, parameters: Normals) -> FloatArray:
         """Log h(x, k) up to a constant of the row, shape (m, r)."""
         if isinstance(rows, SeenRows) and not self.is_diagonal:
             return self._by_pattern(
@@ -166,9 +164,7 @@ class GaussianFamily:
             )
         return self._scores(rows, parameters)
 
-    def log_density(
-        self, rows: Standardised, parameters: GaussianParameters
-    ) -> FloatArray:
+    def log_density(self, rows: Standardised, parameters: Normals) -> FloatArray:
         """Log of the joint density of class and cells, in the units of X, (m, r)."""
         scores = self.log_joint(rows, parameters)
         if hasattr(self, "row_constant"):
@@ -180,7 +176,7 @@ class GaussianFamily:
 
     def sample(
         self,
-        parameters: GaussianParameters,
+        parameters: Normals,
         codes: IntArray,
         random: np.random.RandomState,
     ) -> FloatArray:
@@ -196,7 +192,7 @@ class GaussianFamily:
                 noise[own] = noise[own] @ (factors if self.tied else factors[k]).T
         return self._in_units(parameters.means[codes] + noise)
 
-    def learned(self, parameters: GaussianParameters) -> dict[str, FloatArray]:
+    def learned(self, parameters: Normals) -> dict[str, FloatArray]:
         """Parameters in the units of X, by the name of the fitted attribute."""
         d, scale = len(self.centre), self.scale[self.kept]
         standardised = parameters.covariances
@@ -229,7 +225,7 @@ class GaussianFamily:
         """Sums over rows [1, z] of the soft labels Q (m, r)."""
         raise NotImplementedError
 
-    def _scores(self, rows: Any, parameters: GaussianParameters) -> FloatArray:
+    def _scores(self, rows: Any, parameters: Normals) -> FloatArray:
         """As `log_joint`; missing cells reach diagonal families only."""
         raise NotImplementedError
 
@@ -239,7 +235,7 @@ class GaussianFamily:
 
     def _with_scores(
         self, log_priors: FloatArray, means: FloatArray, covariances: FloatArray
-    ) -> GaussianParameters:
+    ) -> Normals:
         """Parameters with what the scores need."""
         raise NotImplementedError
 
@@ -256,8 +252,8 @@ class GaussianFamily:
     def _by_pattern(
         self,
         rows: SeenRows,
-        parameters: GaussianParameters,
-        scored: Callable[[FloatArray, GaussianParameters], FloatArray],
+        parameters: Normals,
+        scored: Callable[[FloatArray, Normals], FloatArray],
         of_no_cell: FloatArray,
     ) -> FloatArray:
         """Scores (m, n) by the marginal laws of the cells that are there.

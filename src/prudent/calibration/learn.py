@@ -205,13 +205,13 @@ def _last(t: int, iterate: Iterate) -> Any:
 
 
 def _training_cost(_: int, iterate: Iterate) -> Any:
-    losses = iterate.evaluation.losses
-    return losses.decision_cost, losses.log_loss
+    mean = iterate.evaluation.losses.mean
+    return mean.cost, mean.log_loss
 
 
 def _held_out_cost(_: int, iterate: Iterate) -> Any:
     assert iterate.evaluation.held_out is not None
-    return iterate.evaluation.held_out.total_cost
+    return iterate.evaluation.held_out.cost
 
 
 _CRITERIA: dict[str, Callable[[int, Iterate], Any]] = {

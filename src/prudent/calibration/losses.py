@@ -28,12 +28,12 @@ _CACHED_NUMBERS = 32_768
 class Losses:
     """Losses of a model, summed over weighted rows: those of blocks of rows add up."""
 
-    total_objective: float  # what the line search lowers
-    total_log_loss: float  # of -w log h(y | x)
-    #: Of w (1 - h(y | x)), the error of drawing the answer from the posterior; with
+    objective: float  # what the line search lowers
+    log_loss: float  # -w log h(y | x)
+    #: w (1 - h(y | x)), the error of drawing the answer from the posterior; with
     #: costs the expected cost w sum_b h(b | x) C[y, b].
-    total_risk: float
-    total_cost: float  # of the predictions; the wrong weight without costs
+    risk: float
+    cost: float  # of the predictions; the wrong weight without costs
     #: Weight of the rows of which the true class is not the first with the largest
     #: score (least expected cost).
     wrong: float
@@ -45,29 +45,9 @@ class Losses:
         )
 
     @property
-    def objective(self) -> float:
-        """Mean of what the line search lowers."""
-        return self.total_objective / self.weight
-
-    @property
-    def log_loss(self) -> float:
-        """Mean of -log h(y | x)."""
-        return self.total_log_loss / self.weight
-
-    @property
-    def risk(self) -> float:
-        """Mean of 1 - h(y | x), with costs of the expected cost."""
-        return self.total_risk / self.weight
-
-    @property
-    def error(self) -> float:
-        """Share of the weight that is predicted wrongly."""
-        return self.wrong / self.weight
-
-    @property
-    def decision_cost(self) -> float:
-        """Mean cost of the predictions; the error without costs."""
-        return self.total_cost / self.weight
+    def mean(self) -> Losses:
+        """The same per unit of weight: `wrong` is the error."""
+        return Losses(*(total / self.weight for total in astuple(self)))
 
 
 def log_residuals(scores: FloatArray, codes: IntArray, weight: FloatArray) -> Losses:

@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 from prudent.calibration.families import PriorStrengths, Statistics
 from prudent.calibration.gaussian import (
     GaussianFamily,
-    GaussianParameters,
+    Normals,
     SeenRows,
     Standardised,
     linear_scores,
@@ -41,7 +41,7 @@ class FullFamily(GaussianFamily):
         # The column of ones: s0 and s1 leave out the same rows as s2.
         return [sums.s2[:, 0, 0], sums.s2[:, 0, 1:], sums.s2[:, 1:, 1:]]
 
-    def _scores(self, rows: Any, parameters: GaussianParameters) -> FloatArray:
+    def _scores(self, rows: Any, parameters: Normals) -> FloatArray:
         # log p_k - log det Sigma_k / 2 - squared distance / 2
         scores = squared_distances(rows, parameters.scores)
         scores *= -0.5
@@ -59,9 +59,9 @@ class FullFamily(GaussianFamily):
 
     def _with_scores(
         self, log_priors: FloatArray, means: FloatArray, covariances: FloatArray
-    ) -> GaussianParameters:
+    ) -> Normals:
         whitening = Whitening.from_cholesky(means, np.linalg.cholesky(covariances))
-        return GaussianParameters(log_priors, means, covariances, whitening)
+        return Normals(log_priors, means, covariances, whitening)
 
 
 @dataclass(frozen=True)
@@ -103,19 +103,17 @@ class TiedFamily(GaussianFamily):
         first = Q.T @ Z
         return [first[:, 0], first[:, 1:]]
 
-    def _scores(self, rows: Any, parameters: GaussianParameters) -> FloatArray:
+    def _scores(self, rows: Any, parameters: Normals) -> FloatArray:
         # log p_k + mu_k' Sigma^-1 x - mu_k' Sigma^-1 mu_k / 2
         scores: FloatArray = (parameters.scores @ rows.T).T
         return scores
 
-    def row_constant(
-        self, rows: Standardised, parameters: GaussianParameters
-    ) -> FloatArray:
+    def row_constant(self, rows: Standardised, parameters: Normals) -> FloatArray:
         """-log det Sigma / 2 - x' Sigma^-1 x / 2, which all classes share, (m,)."""
         covariance = parameters.covariances
         if isinstance(rows, SeenRows):
 
-            def scored(Z: FloatArray, marginal: GaussianParameters) -> FloatArray:
+            def scored(Z: FloatArray, marginal: Normals) -> FloatArray:
                 return self.row_constant(Z, marginal)[:, np.newaxis]
 
             return self._by_pattern(rows, parameters, scored, np.zeros(1))[:, 0]
@@ -123,9 +121,7 @@ class TiedFamily(GaussianFamily):
         quadratic = np.einsum("ij,ij->i", Z, _solved(covariance, Z))
         return -0.5 * (_log_determinant(covariance) + quadratic)
 
-    def coefficients(
-        self, parameters: GaussianParameters
-    ) -> tuple[FloatArray, FloatArray]:
+    def coefficients(self, parameters: Normals) -> tuple[FloatArray, FloatArray]:
         """Coefficients (r, d) and intercepts (r,) of the log joint in units of X."""
         return self.coefficients_in_units(parameters.scores)
 
@@ -140,11 +136,11 @@ class TiedFamily(GaussianFamily):
 
     def _with_scores(
         self, log_priors: FloatArray, means: FloatArray, covariances: FloatArray
-    ) -> GaussianParameters:
+    ) -> Normals:
         linear = _solved(covariances, means)
         constants = log_priors - 0.5 * (means * linear).sum(axis=1)
         scores = linear_scores(constants, linear)
-        return GaussianParameters(log_priors, means, covariances, scores)
+        return Normals(log_priors, means, covariances, scores)
 
     def _second_sums(self, Z: FloatArray, weight: FloatArray) -> FloatArray:
         sums = RawMoments.from_soft(Z, weight[:, np.newaxis], np.zeros(Z.shape[1]))

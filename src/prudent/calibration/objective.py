@@ -105,8 +105,8 @@ class Objective:
             scores[:] = 0.0
             scores[true] = gains
         if self.generative_weight:
-            total = losses.total_objective + self.generative_weight * generative
-            losses = replace(losses, total_objective=total)
+            total = losses.objective + self.generative_weight * generative
+            losses = replace(losses, objective=total)
         return losses, scores
 
     def __getstate__(self) -> dict[str, Any]:

@@ -101,15 +101,6 @@ def row_keys(rows: Any) -> NDArray[Any]:
     return keys
 
 
-def seen_levels(rows: Any, n_levels: IntArray) -> list[BoolArray]:
-    """Which levels of each categorical feature occur among the rows."""
-    codes = getattr(rows, "levels", rows)
-    return [
-        np.bincount(codes[codes[:, j] >= 0, j], minlength=n)[:n] > 0
-        for j, n in enumerate(n_levels)
-    ]
-
-
 def recoded(rows: Any, seen: Sequence[BoolArray]) -> Any:
     """Rows as a reader reads them that knows only these levels."""
     if isinstance(rows, MixedRows):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from prudent.calibration.categorical import CategoricalFamily
 from prudent.calibration.families import Family
 from prudent.calibration.model import Model, prepare
-from prudent.calibration.reading import recoded, seen_levels
+from prudent.calibration.reading import recoded
 from prudent.calibration.spread import (
     ColumnMoments,
     Spread,
@@ -76,7 +76,11 @@ class Trial:
         """Levels of each categorical feature that occur among the fitted rows."""
         if self.fitted is None:
             return [np.zeros(n, dtype=bool) for n in n_levels]
-        return seen_levels(self.fitted.X, n_levels)
+        codes = getattr(self.fitted.X, "levels", self.fitted.X)
+        return [
+            np.bincount(codes[codes[:, j] >= 0, j], minlength=n)[:n] > 0
+            for j, n in enumerate(n_levels)
+        ]
 
     def recoded(self, seen: Sequence[BoolArray]) -> Trial:
         """The same rows, of which only these levels are known."""

@@ -25,24 +25,12 @@ def cut(value: object, longest: int = LONGEST_VALUE) -> str:
 
 
 def shown(value: object) -> str:
-    """Quote a value of the user's, cut to 64 characters.
-
-    Examples
-    --------
-    >>> shown("age")
-    "'age'"
-    """
+    """Quote a value of the user's, cut to 64 characters."""
     return repr(cut(value))
 
 
 def listed(values: Iterable[object]) -> str:
-    """List at most five values, then say how many are left.
-
-    Examples
-    --------
-    >>> listed("abcdefg")
-    'a, b, c, d, e and 2 more'
-    """
+    """List at most five values, then say how many are left."""
     names = [" ".join(str(value)[:LONGEST_VALUE].split()) for value in values]
     rest = len(names) - MOST_NAMES
     return ", ".join(names[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
@@ -63,13 +51,7 @@ def thousands(count: int) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Say a count with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "row"), counted(4, "row"), counted(2, "class")
-    ('1 row', '4 rows', '2 classes')
-    """
+    """Say a count with its noun."""
     plural = noun + ("es" if noun.endswith("s") else "s")
     return f"{thousands(count)} {noun if count == 1 else plural}"
 

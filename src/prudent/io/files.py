@@ -127,15 +127,17 @@ def open_text(path: str, encoding: str | None = None) -> TextSource:
     Plain UTF-8 files are streamed from the disk; gzip is recognised by its first
     bytes; any other encoding (named, or told by a byte order mark) is transcoded.
     """
-    name, file = (
-        ("standard input", standard_input()) if path == "-" else (path, find_file(path))
-    )
+    if path == "-":
+        name, file = "standard input", standard_input()
+    else:
+        name, file = path, find_file(path)
     if not file.is_file():
         with file.open("rb") as pipe:
             file = _spooled(iter(lambda: pipe.read(CHUNK), b""))
-    source = _recognised(name, file)
-    with source.open() as stream:
-        first = stream.read(8)
+    with file.open("rb") as stream:
+        source = TextSource(name, file, packed=stream.read(2) == GZIP)
+    with source.open() as unpacked:
+        first = unpacked.read(8)
     if not first:
         raise TableError(f"file is empty: {name}.")
     for signature, kind in SIGNATURES.items():
@@ -156,11 +158,6 @@ def standard_input() -> Path:
 @lru_cache(maxsize=1)
 def _received(stream: Any) -> Path:
     return _spooled(iter(lambda: stream.buffer.read(CHUNK), b""))
-
-
-def _recognised(name: str, file: Path) -> TextSource:
-    with file.open("rb") as stream:
-        return TextSource(name, file, packed=stream.read(2) == GZIP)
 
 
 def _transcoded(source: TextSource, encoding: str) -> TextSource:

@@ -22,13 +22,6 @@ def labels_from_words(distinct: Sequence[str], target: str) -> NDArray[Any]:
     """Return sorted labels, as integers where every word is one, else as text.
 
     One class only and a target that looks continuous are a TableError.
-
-    Examples
-    --------
-    >>> labels_from_words(["1", "2", "10"], "y").tolist()
-    [1, 2, 10]
-    >>> labels_from_words(["01", "2"], "y").tolist()
-    ['01', '2']
     """
     if len(distinct) == 1:
         raise TableError(
