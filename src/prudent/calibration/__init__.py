@@ -2,9 +2,13 @@
 
 from prudent.calibration.categorical import CategoricalFamily, MixedFamily
 from prudent.calibration.classifier import RiskCalibratedClassifier
-from prudent.calibration.diagonal import DiagonalFamily, TiedDiagonalFamily
 from prudent.calibration.families import Family, PriorStrengths
-from prudent.calibration.matrices import FullFamily, TiedFamily
+from prudent.calibration.gaussian import (
+    DiagonalFamily,
+    FullFamily,
+    TiedDiagonalFamily,
+    TiedFamily,
+)
 
 __all__ = [
     "CategoricalFamily",

@@ -8,13 +8,12 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import csr_array
 
-from prudent.calibration.diagonal import DiagonalFamily
 from prudent.calibration.families import (
     PriorStrengths,
     Statistics,
     shrunken_log_priors,
 )
-from prudent.calibration.gaussian import Normals
+from prudent.calibration.gaussian import DiagonalFamily, Normals
 from prudent.core.types import BoolArray, FloatArray, IntArray
 
 #: Codes of a level that the fit does not know, and of no level at all.

@@ -13,11 +13,11 @@ import numpy as np
 from prudent.calibration.ascent import CalibrationPath, Iterate, ascend
 from prudent.calibration.families import Family, Statistics
 from prudent.calibration.gaussian import GaussianFamily
-from prudent.calibration.matrices import SoftmaxFamily
 from prudent.calibration.model import Model
 from prudent.calibration.objective import Objective, batches_of_epochs
 from prudent.calibration.promises import error_promise
 from prudent.calibration.settings import Settings
+from prudent.calibration.softmax import SoftmaxFamily
 from prudent.calibration.trials import Trial, fitted_spread, weights
 from prudent.core.guarantee import Guarantee
 from prudent.core.rows import Rows

@@ -9,10 +9,15 @@ import numpy as np
 
 from prudent.calibration.ascent import StepRule
 from prudent.calibration.categorical import CategoricalFamily, MixedFamily
-from prudent.calibration.diagonal import DiagonalFamily, TiedDiagonalFamily
 from prudent.calibration.families import Family, PriorStrengths
-from prudent.calibration.gaussian import GaussianFamily
-from prudent.calibration.matrices import FullFamily, SoftmaxFamily, TiedFamily
+from prudent.calibration.gaussian import (
+    DiagonalFamily,
+    FullFamily,
+    GaussianFamily,
+    TiedDiagonalFamily,
+    TiedFamily,
+)
+from prudent.calibration.softmax import SoftmaxFamily
 from prudent.calibration.spread import Spread
 from prudent.core.types import FloatArray, IntArray
 from prudent.core.validation import Structure

@@ -44,7 +44,12 @@ class Stream:
         spread = None
         if settings.structure is not None:
             weight = weights(block)
-            moments = column_moments(numbers_of(block), weight, settings.structure)
+            moments = column_moments(
+                numbers_of(block),
+                weight,
+                settings.structure,
+                learns_missing=settings.learns_missing,
+            )
             spread = Spread.of(moments, float(weight.sum()))
         family = settings.make(spread)
         nothing = np.zeros((1, len(classes)))

@@ -15,8 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dtrtri
 
-from prudent.core.types import FloatArray
+from prudent.core.types import BoolArray, FloatArray
 
+#: Validity margin of variances and of the smallest eigenvalue of a correlation
+#: matrix, on features of unit variance: below, s2 / s0 - mu mu' is rounding noise.
+MARGIN = 1e-9
 _CACHED_NUMBERS = 300_000
 _COLUMNS_PER_BAND, _MOST_BANDS = 24, 4
 #: Below this many numbers, importing compiled loops costs more than it saves.
@@ -82,3 +85,26 @@ def squared_distances(Z: FloatArray, whitening: Whitening) -> FloatArray:
 def interpreted_add_squares(white: FloatArray, sums: FloatArray) -> None:
     """Add sum_j white_ikj^2 of white (n, r, d) to sums (r, n)."""
     sums += np.einsum("ikj,ikj->ki", white, white)
+
+
+def are_positive_definite(covariances: FloatArray) -> BoolArray:
+    """Which correlation matrices exceed the margin times the identity, (r,)."""
+    variances = np.diagonal(covariances, axis1=1, axis2=2)
+    definite = np.asarray((variances > MARGIN).all(axis=1))  # also refuses NaN
+    deviations = np.sqrt(variances[definite])
+    products = deviations[:, :, np.newaxis] * deviations[:, np.newaxis]
+    correlations = covariances[definite] / products
+    correlations -= MARGIN * np.eye(covariances.shape[1])
+    definite[definite] = _have_cholesky(correlations)
+    return definite
+
+
+def _have_cholesky(matrices: FloatArray) -> BoolArray:
+    """Which matrices have a Cholesky factor; most often all of them, in one call."""
+    try:
+        np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        if len(matrices) == 1:
+            return np.zeros(1, dtype=bool)
+        return np.concatenate([_have_cholesky(matrix[None]) for matrix in matrices])
+    return np.ones(len(matrices), dtype=bool)

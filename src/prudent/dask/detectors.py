@@ -54,7 +54,10 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
         )
     options = detector._moment_options()
     if detector.threshold == "distribution_free":
-        detector.fit_moments(chunks.moments(**options))
+        reduced = chunks.reduce(
+            _moments, ClassMoments.reduce, chunks.n_features, options
+        )
+        detector.fit_moments(reduced)
         return
     rows = _numbered(chunks)
     n_held_out = held_out_count(rows.n_rows, detector.calibration_size)
@@ -97,9 +100,13 @@ def _checked_size(block: Block) -> int:
     return len(check_array(block[0], dtype=np.float64, ensure_min_samples=0))
 
 
+def _moments(block: Block, n_features: int, options: dict[str, Any]) -> ClassMoments:
+    return block_moments((block[0], None), n_features, options)
+
+
 def _moments_of_fitted(
     block: Block, split: Split, n_features: int, options: dict[str, Any], start: int
 ) -> ClassMoments:
     X, _ = block
     fitted = X[~split.held_out(start, len(X))]
-    return block_moments((fitted, None), n_features, options)
+    return _moments((fitted, None), n_features, options)
