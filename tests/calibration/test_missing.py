@@ -147,12 +147,16 @@ def test_a_class_without_any_cell_of_a_column_has_its_overall_mean(family):
     assert np.isfinite(model.predict_proba(X)).all()
 
 
-def test_batches_learn_from_whole_rows():
+@pytest.mark.parametrize("family", FAMILIES)
+def test_batches_learn_from_whole_rows(family):
     X, y = overlapping_clouds()
-    model = RiskCalibratedClassifier(family="diag").partial_fit(X, y)
+    model = RiskCalibratedClassifier(family=family).partial_fit(X, y)
     X[0, 0] = np.nan
     with pytest.raises(ValueError, match="NaN.*`partial_fit` whole rows"):
         model.partial_fit(X, y)
+    if family in ("full", "tied"):
+        with pytest.raises(ValueError, match="NaN: covariance matrices are learned"):
+            RiskCalibratedClassifier(family=family).partial_fit(X, y)
 
 
 @pytest.mark.parametrize("stopping", ["cv", "holdout", "train"])

@@ -77,7 +77,8 @@ class DelimitedSource:
         """Yield the rows in order, a megabyte of text at a time."""
         row = 0
         try:
-            with self._streamed(columns, self._types) as reader:
+            types = self._types | dict.fromkeys(self._late_words, pa.string())
+            with self._streamed(columns, types) as reader:
                 for batch in reader:
                     part = pa.Table.from_batches([batch])
                     yield Table(part, self.name, self._place, row, self.decimal)
@@ -85,12 +86,8 @@ class DelimitedSource:
         except pa.ArrowException as error:
             self._fail(error)
 
-    @property
-    def _types(self) -> Types:
-        return self._first_types | dict.fromkeys(self._late_words, pa.string())
-
     @cached_property
-    def _first_types(self) -> Types:
+    def _types(self) -> Types:
         """Number unless the first rows hold true and false, or words.
 
         pyarrow could infer types from all rows, but then holds the whole text.
@@ -113,10 +110,21 @@ class DelimitedSource:
 
     @contextmanager
     def _streamed(self, columns: Sequence[str], types: Types) -> Iterator[Any]:
-        options = self._options(columns, types)
+        read = pyarrow_csv.ReadOptions(column_names=self.names, block_size=PART_BYTES)
+        parse = pyarrow_csv.ParseOptions(
+            delimiter=self.delimiter,
+            # Costs parallel parsing, so only where a quote can hide a newline.
+            newlines_in_values=self.quoted,
+        )
+        convert = pyarrow_csv.ConvertOptions(
+            include_columns=columns,
+            column_types=types,
+            null_values=list(MISSING_WORDS),
+            decimal_point=self.decimal,
+        )
         with (
             self.text.open(self.start) as stream,
-            pyarrow_csv.open_csv(stream, **options) as reader,
+            pyarrow_csv.open_csv(stream, read, parse, convert) as reader,
         ):
             try:
                 yield reader
@@ -126,24 +134,6 @@ class DelimitedSource:
                     # command on a small table may end at once.
                     with suppress(pa.ArrowException):
                         deque(reader, maxlen=0)
-
-    def _options(self, columns: Sequence[str], types: Types) -> dict[str, Any]:
-        return {
-            "read_options": pyarrow_csv.ReadOptions(
-                column_names=self.names, block_size=PART_BYTES
-            ),
-            "parse_options": pyarrow_csv.ParseOptions(
-                delimiter=self.delimiter,
-                # Costs parallel parsing, so only where a quote can hide a newline.
-                newlines_in_values=self.quoted,
-            ),
-            "convert_options": pyarrow_csv.ConvertOptions(
-                include_columns=columns,
-                column_types=types,
-                null_values=list(MISSING_WORDS),
-                decimal_point=self.decimal,
-            ),
-        }
 
     def _place(self, row: int) -> str:
         records = _records(self.text, self.delimiter)
