@@ -335,7 +335,7 @@ def test_soft_keeps_its_rate_on_average_only():
 
 
 def test_estimator_without_scores_is_refused():
-    with pytest.raises(TypeError, match="`predict_proba` or `decision_function`"):
+    with pytest.raises(TypeError, match="'predict_proba'.*'decision_function'"):
         quick(estimator=StandardScaler()).fit(normal_rows())
 
 

@@ -56,6 +56,8 @@ def test_the_blocks_do_not_matter(estimator, condition):
     assert models[0].n_calibration_ == 180
     assert (models[0].p_values(new) == models[1].p_values(new)).all()
     assert models[0].guarantees_ == models[1].guarantees_
+    plain = models[1].fit(X, y)
+    np.testing.assert_allclose(models[0].p_values(new), plain.p_values(new), rtol=1e-9)
 
 
 def test_p_values_are_those_of_the_order_of_all_held_out_scores():

@@ -1,6 +1,5 @@
 """The detectors on blocks: the same promise, whatever the blocks."""
 
-import itertools
 import pickle
 
 import dask
@@ -10,11 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask import delayed
-from scipy.stats import betabinom, binom
+from scipy.stats import betabinom
 from sklearn.covariance import LedoitWolf
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from prudent import (
     LowDensityRejector,
@@ -22,8 +20,10 @@ from prudent import (
     MinimaxProbabilityClassifier,
 )
 from prudent.adversarial.density.reference import Standardisation
+from prudent.core.holdout import hold_out
 from prudent.dask import fit, predict
-from prudent.dask.split import Split
+from prudent.dask.chunks import Chunks
+from prudent.dask.split import NumberedRows
 from prudent.exceptions import PrudentWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore:chunks are small")
@@ -58,27 +58,21 @@ def quick(**params):
 # --- the split ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n_held_out", "n_sampled"), [(1, 0), (180, 100), (180, 420)])
-def test_split_draws_exactly_that_many_rows_and_none_twice(n_held_out, n_sampled):
-    split = Split.draw(np.random.RandomState(3), 600, n_held_out, n_sampled)
-    held_out, sampled = split.held_out(0, 600), split.sampled(0, 600)
-    assert (held_out.sum(), sampled.sum()) == (n_held_out, n_sampled)
-    assert not (held_out & sampled).any()
+def held_out_rows(n=600, share=0.3, seed=0):
+    """Which rows `fit` holds out, and the order of the others."""
+    split = hold_out(n, share, np.random.RandomState(seed))
+    return np.isin(np.arange(n), split.held_out), split.fit
 
 
-def test_split_is_the_same_in_any_blocks():
-    split = Split.draw(np.random.RandomState(3), 600, 180, 100)
-    edges = [0, 1, 6, 6, 300, 599, 600]
-    for choose in (split.held_out, split.sampled):
-        parts = [choose(a, b - a) for a, b in itertools.pairwise(edges)]
-        np.testing.assert_array_equal(np.concatenate(parts), choose(0, 600))
-
-
-def test_every_row_is_held_out_equally_often():
-    rng = np.random.RandomState(0)
-    times = sum(Split.draw(rng, 40, 12, 0).held_out(0, 40) for _ in range(2000))
-    low, high = binom.ppf([1e-6, 1 - 1e-6], 2000, 0.3)
-    assert low <= times.min() <= times.max() <= high
+def test_rows_are_asked_for_by_their_number_in_any_blocks():
+    X = np.arange(600.0)[:, None]
+    positions = np.random.default_rng(0).permutation(600)[:97]
+    for sizes in ((600,), CHUNKS, (1, 5, 0, 294, 299, 1)):
+        numbered = NumberedRows(Chunks.of(blocks(X, sizes), None, None, None), sizes)
+        asked = np.concatenate(numbered.ask(positions, lambda X, y: X[:, 0]))
+        np.testing.assert_array_equal(asked, np.sort(positions))
+        taken, _ = numbered.sample(positions)
+        np.testing.assert_array_equal(taken[:, 0], positions)
 
 
 # --- LowDensityRejector -------------------------------------------------------------
@@ -115,8 +109,7 @@ def test_the_cut_is_the_order_statistic_of_all_held_out_rows(monkeypatch):
     X = rows()
     detector = fit(quick(false_alarm_rate=0.1), blocks(X))
     scores = detector.score_samples(X)
-    key = np.random.RandomState(0)
-    held_out = Split.draw(key, 600, 180, 90).held_out(0, 600)
+    held_out, _ = held_out_rows()
     assert detector.n_calibration_ == 180
     assert detector.threshold_ == np.sort(scores[held_out])[detector.k_ - 1]
     smaller = 1 + np.count_nonzero(scores[held_out] <= scores[7])
@@ -135,22 +128,21 @@ def test_rank_and_promise_are_those_of_a_plain_fit():
     assert vars(detector).keys() == vars(plain).keys()
 
 
-def test_scores_agree_with_a_plain_fit_where_the_classifier_can_be_right():
-    quadratic = make_pipeline(PolynomialFeatures(2), LogisticRegression(C=1e4))
-    params = {"estimator": quadratic, "reference": "gaussian"}
-    X, fresh = rows(20_000), rows(500, seed=1)
-    detector = fit(quick(**params), da.from_array(X, chunks=(6000, 2)))
-    truth = -0.5 * (fresh**2).sum(axis=1) - np.log(2 * np.pi)
-    for fitted in (detector, quick(**params).fit(X)):
-        np.testing.assert_allclose(fitted.score_samples(fresh), truth, atol=0.5)
+@pytest.mark.parametrize("params", [{}, {"reference": "grid", "guarantee": "exact"}])
+def test_the_detector_is_that_of_a_plain_fit(params):
+    X, fresh = rows(), rows(500, seed=1)
+    detector, plain = fit(quick(**params), blocks(X)), quick(**params).fit(X)
+    np.testing.assert_array_equal(
+        detector.score_samples(fresh), plain.score_samples(fresh)
+    )
+    assert detector.threshold_ == plain.threshold_
 
 
 def test_the_density_is_learnt_from_a_sample_of_the_fit_rows(monkeypatch):
     monkeypatch.setattr("prudent.dask.split.MAX_FIT_ROWS", 90)
     X = rows() * [1.0, 1e3] + 5
     detector = fit(quick(reference="gaussian"), blocks(X))
-    split = Split.draw(np.random.RandomState(0), 600, 180, 90)
-    sample = Standardisation.from_rows(X[split.sampled(0, 600)])
+    sample = Standardisation.from_rows(X[held_out_rows()[1][:90]])
     standardisation = detector._learned.density.standardisation
     np.testing.assert_allclose(standardisation.mean, sample.mean)
     np.testing.assert_allclose(standardisation.deviation, sample.deviation)
@@ -180,8 +172,7 @@ def test_a_column_constant_in_the_sample_only_counts_as_constant(monkeypatch):
     monkeypatch.setattr("prudent.dask.split.MAX_FIT_ROWS", 30)
     X = rows()
     X[:, 1] = 7.0
-    sampled = Split.draw(np.random.RandomState(0), 600, 180, 30).sampled(0, 600)
-    X[np.flatnonzero(~sampled)[:3], 1] = 8.0
+    X[held_out_rows()[1][30:33], 1] = 8.0
     with pytest.warns(PrudentWarning, match="constant"):
         detector = fit(quick(reference="box"), blocks(X))
     np.testing.assert_array_equal(detector.constant_features_, [1])
@@ -292,7 +283,7 @@ def test_calibrated_thresholds_come_from_all_held_out_rows(covariance):
     X = rows()
     detector = MinimaxOutlierDetector(random_state=0, covariance=covariance)
     fit(detector, blocks(X))
-    held_out = Split.draw(np.random.RandomState(0), 600, 180, 0).held_out(0, 600)
+    held_out, _ = held_out_rows()
     moments = MinimaxOutlierDetector(
         threshold="distribution_free", covariance=covariance
     ).fit(X[~held_out])
@@ -303,6 +294,7 @@ def test_calibrated_thresholds_come_from_all_held_out_rows(covariance):
     expected = np.sort(detector.score_samples(X[held_out]))[rank - 1]
     assert detector.offset_ == pytest.approx(expected, rel=1e-12)
     plain = MinimaxOutlierDetector(random_state=0, covariance=covariance).fit(X)
+    assert detector.offset_ == pytest.approx(plain.offset_, rel=1e-12)
     assert detector.guarantees_ == plain.guarantees_
     assert detector.n_calibration_ == plain.n_calibration_ == 180
     assert vars(detector).keys() == vars(plain).keys()

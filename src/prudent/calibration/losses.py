@@ -47,7 +47,9 @@ class Losses:
     @property
     def mean(self) -> Losses:
         """The same per unit of weight: `wrong` is the error."""
-        return Losses(*(total / self.weight for total in astuple(self)))
+        w = self.weight
+        sums = self.objective, self.log_loss, self.risk, self.cost, self.wrong
+        return Losses(*(total / w for total in sums), 1.0)
 
 
 def log_residuals(scores: FloatArray, codes: IntArray, weight: FloatArray) -> Losses:

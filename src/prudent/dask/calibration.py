@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from numbers import Integral
 from typing import Any
@@ -19,10 +19,10 @@ from prudent.calibration.trials import Trial
 from prudent.core.classes import check_two_classes
 from prudent.core.holdout import hold_out
 from prudent.core.rows import Block, Rows
-from prudent.core.types import IntArray
 from prudent.dask.chunks import Block as Chunk
 from prudent.dask.chunks import Chunks
 from prudent.dask.folds import Deal, Draws, least_draws, with_draws
+from prudent.dask.split import Mask, chosen, masks
 
 
 def needs_frames(estimator: Any) -> bool:
@@ -67,7 +67,7 @@ def _check_settings(estimator: RiskCalibratedClassifier) -> None:
 
 def _read(
     estimator: RiskCalibratedClassifier, chunks: Chunks
-) -> tuple[Reader, Rows, IntArray, NDArray[Any]]:
+) -> tuple[Reader, Rows, list[int], NDArray[Any]]:
     """Reader, blocks as trials, their sizes, and the classes."""
     worker = RiskCalibratedClassifier(family=estimator.family)
     worker.n_features_in_ = chunks.n_features
@@ -82,21 +82,18 @@ def _read(
     classes = np.unique(np.concatenate(labels))
     check_two_classes(classes)
     worker._reader = readers[0].merged(readers[1:])
-    sizes = np.array([head[2] if head else 0 for head in heads])
+    sizes = [head[2] if head else 0 for head in heads]
     trials = blocks.transform(_trial, worker, classes)
     return worker._reader, trials, sizes, classes
 
 
 def _hold_out(
-    estimator: RiskCalibratedClassifier, trials: Rows, sizes: IntArray, seed: int
+    estimator: RiskCalibratedClassifier, trials: Rows, sizes: Sequence[int], seed: int
 ) -> Rows:
     """Trials with rows held out, and the levels that the others know."""
-    chosen = np.zeros(sizes.sum(), dtype=bool)
     random = np.random.RandomState(seed)
-    split = hold_out(len(chosen), estimator.validation_fraction, random)
-    chosen[split.held_out] = True
-    own = np.split(chosen, np.cumsum(sizes)[:-1])
-    trials = trials.transform(_held_apart, each=[np.packbits(block) for block in own])
+    split = hold_out(sum(sizes), estimator.validation_fraction, random)
+    trials = trials.transform(_held_apart, each=masks(split.held_out, sizes))
     found = trials.map(Trial.seen_levels, estimator._reader.n_levels)
     seen = [np.any(of_blocks, axis=0) for of_blocks in zip(*found, strict=True)]
     estimator._reader = estimator._reader.restricted(seen)
@@ -139,9 +136,9 @@ def _trial(
     return Trial(Block(rows, np.searchsorted(classes, labels)))
 
 
-def _held_apart(trial: Trial, held_out: NDArray[np.uint8]) -> Trial:
+def _held_apart(trial: Trial, held_out: Mask) -> Trial:
     n_rows = 0 if trial.fitted is None else len(trial.fitted)
-    return trial.apart(np.unpackbits(held_out, count=n_rows) == 1)
+    return trial.apart(chosen(held_out, n_rows))
 
 
 def _fold(drawn: tuple[Trial, Draws], deal: Deal, k: int) -> Trial:

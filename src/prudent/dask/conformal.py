@@ -15,10 +15,10 @@ from prudent.conformal.held_out import HeldOutRows, OrdinaryScores
 from prudent.conformal.inputs import check_method, forget_fit
 from prudent.conformal.ranking import choose_method, ranking_of, split_scores
 from prudent.core.classes import check_two_classes
-from prudent.core.holdout import held_out_count
+from prudent.core.holdout import HeldOut, hold_out
 from prudent.core.types import FloatArray
 from prudent.dask.chunks import Block, Chunks
-from prudent.dask.split import NumberedRows, Split
+from prudent.dask.split import NumberedRows
 
 
 def fit_conformal_classifier(classifier: ConformalClassifier, chunks: Chunks) -> None:
@@ -35,7 +35,7 @@ def fit_conformal_classifier(classifier: ConformalClassifier, chunks: Chunks) ->
     unique_labels(*labels)  # refuses words and numbers together
     classifier.classes_ = np.unique(np.concatenate(labels))
     check_two_classes(classifier.classes_)
-    rows = NumberedRows.of(chunks, [n for n, _ in heads])
+    rows = NumberedRows(chunks, [n for n, _ in heads])
     classifier.n_rows_, classifier.method_ = rows.n_rows, "split"
     choose_method(classifier, len(classifier.classes_), None)
     split, sample = _split(classifier, rows, rng)
@@ -49,7 +49,7 @@ def fit_conformal_classifier(classifier: ConformalClassifier, chunks: Chunks) ->
 def fit_conformal_detector(detector: ConformalDetector, chunks: Chunks) -> None:
     """Fit method="split" in three passes: row counts, a sample, scores."""
     rng = _begin(detector, chunks)
-    rows = NumberedRows.of(chunks, [n for n, _ in chunks.map(_head)])
+    rows = NumberedRows(chunks, [n for n, _ in chunks.map(_head)])
     detector.n_rows_, detector.method_ = rows.n_rows, "split"
     detector._by_groups = False
     check_method(detector, "split", None)
@@ -81,30 +81,19 @@ def _end(estimator: Any, rng: np.random.RandomState) -> None:
 
 def _split(
     estimator: Any, rows: NumberedRows, rng: np.random.RandomState
-) -> tuple[Split, tuple[Any, Any]]:
+) -> tuple[HeldOut, tuple[Any, Any]]:
     """Held-out rows, and a sample of the others with its labels (frozen: none)."""
     if isinstance(estimator.estimator, FrozenEstimator):
-        return rows.split(rng, rows.n_rows), (None, None)
-    n_held_out = held_out_count(rows.n_rows, estimator.calibration_size)
-    split = rows.split(rng, n_held_out)
-    parts, labels = zip(*rows.ask(split.sampled, _pair), strict=True)
-    if hasattr(parts[0], "columns"):
-        import pandas
-
-        X: Any = pandas.concat(parts)
-    else:
-        X = np.concatenate(parts)
-    return split, (X, None if labels[0] is None else np.concatenate(labels))
+        everything = np.arange(rows.n_rows)
+        return HeldOut(everything[:0], everything), (None, None)
+    split = hold_out(rows.n_rows, estimator.calibration_size, rng)
+    return split, rows.sample(split.fit)
 
 
 def _head(block: Block) -> tuple[int, NDArray[Any] | None]:
     """Rows of a block and their labels."""
     X, y = block
     return len(X), None if y is None else np.unique(y)
-
-
-def _pair(X: Any, y: Any) -> Block:
-    return X, y
 
 
 def _rank(X: Any, y: None, scores: OrdinaryScores) -> FloatArray:

@@ -12,11 +12,11 @@ from sklearn.utils import check_array, check_random_state
 
 from prudent.adversarial import LowDensityRejector
 from prudent.adversarial.density.detector import check_settings
-from prudent.core.holdout import held_out_count
+from prudent.core.holdout import hold_out
 from prudent.core.moments import ClassMoments
-from prudent.core.types import BoolArray, FloatArray
+from prudent.core.types import FloatArray, IntArray
 from prudent.dask.chunks import Block, Chunks, block_moments
-from prudent.dask.split import NumberedRows, Split
+from prudent.dask.split import Mask, NumberedRows, chosen, masks
 from prudent.estimator_tools import is_covariance_estimator
 from prudent.minimax import MinimaxOutlierDetector
 
@@ -31,11 +31,11 @@ def fit_rejector(detector: LowDensityRejector, chunks: Chunks) -> None:
     check_settings(detector)
     rows = _numbered(chunks)
     rng = check_random_state(detector.random_state)
-    n_held_out = held_out_count(rows.n_rows, detector.calibration_size)
-    split = rows.split(rng, n_held_out)
-    sample = _answers(rows, split.sampled, np.asarray)
+    split = hold_out(rows.n_rows, detector.calibration_size, rng)
+    sample, _ = rows.sample(split.fit)
     detector.n_features_in_ = chunks.n_features
     detector._grouped = False
+    sample = sample.astype(np.float64)
     detector._learn(sample, partial(_answers, rows, split.held_out), rng)
 
 
@@ -54,40 +54,43 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
         )
     options = detector._moment_options()
     if detector.threshold == "distribution_free":
-        reduced = chunks.reduce(
-            _moments, ClassMoments.reduce, chunks.n_features, options
-        )
-        detector.fit_moments(reduced)
+        detector.fit_moments(_moments(chunks, options, None))
         return
     rows = _numbered(chunks)
-    n_held_out = held_out_count(rows.n_rows, detector.calibration_size)
-    detector._check_learnable(rows.n_rows - n_held_out, rows.n_rows)
     rng = check_random_state(detector.random_state)
-    split = Split.draw(rng, rows.n_rows, n_held_out, 0)
-    moments = chunks.reduce(
-        _moments_of_fitted,
-        ClassMoments.reduce,
-        split,
-        chunks.n_features,
-        options,
-        each=rows.starts,
-    )
+    split = hold_out(rows.n_rows, detector.calibration_size, rng)
+    detector._check_learnable(len(split.fit), rows.n_rows)
+    moments = _moments(chunks, options, masks(split.fit, rows.sizes))
     ask = partial(_answers, rows, split.held_out)
     detector._fit_from(moments, ask_held_out=ask)
 
 
+def _moments(
+    chunks: Chunks, options: dict[str, Any], of_blocks: list[Mask] | None
+) -> ClassMoments:
+    """Moments of all rows, or of some of each block, whatever their labels."""
+    moments: ClassMoments = chunks.reduce(
+        _block_moments,
+        ClassMoments.reduce,
+        chunks.n_features,
+        options,
+        each=[None] * chunks.n_blocks if of_blocks is None else of_blocks,
+    )
+    return moments
+
+
 def _numbered(chunks: Chunks) -> NumberedRows:
     """Check and count the rows of every block."""
-    return NumberedRows.of(chunks, chunks.map(_checked_size))
+    return NumberedRows(chunks, chunks.map(_checked_size))
 
 
 def _answers(
     rows: NumberedRows,
-    choose: Callable[[int, int], BoolArray],
+    positions: IntArray,
     question: Callable[[FloatArray], NDArray[Any]],
 ) -> NDArray[Any]:
-    """`question(rows)` of the chosen rows, in row order: only answers travel."""
-    return np.concatenate(rows.ask(choose, _answer, question))
+    """`question(rows)` of the rows there, in row order: only answers travel."""
+    return np.concatenate(rows.ask(positions, _answer, question))
 
 
 def _answer(
@@ -100,13 +103,9 @@ def _checked_size(block: Block) -> int:
     return len(check_array(block[0], dtype=np.float64, ensure_min_samples=0))
 
 
-def _moments(block: Block, n_features: int, options: dict[str, Any]) -> ClassMoments:
-    return block_moments((block[0], None), n_features, options)
-
-
-def _moments_of_fitted(
-    block: Block, split: Split, n_features: int, options: dict[str, Any], start: int
+def _block_moments(
+    block: Block, n_features: int, options: dict[str, Any], mask: Mask | None
 ) -> ClassMoments:
     X, _ = block
-    fitted = X[~split.held_out(start, len(X))]
-    return _moments((fitted, None), n_features, options)
+    kept = X if mask is None else X[chosen(mask, len(X))]
+    return block_moments((kept, None), n_features, options)

@@ -58,15 +58,12 @@ def fit(
     this process. A pass is one task per worker; a model travels there and sums come
     back, which are added in the order of the blocks.
 
-    Three things differ from `estimator.fit`. The folds of a calibration follow from a
-    hash of each row, so that neither order nor blocks matter; its other stopping
-    rules agree with `fit` to rounding. Detectors hold out the rows of the
-    smallest numbers of a keyed stream, one number a row: as many rows as `fit`, not
-    the same ones; and the classifier of `LowDensityRejector`, like that of conformal
-    prediction by "split" (the only method on blocks), is trained on 100 000 of the
-    other rows at most, which the promise does not depend on.
-    Bootstrap radii draw each row a Poisson number of times, so that a resample has
-    n rows up to sqrt(n).
+    The rows held out are those of `fit`, whose results are the same to rounding. Three
+    things differ. The folds of a calibration follow from a hash of each row, so that
+    neither order nor blocks matter. `LowDensityRejector` and conformal prediction by
+    "split" (the only method on blocks) learn from 100 000 of the other rows at most,
+    which the promise does not depend on. Bootstrap radii draw each row a Poisson
+    number of times, so that a resample has n rows up to sqrt(n).
 
     Examples
     --------
