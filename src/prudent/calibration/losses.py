@@ -47,9 +47,9 @@ class Losses:
     @property
     def mean(self) -> Losses:
         """The same per unit of weight: `wrong` is the error."""
-        w = self.weight
         sums = self.objective, self.log_loss, self.risk, self.cost, self.wrong
-        return Losses(*(total / w for total in sums), 1.0)
+        objective, log_loss, risk, cost, wrong = (total / self.weight for total in sums)
+        return Losses(objective, log_loss, risk, cost, wrong, 1.0)
 
 
 def log_residuals(scores: FloatArray, codes: IntArray, weight: FloatArray) -> Losses:
