@@ -68,7 +68,8 @@ def test_rows_are_asked_for_by_their_number_in_any_blocks():
     X = np.arange(600.0)[:, None]
     positions = np.random.default_rng(0).permutation(600)[:97]
     for sizes in ((600,), CHUNKS, (1, 5, 0, 294, 299, 1)):
-        numbered = NumberedRows(Chunks.of(blocks(X, sizes), None, None, None), sizes)
+        chunks = Chunks.of(blocks(X, sizes), None, None, None)
+        numbered = NumberedRows(chunks, chunks.map(lambda block: len(block[0])))
         asked = np.concatenate(numbered.ask(positions, lambda X, y: X[:, 0]))
         np.testing.assert_array_equal(asked, np.sort(positions))
         taken, _ = numbered.sample(positions)

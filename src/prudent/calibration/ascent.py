@@ -132,15 +132,16 @@ def iterates(
     batch = None if batches is None else next(batches)
     accepted = Iterate(start, evaluate(start), step)
     yield accepted
-    while accepted.evaluation.losses.mean.log_loss >= _SEPARATED:
+    while (mean := accepted.evaluation.losses.mean).log_loss >= _SEPARATED:
         if accepted.evaluation.direction is None:
             return
         direction = _pull(
             accepted.evaluation.direction, share, labels, accepted.statistics
         )
         batch = None if batches is None else next(batches)
-        last = accepted.evaluation.losses.mean.objective
-        ceiling = last + 1e-12 * abs(last) if rule.line_search else float("inf")
+        ceiling = float("inf")
+        if rule.line_search:
+            ceiling = mean.objective + 1e-12 * abs(mean.objective)
         while True:
             statistics, is_full = _move(
                 objective.family, accepted.statistics, direction, step, rule.freeze

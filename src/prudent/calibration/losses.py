@@ -47,9 +47,9 @@ class Losses:
     @property
     def mean(self) -> Losses:
         """The same per unit of weight: `wrong` is the error."""
-        sums = self.objective, self.log_loss, self.risk, self.cost, self.wrong
-        objective, log_loss, risk, cost, wrong = (total / self.weight for total in sums)
-        return Losses(objective, log_loss, risk, cost, wrong, 1.0)
+        w = self.weight
+        objective, log_loss, risk = self.objective / w, self.log_loss / w, self.risk / w
+        return Losses(objective, log_loss, risk, self.cost / w, self.wrong / w, 1.0)
 
 
 def log_residuals(scores: FloatArray, codes: IntArray, weight: FloatArray) -> Losses:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import logsumexp
 
 from prudent.core.distances import COMPILED_SIZE, row_blocks
 from prudent.core.types import FloatArray
@@ -95,9 +93,17 @@ def _half_norms(X: FloatArray) -> FloatArray:
 
 
 def _log_sums_of(size: int) -> Callable[[FloatArray], FloatArray]:
-    """Function for log sum_j exp(a_ij) of `size` numbers, which it may overwrite."""
+    """Function for log sum_j exp(a_ij) of `size` numbers, which it overwrites."""
     if size < COMPILED_SIZE:
-        return partial(logsumexp, axis=1)
+        return _log_sums
     from prudent.core.kernels import log_sums
 
     return log_sums
+
+
+def _log_sums(exponents: FloatArray) -> FloatArray:
+    peaks = exponents.max(axis=1)
+    exponents -= peaks[:, np.newaxis]
+    np.exp(exponents, out=exponents)
+    sums: FloatArray = np.log(exponents.sum(axis=1)) + peaks
+    return sums
