@@ -96,15 +96,28 @@ def _identifiers(X: FloatArray) -> list[int]:
 
 
 def _collinear(X: FloatArray) -> list[int]:
-    """Columns whose share of variance left by earlier ones, 1 - R^2, is rounding."""
+    """Columns whose share of variance left by earlier columns is rounding error.
+
+    The pivot of column j in the Cholesky factor of the correlation matrix is
+    1 - R^2 of j on the columns before it; below 100 d eps it is none. QR factors
+    would go on along the rounding errors of such a column, and miss the next.
+    """
     n_rows, n_features = X.shape
     if n_rows <= n_features:  # every matrix is singular then; a note of its own
         return []
     scale = X.std(axis=0)
     Z = (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
-    left = np.diagonal(np.linalg.qr(Z, mode="r")) ** 2 / n_rows
+    remaining = Z.T @ Z / n_rows
     threshold = 100 * n_features * np.finfo(float).eps
-    return list(map(int, np.flatnonzero(left < threshold)))
+    found = []
+    for j in range(n_features):
+        pivot = remaining[j, j]
+        if pivot < threshold:
+            found.append(j)
+        else:
+            row = remaining[j, j:].copy()
+            remaining[j:, j:] -= np.outer(row, row / pivot)
+    return found
 
 
 def treatment(is_text: Sequence[bool], n_missing: int, missing: str) -> str | None:
