@@ -125,8 +125,10 @@ def save(
         estimator, msg="%(name)s is not fitted: call `fit` before it is saved."
     )
     buffer = io.BytesIO(skops.io.dumps(estimator))
-    foreign = _classes_of_others(buffer.getvalue())
-    _refuse_types(buffer.getvalue(), "the estimator", foreign)
+    foreign = _foreign(buffer.getvalue())
+    # `load` may be told of estimators; not of functions, which could do anything.
+    known = [name for name in foreign if issubclass(_class_named(name), BaseEstimator)]
+    _refuse(foreign, known, "the estimator")
     if foreign:
         warnings.warn(
             f"the model holds types of other packages: read it with load(path, "
@@ -178,7 +180,7 @@ def load(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
     content = Path(path).read_bytes()
     header = _header(content, str(path))
     try:
-        _refuse_types(content, str(path), trusted)
+        _refuse(_foreign(content), trusted, str(path))
         estimator = skops.io.loads(content, trusted=_untrusted(content))
     except ModelFileError:
         raise
@@ -280,28 +282,22 @@ def _untrusted(content: bytes) -> list[str]:
     return list(skops.io.get_untrusted_types(data=content))
 
 
-def _refuse_types(content: bytes, path: str, trusted: Sequence[str] = ()) -> None:
-    foreign = [
-        name
-        for name in _untrusted(content)
-        if name not in {*TRUSTED, *trusted} and not _is_our_class(name)
-    ]
-    if foreign:
-        raise ModelFileError(
-            f"{path} holds types that are not trusted: {', '.join(foreign[:5])}. "
-            "Use estimators of prudent, NumPy, SciPy and scikit-learn only."
-        )
-
-
-def _classes_of_others(content: bytes) -> list[str]:
-    """Types that `load` has to be told of; functions, which could do anything, not."""
+def _foreign(content: bytes) -> list[str]:
+    """Types that are neither ours nor of the numerical stack."""
     return [
         name
         for name in _untrusted(content)
-        if name not in TRUSTED
-        and not _is_our_class(name)
-        and issubclass(_class_named(name), BaseEstimator)
+        if name not in TRUSTED and not _is_our_class(name)
     ]
+
+
+def _refuse(foreign: Sequence[str], trusted: Sequence[str], path: str) -> None:
+    refused = [name for name in foreign if name not in trusted]
+    if refused:
+        raise ModelFileError(
+            f"{path} holds types that are not trusted: {', '.join(refused[:5])}. "
+            "Use estimators of prudent, NumPy, SciPy and scikit-learn only."
+        )
 
 
 def _is_our_class(name: str) -> bool:
