@@ -292,7 +292,7 @@ def _foreign(content: bytes) -> list[str]:
 
 
 def _refuse(foreign: Sequence[str], trusted: Sequence[str], path: str) -> None:
-    refused = [name for name in foreign if name not in trusted]
+    refused = [name for name in foreign if name not in {*trusted}]
     if refused:
         raise ModelFileError(
             f"{path} holds types that are not trusted: {', '.join(refused[:5])}. "
