@@ -75,13 +75,12 @@ class Preparation:
         for name in self.names:
             check_column(name, source.names)
         found, _ = look_through(source, self.columns)
-        for cells in found.values():
+        for cells in found:
             if cells.text is not None:
                 raise cells.text.not_numbers()
-        for cells in found.values():
-            cells.refuse_infinite()
+        refuse_infinite(found)
         if not self.gaps:
-            refuse_missing(found.values())
+            refuse_missing(found)
 
     def read(self, part: Table) -> FloatArray:
         """Return the features: numbers, codes of words, NaN for missing cells."""
@@ -118,8 +117,8 @@ class Cells:
     inspected: FloatArray = field(default_factory=lambda: np.empty(0))
     _stride: int = 1
     _n_missing: int = 0
-    _n_infinite: int = 0
-    _infinite_place: Callable[[], str] | None = None
+    n_infinite: int = 0
+    infinite_place: Callable[[], str] | None = None  # of the first
 
     def add(self, part: Table) -> None:
         """Count the cells of one part."""
@@ -131,8 +130,8 @@ class Cells:
             self._stride *= 2
         infinite = np.isinf(values)
         if infinite.any():
-            self._n_infinite += int(infinite.sum())
-            self._infinite_place = self._infinite_place or _place(part, infinite)
+            self.n_infinite += int(infinite.sum())
+            self.infinite_place = self.infinite_place or _place(part, infinite)
         self._n_missing += int(np.isnan(values).sum())
         self.low = np.fmin(self.low, np.fmin.reduce(values))
         self.high = np.fmax(self.high, np.fmax.reduce(values))
@@ -153,6 +152,13 @@ class Cells:
         return None if self.words is None or self.words.hold_numbers else self.words
 
     @property
+    def decided(self) -> Column:
+        """The column, with the levels found."""
+        if self.text is None:
+            return self.column
+        return Column(self.column.name, self.text.levels)
+
+    @property
     def gaps(self) -> int:
         """Missing cells."""
         if self.text is not None:
@@ -168,14 +174,16 @@ class Cells:
         alike = self.gaps == 0 and self.low == self.high
         return bool(alike or self.gaps == self.n_rows)
 
-    def refuse_infinite(self) -> None:
-        """Raise `TableError` if there is an infinite number."""
-        if self._infinite_place is not None and self.text is None:
-            name = self.column.name
+
+def refuse_infinite(cells: Iterable[Cells]) -> None:
+    """Raise `TableError` if there is an infinite number in some of the columns."""
+    for found in cells:
+        if found.infinite_place is not None and found.text is None:
+            name = found.column.name
             raise TableError(
                 f"column {shown(name)} has "
-                f"{counted(self._n_infinite, 'infinite value')} "
-                f"(first at {self._infinite_place()}). Correct the cells or "
+                f"{counted(found.n_infinite, 'infinite value')} "
+                f"(first at {found.infinite_place()}). Correct the cells or "
                 f"use --drop {name}"
             )
 
@@ -198,16 +206,16 @@ def look_through(
     labels: Sequence[str] = (),
     most_labels: int | None = None,
     only: Callable[[Table], BoolArray] | None = None,
-) -> tuple[dict[str, Cells], Words | None]:
-    """What some columns hold, by name, and the words of the only one of `labels`.
+) -> tuple[list[Cells], Words | None]:
+    """What some columns hold, and the words of the only one of `labels`.
 
     Of all rows, or of those of a part that `only` tells.
     """
 
-    def look(parts: Iterator[Table]) -> tuple[dict[str, Cells], Words | None]:
-        cells = {column.name: Cells(column) for column in columns}
+    def look(parts: Iterator[Table]) -> tuple[list[Cells], Words | None]:
+        cells = [Cells(column) for column in columns]
         words = [Words(label, most=most_labels) for label in labels]
-        gathering: list[Cells | Words] = [*cells.values(), *words]
+        gathering: list[Cells | Words] = [*cells, *words]
         for part in parts:
             kept = part if only is None else part.only(only(part))
             for found in gathering if kept.n_rows else ():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -26,6 +26,7 @@ from prudent.io.preparation import (
     Preparation,
     Words,
     look_through,
+    refuse_infinite,
     refuse_missing,
 )
 from prudent.io.table import Table, TableSource, check_column
@@ -141,31 +142,28 @@ def survey_table(
     labels = [] if label is None else [label]
     names = _feature_columns(source, labels, features, drop)
     most = sys.maxsize if target is None else None
-    by_name, words = look_through(source, list(map(Column, names)), labels, most)
-    n_available, n_unlabelled = by_name[names[0]].n_rows, 0
+    cells, words = look_through(source, list(map(Column, names)), labels, most)
+    n_available, n_unlabelled = cells[0].n_rows, 0
     if target is not None:
         assert words is not None
         _check_target(words, missing)
         n_unlabelled = words.counts[""]
-    columns, notes = _choose_columns(
-        source.name, by_name, categorical, keep_identifiers
-    )
-    cells, only = [by_name[column.name] for column in columns], None
-    for found in cells:
-        found.refuse_infinite()
+    cells, notes = _choose_columns(source.name, cells, categorical, keep_identifiers)
+    only = None
+    refuse_infinite(cells)
     if missing == "error":
         refuse_missing(cells)
     if missing == "drop-rows" and (n_unlabelled or any(found.gaps for found in cells)):
+        columns = [found.decided for found in cells]
         only = partial(_complete, columns, target)
-        by_name, words = look_through(source, columns, labels, most, only)
-        cells = list(by_name.values())
+        cells, words = look_through(source, columns, labels, most, only)
         n_left_out = n_available - cells[0].n_rows
         if n_left_out == n_available:
             raise TableError("every row has a missing value. use --missing fill")
         if n_left_out > n_unlabelled:
             notes.append("rows with missing values are left out")
         notes.append(f"{counted(n_left_out, 'row')} left out")
-    return _concluded(source, columns, cells, words, notes, target, missing, only)
+    return _concluded(source, cells, words, notes, target, missing, only)
 
 
 def _complete(columns: Sequence[Column], target: str | None, part: Table) -> BoolArray:
@@ -181,7 +179,6 @@ def _complete(columns: Sequence[Column], target: str | None, part: Table) -> Boo
 
 def _concluded(
     source: TableSource,
-    columns: Sequence[Column],
     cells: Sequence[Cells],
     words: Words | None,
     notes: list[str],
@@ -191,15 +188,15 @@ def _concluded(
 ) -> Survey:
     """Leave out columns of one value, and note what else a reader should know."""
     n_rows = cells[0].n_rows
-    pairs = [pair for pair in zip(columns, cells, strict=True) if not pair[1].is_alike]
-    constant = [found for found in cells if found.is_alike]
-    names = tuple(found.column.name for found in constant)
-    if not pairs:
-        raise TableError(f"every feature column is constant: {listed(names)}.")
-    for name, found in zip(names, constant, strict=True):
+    kept = [found for found in cells if not found.is_alike]
+    constant = {found.column.name: found for found in cells if found.is_alike}
+    if not kept:
+        raise TableError(f"every feature column is constant: {listed(constant)}.")
+    for name, found in constant.items():
         why = "has no value at all" if found.gaps == n_rows else "is constant"
         notes.append(f"column {shown(name)} {why}: dropped")
-    kept = [column for column, _ in pairs]
+    columns = tuple(found.decided for found in kept)
+    pairs = zip(columns, kept, strict=True)
     numeric = {c.name: found.inspected for c, found in pairs if not c.levels}
     X = np.column_stack([np.empty((len(cells[0].inspected), 0)), *numeric.values()])
     notes += notes_on_features(X[~np.isnan(X).any(axis=1)], [*numeric], n_rows)
@@ -210,13 +207,13 @@ def _concluded(
     if target is not None:
         labels = labels_from_words(spelled, target)
         notes += notes_on_classes(labels.tolist(), sizes.tolist(), len(kept))
-    n_missing = sum(found.gaps for _, found in pairs)
-    read = [column.name for column in (kept if only is None else columns)]
+    n_missing = sum(found.gaps for found in kept)
+    read = [found.column.name for found in (kept if only is None else cells)]
     return Survey(
         source=source,
-        preparation=Preparation(tuple(kept), gaps=n_missing > 0),
+        preparation=Preparation(columns, gaps=n_missing > 0),
         notes=tuple(notes),
-        constant=names,
+        constant=tuple(constant),
         label=None if words is None else words.name,
         labels=labels,
         counts=sizes,
@@ -268,16 +265,16 @@ def _check_target(words: Words, missing: Missing) -> None:
 
 def _choose_columns(
     table: str,
-    cells: Mapping[str, Cells],
+    cells: Sequence[Cells],
     categorical: Categorical,
     keep_identifiers: bool,
-) -> tuple[list[Column], list[str]]:
-    columns: list[Column] = []
+) -> tuple[list[Cells], list[str]]:
+    chosen: list[Cells] = []
     notes: list[str] = []
-    for name, of_column in cells.items():
-        found = of_column.text
+    for of_column in cells:
+        name, found = of_column.column.name, of_column.text
         if found is None:
-            columns.append(of_column.column)
+            chosen.append(of_column)
         elif categorical == "error" or found.are_decimal_commas:
             raise found.not_numbers()
         elif categorical == "drop":
@@ -293,9 +290,9 @@ def _choose_columns(
                 f"different words. use --drop {name}"
             )
         else:
-            columns.append(Column(name, found.levels))
+            chosen.append(of_column)
             if found.mixed is not None:
                 notes.append(found.mixed)
-    if not columns:
+    if not chosen:
         raise TableError(f"{table} has no feature column left. {notes[-1]}")
-    return columns, notes
+    return chosen, notes
