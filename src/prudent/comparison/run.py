@@ -32,7 +32,6 @@ from prudent.evaluation.table import (
     LabelledRows,
     constant_columns,
     fingerprint,
-    note_on_groups,
     preprocessing,
 )
 from prudent.evaluation.wishes import parse_promise
@@ -113,14 +112,6 @@ def run(
     folds = make_folds(
         *(rows.codes, n_folds, protocol.n_repeats, protocol.random_state), rows.groups
     )
-    task = _task(
-        *(rows, folds, others),
-        wish=wish,
-        n_methods=len(methods),
-        sample=protocol.sample,
-        random_state=protocol.random_state,
-        n_jobs=protocol.n_jobs,
-    )
     n_missing = int(np.isnan(rows.X).sum())
     done = treatment(rows.is_text, n_missing, rows.missing)
     data = Data(
@@ -150,15 +141,16 @@ def run(
         command=command,
         date=f"{datetime.now():%Y-%m-%d %H:%M}",
     )
-    return _run(methods, task, data, settings, protocol.costs, progress)
+    task = _task(
+        *(rows, folds, others), settings=settings, wish=wish, costs=protocol.costs
+    )
+    return _run(methods, task, data, progress)
 
 
 def _run(
     methods: Sequence[Method],
     task: Task,
     data: Data,
-    settings: Settings,
-    costs: FloatArray | None,
     progress: Progress | None,
 ) -> Comparison:
     """Evaluate method after method; Ctrl-C gives up on the rest."""
@@ -170,7 +162,7 @@ def _run(
         against = {name: judge.drawbacks(found, task) for name, found in done.items()}
         return Comparison(
             data=data,
-            settings=replace(settings, peak_memory=_peak_memory()),
+            settings=replace(task.settings, peak_memory=_peak_memory()),
             rows=judge.in_order(rows, against),
             folds=tuple(scores),
             versions=_package_versions(),
@@ -179,8 +171,8 @@ def _run(
 
     with contextlib.ExitStack() as running:
         evaluated: Any = partial(evaluate, task=task)
-        if settings.time_limit is not None:
-            limited = LimitedEvaluation(task, settings.time_limit)
+        if task.settings.time_limit is not None:
+            limited = LimitedEvaluation(task, task.settings.time_limit)
             evaluated = running.enter_context(limited)
         for position, method in enumerate(methods):
             try:
@@ -189,18 +181,12 @@ def _run(
                 stopped = Failure(kind="interrupted", text="interrupted")
                 rows += [_failed(left, stopped) for left in methods[position:]]
                 raise ComparisonInterrupted(finished()) from None
-            except OutOfTime as error:
-                failure = Failure(kind="time limit", text=str(error))
-                rows.append(_failed(method, failure))
-            except MemoryError:
-                text = "out of memory; give fewer rows by `sample`"
-                rows.append(_failed(method, Failure(kind="memory", text=text)))
             except Exception as error:
                 # A method that fails is a row with its reason, never a missing row.
-                rows.append(_failed(method, Failure(kind="error", text=_reason(error))))
+                rows.append(_failed(method, _failure(error)))
             else:
                 done[method.name] = found
-                rows.append(judge.method_row(method, found, task, costs))
+                rows.append(judge.method_row(method, found, task))
                 scores += judge.fold_scores(method, found, task)
     return finished()
 
@@ -211,10 +197,15 @@ def _failed(method: Method, failure: Failure) -> MethodRow:
     )
 
 
-def _reason(error: Exception) -> str:
+def _failure(error: Exception) -> Failure:
     """First line of what an exception says, or its name if it says nothing."""
-    said = str(error).strip().splitlines()
-    return said[0][:LONGEST_REASON] if said else type(error).__name__
+    if isinstance(error, OutOfTime):
+        return Failure(kind="time limit", text=str(error))
+    if isinstance(error, MemoryError):
+        text = "out of memory; give fewer rows by `sample`"
+        return Failure(kind="memory", text=text)
+    said = str(error).strip().splitlines() or [type(error).__name__]
+    return Failure(kind="error", text=said[0][:LONGEST_REASON])
 
 
 def _task(
@@ -273,8 +264,12 @@ def _affordable_folds(rows: LabelledRows, cv: int) -> tuple[int, tuple[str, ...]
     notes = []
     n_folds = min(cv, most)
     if rows.groups is not None:
-        n_folds = min(n_folds, len(np.unique(rows.groups)))
-        notes.append(note_on_groups(rows.groups))
+        n_groups = len(np.unique(rows.groups))
+        n_folds = min(n_folds, n_groups)
+        notes.append(
+            f"rows of {n_groups} groups: folds keep groups whole, and one random row "
+            "of each group is tested"
+        )
     if n_folds < cv:
         notes.append(f"{n_folds} folds instead of {cv}: there are no more to be had")
     single = [str(label) for label in classes[counts < 2].tolist()]

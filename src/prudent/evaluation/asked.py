@@ -110,7 +110,7 @@ def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
     wrapped = promising(
         *(estimator, wish, task.preparation, counts),
         grouped=task.rows.groups is not None,
-        seed=task.random_state,
+        seed=task.settings.random_state,
         n_methods=task.n_methods,
     )
     frontier = None

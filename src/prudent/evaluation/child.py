@@ -73,7 +73,7 @@ class LimitedEvaluation:
             waited = 0.0
             if self._child is None:
                 begun = time.monotonic()
-                self._child = _Child(self._context, self._task.n_jobs)
+                self._child = _Child(self._context, self._task.settings.n_jobs)
                 waited = time.monotonic() - begun
                 self._child.pipe.send(self._task)
             self._child.pipe.send(method)

@@ -75,12 +75,12 @@ def evaluate(
     method: Method, task: Task, progress: Progress | None = None
 ) -> Evaluation:
     """Fit and test a method on every fold; errors are the method's own."""
-    estimator = method.estimator(task.random_state)
+    estimator = method.estimator(task.settings.random_state)
     if task.rows.groups is not None and is_full_conformal(estimator):
         estimator.set_params(method="split")
     n_folds = len(task.folds)
     results = []
-    jobs = Parallel(n_jobs=task.n_jobs, return_as="generator")(
+    jobs = Parallel(n_jobs=task.settings.n_jobs, return_as="generator")(
         delayed(_run_fold)(estimator, task, index) for index in range(n_folds)
     )
     for index in range(n_folds):
@@ -160,9 +160,9 @@ def _shift(fitted: Any, task: Task, index: int) -> tuple[IntArray | None, int]:
     fold = task.folds[index]
     if fold.repeat > 1:
         return None, 0
-    size = math.ceil(SHIFT_ROWS / task.n_folds)
+    size = math.ceil(SHIFT_ROWS / task.settings.n_folds)
     chosen = fold.test[
-        stratified_sample(task.rows.codes[fold.test], size, task.random_state)
+        stratified_sample(task.rows.codes[fold.test], size, task.settings.random_state)
     ]
     codes, X = task.rows.codes[chosen], task.rows.X[chosen]
     if task.moments is not None:
@@ -205,7 +205,7 @@ def _regions(estimator: Any, task: Task) -> RegionMap | None:
     """Regions of the method fitted in the plane; None where it cannot be."""
     if task.plane is None:
         return None
-    chosen = stratified_sample(task.rows.codes, PLANE_ROWS, task.random_state)
+    chosen = stratified_sample(task.rows.codes, PLANE_ROWS, task.settings.random_state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # said already about the folds
         try:

@@ -17,6 +17,7 @@ from prudent.core.holdout import one_row_per_group
 from prudent.core.moments import ClassMoments
 from prudent.core.types import FloatArray, IntArray
 from prudent.evaluation.estimators import FEWEST_TO_LEARN
+from prudent.evaluation.records import Settings
 from prudent.evaluation.table import LabelledRows
 from prudent.evaluation.wishes import Wish, groups_for
 
@@ -45,26 +46,22 @@ class Task:
     moments: Sequence[ClassMoments] | None = None  # of training parts; None: prepared
     moment_seconds: float = 0.0  # they took for one fold
     preparation: Any = None  # transformer, not fitted, in front of every method
+    settings: Settings  # as they were asked for
     wish: Wish | None  # the promise asked for
-    n_methods: int  # that are compared
     plane: FloatArray | None  # (n, 2): rows on the two discriminant axes
-    sample: int | None  # most rows to fit on where rows are needed
-    random_state: int
-    n_jobs: int  # folds fitted at a time
+    costs: FloatArray | None  # (K, K): of the answer of a column, by true class
 
     @property
-    def n_folds(self) -> int:
-        """Folds of one repeat."""
-        return max(fold.number for fold in self.folds)
+    def n_methods(self) -> int:
+        """Methods that are compared."""
+        return len(self.settings.methods) + len(self.settings.baselines)
 
     def sampled(self, rows: IntArray) -> IntArray:
         """At most so many of the rows as methods that need rows are fitted on."""
-        if self.sample is None or self.sample >= len(rows):
+        size, seed = self.settings.sample, self.settings.random_state
+        if size is None:
             return rows
-        chosen = stratified_sample(
-            self.rows.codes[rows], self.sample, self.random_state
-        )
-        return rows[chosen]
+        return rows[stratified_sample(self.rows.codes[rows], size, seed)]
 
     def fitted(self, estimator: Any, chosen: IntArray) -> Any:
         """Fit an estimator to some of the rows."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from prudent.core.binomial import clopper_pearson
 from prudent.core.selection import holm
-from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.types import BoolArray, IntArray
 from prudent.evaluation.asked import AskedFold
 from prudent.evaluation.checks import check_promises, mcnemar_p_value, verdict
 from prudent.evaluation.evaluate import LEVELS, Evaluation, FoldResult
@@ -39,11 +39,9 @@ TIE_LEVEL = 0.05
 MOST_WARNINGS = 10
 
 
-def method_row(
-    method: Method, found: Evaluation, task: Task, costs: FloatArray | None = None
-) -> MethodRow:
+def method_row(method: Method, found: Evaluation, task: Task) -> MethodRow:
     """Row of a method that ran on all folds."""
-    n_repeats = task.folds[-1].repeat
+    n_repeats = task.settings.n_repeats
     tallies = [result.tally for result in found.folds]
     total = Tally.total(tallies)
     # Each row is tested once per repeat: the interval knows how many rows there are.
@@ -60,8 +58,8 @@ def method_row(
     if asked is not None:
         decided, wrong_when_decided = asked.decided, asked.wrong_when_decided
     cost = None
-    if costs is not None:
-        cost = float((total.confusion * costs).sum() / total.rows.sum())
+    if task.costs is not None:
+        cost = float((total.confusion * task.costs).sum() / total.rows.sum())
     per_row = [
         result.predict_seconds / len(fold.test)
         for result, fold in zip(found.folds, task.folds, strict=True)
@@ -121,7 +119,7 @@ def drawbacks(found: Evaluation, task: Task) -> BoolArray:
     Without a promise, wrong answers; with one, rows that are not decided; for
     promises about some classes, wrong answers on rows of the others.
     """
-    once = task.n_folds  # the folds of one repeat test each row once
+    once = task.settings.n_folds  # the folds of one repeat test each row once
     if task.wish is None:
         return np.concatenate([result.wrong for result in found.folds[:once]])
     if task.wish.kind != "missed" or not _others(task).any():
@@ -191,7 +189,7 @@ def _asked(method: Method, found: Evaluation, task: Task) -> Asked | None:
     if task.wish is None:
         return None
     folds = found.asked
-    n_repeats = task.folds[-1].repeat
+    n_repeats = task.settings.n_repeats
     total = Tally.total(fold.tally for fold in folds)
     items = check_promises(
         [fold.guarantees for fold in folds],
@@ -246,7 +244,7 @@ def _needs(
         task.wish,
         label,
         n_methods=task.n_methods,
-        n_folds=task.n_folds,
+        n_folds=task.settings.n_folds,
         full=method.name == "conformal"
         and task.preparation is None
         and task.rows.groups is None,

@@ -148,14 +148,6 @@ def constant_columns(X: FloatArray) -> list[int]:
     return np.flatnonzero(((low == high) & ~gaps) | np.isnan(low)).tolist()
 
 
-def note_on_groups(groups: NDArray[Any]) -> str:
-    """Say how grouped rows are tested."""
-    return (
-        f"rows of {len(np.unique(groups))} groups: folds keep groups whole, and one "
-        "random row of each group is tested"
-    )
-
-
 def fingerprint(X: FloatArray, y: NDArray[Any]) -> str:
     """SHA-256 of the numbers, row by row, and of the labels as text."""
     digest = hashlib.sha256(np.ascontiguousarray(X).data)

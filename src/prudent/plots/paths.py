@@ -79,10 +79,6 @@ class CalibrationPathDisplay(Display):
             Rows not used in the fit.
         y : array-like of shape (n_samples,), default=None
             Their labels.
-
-        Returns
-        -------
-        CalibrationPathDisplay
         """
         return cls(
             estimator.loss_curve_,
