@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -108,18 +107,22 @@ def certify(
     check_is_fitted(model)
     check_consistent_length(X, y)
     labels = column_or_1d(y)
+    losses = None
     if is_outlier_detector(model):
         if costs is not None:
             raise ValueError("certify: `costs` are for classifiers; leave them out.")
-        claims, losses = _detector_claims(model, X, labels), None
+        claims = _detector_claims(model, X, labels)
     else:
         check_classification_targets(labels)
         _check_labels(model, labels)
         predicted, answered = _answers(model, X)
         claims = _classifier_claims(model, X, labels, predicted, answered)
-        losses = None
         if costs is not None:
-            losses = _ScaledLosses.of(costs, model, labels, predicted, answered)
+            matrix = _checked_costs(costs, model, has_refusals=answered is not None)
+            actions = _positions(predicted, model.classes_)
+            if answered is not None and matrix.shape[1] > len(model.classes_):
+                actions = np.where(answered, actions, len(model.classes_))
+            losses = matrix[_positions(labels, model.classes_), actions]
     n_claims = len(claims) + (losses is not None) if simultaneous else 1
     promises = [
         claim.guarantee(float(confidence), n_claims)
@@ -127,11 +130,12 @@ def certify(
         if len(claim.wrong)
     ]
     if losses is not None:
-        limit = losses.limit((1 - confidence) / n_claims, random_state)
-        cost = cost_promise(
-            *(limit, confidence, len(labels), n_claims), is_exact=losses.have_two_values
+        level = (1 - confidence) / n_claims
+        limit, is_exact = _cost_limit(losses, np.unique(matrix), level, random_state)
+        found = cost_promise(
+            limit, confidence, len(labels), n_claims, is_exact=is_exact
         )
-        promises.append(cost)
+        promises.append(found)
     return tuple(promises)
 
 
@@ -144,55 +148,36 @@ def _answers(model: Any, X: Any) -> tuple[NDArray[Any], BoolArray | None]:
     return np.asarray(model.predict(X)), answered
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _ScaledLosses:
-    """Costs of the answers given, scaled to [0, 1]."""
-
-    scaled: FloatArray  # (n,)
-    least: float
-    span: float
-    have_two_values: bool  # of all costs, not only those met
-
-    @classmethod
-    def of(
-        cls,
-        costs: ArrayLike,
-        model: Any,
-        labels: NDArray[Any],
-        predicted: NDArray[Any],
-        answered: BoolArray | None,
-    ) -> _ScaledLosses:
-        matrix, k = as_costs(costs), len(model.classes_)
-        shapes = [(k, k)] if answered is None else [(k, k), (k, k + 1)]
-        if matrix.shape not in shapes or not np.isfinite(matrix).all():
-            also = "" if len(shapes) == 1 else f" or, with no answer, {shapes[1]}"
-            got = matrix.shape
-            if matrix.shape in shapes:
-                got = matrix[~np.isfinite(matrix)][0]
-            raise ValueError(
-                "`costs` must be finite of shape (n_classes, n_classes) = "
-                f"{shapes[0]}{also}, got {got}."
-            )
-        actions = _positions(predicted, model.classes_)
-        if matrix.shape[1] > k and answered is not None:
-            actions = np.where(answered, actions, k)
-        least, span = float(matrix.min()), float(np.ptp(matrix))
-        scaled = (matrix - least) / (span or 1.0)
-        return cls(
-            scaled[_positions(labels, model.classes_), actions],
-            least,
-            span,
-            have_two_values=bool(np.isin(scaled, (0.0, 1.0)).all()),
+def _checked_costs(costs: ArrayLike, model: Any, *, has_refusals: bool) -> FloatArray:
+    """Costs of each answer, and perhaps of none, for each true class."""
+    matrix, k = as_costs(costs), len(model.classes_)
+    shapes = [(k, k), (k, k + 1)] if has_refusals else [(k, k)]
+    if matrix.shape not in shapes or not np.isfinite(matrix).all():
+        also = f" or, with no answer, {shapes[1]}" if has_refusals else ""
+        got = matrix.shape
+        if matrix.shape in shapes:
+            got = matrix[~np.isfinite(matrix)][0]
+        raise ValueError(
+            "`costs` must be finite of shape (n_classes, n_classes) = "
+            f"{shapes[0]}{also}, got {got}."
         )
+    return matrix
 
-    def limit(self, level: float, random_state: Any) -> float:
-        """Upper limit of the expected cost."""
-        losses = self.scaled
-        if self.have_two_values:
-            limit = upper_limit(int(losses.sum()), len(losses), level=level)
-        else:
-            limit = mean_upper_limit(losses, level=level, random_state=random_state)
-        return self.least + self.span * limit
+
+def _cost_limit(
+    losses: FloatArray, possible: FloatArray, level: float, random_state: Any
+) -> tuple[float, bool]:
+    """Upper limit of the mean of losses, whose sorted possible values are given.
+
+    Of two possible values it is the exact one.
+    """
+    least, span = float(possible[0]), float(possible[-1] - possible[0])
+    scaled, is_exact = (losses - least) / (span or 1.0), len(possible) <= 2
+    if is_exact:
+        limit = upper_limit(int(scaled.sum()), len(scaled), level=level)
+    else:
+        limit = mean_upper_limit(scaled, level=level, random_state=random_state)
+    return least + span * limit, is_exact
 
 
 def _detector_claims(model: Any, X: Any, y: NDArray[Any]) -> list[Claim]:

@@ -20,7 +20,7 @@ from prudent.conformal.distances import (
 )
 from prudent.conformal.gaussian import cholesky, whiten
 from prudent.conformal.ranks import TIE, Counts
-from prudent.conformal.units import Rebuilt, TablesByUnits
+from prudent.conformal.units import ByUnits
 from prudent.core.types import BoolArray, FloatArray, IntArray
 
 
@@ -181,31 +181,23 @@ class Ellipsoid:
         return total * scores, total * c * c * q / (1 + c * q)
 
 
-class FullOneClass(Rebuilt):
+class FullOneClass(ByUnits):
     """Ranks of new rows among the rows of one class, in every augmented bag."""
 
     def __init__(self, rows: FloatArray, kind: str, **settings: Any) -> None:
         self.rows, self.kind, self.settings = rows, kind, settings
         self._prepare()
 
-    def _prepare(self) -> None:
-        self._tables = TablesByUnits(self.rows, self._build)
-        self._tables.of(self._tables.columns.exponents())
-
-    def _build(self, rows: FloatArray) -> OneClass:
+    def _learn(self, rows: FloatArray) -> OneClass:
         return OneClass.learn(rows, self.kind, **self.settings)
 
     def counts(self, rows: FloatArray) -> Counts:
         """Training rows stranger than each new row."""
-        larger, equal = np.empty((2, len(rows)), dtype=np.intp)
-        for positions, scaled, tables in self._tables.groups(rows):
-            found = tables.counts(scaled)
-            larger[positions], equal[positions] = found.larger, found.equal
-        return Counts(larger, equal)
+        return self._counts(rows, (len(rows),), lambda model, new, _: model.counts(new))
 
     def farness(self, rows: FloatArray) -> FloatArray:
         """Root mean square d of the standardised columns, as d / (1 + d)."""
-        columns = self._tables.columns
+        columns = self._columns
         return farness(columns.centre(rows) - columns.mean, columns.deviation)
 
 

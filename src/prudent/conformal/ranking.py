@@ -32,7 +32,7 @@ from prudent.conformal.inputs import (
 from prudent.conformal.neighbours import Combined, Kernel, Neighbours
 from prudent.conformal.promises import CROSS, FULL, SPLIT, coverages
 from prudent.conformal.ranks import Counts, Kinds, Ranked, groups_of, kinds_of
-from prudent.conformal.units import Rebuilt, TablesByUnits, in_units
+from prudent.conformal.units import ByUnits, in_units
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
@@ -124,20 +124,7 @@ def choose_method(classifier: Any, n_classes: int, groups: ArrayLike | None) -> 
     return method
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Constants of a model, all fixed before the data are seen."""
-
-    model: str  # {"gaussian", "kernel", "neighbors", "combined"}
-    covariance_type: str  # {"full", "tied", "diag", "identity"}
-    pooled_rows: float
-    ridge_rows: float
-    n_neighbors: int
-    width: float | None
-    score: str  # of the Gaussian model; the others have one of their own
-
-
-class FullClassModel(Rebuilt):
+class FullClassModel(ByUnits):
     """A model of the training rows, and ranks in every augmented bag."""
 
     def __init__(
@@ -145,7 +132,7 @@ class FullClassModel(Rebuilt):
         rows: FloatArray,
         codes: IntArray,
         names: Sequence[str],
-        settings: Settings,
+        settings: dict[str, Any],
         kinds: Kinds,
         *,
         by_class: bool,
@@ -156,55 +143,49 @@ class FullClassModel(Rebuilt):
         self.category = kinds.of_rows[order]
         self.by_class = by_class  # then rows of other classes need no scores
         self.names = list(names)
-        self.settings = settings
+        self.settings = settings  # constants, all fixed before the data are seen
         self._prepare()
-
-    def _prepare(self) -> None:
-        self._tables = TablesByUnits(self.rows, self._learn)
-        self._units = self._tables.columns.exponents()
-        self._model = self._tables.of(self._units)
 
     def joint(self, rows: FloatArray) -> FloatArray:
         """Log joint of rows and classes under the model of the training rows."""
-        centred = self._tables.columns.centre(rows)
-        return self._model.log_joint(in_units(centred, self._units))
+        centred = in_units(self._columns.centre(rows), self._units)
+        joint: FloatArray = self._model_in(self._units).log_joint(centred)
+        return joint
 
     def counts(self, rows: FloatArray, wanted: IntArray) -> Counts:
         """Training rows stranger than each new row, among the kind wanted."""
-        larger, equal = np.empty((2, *wanted.shape), dtype=np.intp)
-        is_gaussian = self.settings.model in ("gaussian", "combined")
-        settings = {"by_class": self.by_class} if is_gaussian else {}
-        for places, scaled, model in self._tables.groups(rows):
+        is_gaussian = self.settings["model"] in ("gaussian", "combined")
+        given = {"by_class": self.by_class} if is_gaussian else {}
+
+        def ask(model: Any, rows: FloatArray, places: IntArray) -> Counts:
             asked = np.ascontiguousarray(wanted[places])
-            found = model.counts(scaled, self.category, asked, **settings)
-            larger[places], equal[places] = found.larger, found.equal
-        return Counts(larger, equal)
+            found: Counts = model.counts(rows, self.category, asked, **given)
+            return found
+
+        return self._counts(rows, wanted.shape, ask)
 
     def _learn(self, rows: FloatArray) -> Any:
-        """The model of training rows, in the units of a bag."""
         of, n_classes = self.settings, len(self.names)
-        if of.model == "kernel":
+        if of["model"] == "kernel":
             n, d = rows.shape
-            width = (n + 1) ** (-1 / (d + 4)) if of.width is None else of.width
+            width = of["width"] or (n + 1) ** (-1 / (d + 4))
             return Kernel(rows, self.codes, n_classes, width)
-        if of.model == "gaussian":
-            return self._learn_gaussian(rows, of.score)
-        near = Neighbours(rows, self.codes, n_classes, of.n_neighbors)
-        if of.model == "neighbors":
+        if of["model"] == "gaussian":
+            return self._learn_gaussian(rows, of["score"])
+        near = Neighbours(rows, self.codes, n_classes, of["n_neighbors"])
+        if of["model"] == "neighbors":
             return near
         return Combined(self._learn_gaussian(rows, "posterior"), near)
 
     def _learn_gaussian(self, rows: FloatArray, score: str) -> Gaussian | Diagonal:
-        of = self.settings
-        constants: dict[str, Any] = {
-            "score": score,
-            "pooled_rows": of.pooled_rows,
-            "ridge_rows": of.ridge_rows,
-        }
-        if of.covariance_type == "diag":
-            return Diagonal.learn(rows, self.codes, self.names, **constants)
-        constants["covariance_type"] = of.covariance_type
-        return Gaussian.learn(rows, self.codes, self.names, **constants)
+        names = ("covariance_type", "pooled_rows", "ridge_rows")
+        constants = {name: self.settings[name] for name in names}
+        if constants["covariance_type"] == "diag":
+            del constants["covariance_type"]
+            return Diagonal.learn(
+                rows, self.codes, self.names, score=score, **constants
+            )
+        return Gaussian.learn(rows, self.codes, self.names, score=score, **constants)
 
 
 def full_ranking(classifier: Any, X: FloatArray, codes: IntArray) -> Ranking:
@@ -213,15 +194,15 @@ def full_ranking(classifier: Any, X: FloatArray, codes: IntArray) -> Ranking:
     affine = of.covariance_type != "identity" and of.ridge_rows == 0
     if not (of.model == "gaussian" and affine):
         warn_of_learned_scaling(of, X)
-    settings = Settings(
-        model=of.model,
-        covariance_type=of.covariance_type,
-        pooled_rows=float(of.pooled_rows),
-        ridge_rows=float(of.ridge_rows),
-        n_neighbors=int(of.n_neighbors),
-        width=width_of(of),
-        score=of.nonconformity,
-    )
+    settings = {
+        "model": of.model,
+        "covariance_type": of.covariance_type,
+        "pooled_rows": float(of.pooled_rows),
+        "ridge_rows": float(of.ridge_rows),
+        "n_neighbors": int(of.n_neighbors),
+        "width": width_of(of),
+        "score": of.nonconformity,
+    }
     names = [shown(label) for label in of.classes_]
     kinds = kinds_of(codes, len(names), of.condition, groups_of(X, of.condition))
     by_class = isinstance(of.condition, str)

@@ -8,12 +8,13 @@ vector of units. Scaling by powers of two loses no digit.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
+from prudent.conformal.ranks import Counts
 from prudent.core.types import BoolArray, FloatArray, IntArray
 
 # Rows beyond are clipped, by a fixed rule that treats all rows alike, so that
@@ -26,8 +27,6 @@ MOST_TABLES = 8
 # New rows that are answered for at once.
 MOST_TOGETHER = 1024
 DROPPED = -(2**30)
-
-Tables = TypeVar("Tables")
 
 
 @dataclass(frozen=True)
@@ -92,43 +91,53 @@ def in_units(rows: FloatArray, exponents: IntArray) -> FloatArray:
     return np.ldexp(rows[:, kept], shift)
 
 
-class TablesByUnits(Generic[Tables]):
-    """What is computed from the training rows, once for each vector of units."""
+class ByUnits:
+    """Models of training rows, one for each vector of units that a bag may have.
 
-    def __init__(self, rows: FloatArray, build: Callable[[FloatArray], Tables]) -> None:
-        self.columns = Columns.of(rows)
-        self._build = build
-        self._built: OrderedDict[bytes, Tables] = OrderedDict()
+    Pickled as its rows and settings: models are as large, and follow from them.
+    """
 
-    def of(self, exponents: IntArray) -> Tables:
-        """Tables in the units 2^exponents."""
+    rows: FloatArray
+
+    def _learn(self, rows: FloatArray) -> Any:
+        """The model of training rows, in the units of a bag."""
+        raise NotImplementedError
+
+    def _prepare(self) -> None:
+        """Learn the model in the units of the training rows, lest errors come late."""
+        self._columns = Columns.of(self.rows)
+        self._learned: OrderedDict[bytes, Any] = OrderedDict()
+        self._units = self._columns.exponents()
+        self._model_in(self._units)
+
+    def _model_in(self, exponents: IntArray) -> Any:
+        """The model in the units 2^exponents."""
         key = exponents.tobytes()
-        if key not in self._built:
-            self._built[key] = self._build(in_units(self.columns.rows, exponents))
-        self._built.move_to_end(key)
-        while len(self._built) > MOST_TABLES:
-            self._built.popitem(last=False)
-        return self._built[key]
+        if key not in self._learned:
+            self._learned[key] = self._learn(in_units(self._columns.rows, exponents))
+        self._learned.move_to_end(key)
+        while len(self._learned) > MOST_TABLES:
+            self._learned.popitem(last=False)
+        return self._learned[key]
 
-    def groups(self, rows: FloatArray) -> Iterator[tuple[IntArray, FloatArray, Tables]]:
-        """New rows by their units: positions, rows in these units, tables."""
-        centred = self.columns.centre(rows)
-        exponents = self.columns.exponents(centred)
+    def _counts(
+        self, rows: FloatArray, shape: tuple[int, ...], ask: Callable[..., Counts]
+    ) -> Counts:
+        """Answers of `ask`(model, rows in its units, positions), row by row."""
+        larger, equal = np.empty((2, *shape), dtype=np.intp)
+        centred = self._columns.centre(rows)
+        exponents = self._columns.exponents(centred)
         alike: dict[bytes, list[int]] = {}
         for position, units in enumerate(exponents):
             alike.setdefault(units.tobytes(), []).append(position)
         for members in alike.values():
             units = exponents[members[0]]
             for start in range(0, len(members), MOST_TOGETHER):
-                positions = np.array(members[start : start + MOST_TOGETHER])
-                yield positions, in_units(centred[positions], units), self.of(units)
-
-
-class Rebuilt:
-    """Pickled as its rows and settings: tables are as large, and follow from them."""
-
-    def _prepare(self) -> None:
-        raise NotImplementedError
+                places = np.array(members[start : start + MOST_TOGETHER])
+                scaled = in_units(centred[places], units)
+                found = ask(self._model_in(units), scaled, places)
+                larger[places], equal[places] = found.larger, found.equal
+        return Counts(larger, equal)
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in vars(self).items() if not k.startswith("_")}

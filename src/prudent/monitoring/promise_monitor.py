@@ -14,13 +14,14 @@ from prudent.core.guarantee import Guarantee, Verdict
 from prudent.core.types import FloatArray
 from prudent.core.violations import violated_rows
 from prudent.monitoring.bets import Bets, Null
-from prudent.monitoring.counting import as_losses, checked_batch
 from prudent.monitoring.counts import Counts
 from prudent.monitoring.evidence import log_evidence_within, rate_limits
 from prudent.monitoring.restarts import Restarts
 from prudent.monitoring.state import (
     FORMAT,
+    as_losses,
     check_format,
+    checked_batch,
     guarantee_from_dict,
     guarantee_to_dict,
 )
