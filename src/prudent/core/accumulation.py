@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
+from prudent.core.rows import Block
 from prudent.core.statistics import (
     Statistics,
     add_spread,
@@ -18,7 +19,7 @@ from prudent.core.statistics import (
     write,
     zeros,
 )
-from prudent.core.types import FloatArray
+from prudent.core.types import FloatArray, IntArray
 from prudent.core.validation import Structure
 
 
@@ -46,26 +47,21 @@ MATMUL_FEATURES = 256
 
 
 def accumulate(
-    X: NDArray[Any],
-    codes: NDArray[np.integer],
+    rows: Block,
     classes: NDArray[Any],
-    weight: FloatArray | None,
     fourth: bool,
     structure: Structure,
     block_rows: int | None,
 ) -> Statistics:
     """Statistics of the rows of each class; rows of weight 0 are skipped."""
-    if weight is not None and not weight.all():
-        kept = np.flatnonzero(weight)
-        X, codes, weight = X[kept], codes[kept], weight[kept]
-    compiled = X.shape[1] <= COMPILED_FEATURES and X.size >= COMPILED_SIZE
+    if rows.weight is not None and not rows.weight.all():
+        rows = rows.taken(np.flatnonzero(rows.weight))
+    compiled = rows.X.shape[1] <= COMPILED_FEATURES and rows.X.size >= COMPILED_SIZE
     # Overflow and NaN are found in the result; see `check_values`.
     with np.errstate(over="ignore", invalid="ignore"):
         if compiled and structure == "full":
-            return _accumulate_in_order(X, codes, classes, weight, fourth, block_rows)
-        return _accumulate_by_class(
-            X, codes, classes, weight, fourth, structure, block_rows
-        )
+            return _accumulate_in_order(rows, classes, fourth, block_rows)
+        return _accumulate_by_class(rows, classes, fourth, structure, block_rows)
 
 
 def check_values(X: NDArray[Any], statistics: Statistics) -> None:
@@ -101,43 +97,40 @@ def check_values(X: NDArray[Any], statistics: Statistics) -> None:
 
 
 def _accumulate_by_class(
-    X: NDArray[Any],
-    codes: NDArray[np.integer],
+    rows: Block,
     classes: NDArray[Any],
-    weight: FloatArray | None,
     fourth: bool,
     structure: Structure,
     block_rows: int | None,
 ) -> Statistics:
     """The reference kernel, NumPy alone: sums class by class."""
-    n_classes, n_features = len(classes), X.shape[1]
+    n_features = rows.X.shape[1]
     # Rows of a class between two merges, and rows that fit the cache together.
     size = block_rows or max(2**22 // n_features, 16 * n_features)
     cached = min(size, max(256, 2**17 // n_features, 2 * n_features))
-    buffer = np.empty((min(cached, len(codes)), n_features))
+    buffer = np.empty((min(cached, len(rows)), n_features))
     total = None
-    of_class = _rows_by_class(codes, n_classes)
-    counts = np.array([len(rows) for rows in of_class])
+    of_class = _rows_by_class(rows.codes, len(classes))
+    counts = np.array([len(own) for own in of_class])
     for begin in range(0, counts.max(initial=0), size):
         live = np.flatnonzero(counts > begin)
         parts = [of_class[k][begin : begin + size] for k in live]
         sums_about = partial(
             _class_sums,
-            X,
+            rows,
             parts,
-            weight,
             buffer,
             fourth=fourth,
             diagonal=structure == "diagonal",
         )
-        count = np.array([len(rows) for rows in parts])
+        count = np.array([len(part) for part in parts])
         W = count.astype(np.float64)
-        if weight is not None:
-            W = np.array([weight[rows].sum() for rows in parts])
-        origin = X[[rows[0] for rows in parts]].astype(np.float64)
+        if rows.weight is not None:
+            W = np.array([rows.weight[part].sum() for part in parts])
+        origin = rows.X[[part[0] for part in parts]].astype(np.float64)
         if n_features > MATMUL_FEATURES:
             # A pass for the means is cheap next to sums of squares taken twice.
-            origin += _mean_gaps(X, parts, origin, buffer)
+            origin += _mean_gaps(rows.X, parts, origin, buffer)
         found = _centred(classes[live], count, W, origin, sums_about)
         if total is None:
             total = found.spread(classes)
@@ -146,20 +139,16 @@ def _accumulate_by_class(
     return zeros(classes, n_features, structure, fourth) if total is None else total
 
 
-def _rows_by_class(
-    codes: NDArray[np.integer], n_classes: int
-) -> list[NDArray[np.intp]]:
+def _rows_by_class(codes: IntArray, n_classes: int) -> list[IntArray]:
     """Numbers of the rows of each class."""
-    if n_classes < 2**15:
-        codes = codes.astype(np.int16, copy=False)  # a stable sort of int16 is radix
-    ends = np.cumsum(np.bincount(codes, minlength=n_classes))
-    return np.split(np.argsort(codes, kind="stable"), ends[:-1])
+    narrow = np.int16 if n_classes < 2**15 else np.intp  # a sort of int16 is radix
+    order = np.argsort(codes.astype(narrow, copy=False), kind="stable")
+    return np.split(order, np.cumsum(np.bincount(codes, minlength=n_classes))[:-1])
 
 
 def _class_sums(
-    X: NDArray[Any],
-    parts: list[NDArray[np.intp]],
-    weight: FloatArray | None,
+    rows: Block,
+    parts: list[IntArray],
     buffer: FloatArray,
     origins: FloatArray,
     *,
@@ -172,9 +161,10 @@ def _class_sums(
     s2 = np.zeros(s1.shape if diagonal else (*s1.shape, n_features))
     s4 = np.zeros(n_classes)
     ones = np.ones(len(buffer))
-    for k, rows in enumerate(parts):
-        for begin in range(0, len(rows), len(buffer)):
-            block = rows[begin : begin + len(buffer)]
+    X, weight = rows.X, rows.weight
+    for k, part in enumerate(parts):
+        for begin in range(0, len(part), len(buffer)):
+            block = part[begin : begin + len(buffer)]
             B = _gather(X, block, origins[k], buffer[: len(block)])
             w = ones[: len(B)] if weight is None else weight[block]
             s1[k] += w @ B
@@ -196,22 +186,22 @@ def _class_sums(
 
 def _mean_gaps(
     X: NDArray[Any],
-    parts: list[NDArray[np.intp]],
+    parts: list[IntArray],
     origins: FloatArray,
     buffer: FloatArray,
 ) -> FloatArray:
     """Mean of each class less its origin: exactly 0 where a column is constant."""
     gaps = np.zeros_like(origins)
-    for k, rows in enumerate(parts):
-        for begin in range(0, len(rows), len(buffer)):
-            block = rows[begin : begin + len(buffer)]
+    for k, part in enumerate(parts):
+        for begin in range(0, len(part), len(buffer)):
+            block = part[begin : begin + len(buffer)]
             gaps[k] += _gather(X, block, origins[k], buffer[: len(block)]).sum(axis=0)
-        gaps[k] /= len(rows)
+        gaps[k] /= len(part)
     return gaps
 
 
 def _gather(
-    X: NDArray[Any], rows: NDArray[np.intp], origin: FloatArray, out: FloatArray
+    X: NDArray[Any], rows: IntArray, origin: FloatArray, out: FloatArray
 ) -> FloatArray:
     """Rows about the origin."""
     if X.dtype != np.float64 or not X.flags.c_contiguous:
@@ -304,51 +294,38 @@ def _powers_about_mean(
 
 
 def _accumulate_in_order(
-    X: NDArray[Any],
-    codes: NDArray[np.integer],
-    classes: NDArray[Any],
-    weight: FloatArray | None,
-    fourth: bool,
-    block_rows: int | None,
+    rows: Block, classes: NDArray[Any], fourth: bool, block_rows: int | None
 ) -> Statistics:
     """The compiled kernel: rows in the order they lie, neither sorted nor gathered."""
-    n_features = X.shape[1]
+    n_features = rows.X.shape[1]
     size = block_rows or 2**20 // n_features
     total = zeros(classes, n_features, "full", fourth)
-    for start in range(0, len(X), size):
-        rows = slice(start, start + size)
-        block = np.ascontiguousarray(X[rows], dtype=np.float64)
-        block_codes = codes[rows].astype(np.intp, copy=False)
-        w = None if weight is None else weight[rows]
-        total = merge(total, _block_in_order(block, block_codes, classes, w, fourth))
+    for start in range(0, len(rows), size):
+        found = _block_in_order(rows.taken(slice(start, start + size)), classes, fourth)
+        total = merge(total, found)
     return total
 
 
-def _block_in_order(
-    X: FloatArray,
-    codes: NDArray[np.intp],
-    classes: NDArray[Any],
-    w: FloatArray | None,
-    fourth: bool,
-) -> Statistics:
+def _block_in_order(block: Block, classes: NDArray[Any], fourth: bool) -> Statistics:
     """Statistics of the rows of all classes of one block."""
     from prudent.core.kernels import class_sums, first_rows
 
+    X = np.ascontiguousarray(block.X, dtype=np.float64)
     n_classes, n_features = len(classes), X.shape[1]
     padded = -(-n_features // 4) * 4
-    weights = np.empty(0) if w is None else w
+    weights = np.empty(0) if block.weight is None else block.weight
 
     def sums_about(origin: FloatArray) -> Sums:
         s1, s3 = np.zeros((2, n_classes, padded))
         s2 = np.zeros((n_classes, padded, padded))
         s4 = np.zeros(n_classes if fourth else 0)
-        class_sums(X, codes, weights, origin, s1, s2, s3, s4)
+        class_sums(X, block.codes, weights, origin, s1, s2, s3, s4)
         _mirror(s2)
         products = np.ascontiguousarray(s2[:, :n_features, :n_features])
         if not fourth:
             return Sums(s1[:, :n_features], products)
         return Sums(s1[:, :n_features], products, s3[:, :n_features], s4)
 
-    origin, count = first_rows(X, codes, n_classes)
-    W = np.bincount(codes, w, n_classes).astype(np.float64)
+    origin, count = first_rows(X, block.codes, n_classes)
+    W = np.bincount(block.codes, block.weight, n_classes).astype(np.float64)
     return _centred(classes, count, W, origin, sums_about)

@@ -194,12 +194,10 @@ def class_covariances(
         )
     covariances = scatter / np.expand_dims(weight - ddof, tuple(range(1, scatter.ndim)))
     check_not_indefinite(covariances, classes)
-    if estimator == "oas":
-        return shrink(covariances, oas_shrinkage(weight, scatter), "identity")
-    if estimator == "ledoit_wolf":
-        amounts = ledoit_wolf_shrinkage(weight, scatter, statistics.fourth)
-        return shrink(covariances, amounts, "identity")
-    return covariances if not shrinkage else shrink(covariances, shrinkage, target)
+    if estimator == "empirical":
+        return shrink(covariances, shrinkage, target) if shrinkage else covariances
+    amounts = shrinkage_amounts(estimator, weight, scatter, statistics.fourth)
+    return shrink(covariances, amounts, "identity")
 
 
 def _check_options(

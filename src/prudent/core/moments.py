@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from prudent.core.accumulation import accumulate, check_values
 from prudent.core.covariance import Estimator, Target, class_covariances
 from prudent.core.raw_moments import central_moments, soft_sums
+from prudent.core.rows import Block
 from prudent.core.statistics import (
     Statistics,
     check_alike,
@@ -118,12 +119,12 @@ class ClassMoments(Statistics, FromSummary):
             If the input is not a finite numeric table with one label and one
             weight >= 0 per row, or `y` holds labels outside `classes`.
         """
-        X, codes, labels, weight = check_labelled(X, y, sample_weight, classes)
+        rows, labels = check_labelled(X, y, sample_weight, classes)
         check_options(structure, fourth, block_rows)
         if structure == "full":
-            warn_about_memory(len(labels), X.shape[1])
-        statistics = accumulate(X, codes, labels, weight, fourth, structure, block_rows)
-        check_values(X, statistics)
+            warn_about_memory(len(labels), rows.X.shape[1])
+        statistics = accumulate(rows, labels, fourth, structure, block_rows)
+        check_values(rows.X, statistics)
         return cls._of(statistics)
 
     @classmethod
@@ -143,10 +144,9 @@ class ClassMoments(Statistics, FromSummary):
         `codes` (n,) are the classes 0..n_classes - 1 of the rows, and the labels;
         weights may have any sign as long as no sum of them is 0.
         """
+        rows = Block(X, codes.astype(np.intp, copy=False), weight)
         labels = np.arange(n_classes)
-        return cls._of(
-            accumulate(X, codes, labels, weight, fourth, structure, block_rows)
-        )
+        return cls._of(accumulate(rows, labels, fourth, structure, block_rows))
 
     @classmethod
     def empty(

@@ -36,7 +36,7 @@ class Block:
             return self
         return Block(self.X[:, features], self.codes, self.weight)
 
-    def taken(self, rows: IntArray) -> Block:
+    def taken(self, rows: IntArray | slice) -> Block:
         """Some of the rows, in the order given."""
         weight = None if self.weight is None else self.weight[rows]
         return Block(self.X[rows], self.codes[rows], weight)

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prudent.core.types import FloatArray
+from prudent.core.rows import Block
+from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import PrudentWarning
 
 Structure = Literal["full", "diagonal"]
@@ -18,14 +19,14 @@ LOOKUP_RANGE = 2**16
 
 def check_labelled(
     X: Any, y: Any, sample_weight: ArrayLike | None, classes: ArrayLike | None
-) -> tuple[NDArray[Any], NDArray[np.integer], NDArray[Any], FloatArray | None]:
-    """Rows, the number of each row's label, the labels, and weights >= 0 if given."""
+) -> tuple[Block, NDArray[Any]]:
+    """Rows with the number of each row's label and weights >= 0, and the labels."""
     X = check_table(X)
     labels, codes = encode_labels(y, len(X), classes)
     weight = None
     if sample_weight is not None:
         weight = check_weight(sample_weight, len(X))
-    return X, codes, labels, weight
+    return Block(X, codes, weight), labels
 
 
 def check_table(X: Any) -> NDArray[Any]:
@@ -89,7 +90,7 @@ def check_weight(sample_weight: ArrayLike, n_rows: int) -> FloatArray:
 
 def encode_labels(
     y: Any, n_rows: int, classes: ArrayLike | None = None
-) -> tuple[NDArray[Any], NDArray[np.integer]]:
+) -> tuple[NDArray[Any], IntArray]:
     """Sorted distinct labels, and the number of each row's label among them."""
     labels = label_array(y, "y")
     if labels.shape != (n_rows,):
@@ -178,7 +179,7 @@ def label_array(labels: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _distinct(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.integer]]:
+def _distinct(labels: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
     """np.unique with inverse; a lookup table where integers lie close together."""
     if labels.dtype.kind in "iu" and len(labels):
         low = int(labels.min())
