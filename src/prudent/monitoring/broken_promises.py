@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
 from prudent.core.binomial import check_fraction
 from prudent.core.types import BoolArray, FloatArray
-
-
-class Watcher(Protocol):
-    """What has an e-value and its peak."""
-
-    @property
-    def e_value(self) -> float: ...
-    @property
-    def peak_e_value(self) -> float: ...
+from prudent.monitoring.state import Watcher
 
 
 def broken_promises(

@@ -15,6 +15,7 @@ from prudent.core.types import FloatArray
 from prudent.monitoring.ranks import Urns
 from prudent.monitoring.state import (
     FORMAT,
+    Watcher,
     check_counts,
     check_format,
     number,
@@ -34,7 +35,7 @@ class _Columns(BaseEstimator):
 _Columns.__name__ = "DriftMonitor"
 
 
-class DriftMonitor:
+class DriftMonitor(Watcher):
     """Watch whether new rows still look like reference rows, without labels.
 
     Every column is ranked among the reference rows. While new and reference rows are
@@ -208,26 +209,6 @@ class DriftMonitor:
         return self
 
     @property
-    def n_(self) -> int:
-        """New rows seen."""
-        return int(self._fitted().counts[0])
-
-    @property
-    def e_value(self) -> float:
-        """Evidence of a change now: its mean is at most 1 without one."""
-        return float(self._fitted().counts[2])
-
-    @property
-    def peak_e_value(self) -> float:
-        """Largest e-value so far."""
-        return float(self._fitted().counts[3])
-
-    @property
-    def alarm_at_(self) -> int | None:
-        """Rows seen when the alarm was raised, None without one."""
-        return int(self._fitted().counts[4]) or None
-
-    @property
     def verdict(self) -> Literal["drift", "none seen"]:
         """Whether the alarm was ever raised."""
         return "none seen" if self.alarm_at_ is None else "drift"
@@ -327,13 +308,6 @@ class DriftMonitor:
         }
         return monitor
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, DriftMonitor):
-            return NotImplemented
-        return self.to_dict() == other.to_dict()
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         if not hasattr(self, "_urns"):
             return f"DriftMonitor(level={self.level:g})"
@@ -365,6 +339,9 @@ class DriftMonitor:
                 "This DriftMonitor has no reference yet: call `fit` first."
             )
         return self._urns
+
+    def _counts(self) -> FloatArray:
+        return self._fitted().counts
 
     def _names(self) -> list[str]:
         if self._watches_scores:

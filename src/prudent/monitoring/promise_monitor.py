@@ -19,6 +19,7 @@ from prudent.monitoring.evidence import log_evidence_within, rate_limits
 from prudent.monitoring.restarts import Restarts
 from prudent.monitoring.state import (
     FORMAT,
+    Watcher,
     as_losses,
     check_format,
     checked_batch,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-class PromiseMonitor:
+class PromiseMonitor(Watcher):
     """Watch a promise on new rows, with one level of wrong alarm for its whole life.
 
     While the promise holds it is called broken with probability at most `level`,
@@ -144,11 +145,6 @@ class PromiseMonitor:
         self._one = np.zeros(1)
 
     @property
-    def n_(self) -> int:
-        """Rows counted."""
-        return int(self._bets.counts[0])
-
-    @property
     def violations_(self) -> float:
         """Violations counted, as `Guarantee.check` counts them."""
         return self._turned(self._rare, self.n_)
@@ -164,16 +160,6 @@ class PromiseMonitor:
     def e_value(self) -> float:
         """Evidence against the promise now: its mean is at most 1 while it holds."""
         return self._bets.e_value
-
-    @property
-    def peak_e_value(self) -> float:
-        """Largest e-value so far."""
-        return float(self._bets.counts[3])
-
-    @property
-    def alarm_at_(self) -> int | None:
-        """Rows seen when the alarm was raised, None without one."""
-        return int(self._bets.counts[4]) or None
 
     @property
     def verdict(self) -> Verdict:
@@ -342,13 +328,6 @@ class PromiseMonitor:
         monitor._bets.go_on_from(state)
         return monitor
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PromiseMonitor):
-            return NotImplemented
-        return self.to_dict() == other.to_dict()
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return (
             f"PromiseMonitor({self.guarantee.quantity!r} {self.guarantee.sense} "
@@ -369,6 +348,9 @@ class PromiseMonitor:
             f"{high:.3g}, e-value {self.e_value:.3g}); a promise that holds is ever "
             f"called broken with probability at most {min(wrong, 1.0):.3g}{included}."
         )
+
+    def _counts(self) -> FloatArray:
+        return self._bets.counts
 
     @property
     def _rare(self) -> float:

@@ -67,28 +67,54 @@ def number(value: float) -> float | str:
 def guarantee_to_dict(guarantee: Guarantee) -> dict[str, Any]:
     """Return the fields of a promise in JSON types."""
     scope = guarantee.scope
-    if isinstance(scope, np.generic):
-        scope = scope.item()
     return {
-        "quantity": guarantee.quantity,
-        "bound": guarantee.bound,
-        "sense": guarantee.sense,
-        "confidence": guarantee.confidence,
-        "average_over": guarantee.average_over,
+        **vars(guarantee),
         "assumptions": list(guarantee.assumptions),
-        "scope": scope,
+        "scope": scope.item() if isinstance(scope, np.generic) else scope,
         "evidence": {name: number(float(v)) for name, v in guarantee.evidence.items()},
-        "source": guarantee.source,
     }
 
 
 def guarantee_from_dict(fields: dict[str, Any]) -> Guarantee:
     """Return the promise that `guarantee_to_dict` described."""
     evidence = {name: float(value) for name, value in fields["evidence"].items()}
-    return Guarantee(
-        **{
-            **fields,
-            "assumptions": tuple(fields["assumptions"]),
-            "evidence": evidence,
-        }
-    )
+    return Guarantee(**{**fields, "evidence": evidence})
+
+
+class Watcher:
+    """What both watchers say of what they have seen."""
+
+    def _counts(self) -> FloatArray:
+        """Rows, a sum of the watcher's own, e-value, its peak, rows at the alarm."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """State in JSON types: `from_dict` goes on bit for bit."""
+        raise NotImplementedError
+
+    @property
+    def n_(self) -> int:
+        """Rows seen."""
+        return int(self._counts()[0])
+
+    @property
+    def e_value(self) -> float:
+        """Evidence now: while nothing is wrong its mean is at most 1."""
+        return float(self._counts()[2])
+
+    @property
+    def peak_e_value(self) -> float:
+        """Largest e-value so far."""
+        return float(self._counts()[3])
+
+    @property
+    def alarm_at_(self) -> int | None:
+        """Rows seen when the alarm was raised, None without one."""
+        return int(self._counts()[4]) or None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
