@@ -26,6 +26,7 @@ from prudent.auditing import STANDARD, Law
 from prudent.auditing.evidence import at_least, betting_log_wealth, rank_sum_p
 from prudent.auditing.laws import INDEPENDENT, NORMAL
 from prudent.auditing.truth import UNKNOWN, demands, is_about_training_rows
+from prudent.evaluation.estimators import ClasswiseRejector
 from prudent.minimax import guarantees_of
 from prudent.minimax.assumptions import (
     changed_covariances,
@@ -552,3 +553,18 @@ def test_an_audit_costs_at_most_twice_its_fits_and_predictions():
     prudent.audit(FiveMilliseconds, laws=laws, sizes=(60,))
     whole = time.process_time() - start
     assert whole <= 2 * spent
+
+
+class WithoutItsSets(ClasswiseRejector):
+    """Promises of a rejector for each class whose sets leave every class out."""
+
+    def predict_set(self, X):
+        return np.zeros((len(X), len(self.classes_)), dtype=bool)
+
+
+def test_false_alarms_of_each_class_are_counted_by_its_sets():
+    given = {"laws": ["line"], "sizes": (60,), "budget": 20, "random_state": 0}
+    sound = prudent.audit(ClasswiseRejector(), **given)
+    assert sound.verdict == "no violation found"
+    assert 0.02 < sound.rows[0].mean_truth < 0.09
+    assert prudent.audit(WithoutItsSets(), **given).verdict == "broken"
