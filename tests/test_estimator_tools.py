@@ -11,10 +11,16 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from prudent import ClassMoments, predict_set
 from prudent.core.classes import constant_features
-from prudent.estimator_tools import MomentFitMixin, check_rows, check_training
+from prudent.estimator_tools import (
+    MomentFitMixin,
+    check_rows,
+    check_training,
+    one_thread,
+)
 from prudent.exceptions import DegenerateDataError
 
 
@@ -252,3 +258,19 @@ def test_what_is_no_covariance_setting(covariance):
 
     with pytest.raises(ValueError, match="`covariance` must be one of .* got"):
         covariance_rule(covariance)
+
+
+@pytest.mark.parametrize("user_api", [None, "blas"])
+def test_small_work_has_one_thread_and_gives_the_others_back(user_api):
+    def threads():
+        return {
+            library["filepath"]: library["num_threads"]
+            for library in threadpool_info()
+            if user_api in (None, library["user_api"])
+        }
+
+    with threadpool_limits(2):
+        before = threads()
+        with one_thread(user_api):
+            assert set(threads().values()) == {1}
+        assert threads() == before

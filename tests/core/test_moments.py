@@ -137,6 +137,28 @@ def test_fields_are_float64_contiguous_and_read_only():
         assert not value.flags.writeable
 
 
+@pytest.mark.parametrize(
+    "derived",
+    [
+        lambda a, b: a + b,
+        lambda a, b: (a + b) - b,
+        lambda a, b: ClassMoments.reduce([a, b, a]),
+        lambda a, b: a.pooled(),
+        lambda a, b: a.within(),
+        lambda a, b: a.select([1]),
+        lambda a, b: a.scale(2.0),
+        lambda a, b: a.about([0.0, 0.0]).to_moments(),
+        lambda a, b: ClassMoments.from_bytes(a.to_bytes()),
+    ],
+)
+def test_what_is_made_of_moments_is_moments_that_nobody_can_change(derived):
+    a, b = ClassMoments.from_arrays(X[:4], y[:4]), ClassMoments.from_arrays(X, y)
+    made = derived(a, b)
+    assert type(made) is ClassMoments
+    for name in ("classes", "count", "weight", "mean", "mean_lo", "scatter"):
+        assert not getattr(made, name).flags.writeable
+
+
 def test_the_callers_arrays_stay_writeable():
     mean = np.zeros((1, 2))
     ClassMoments([0], [1], [1.0], mean, np.zeros((1, 2)), np.zeros((1, 2, 2)))

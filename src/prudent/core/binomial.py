@@ -28,12 +28,7 @@ def clopper_pearson(
         if successes == 0
         else float(betaincinv(successes, n - successes + 1, level / 2))
     )
-    upper = (
-        1.0
-        if successes == n
-        else float(betaincinv(successes + 1, n - successes, 1 - level / 2))
-    )
-    return lower, upper
+    return lower, upper_limit(successes, n, level=level / 2)
 
 
 def upper_limit(successes: float, n: float, *, level: float = 0.05) -> float:

@@ -95,21 +95,17 @@ def _read(
         )
     if not np.isfinite(mean).all():
         raise ValueError(f"`means` must be finite, got {mean.tolist()}.")
-    n_classes = len(mean)
     if counts is None:
         raise ValueError("`counts` is needed: the rows behind each class.")
     weight = _numbers("counts", counts)
-    labels = _class_labels(means, classes, n_classes)
-    for name, array, shape in (
-        ("counts", weight, (n_classes,)),
-        ("classes", labels, (n_classes,)),
-    ):
-        _check_shape(name, array, shape, mean)
+    labels = _class_labels(means, classes, len(mean))
+    _check_shape("counts", weight, (len(mean),), mean)
+    _check_shape("classes", labels, (len(mean),), mean)
     if not ((weight > ddof) & np.isfinite(weight)).all():
         raise ValueError(
             f"`counts` must be finite and > {ddof}, got {weight.tolist()}."
         )
-    if len(np.unique(labels)) < n_classes:
+    if len(np.unique(labels)) < len(mean):
         raise ValueError(f"`classes` must be distinct, got {labels.tolist()}.")
     _check_names("counts", _index(counts), labels.tolist())
     if (covariances is None) == (standard_deviations is None):
@@ -117,14 +113,14 @@ def _read(
             "give either `covariances`, or `standard_deviations` with `correlations`."
         )
     names = feature_names(means)
-    if covariances is not None:
-        if correlations is not None:
-            raise ValueError("`correlations` go with `standard_deviations` only.")
-        matrices = _matrices("covariances", covariances, names, labels, mean)
-    else:
+    if covariances is None:
         matrices = _from_deviations(
             standard_deviations, correlations, names, labels, mean
         )
+    elif correlations is None:
+        matrices = _matrices("covariances", covariances, names, labels, mean)
+    else:
+        raise ValueError("`correlations` go with `standard_deviations` only.")
     return labels, weight, mean, matrices
 
 
@@ -174,14 +170,10 @@ def _check_names(
     """Raise for names that differ or stand in another order; None says nothing."""
     if found is None or expected is None or found == expected:
         return
-    if len(found) == len(expected) and set(found) == set(expected):
-        raise ValueError(
-            f"`{what}` has the {kind} names in another order: {_listed(found)}, "
-            f"expected {_listed(expected)}."
-        )
+    same = len(found) == len(expected) and set(found) == set(expected)
+    how = f"the {kind} names in another order" if same else f"other {kind} names"
     raise ValueError(
-        f"`{what}` has other {kind} names: {_listed(found)}, expected "
-        f"{_listed(expected)}."
+        f"`{what}` has {how}: {_listed(found)}, expected {_listed(expected)}."
     )
 
 

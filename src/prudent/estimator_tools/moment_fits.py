@@ -228,7 +228,6 @@ class MomentFitMixin(MomentsMixin):
         """
         self._validate_params()  # type: ignore[attr-defined]
         first = not hasattr(self, "moments_")
-        plain_before = getattr(self, "_has_plain_weights", True)
         X, y, weight = check_training(self, X, y, sample_weight, reset=first)
         declared = getattr(self, "_declared_classes", None)
         if classes is not None:
@@ -242,10 +241,11 @@ class MomentFitMixin(MomentsMixin):
         moments = ClassMoments.from_arrays(
             X, y, weight, classes=declared, **self._moment_options()
         )
-        self._has_plain_weights = _are_plain(weight)
+        plain = _are_plain(weight)
         if not first:
             moments = self.moments_ + moments
-            self._has_plain_weights &= plain_before
+            plain = plain and getattr(self, "_has_plain_weights", True)
+        self._has_plain_weights = plain
         solved = int(np.count_nonzero(moments.weight)) >= 2
         if solved:
             try:
