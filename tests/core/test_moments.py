@@ -141,13 +141,13 @@ def test_fields_are_float64_contiguous_and_read_only():
     "derived",
     [
         lambda a, b: a + b,
-        lambda a, b: (a + b) - b,
+        lambda a, b: (b + b) - b,
         lambda a, b: ClassMoments.reduce([a, b, a]),
         lambda a, b: a.pooled(),
         lambda a, b: a.within(),
         lambda a, b: a.select([1]),
         lambda a, b: a.scale(2.0),
-        lambda a, b: a.about([0.0, 0.0]).to_moments(),
+        lambda a, b: b.about(b.pooled().mean[0]).to_moments(),
         lambda a, b: ClassMoments.from_bytes(a.to_bytes()),
     ],
 )

@@ -124,11 +124,15 @@ def test_the_worst_rate_is_where_the_divergence_is_spent(kind):
                 assert high >= radius - slack
 
 
+#: A mixture of smaller rates than these may round to 0, where the worst rate jumps.
+RATES = st.one_of(st.just(0.0), st.floats(1e-280, 1))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=40, deadline=None)
 @given(
-    st.floats(0, 1),
-    st.floats(0, 1),
+    RATES,
+    RATES,
     st.floats(0, 1),
     st.one_of(st.floats(0, 3), st.sampled_from([0.0, 1e-12, 1e3, 1e6])),
 )
