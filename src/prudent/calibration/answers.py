@@ -55,11 +55,7 @@ def _can_be_sampled(estimator: Any) -> bool:
 
 
 class CalibratedAnswers:
-    """Reads rows, keeps what a fit found, and answers.
-
-    A class has the parameters `family` and `method`, and calls `_read_training` and
-    `_store`.
-    """
+    """Reads rows, keeps what a fit found, and answers."""
 
     family: Any
     method: str

@@ -22,14 +22,10 @@ UNSEEN, MISSING = -1, -2
 
 @dataclass(frozen=True, slots=True)
 class Categoricals:
-    """Log probabilities of the classes (r,) and of the levels given the class.
+    """Log probabilities of the classes, and of the levels given the class."""
 
-    `log_levels` (r, D + J) has one column for each of the D levels and then one
-    for an unseen level of each of the J features.
-    """
-
-    log_priors: FloatArray
-    log_levels: FloatArray
+    log_priors: FloatArray  # (r,)
+    log_levels: FloatArray  # (r, D + J): D levels, then an unseen one of each feature
 
 
 @dataclass(frozen=True)

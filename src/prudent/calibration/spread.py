@@ -64,7 +64,7 @@ class Spread:
         return np.flatnonzero(self.scale < _LEAST_SCALE)
 
     def check_ranges(self, ranges: Sequence[FloatArray]) -> None:
-        """Refuse `suspicious` columns that vary; `ranges` as of `column_ranges`."""
+        """Refuse `suspicious` columns that vary; `ranges` as of `Trial.ranges`."""
         lowest, highest = np.array(ranges).swapaxes(0, 1)
         widths = highest.max(axis=0) - lowest.min(axis=0)
         for j, width in zip(self.suspicious, widths, strict=True):
@@ -73,12 +73,6 @@ class Spread:
                     f"column {j} varies by {width:.3g} only, whose square underflows: "
                     "multiply the column by a constant."
                 )
-
-
-def column_ranges(X: NDArray[Any], columns: IntArray) -> FloatArray:
-    """Least and largest number of some columns, shape (2, n_columns)."""
-    chosen = X[:, columns].astype(np.float64)
-    return np.array([np.fmin.reduce(chosen, axis=0), np.fmax.reduce(chosen, axis=0)])
 
 
 def column_moments(

@@ -15,6 +15,7 @@ from prudent.calibration.objective import Objective
 from prudent.calibration.settings import Settings
 from prudent.calibration.spread import Spread, column_moments
 from prudent.calibration.trials import numbers_of, weights
+from prudent.core.classes import spread_over_classes
 from prudent.core.rows import Block
 from prudent.core.types import BoolArray, FloatArray
 
@@ -70,19 +71,12 @@ class Stream:
 
     def with_classes(self, classes: NDArray[Any]) -> Stream:
         """The same stream with a block for each of `classes`, old and new."""
-        positions = np.searchsorted(classes, self.classes)
-
-        def spread(statistics: Statistics) -> Statistics:
-            wider = [np.zeros((len(classes), *b.shape[1:])) for b in statistics]
-            for new, block in zip(wider, statistics, strict=True):
-                new[positions] = block
-            return wider
-
+        known = np.isin(classes, self.classes)
         return replace(
             self,
             classes=classes,
-            statistics=spread(self.statistics),
-            labels=spread(self.labels),
+            statistics=_spread(self.statistics, known),
+            labels=_spread(self.labels, known),
         )
 
     def add(self, block: Block, settings: Settings) -> Stream:
@@ -114,12 +108,9 @@ class Stream:
         before, after = step_on_batch(
             objective, grown.of_seen_classes(), labels, settings.rule
         )
-        statistics = [of_all.copy() for of_all in grown.statistics]
-        for of_all, new in zip(statistics, after, strict=True):
-            of_all[seen] = new
         return replace(
             grown,
-            statistics=statistics,
+            statistics=_spread(after, grown.seen),
             curve=(*self.curve, before.curve_point),
             n_frozen=self.n_frozen + (not before.is_full_step),
         )
@@ -161,6 +152,10 @@ def classes_after(
             f"declared `classes` {known.tolist()}."
         )
     return known
+
+
+def _spread(statistics: Statistics, known: BoolArray) -> Statistics:
+    return [spread_over_classes(block, known, 0.0, axis=0) for block in statistics]
 
 
 def _sum(left: Statistics, right: Statistics) -> Statistics:

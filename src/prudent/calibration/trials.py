@@ -17,7 +17,6 @@ from prudent.calibration.spread import (
     ColumnMoments,
     Spread,
     column_moments,
-    column_ranges,
     merged_moments,
 )
 from prudent.core.rows import Block, Rows
@@ -61,7 +60,8 @@ class Trial:
         """Least and largest number of some columns of the fitted rows."""
         if self.fitted is None:
             return None
-        return column_ranges(numbers_of(self.fitted), columns)
+        X = numbers_of(self.fitted)[:, columns].astype(np.float64)
+        return np.array([np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)])
 
     def apart(self, is_held_out: BoolArray) -> Trial:
         """The fitted rows, some of which are held out."""

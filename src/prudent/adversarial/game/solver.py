@@ -47,14 +47,23 @@ class _Breakpoint:
     """
 
     bought: float  # v of (S)
-    weight: float  # 1 - U(v) + v, summed without cancellation
+    served: float  # 1 - U(v); never as a difference, which one tiny low event makes 0
     unserved: float  # U(v)
     end: int  # high level at which the supply ran out
     left: float  # its unserved demand
     rate: float
     rejection: FloatArray
     price: float = math.inf  # -1 / U'(v)
-    value: float = 1.0  # price / (1 + price)
+
+    @property
+    def value(self) -> float:
+        """Rejection rate of the best intruder."""
+        return 1.0 if self.price == math.inf else self.price / (1 + self.price)
+
+    @property
+    def weight(self) -> float:
+        """1 - U(v) + v."""
+        return self.served + self.bought
 
     def bound(self, rate: float) -> float:
         """Upper bound (S) of the game's value at this false-alarm rate."""
@@ -148,15 +157,9 @@ def _first_breakpoint(levels: Levels) -> _Breakpoint | None:
         rejection[: levels.n_admissible] = 1.0
         rate = float(levels.mass @ rejection)
         high_mass = levels.mass[levels.high]
-        return _Breakpoint(
-            bought=0.0,
-            weight=rate,
-            unserved=float(high_mass.sum()),
-            end=levels.n_admissible,
-            left=float(high_mass[0]),
-            rate=rate,
-            rejection=rejection,
-        )
+        unserved, left = float(high_mass.sum()), float(high_mass[0])
+        end = levels.n_admissible
+        return _Breakpoint(0.0, rate, unserved, end, left, rate, rejection)
     point = _breakpoint(levels, 0.0)
     return None if point.unserved == 0.0 else point
 
@@ -165,46 +168,22 @@ def _breakpoint(levels: Levels, bought: float) -> _Breakpoint:
     """One greedy fill with `bought` extra units of the lowest level (A3)."""
     from prudent.adversarial.game.kernels import fill
 
-    mass, first_high = levels.mass, levels.n_admissible
-    rejection = np.empty(len(mass))
+    mass, rejection = levels.mass, np.empty(len(levels.mass))
+    sides = levels.n_low, levels.n_admissible
     end, left, price = fill(
-        levels.code,
-        levels.scale,
-        levels.excess,
-        mass,
-        levels.n_low,
-        first_high,
-        bought,
-        rejection,
+        levels.code, levels.scale, levels.excess, mass, *sides, bought, rejection
     )
     if end == len(mass):
-        return _everything(levels, bought, float(levels.reached[-1]) + bought)
-    reached = float(levels.reached[end]) + (float(mass[end]) - left)
-    return _Breakpoint(
-        bought=bought,
-        # Never 1 - unserved: with one low event of mass 1e-12 the difference is 0.
-        weight=reached + bought,
-        unserved=float(levels.reached[-1]) - reached,
-        price=price,
-        value=price / (1 + price),
-        end=end,
-        left=left,
-        rate=float(mass @ rejection),
-        rejection=rejection,
-    )
+        return _everything(levels, bought)
+    served = float(levels.reached[end]) + (float(mass[end]) - left)
+    unserved, rate = float(levels.reached[-1]) - served, float(mass @ rejection)
+    return _Breakpoint(bought, served, unserved, end, left, rate, rejection, price)
 
 
-def _everything(levels: Levels, bought: float, weight: float) -> _Breakpoint:
+def _everything(levels: Levels, bought: float) -> _Breakpoint:
     """Last breakpoint of every curve: reject all, value 1 at rate 1."""
-    return _Breakpoint(
-        bought=bought,
-        weight=weight,
-        unserved=0.0,
-        end=len(levels.value),
-        left=0.0,
-        rate=1.0,
-        rejection=np.ones(len(levels.value)),
-    )
+    n, served = len(levels.value), float(levels.reached[-1])
+    return _Breakpoint(bought, served, 0.0, n, 0.0, 1.0, np.ones(n))
 
 
 def _search(
@@ -221,7 +200,7 @@ def _search(
     Returns both ends, the breakpoint of the least upper bound, and the point's
     share of the way from the lower end to the upper.
     """
-    high, best, n_passes = _everything(levels, math.inf, math.inf), low, 0
+    high, best, n_passes = _everything(levels, math.inf), low, 0
     while True:
         share = (target - coordinate(low)) / (coordinate(high) - coordinate(low))
         rate = (1 - share) * low.rate + share * high.rate
