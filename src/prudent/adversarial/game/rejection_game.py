@@ -317,9 +317,8 @@ class RejectionGame(BaseEstimator):
         """
         check_is_fitted(self)
         sentence = "`false_alarm_rates` must be a vector of numbers"
-        return self._model.security_curve(
-            check_unit_interval(false_alarm_rates, sentence)
-        )
+        rates = check_unit_interval(false_alarm_rates, sentence)
+        return self._model.security_curve(rates)
 
     def min_false_alarm(self, miss_rate: float) -> float:
         """Least false-alarm rate of a randomised rule with this miss rate.
