@@ -48,7 +48,7 @@ def test_false_alarms_are_those_of_folds_not_fitted_on(rows):
     for train, test in KFold(4, shuffle=True, random_state=3).split(inside):
         expected += int((inside[test] > inside[train].max()).sum())
         shares.append((X[~normal] > inside[train].max()).mean())
-    assert found.false_alarms == expected == 1
+    assert found.promises[0].violations == expected == 1
     assert found.detected == pytest.approx(np.mean(shares))
 
 

@@ -8,7 +8,7 @@ from scipy.special import beta
 
 from prudent import Guarantee
 from prudent.core.binomial import clopper_pearson
-from prudent.evaluation.checks import check_promises, is_vacuous, verdict
+from prudent.evaluation.checks import check_promises, counted, is_vacuous, verdict
 from prudent.evaluation.measurements import Tally
 
 CLASSES = np.array(["a", "b"])
@@ -23,32 +23,37 @@ def tally(confusion, set_sizes=None, covered=None):
     return Tally(confusion, *arrays, confusion.sum(axis=1) - covered)
 
 
+def check(promises, tallies, classes, n_repeats=1):
+    folds = zip(promises, tallies, strict=True)
+    return check_promises([counted(*fold, classes) for fold in folds], n_repeats)
+
+
 def promise(bound, quantity="class error rate", scope="a", sense="<="):
     return Guarantee(quantity=quantity, bound=bound, sense=sense, scope=scope)
 
 
 def test_bound_is_the_mean_of_the_folds_weighted_by_tested_rows():
     tallies = [tally([[9, 1], [0, 5]]), tally([[27, 3], [0, 5]])]
-    (checked,) = check_promises([[promise(0.1)], [promise(0.3)]], tallies, CLASSES)
+    (checked,) = check([[promise(0.1)], [promise(0.3)]], tallies, CLASSES)
     assert checked.guarantee.bound == pytest.approx((10 * 0.1 + 30 * 0.3) / 40)
 
 
 def test_violations_and_rows_are_pooled_over_the_folds():
     tallies = [tally([[9, 1], [0, 5]]), tally([[27, 3], [0, 5]])]
-    (checked,) = check_promises([[promise(0.1)], [promise(0.3)]], tallies, CLASSES)
+    (checked,) = check([[promise(0.1)], [promise(0.3)]], tallies, CLASSES)
     assert (checked.violations, checked.n) == (4, 40)
 
 
 def test_level_is_shared_among_the_promises():
     given = [promise(0.2, scope="a"), promise(0.2, scope="b")]
-    checked = check_promises([given], [tally([[18, 2], [5, 45]])], CLASSES)
+    checked = check([given], [tally([[18, 2], [5, 45]])], CLASSES)
     assert checked[0].check.interval == clopper_pearson(2, 20, level=0.025)
     assert checked[1].check.interval == clopper_pearson(5, 50, level=0.025)
 
 
 def test_promise_without_a_class_is_held_against_all_rows():
     given = promise(0.2, quantity="error rate", scope=None)
-    (checked,) = check_promises([[given]], [tally([[18, 2], [5, 45]])], CLASSES)
+    (checked,) = check([[given]], [tally([[18, 2], [5, 45]])], CLASSES)
     assert (checked.violations, checked.n) == (7, 70)
 
 
@@ -57,25 +62,25 @@ def test_promise_about_sets_counts_sets_that_miss(quantity):
     counted = tally([[0, 20], [0, 20]], [[0, 20, 0], [0, 0, 20]], [17, 20])
     sense = ">=" if quantity == "coverage" else "<="
     given = promise(0.5, quantity=quantity, sense=sense)
-    (checked,) = check_promises([[given]], [counted], CLASSES)
+    (checked,) = check([[given]], [counted], CLASSES)
     assert (checked.violations, checked.n) == (3, 20)
 
 
 def test_miss_rate_cannot_be_measured_and_is_left_out():
     given = promise(0.2, quantity="miss rate", scope=None)
-    assert check_promises([[given]], [tally([[18, 2], [5, 45]])], CLASSES) == ()
+    assert check([[given]], [tally([[18, 2], [5, 45]])], CLASSES) == ()
 
 
 def test_repeats_do_not_make_the_interval_narrower():
     counts = tally([[18, 2], [5, 45]])
-    (once,) = check_promises([[promise(0.2)]], [counts], CLASSES)
-    (thrice,) = check_promises([[promise(0.2)]] * 3, [counts] * 3, CLASSES, n_repeats=3)
+    (once,) = check([[promise(0.2)]], [counts], CLASSES)
+    (thrice,) = check([[promise(0.2)]] * 3, [counts] * 3, CLASSES, n_repeats=3)
     assert thrice.check == once.check
 
 
 def test_allowed_share_turns_coverage_into_misses():
     given = promise(0.7, quantity="coverage", sense=">=")
-    (checked,) = check_promises([[given]], [tally([[18, 2], [5, 45]])], CLASSES)
+    (checked,) = check([[given]], [tally([[18, 2], [5, 45]])], CLASSES)
     assert checked.allowed == pytest.approx(0.3)
 
 
@@ -88,7 +93,7 @@ HALF = np.array([0.5, 0.5])
 )
 def test_verdict_needs_all_kept_and_no_broken(bounds, expected):
     given = [promise(bounds[0], scope="a"), promise(bounds[1], scope="b")]
-    checked = check_promises([given], [tally([[90, 10], [30, 70]])], CLASSES)
+    checked = check([given], [tally([[90, 10], [30, 70]])], CLASSES)
     assert verdict(checked, HALF) == expected
 
 
@@ -123,9 +128,9 @@ def test_a_promise_no_better_than_the_most_frequent_class_is_vacuous(
 
 
 def test_broken_comes_before_vacuous_and_vacuous_before_kept():
-    broken = check_promises([[promise(0.001)]], [tally([[90, 10], [0, 5]])], CLASSES)
+    broken = check([[promise(0.001)]], [tally([[90, 10], [0, 5]])], CLASSES)
     assert verdict(broken, HALF, decides=False) == "broken"
-    kept = check_promises([[promise(0.9)]], [tally([[90, 10], [0, 5]])], CLASSES)
+    kept = check([[promise(0.9)]], [tally([[90, 10], [0, 5]])], CLASSES)
     assert verdict(kept, HALF) == "kept"
     assert verdict(kept, HALF, decides=False) == "vacuous"
 
@@ -166,7 +171,7 @@ def summed_law(folds):
 def test_averages_over_folds_are_checked_by_the_sum_of_their_laws(missed):
     folds = [(2, 19, 20), (3, 30, 20)]
     law = summed_law(folds)
-    (checked,) = check_promises(
+    (checked,) = check(
         [[averaged(k, m)] for k, m, _ in folds],
         [covering(v) for v in missed],
         CLASSES,
@@ -186,7 +191,7 @@ def test_true_averages_are_called_broken_no_more_often_than_the_level():
     for _ in range(runs):
         rates = random.beta(rank, n_calibration + 1 - rank, size=5)
         missed = random.binomial(rows, rates)
-        (checked,) = check_promises(
+        (checked,) = check(
             [[averaged(rank, n_calibration)]] * 5,
             [covering(int(v), rows) for v in missed],
             CLASSES,
@@ -198,12 +203,12 @@ def test_true_averages_are_called_broken_no_more_often_than_the_level():
 
 def test_full_conformal_takes_its_training_rows_for_calibration_rows():
     full = replace(averaged(2, 19), evidence={"rank": 2, "training rows": 19})
-    (split,) = check_promises([[averaged(2, 19)]], [covering(12)], CLASSES)
-    (found,) = check_promises([[full]], [covering(12)], CLASSES)
+    (split,) = check([[averaged(2, 19)]], [covering(12)], CLASSES)
+    (found,) = check([[full]], [covering(12)], CLASSES)
     assert found.check.verdict == split.check.verdict == "broken"
 
 
 def test_averages_of_unknown_law_are_never_broken():
     unknown = replace(averaged(2, 19), evidence={})
-    (checked,) = check_promises([[unknown]], [covering(20)], CLASSES)
+    (checked,) = check([[unknown]], [covering(20)], CLASSES)
     assert checked.check.verdict == "consistent"

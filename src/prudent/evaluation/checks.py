@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,21 +20,44 @@ from prudent.evaluation.records import Kept, PromiseCheck
 LEVEL = 0.05
 ROUNDING = 1e-12  # of sums of shares and bounds
 Law = tuple[int, int]
+# A promise, the rows that break it, and those that it is about.
+Counted = tuple[Guarantee, float, float]
+
+
+def counted(
+    promises: Iterable[Guarantee], tally: Tally, classes: NDArray[Any]
+) -> list[Counted]:
+    """Count promises on the rows of a tally, which are too many to be kept.
+
+    A promise about none of them, or of misses, is left out.
+    """
+    counts = {
+        "error rate": (tally.wrong, tally.rows),
+        "class error rate": (tally.wrong, tally.rows),
+        "coverage": (tally.missed, tally.rows),
+        "false alarm rate": (tally.missed, tally.rows),
+        "selective error rate": (tally.wrong_when_decided, tally.decided),
+    }
+    found = []
+    for promise in promises:
+        if promise.quantity in counts:
+            violations, rows = counts[promise.quantity]
+            scope = slice(None) if promise.scope is None else classes == promise.scope
+            if rows[scope].any():
+                n = float(rows[scope].sum())
+                found.append((promise, float(violations[scope].sum()), n))
+    return found
 
 
 def check_promises(
-    promises: Sequence[Sequence[Guarantee]],
-    tallies: Sequence[Tally],
-    classes: NDArray[Any],
-    n_repeats: int = 1,
+    folds: Iterable[Iterable[Counted]], n_repeats: int = 1
 ) -> tuple[PromiseCheck, ...]:
     """Hold the promises of a method's folds against its out-of-fold rows.
 
     Promises of the folds with the same quantity, scope and side are one promise; its
     bound is the mean of theirs, weighted by the rows tested; each is checked at level
-    0.05 over their number. Miss rates cannot be measured here. With repeats every row
-    is tested several times: counts are divided by `n_repeats`, so that the interval
-    knows how many rows there are.
+    0.05 over their number. With repeats every row is tested several times: counts are
+    divided by `n_repeats`, so that the interval knows how many rows there are.
 
     A promise on average says nothing of one fold, yet the folds together can
     refute it where the law of their rates is known: with m calibration rows and
@@ -42,13 +66,10 @@ def check_promises(
     ones, whose law is computed exactly. For full conformal prediction k and the
     training rows take their place, which is approximate.
     """
-    grouped: dict[tuple[Any, ...], list[tuple[Guarantee, float, float]]] = {}
-    for given, tally in zip(promises, tallies, strict=True):
-        for promise in given:
-            counts = _violations(promise, tally, classes)
-            if counts is not None and counts[1] > 0:
-                key = (promise.quantity, promise.scope, promise.sense)
-                grouped.setdefault(key, []).append((promise, *counts))
+    grouped: dict[tuple[Any, ...], list[Counted]] = {}
+    for one in chain.from_iterable(folds):
+        key = (one[0].quantity, one[0].scope, one[0].sense)
+        grouped.setdefault(key, []).append(one)
     checked = []
     for group in grouped.values():
         rows = np.array([n for _, _, n in group], dtype=np.float64)
@@ -162,24 +183,6 @@ def _fold_law(rank: int, n_calibration: int, n: int) -> NDArray[np.float64]:
         np.arange(n + 1), n, rank, n_calibration + 1 - rank
     )
     return law
-
-
-def _violations(
-    promise: Guarantee, tally: Tally, classes: NDArray[Any]
-) -> tuple[float, float] | None:
-    """Rows that break a promise and rows looked at; None if not measurable."""
-    counts = {
-        "error rate": (tally.wrong, tally.rows),
-        "class error rate": (tally.wrong, tally.rows),
-        "coverage": (tally.missed, tally.rows),
-        "false alarm rate": (tally.missed, tally.rows),
-        "selective error rate": (tally.wrong_when_decided, tally.decided),
-    }.get(promise.quantity)
-    if counts is None:
-        return None
-    scope = slice(None) if promise.scope is None else classes == promise.scope
-    violations, rows = counts
-    return float(violations[scope].sum()), float(rows[scope].sum())
 
 
 def mcnemar_p_value(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:

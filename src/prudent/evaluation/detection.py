@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from prudent.core.binomial import high_probability_rank
+from prudent.estimator_tools import held_against
 from prudent.evaluation.checks import check_promises
-from prudent.evaluation.measurements import Tally
 from prudent.evaluation.records import PromiseCheck
 from prudent.evaluation.table import in_front
 
@@ -80,7 +80,6 @@ class Detection:
     normal: NDArray[np.bool_]  # (n,): rows of the class that was learned
     score: NDArray[np.float64]  # (n,): its `decision_function`, >= 0 is normal
     promises: tuple[PromiseCheck, ...]  # of the folds, against what was measured
-    false_alarms: int  # normal rows flagged out of fold
     detected: float | None  # share of the other rows flagged, mean of the folds
 
 
@@ -95,11 +94,12 @@ def detect(
     """Fit a detector on the normal rows and hold its promise against held-out ones."""
     inside, others = X[normal], X[~normal]
     splitter = KFold(cv, shuffle=True, random_state=random_state)
-    guarantees, tallies, found = [], [], []
+    counted, found = [], []
     for train, test in splitter.split(inside):
         fitted = clone(detector).fit(inside[train])
-        tallies.append(_tally(fitted.predict(inside[test]) == 1))
-        guarantees.append(fitted.guarantees_)
+        ordinary = np.ones(len(test), dtype=np.intp)
+        promises = fitted.guarantees_
+        counted.append([*held_against(fitted, promises, inside[test], ordinary)])
         if len(others):
             found.append(float(np.mean(fitted.predict(others) == -1)))
     fitted = clone(detector).fit(inside)
@@ -107,13 +107,6 @@ def detect(
         detector=fitted,
         normal=normal,
         score=fitted.decision_function(X),
-        promises=check_promises(guarantees, tallies, np.array([0])),
-        false_alarms=int(Tally.total(tallies).missed.sum()),
+        promises=check_promises(counted),
         detected=float(np.mean(found)) if found else None,
     )
-
-
-def _tally(accepted: NDArray[np.bool_]) -> Tally:
-    """Count normal rows as a class of their own, whose set is empty on an alarm."""
-    codes = np.zeros(len(accepted), dtype=np.intp)
-    return Tally.count(codes, codes, accepted[:, None], 1)

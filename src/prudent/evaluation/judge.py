@@ -13,7 +13,7 @@ from prudent.core.binomial import clopper_pearson
 from prudent.core.selection import holm
 from prudent.core.types import BoolArray, IntArray
 from prudent.evaluation.asked import AskedFold
-from prudent.evaluation.checks import check_promises, mcnemar_p_value, verdict
+from prudent.evaluation.checks import check_promises, counted, mcnemar_p_value, verdict
 from prudent.evaluation.evaluate import LEVELS, Evaluation, FoldResult
 from prudent.evaluation.folds import Task
 from prudent.evaluation.measurements import (
@@ -42,15 +42,12 @@ MOST_WARNINGS = 10
 def method_row(method: Method, found: Evaluation, task: Task) -> MethodRow:
     """Row of a method that ran on all folds."""
     n_repeats = task.settings.n_repeats
-    tallies = [result.tally for result in found.folds]
-    total = Tally.total(tallies)
+    total = Tally.total(result.tally for result in found.folds)
     # Each row is tested once per repeat: the interval knows how many rows there are.
     wrong, n = total.wrong.sum() / n_repeats, total.rows.sum() / n_repeats
+    classes = task.rows.classes
     own = check_promises(
-        [result.guarantees for result in found.folds],
-        tallies,
-        task.rows.classes,
-        n_repeats,
+        [counted(r.guarantees, r.tally, classes) for r in found.folds], n_repeats
     )
     sets = _sets(total, n_repeats) if total.gives_sets else None
     asked = _asked(method, found, task)
@@ -69,7 +66,7 @@ def method_row(method: Method, found: Evaluation, task: Task) -> MethodRow:
         is_baseline=method.is_baseline,
         error=float(wrong / n),
         error_interval=clopper_pearson(float(wrong), float(n)),
-        worst_class=_largest(total.wrong, total, task.rows.classes),
+        worst_class=_largest(total.wrong, total, classes),
         cost=cost,
         decided=decided,
         wrong_when_decided=wrong_when_decided,
@@ -192,10 +189,7 @@ def _asked(method: Method, found: Evaluation, task: Task) -> Asked | None:
     n_repeats = task.settings.n_repeats
     total = Tally.total(fold.tally for fold in folds)
     items = check_promises(
-        [fold.guarantees for fold in folds],
-        [fold.tally for fold in folds],
-        task.rows.classes,
-        n_repeats,
+        [counted(f.guarantees, f.tally, task.rows.classes) for f in folds], n_repeats
     )
     n = float(total.rows.sum() / n_repeats)
     share, wrong = _decided(total)

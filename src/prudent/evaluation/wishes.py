@@ -99,6 +99,7 @@ def parse_promise(
         return None
     averaged: dict[str, Any] = {"average_over": "training samples"}
     confident: dict[str, Any] = {"confidence": confidence}
+    kind: dict[str, Any]
     overall = {
         "coverage >=": ("coverage", ">=", averaged),
         "error <=": ("selective error rate", "<=", confident),
@@ -111,24 +112,17 @@ def parse_promise(
         quantity, sense, over = overall[start]
         bound = _rate(said[2], said[3], text)
         scopes = [None] if said[4] is None else list(classes or ["every class"])
-        kind: dict[str, Any] = {"quantity": quantity, "sense": sense, **over}
+        kind = {"quantity": quantity, "sense": sense, **over}
         promised = [Guarantee(bound=bound, scope=scope, **kind) for scope in scopes]
         return Wish(promise, tuple(promised))
     if text.lower().startswith("missed "):
         limits = _limits(text[len("missed ") :], text)
-        return Wish(
-            promise,
-            tuple(
-                Guarantee(
-                    quantity="class error rate",
-                    bound=bound,
-                    sense="<=",
-                    scope=_label(name, classes),
-                    **confident,
-                )
-                for name, bound in limits
-            ),
-        )
+        kind = {"quantity": "class error rate", "sense": "<=", **confident}
+        promised = [
+            Guarantee(bound=bound, scope=_label(name, classes), **kind)
+            for name, bound in limits
+        ]
+        return Wish(promise, tuple(promised))
     raise _not_understood(text)
 
 
