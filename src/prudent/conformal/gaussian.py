@@ -12,10 +12,11 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from prudent.conformal.distances import blocks
 from prudent.conformal.ranks import Counts, PairScores, damped
+from prudent.core.posterior import log_sum_of_others
 from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import SingularCovarianceError
 
@@ -363,13 +364,11 @@ def strangeness(log_joint: FloatArray, score: str) -> FloatArray:
     log_joint = np.ascontiguousarray(log_joint)
     if score == "density":
         return -log_joint
-    others = np.empty_like(log_joint)
-    for k in range(log_joint.shape[1]):
-        rest = np.delete(log_joint, k, axis=1)
-        others[:, k] = (
-            logsumexp(rest, axis=1) if score == "posterior" else rest.max(axis=1)
-        )
-    return others - log_joint
+    if score == "posterior":
+        return np.ascontiguousarray(log_sum_of_others(log_joint) - log_joint)
+    labels = range(log_joint.shape[1])
+    others = [np.delete(log_joint, k, axis=1).max(axis=1) for k in labels]
+    return np.stack(others, axis=1) - log_joint
 
 
 def whiten(rows: FloatArray, factor: FloatArray) -> FloatArray:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 FEWEST_ROWS = 3
 SCORE = "score"
+# Arrays of the urns that a state holds.
+SUMS = ("stakes", "totals", "sizes", "place_sums")
 
 
 class _Columns(BaseEstimator):
@@ -253,10 +255,7 @@ class DriftMonitor(Watcher):
             "peak_e_value": number(peak),
             "alarm_at": int(alarm) or None,
             "reference": urns.reference.T.tolist(),
-            "stakes": urns.stakes.tolist(),
-            "totals": urns.totals.tolist(),
-            "sizes": urns.sizes.tolist(),
-            "place_sums": urns.place_sums.tolist(),
+            **{name: getattr(urns, name).tolist() for name in SUMS},
             "seed": self._seed,
             "coins": {name: str(value) for name, value in coin.items()},
         }
@@ -290,10 +289,8 @@ class DriftMonitor(Watcher):
         monitor._start(np.ascontiguousarray(reference))
         # Written into arrays of the right shapes, which compiled loops rely on.
         urns = monitor._urns
-        urns.stakes[:] = state["stakes"]
-        urns.totals[:] = state["totals"]
-        urns.sizes[:] = state["sizes"]
-        urns.place_sums[:] = state["place_sums"]
+        for name in SUMS:
+            getattr(urns, name)[:] = state[name]
         urns.counts[:] = (
             state["n"],
             len(reference) + 1.0 + state["n"],
@@ -301,7 +298,7 @@ class DriftMonitor(Watcher):
             float(state["peak_e_value"]),
             state["alarm_at"] or 0,
         )
-        check_counts(urns.stakes, urns.totals, urns.sizes, urns.place_sums, urns.counts)
+        check_counts(*(getattr(urns, name) for name in (*SUMS, "counts")))
         monitor._coins.bit_generator.state = {
             **monitor._coins.bit_generator.state,
             "state": {name: int(value) for name, value in state["coins"].items()},

@@ -150,14 +150,8 @@ def restart_rows(
                 spacing *= 2
             n_traced = points
             to_go = int(spacing - n % spacing)
-    counts[0], counts[1], counts[2], counts[3], counts[4] = (
-        n,
-        violations,
-        value,
-        peak,
-        alarm,
-    )
-    counts[5], counts[6] = spacing, n_traced
+    counts[0], counts[1], counts[2] = n, violations, value
+    counts[3], counts[4], counts[5], counts[6] = peak, alarm, spacing, n_traced
 
 
 @njit(cache=True)
@@ -202,13 +196,8 @@ def urn_rows(
         peak = max(peak, value)
         if alarm == 0 and value >= threshold:
             alarm = n
-    counts[0], counts[1], counts[2], counts[3], counts[4] = (
-        n,
-        positions,
-        value,
-        peak,
-        alarm,
-    )
+    counts[0], counts[1], counts[2] = n, positions, value
+    counts[3], counts[4] = peak, alarm
 
 
 @njit(cache=True)
