@@ -103,32 +103,34 @@ class InOrder:
     """Scores of the rows of bags and their ranks."""
 
     scores: FloatArray  # (m, n): of the training rows
-    in_order: FloatArray  # (m, n + 1): of all rows of the bag, sorted
+    # (m, n + 3): of all rows of the bag, sorted, between -inf and inf
+    in_order: FloatArray
     ranks: IntArray  # (m, n + 1): twice their mid-ranks; they tie within 1e-9
     asked: IntArray  # (m,): that of the new row
 
     @classmethod
     def of(cls, scores: FloatArray, asked: FloatArray) -> InOrder:
         """Ranks in the bags of training rows (m, n) and new rows (m,)."""
-        in_order = np.sort(np.column_stack([scores, asked]), axis=1)
-        begins, n = np.ones(in_order.shape, dtype=bool), in_order.shape[1]
+        edge = np.full(len(asked), np.inf)
+        in_order = np.column_stack([-edge, scores, asked, edge])
+        in_order[:, 1:-1].sort(axis=1)
+        bag = in_order[:, 1:-1]
+        begins, n = np.ones(bag.shape, dtype=bool), bag.shape[1]
         with np.errstate(invalid="ignore"):
-            apart = TIE * np.abs(in_order[:, 1:]) + 1e-15
-            begins[:, 1:] = np.diff(in_order) > apart
+            apart = TIE * np.abs(bag[:, 1:]) + 1e-15
+            begins[:, 1:] = np.diff(bag) > apart
         starts = np.flatnonzero(begins)
         lengths = np.diff(starts, append=begins.size)
         middles = 2 * (starts % n) + lengths + 1
-        ranks = np.repeat(middles, lengths).reshape(in_order.shape)
-        place = (in_order <= asked[:, None]).sum(axis=1) - 1
+        ranks = np.repeat(middles, lengths).reshape(bag.shape)
+        place = (bag <= asked[:, None]).sum(axis=1) - 1
         return cls(scores, in_order, ranks, ranks[np.arange(len(asked)), place])
 
     def beyond(self, rank: IntArray) -> tuple[BoolArray, BoolArray]:
         """Which training rows have a larger rank than that asked (m,), and this one."""
         bags = np.arange(len(rank))
-        padded = np.pad(self.in_order, ((0, 0), (1, 1)), constant_values=np.inf)
-        padded[:, 0] = -np.inf
-        first = padded[bags, 1 + (self.ranks < rank[:, None]).sum(axis=1)]
-        last = padded[bags, (self.ranks <= rank[:, None]).sum(axis=1)]
+        first = self.in_order[bags, 1 + (self.ranks < rank[:, None]).sum(axis=1)]
+        last = self.in_order[bags, (self.ranks <= rank[:, None]).sum(axis=1)]
         above = self.scores > last[:, None]
         return above, (self.scores >= first[:, None]) & ~above
 
@@ -137,11 +139,10 @@ def beyond_both(one: InOrder, other: InOrder) -> tuple[BoolArray, BoolArray]:
     """Compare the larger of two ranks, ties by their sum, with that of the new row."""
     larger = np.maximum(one.asked, other.asked)
     smaller = np.minimum(one.asked, other.asked)
-    (above, at), (other_above, other_at) = one.beyond(larger), other.beyond(larger)
-    (over, level), (other_over, other_level) = (
-        one.beyond(smaller),
-        other.beyond(smaller),
-    )
+    above, at = one.beyond(larger)
+    other_above, other_at = other.beyond(larger)
+    over, level = one.beyond(smaller)
+    other_over, other_level = other.beyond(smaller)
     more = above | other_above | (at & other_over) | (other_at & over)
     return more, ((at & other_level) | (other_at & level)) & ~more
 
