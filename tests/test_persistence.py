@@ -248,6 +248,17 @@ def test_foreign_type_is_refused(model_file, module, name):
         prudent.load(model_file)
 
 
+def test_model_of_another_version_is_to_be_fitted_again(model_file):
+    """The classes of a fit have moved: that is no matter of trust."""
+    moved = {"__module__": "prudent.minimax.fitting", "__class__": "Evidence"}
+    rewrite(model_file, schema=lambda s: s | moved)
+    assert read_header(model_file).version == prudent.__version__
+    with pytest.raises(
+        ModelFileError, match=r"Evidence. Another version .*: fit the model again"
+    ):
+        prudent.load(model_file)
+
+
 def test_tree_with_an_index_outside_is_refused(tmp_path):
     path = tmp_path / "model"
     booster = HistGradientBoostingClassifier(max_iter=2).fit(X, Y)

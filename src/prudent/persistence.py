@@ -294,9 +294,12 @@ def _foreign(content: bytes) -> list[str]:
 def _refuse(foreign: Sequence[str], trusted: Sequence[str], path: str) -> None:
     refused = [name for name in foreign if name not in {*trusted}]
     if refused:
+        advice = "Use estimators of prudent, NumPy, SciPy and scikit-learn only."
+        if any(name.startswith("prudent.") for name in refused):
+            advice = "Another version of prudent wrote it: fit the model again."
         raise ModelFileError(
             f"{path} holds types that are not trusted: {', '.join(refused[:5])}. "
-            "Use estimators of prudent, NumPy, SciPy and scikit-learn only."
+            f"{advice}"
         )
 
 
