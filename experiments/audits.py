@@ -83,7 +83,8 @@ def on_training_rows(bound: float) -> Guarantee:
         quantity="false alarm rate",
         bound=bound,
         sense="<=",
-        assumptions=("plug-in: the training rows are the population",),
+        # The sentence that holds a claim to the training rows themselves.
+        assumptions=("the class means and covariances equal their plug-in estimates",),
     )
 
 
