@@ -290,7 +290,9 @@ def fitted(model):
         (ConformalClassifier(condition=lambda X: X[:, 0] > 0), SAME_LAW, False),
         (prudent.LowDensityRejector(false_alarm_rate=0.2, random_state=0), ROWS, False),
         (
-            prudent.SelectiveClassifier(LogisticRegression(), error_rate=0.3),
+            prudent.SelectiveClassifier(
+                LogisticRegression(), error_rate=0.3, random_state=0
+            ),
             ROWS,
             False,
         ),

@@ -5,7 +5,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import betabinom, binom
@@ -115,6 +115,16 @@ def test_closed_form_equals_quadrature(size, log_b, share):
     )
 
 
+@pytest.mark.parametrize("more", [-1e-8, 2**-52, 1e-14, 1e-11, 1e-9, 1e-7, 1e-5, 2e-3])
+@pytest.mark.parametrize(
+    ("n", "b"), [(2, 0.3), (2, 0.625), (3, 0.33), (10, 0.09), (50, 0.05), (10**6, 9e-7)]
+)
+def test_losses_that_sum_to_almost_one_violation(n, b, more):
+    """A complement of 1 has no digits there: the evidence was up to a third off."""
+    found = log_evidence(1 + more, n, b)
+    assert found == pytest.approx(by_quadrature(1 + more, n, b), abs=2e-10)
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     n=st.integers(1, 3000),
@@ -170,6 +180,7 @@ def test_mean_is_at_most_one_for_rates_that_swing_around_the_bound(b, rates):
     values=st.lists(st.floats(0, 1), min_size=2, max_size=2),
     n=st.integers(1, 6),
 )
+@example(b=0.625, values=[1.0, 1e-11], n=2)
 def test_fractional_losses_only_lower_the_mean(b, values, n):
     low, high = sorted(values)
     if not low < b < high:

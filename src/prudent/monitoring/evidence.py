@@ -23,7 +23,7 @@ from prudent.monitoring.kernels import beta_fraction
 LEAST_TAIL = 1e-280
 LEAST_RATE = 1e-300
 SERIES_FROM = 32.0
-ALMOST_ONE = 1 - 1e-7
+NEAR_ZERO, SMALL = 1e-6, 1e-3
 EULER = 0.5772156649015329
 ZETA_TWO = math.pi**2 / 6
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -66,7 +66,13 @@ def largest_log_evidence(
 def _log_evidence(violations: float, n: float, bound: float, rest: float) -> float:
     """Log E with `bound` + `rest` = 1, neither of them 0."""
     x, y = violations - 1, n - violations + 1
-    if x > 0:
+    is_early = y * bound < 1
+    if abs(x) < NEAR_ZERO and is_early:
+        return (
+            _log_first_violation(x, y, bound) - x * math.log(bound) - y * math.log(rest)
+        )
+    # The complement is a difference from 1 that has few digits where x is small.
+    if x > SMALL or (x > 0 and is_early):
         tail = float(betaincc(x, y, bound))
         if tail > LEAST_TAIL:
             return (
@@ -74,10 +80,6 @@ def _log_evidence(violations: float, n: float, bound: float, rest: float) -> flo
                 + math.log(tail)
                 + _log_beta_against(x, y, violations, n, bound, rest)
             )
-    elif violations > ALMOST_ONE and y * bound < 1:
-        return (
-            _log_first_violation(x, y, bound) - x * math.log(bound) - y * math.log(rest)
-        )
     # int_b^1 = b^x (1-b)^y F / y: all powers cancel against those of E.
     return math.log(beta_fraction(float(y), float(x), float(rest)) / y)
 
@@ -102,7 +104,7 @@ def _log_beta_against(
 
 
 def _log_first_violation(x: float, y: float, bound: float) -> float:
-    """Log of int_b^1 p^(x-1) (1-p)^(y-1) dp for x = 0, or a rounding below, y b < 1.
+    """Log of int_b^1 p^(x-1) (1-p)^(y-1) dp for x = 0, or a rounding off, y b < 1.
 
     The fraction would take 1/sqrt(b) steps here. The part of p^(x-1) is
     elementary; the rest is the whole integral less a series in b.
@@ -186,7 +188,7 @@ def _lower_limit(violations: float, n: float, target: float) -> float:
     if violations <= 0:
         return 0.0
     # Below one violation E stays under 1/(1 - K) and the fraction gets slow.
-    low, high = LEAST_RATE if violations > ALMOST_ONE else 1e-10, violations / n
+    low, high = LEAST_RATE if violations > 1 - NEAR_ZERO else 1e-10, violations / n
     if log_evidence(violations, n, low) < target:
         return 0.0
     while high - low > 4e-16 * high:
