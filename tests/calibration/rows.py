@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from prudent.calibration.objective import Objective
+from prudent.calibration.ascent import Objective
 from prudent.core.rows import Block
 
 FAMILIES = ("full", "diag", "tied", "tied_diag")

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from calibration.rows import FAMILIES, overlapping_clouds
 from prudent import RiskCalibratedClassifier
 from prudent.calibration import DiagonalFamily, PriorStrengths
-from prudent.calibration.trials import deal_folds
+from prudent.calibration.ascent import deal_folds
 from prudent.exceptions import (
     DegenerateDataError,
     PrudentWarning,

@@ -4,15 +4,15 @@ import sys
 import numpy as np
 import pytest
 
-from prudent.calibration import compiled
-from prudent.calibration.losses import interpreted_residual_sums
-from prudent.calibration.whitening import (
+from prudent.calibration import kernels
+from prudent.calibration.ascent import interpreted_residual_sums
+from prudent.calibration.gaussian import (
     Whitening,
     interpreted_add_squares,
     squared_distances,
 )
 
-LOOPS = [compiled.log_residual_sums, interpreted_residual_sums]
+LOOPS = [kernels.log_residual_sums, interpreted_residual_sums]
 
 
 def rows_with_ones(m, d, seed=0):
@@ -42,7 +42,7 @@ def test_compiled_softmax_equals_the_interpreted_one(r, m):
     codes, weight = rng.integers(r, size=m), rng.random(m) + 0.5
     scores[codes, np.arange(m)] = rng.normal(size=m)  # the truth is possible
     mine, reference = scores.copy(), scores.copy()
-    losses = compiled.log_residual_sums(mine, codes, weight)
+    losses = kernels.log_residual_sums(mine, codes, weight)
     expected = interpreted_residual_sums(reference, codes, weight)
     np.testing.assert_allclose(losses, expected, rtol=1e-13)
     np.testing.assert_allclose(mine, reference, rtol=1e-11, atol=1e-15)
@@ -67,7 +67,7 @@ def test_residuals_are_weighted_labels_minus_posteriors(residual_sums):
 def test_compiled_squares_equal_the_interpreted_ones():
     white = np.random.default_rng(0).normal(size=(40, 3, 6))
     sums = np.zeros((2, 3, 40))
-    compiled.add_squares(white, sums[0])
+    kernels.add_squares(white, sums[0])
     interpreted_add_squares(white, sums[1])
     np.testing.assert_allclose(sums[0], sums[1], rtol=1e-13)
 
@@ -78,7 +78,7 @@ def test_small_problems_need_no_compiled_loops():
         "import sys, numpy as np; from prudent import RiskCalibratedClassifier as C; "
         "g = np.random.default_rng(0); y = np.arange(60) % 2; "
         "C(max_iter=3, cv=2).fit(g.normal(size=(60, 3)) + y[:, None], y); "
-        "print('prudent.calibration.compiled' in sys.modules)"
+        "print('prudent.calibration.kernels' in sys.modules)"
     )
     out = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

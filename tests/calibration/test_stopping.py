@@ -2,9 +2,8 @@ import itertools
 
 import numpy as np
 
+from prudent.calibration.ascent import batches_of_epochs, deal_folds, group_equal_rows
 from prudent.calibration.learn import earliest_least_error
-from prudent.calibration.objective import batches_of_epochs
-from prudent.calibration.trials import deal_folds, group_equal_rows
 
 
 def test_equal_labelled_rows_share_a_group_in_sorted_order():

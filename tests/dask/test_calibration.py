@@ -11,7 +11,7 @@ from dask import delayed
 
 from prudent import RiskCalibratedClassifier
 from prudent.calibration import DiagonalFamily, PriorStrengths
-from prudent.calibration.trials import Trial
+from prudent.calibration.ascent import Trial
 from prudent.core.rows import Block, LocalRows
 from prudent.dask import fit, predict
 from prudent.dask.folds import Deal, least_draws, with_draws

@@ -11,7 +11,7 @@ from dask import delayed
 
 from clusters import CLUSTER_MARKS, two_workers
 from prudent import RiskCalibratedClassifier
-from prudent.calibration import objective
+from prudent.calibration import ascent
 from prudent.dask import fit
 from prudent.dask.rows import WorkerRows
 
@@ -111,9 +111,7 @@ def test_killing_a_worker_during_an_evaluation_changes_nothing(
     expected = bits(calibrated(stopping=stopping))
     armed = tmp_path / "armed"
     before_pass(monkeypatch, 6, armed.touch)
-    monkeypatch.setattr(
-        objective, "_evaluate", partial(die_once, armed, objective._evaluate)
-    )
+    monkeypatch.setattr(ascent, "_evaluate", partial(die_once, armed, ascent._evaluate))
     workers = set(mortal_client.run(os.getpid).values())
     assert bits(calibrated(mortal_client, stopping=stopping)) == expected
     assert not armed.exists()
@@ -140,5 +138,5 @@ def test_an_evaluation_is_one_task_per_worker(client, monkeypatch):
     passes = before_pass(monkeypatch, 0, None)
     model = calibrated(client, stopping="holdout", learning_rate=3.0)
     assert model.n_iter_ > len(model.loss_curve_)  # rejected steps are passes too
-    assert passes.count(objective._evaluate) == model.n_iter_
+    assert passes.count(ascent._evaluate) == model.n_iter_
     assert len(tasks) <= 2 * len(passes)

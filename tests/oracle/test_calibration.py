@@ -14,8 +14,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from calibration.rows import FAMILIES, calibrate_by_loops, overlapping_clouds
 from prudent import RiskCalibratedClassifier
 from prudent.calibration import PriorStrengths, TiedFamily
-from prudent.calibration.ascent import StepRule, ascend
-from prudent.calibration.objective import Objective
+from prudent.calibration.ascent import Objective, StepRule, ascend
 from prudent.core.rows import Block
 
 pytestmark = pytest.mark.oracle

@@ -14,7 +14,7 @@ from experiments.calibration_generalisation import (
 from scipy.stats import binomtest
 
 from prudent import RiskCalibratedClassifier
-from prudent.calibration.training import drawn_seed
+from prudent.calibration.classifier import drawn_seed
 from prudent.core.holdout import hold_out
 
 #: Level of each exact test: what a true promise fails by chance.

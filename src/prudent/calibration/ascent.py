@@ -1,22 +1,502 @@
-"""The calibration itself: move the statistics until the labels are explained.
+"""The climb: losses of labelled rows, and the steps of the statistics that lower them.
 
-s <- s + lr G(s) with G = sum_i W_ik psi(x_i): mirror ascent of the conditional
-log-likelihood with the log-partition function as mirror map, because s / M is the
-mean parameter of the joint exponential family.
+A step is s <- s + lr G(s) with G = sum_i W_ik psi(x_i): mirror ascent of the
+conditional log-likelihood with the log-partition function as mirror map, because s / M
+is the mean parameter of the joint exponential family. With H the posteriors, Y the
+one-hot labels and w the sample weights, the row weights W of a loss are
+
+- log loss: W = w (Y - H);
+- expected cost sum_b H_ib C[y_i, b]:
+  W_ik = -w_i H_ik (C[y_i, k] - sum_b H_ib C[y_i, b]); C = 1 - I is the stochastic
+  0-1 loss 1 - h(y_i | x_i), W = w H_y (Y - H).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import reduce
 from itertools import count
-from typing import Any
+from operator import add
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from prudent.calibration.categorical import CategoricalFamily, recoded
 from prudent.calibration.families import Family, Statistics
-from prudent.calibration.objective import Evaluation, Objective
-from prudent.core.types import FloatArray, IntArray
+from prudent.calibration.gaussian import (
+    COMPILED_FROM,
+    ColumnMoments,
+    Spread,
+    column_moments,
+    merged_moments,
+)
+from prudent.calibration.model import Model, prepare
+from prudent.core.rows import Block, LocalRows, Rows
+from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.validation import Structure
+
+# --- losses ---------------------------------------------------------------------------
+
+_CACHED_NUMBERS = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Losses of a model, summed over weighted rows: those of blocks of rows add up."""
+
+    objective: float  # what the line search lowers
+    log_loss: float  # -w log h(y | x)
+    #: w (1 - h(y | x)), the error of drawing the answer from the posterior; with
+    #: costs the expected cost w sum_b h(b | x) C[y, b].
+    risk: float
+    cost: float  # of the predictions; the wrong weight without costs
+    #: Weight of the rows of which the true class is not the first with the largest
+    #: score (least expected cost).
+    wrong: float
+    weight: float  # of all rows
+
+    def __add__(self, other: Losses) -> Losses:
+        return Losses(
+            *(a + b for a, b in zip(astuple(self), astuple(other), strict=True))
+        )
+
+    @property
+    def mean(self) -> Losses:
+        """The same per unit of weight: `wrong` is the error."""
+        w = self.weight
+        objective, log_loss, risk = self.objective / w, self.log_loss / w, self.risk / w
+        return Losses(objective, log_loss, risk, self.cost / w, self.wrong / w, 1.0)
+
+
+def log_residuals(scores: FloatArray, codes: IntArray, weight: FloatArray) -> Losses:
+    """Turn log joints (r, m) into W = w (Y - H) in place and sum the losses.
+
+    `scores` is C-ordered, and known up to a constant of the row.
+    """
+    if scores.size < COMPILED_FROM:
+        log_loss, wrong, risk = interpreted_residual_sums(scores, codes, weight)
+    else:
+        from prudent.calibration.kernels import log_residual_sums
+
+        log_loss, wrong, risk = log_residual_sums(scores, codes, weight)
+    return Losses(log_loss, log_loss, risk, wrong, wrong, float(weight.sum()))
+
+
+def cost_residuals(
+    scores: FloatArray, codes: IntArray, weight: FloatArray, costs: FloatArray
+) -> Losses:
+    """As `log_residuals` for the expected cost; costs (r, r), rows the true class."""
+    scores -= scores.max(axis=0)
+    columns = np.arange(len(codes))
+    picked = scores[codes, columns]
+    np.exp(scores, out=scores)
+    total = scores.sum(axis=0)
+    log_loss = float(weight @ (np.log(total) - picked))
+    scores /= total
+    decisions = (costs.T @ scores).argmin(axis=0)
+    true_costs = costs.T[:, codes]
+    expected = (scores * true_costs).sum(axis=0)
+    scores *= weight * (expected - true_costs)
+    risk = float(weight @ expected)
+    return Losses(
+        risk,
+        log_loss,
+        risk,
+        float(weight @ costs[codes, decisions]),
+        float(weight @ (decisions != codes)),
+        float(weight.sum()),
+    )
+
+
+def interpreted_residual_sums(
+    scores: FloatArray, codes: IntArray, weight: FloatArray
+) -> tuple[float, float, float]:
+    """Turn scores (r, m) into W = w (Y - H) in place; log loss, error, 1 - H summed."""
+    log_loss, error, risk = 0.0, 0.0, 0.0
+    step = max(1, _CACHED_NUMBERS // len(scores))
+    for start in range(0, scores.shape[1], step):
+        block = slice(start, start + step)
+        H, y, w = scores[:, block], codes[block], weight[block]
+        columns = np.arange(len(y))
+        H -= H.max(axis=0)
+        picked = H[y, columns]
+        np.exp(H, out=H)
+        total = H.sum(axis=0)
+        log_loss += float(w @ (np.log(total) - picked))
+        error += float(w @ _is_wrong(picked, total, H, y))
+        H *= -w / total
+        gains = H[y, columns] + w
+        H[y, columns] = gains
+        risk += float(gains.sum())
+    return log_loss, error, risk
+
+
+def _is_wrong(
+    picked: FloatArray, total: FloatArray, likelihood: FloatArray, codes: IntArray
+) -> BoolArray:
+    """Whether argmax misses the label, without an argmax over every row.
+
+    `picked` is the true class's score minus the largest one. Two classes can only
+    share the largest score where the scaled likelihoods add up to 2 or more.
+    """
+    wrong = picked < 0
+    ties = np.flatnonzero((total >= 2) & ~wrong)
+    if len(ties):
+        wrong[ties] = likelihood[:, ties].argmax(axis=0) != codes[ties]
+    return wrong
+
+
+# --- the rows of one block, to learn from or only to judge ----------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """The rows of one block that are learned from, and those that are only judged.
+
+    None stands for no rows.
+    """
+
+    fitted: Block | None
+    held_out: Block | None = None
+
+    def prepared(self, family: Family, merges: bool) -> Self:
+        """Rows as the family takes them; equal rows of level codes perhaps once."""
+        fitted = self.fitted
+        if merges and fitted is not None and isinstance(family, CategoricalFamily):
+            fitted = _merged(fitted)
+        return type(self)(_prepared(fitted, family), _prepared(self.held_out, family))
+
+    def summary(
+        self, n_classes: int, structure: Structure | None, learns_missing: bool
+    ) -> tuple[IntArray, float, ColumnMoments] | None:
+        """Number of fitted rows of each class, their weight, and their moments."""
+        block = self.fitted
+        if block is None:
+            return None
+        moments, weight = [], weights(block)
+        if structure is not None:
+            moments = column_moments(
+                numbers_of(block), weight, structure, learns_missing=learns_missing
+            )
+        n_rows = np.bincount(block.codes, minlength=n_classes)
+        return n_rows, float(weight.sum()), moments
+
+    def ranges(self, columns: IntArray) -> FloatArray | None:
+        """Least and largest number of some columns of the fitted rows."""
+        if self.fitted is None:
+            return None
+        X = numbers_of(self.fitted)[:, columns].astype(np.float64)
+        return np.array([np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)])
+
+    def apart(self, is_held_out: BoolArray) -> Trial:
+        """The fitted rows, some of which are held out."""
+        if self.fitted is None:
+            return self
+        chosen = (np.flatnonzero(some) for some in (~is_held_out, is_held_out))
+        return Trial(
+            *(self.fitted.taken(rows) if len(rows) else None for rows in chosen)
+        )
+
+    def seen_levels(self, n_levels: IntArray) -> list[BoolArray]:
+        """Levels of each categorical feature that occur among the fitted rows."""
+        if self.fitted is None:
+            return [np.zeros(n, dtype=bool) for n in n_levels]
+        codes = getattr(self.fitted.X, "levels", self.fitted.X)
+        return [
+            np.bincount(codes[codes[:, j] >= 0, j], minlength=n)[:n] > 0
+            for j, n in enumerate(n_levels)
+        ]
+
+    def recoded(self, seen: Sequence[BoolArray]) -> Trial:
+        """The same rows, of which only these levels are known."""
+        parts = self.fitted, self.held_out
+        return Trial(*(p and replace(p, X=recoded(p.X, seen)) for p in parts))
+
+    def count_wrong(self, model: Model) -> tuple[int, int]:
+        """Held-out rows that the model gets wrong, and all of them."""
+        if self.held_out is None:
+            return 0, 0
+        X, codes = self.held_out.X, self.held_out.codes
+        return int(np.count_nonzero(model.decide(X) != codes)), len(codes)
+
+
+def fitted_spread(
+    trials: Rows, n_classes: int, structure: Structure | None, *, learns_missing: bool
+) -> tuple[IntArray, Spread | None]:
+    """Number of rows to learn from, by class, and their spread if it is asked for."""
+    summaries = trials.map(Trial.summary, n_classes, structure, learns_missing)
+    n_rows, totals, moments = zip(
+        *(summary for summary in summaries if summary is not None), strict=True
+    )
+    spread = None
+    if structure is not None:
+        spread = Spread.of(merged_moments(moments), float(np.sum(totals)))
+        if len(spread.suspicious):
+            ranges = trials.map(Trial.ranges, spread.suspicious)
+            spread.check_ranges([ends for ends in ranges if ends is not None])
+    return np.sum(n_rows, axis=0), spread
+
+
+def weights(block: Block) -> FloatArray:
+    """Weight of each row of a block."""
+    return np.ones(len(block.codes)) if block.weight is None else block.weight
+
+
+def numbers_of(block: Block) -> NDArray[Any]:
+    """Rows without their levels."""
+    return getattr(block.X, "numbers", block.X)
+
+
+def _prepared(block: Block | None, family: Family) -> Block | None:
+    if block is None:
+        return None
+    return Block(prepare(family, block.X), block.codes, weights(block))
+
+
+def _merged(block: Block) -> Block:
+    """Equal rows as one with the sum of their weights, where that halves them."""
+    groups = group_equal_rows(block.X, block.codes)
+    _, first = np.unique(groups, return_index=True)
+    if 2 * len(first) > len(groups):
+        return block
+    weight = np.bincount(groups, weights(block)).astype(np.float64)
+    return Block(block.X[first], block.codes[first], weight)
+
+
+# --- folds of the rows of one block ---------------------------------------------------
+
+
+def dealt_folds(
+    keys: NDArray[Any],
+    codes: IntArray,
+    n_folds: int,
+    seed: int,
+    groups: NDArray[Any] | None = None,
+) -> list[tuple[IntArray, IntArray]]:
+    """Pairs (fit, test) of positions of the rows of each fold.
+
+    Equal rows, or those of a group, share a fold. There are `n_folds` at most, and as
+    many as the class with the fewest distinct rows (groups) has of those; none if that
+    is one.
+    """
+    if groups is None:
+        units = group_equal_rows(keys, codes)
+    else:
+        units = np.unique(groups, return_inverse=True)[1]
+    n_units = [len(np.unique(units[codes == k])) for k in np.unique(codes)]
+    n_folds = min(n_folds, *n_units)
+    if n_folds < 2:
+        return []
+    fold = deal_folds(units, codes, n_folds, np.random.RandomState(seed))
+    return [
+        (np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)
+    ]
+
+
+def group_equal_rows(keys: NDArray[np.generic], codes: IntArray) -> IntArray:
+    """Number labelled rows, equal ones alike, in sorted order of (class, row).
+
+    `keys` (m, n_keys) are numbers that tell the rows apart.
+    """
+    columns = [*keys.T[::-1], codes]
+    order = np.lexsort(columns)
+    differs = np.zeros(len(codes), dtype=bool)
+    for column in columns:
+        differs[1:] |= column[order][1:] != column[order][:-1]
+    groups = np.empty(len(codes), dtype=np.intp)
+    groups[order] = np.cumsum(differs)
+    return groups
+
+
+def deal_folds(
+    groups: IntArray, codes: IntArray, n_folds: int, random: np.random.RandomState
+) -> IntArray:
+    """Fold of each row; rows of a group share one, classes spread evenly.
+
+    The groups 0, 1, ... are permuted within each class and dealt round robin, so that
+    with groups of equal rows neither their order nor repetition changes the folds. A
+    group of several classes counts for the rarest of them.
+    """
+    rarest_first = np.argsort(np.bincount(codes)[codes], kind="stable")
+    _, first = np.unique(groups[rarest_first], return_index=True)
+    class_of_group = codes[rarest_first[first]]
+    dealt = np.concatenate(
+        [
+            random.permutation(np.flatnonzero(class_of_group == k))
+            for k in np.unique(codes)
+        ]
+    )
+    fold_of_group = np.empty(len(first), dtype=np.intp)
+    fold_of_group[dealt] = np.arange(len(dealt)) % n_folds
+    return fold_of_group[groups]
+
+
+# --- the objective --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A model, its losses, and the way that leads on from it."""
+
+    parameters: Any
+    losses: Losses  # on the rows it is fitted to
+    direction: Statistics | None  # G = sum_i W_ik psi(x_i), where somebody asked
+    held_out: Losses | None  # on the rows held out, where there are any
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """Labelled rows, the family that explains them, and the loss to lower."""
+
+    rows: Rows  # blocks of `Trial`, their rows as the family has prepared them
+    family: Family
+    n_classes: int
+    costs: FloatArray | None = None  # (r, r); None lowers the log loss
+    generative_weight: float = 0.0  # lambda of G + lambda (s(X, Y) - s)
+    #: Leave the classes that are not true out of G (discriminative frequency
+    #: estimate): the statistics grow.
+    strengthens_only: bool = False
+
+    @classmethod
+    def of(cls, family: Family, block: Block, n_classes: int, **options: Any) -> Self:
+        """Objective over the prepared rows of one block."""
+        return cls(LocalRows([Trial(block)]), family, n_classes, **options)
+
+    def closed_form(self) -> Statistics:
+        """s(X, Y), the statistics of the labels themselves."""
+        return _add_up(self.rows.map(_closed_form, self.family, self.n_classes))
+
+    def drawn(self, seed: int, draw: int) -> Statistics:
+        """s(X, Q) of random labels Q, uniform on the simplex; number `draw` of them."""
+        numbers = list(range(self.rows.n_blocks))
+        random = (seed, draw)
+        return _add_up(
+            self.rows.map(_drawn, self.family, self.n_classes, random, each=numbers)
+        )
+
+    def evaluate(
+        self,
+        statistics: Statistics,
+        batch: IntArray | None = None,
+        *,
+        with_direction: bool = True,
+    ) -> Evaluation:
+        """The model with these statistics, in one pass over the rows.
+
+        With a `batch` of rows (of the only block) the direction is theirs, scaled up.
+        """
+        parameters = self.family.parameters(statistics)
+        sums = self.rows.map(_evaluate, self, parameters, batch, with_direction)
+        fitted, directions, held_out = zip(*sums, strict=True)
+        judged = [losses for losses in held_out if losses is not None]
+        return Evaluation(
+            parameters,
+            reduce(add, (losses for losses in fitted if losses is not None)),
+            _add_up(directions) if with_direction else None,
+            reduce(add, judged) if judged else None,
+        )
+
+    def score(self, block: Block, parameters: Any) -> tuple[Losses, FloatArray]:
+        """Losses of prepared rows, and their weights W (r, m) in the next step."""
+        codes, weight = block.codes, weights(block)
+        log_joint = np.asarray(self.family.log_joint(block.X, parameters))
+        if log_joint.shape != (len(codes), self.n_classes):
+            raise ValueError(
+                f"{type(self.family).__name__}.log_joint must return shape "
+                f"{(len(codes), self.n_classes)}, got {log_joint.shape}."
+            )
+        scores = np.ascontiguousarray(log_joint.T)
+        generative = 0.0
+        if self.generative_weight:  # first, because the residuals overwrite the scores
+            own = scores[codes, np.arange(len(codes))]
+            if hasattr(self.family, "row_constant"):
+                own = own + self.family.row_constant(block.X, parameters)
+            generative = -float(weight @ own)
+        if self.costs is None:
+            losses = log_residuals(scores, codes, weight)
+        else:
+            losses = cost_residuals(scores, codes, weight, self.costs)
+        if self.strengthens_only:
+            true = codes, np.arange(len(codes))
+            gains = scores[true]
+            scores[:] = 0.0
+            scores[true] = gains
+        if self.generative_weight:
+            total = losses.objective + self.generative_weight * generative
+            losses = replace(losses, objective=total)
+        return losses, scores
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What travels to the blocks: everything but the blocks.
+        return {**self.__dict__, "rows": None}
+
+
+def batches_of_epochs(
+    n_rows: int, batch_size: int, random: np.random.RandomState
+) -> Iterator[IntArray]:
+    """Endless batches: each epoch deals all rows once in a new order."""
+    while True:
+        order = random.permutation(n_rows)
+        for start in range(0, n_rows, batch_size):
+            yield order[start : start + batch_size]
+
+
+# What happens to one block; without rows its sums are None.
+
+
+def _closed_form(trial: Trial, family: Family, n_classes: int) -> Statistics | None:
+    block = trial.fitted
+    if block is None:
+        return None
+    labels = np.zeros((n_classes, len(block.codes)))
+    labels[block.codes, np.arange(len(block.codes))] = weights(block)
+    return family.statistics(block.X, labels.T)
+
+
+def _drawn(
+    trial: Trial, family: Family, n_classes: int, seed: tuple[int, int], number: int
+) -> Statistics | None:
+    block = trial.fitted
+    if block is None:
+        return None
+    random = np.random.default_rng([*seed, number])
+    Q = random.dirichlet(np.ones(n_classes), size=len(block.codes))
+    return family.statistics(block.X, Q * weights(block)[:, np.newaxis])
+
+
+def _evaluate(
+    trial: Trial,
+    objective: Objective,
+    parameters: Any,
+    batch: IntArray | None,
+    with_direction: bool,
+) -> tuple[Losses | None, Statistics | None, Losses | None]:
+    held_out = None
+    if trial.held_out is not None:
+        held_out, _ = objective.score(trial.held_out, parameters)
+    if trial.fitted is None:
+        return None, None, held_out
+    losses, residuals = objective.score(trial.fitted, parameters)
+    if not with_direction:
+        return losses, None, held_out
+    rows = trial.fitted.X
+    if batch is not None:
+        weight = weights(trial.fitted)
+        residuals = weight.sum() / weight[batch].sum() * residuals[:, batch]
+        rows = rows[batch]
+    return losses, objective.family.statistics(rows, residuals.T), held_out
+
+
+def _add_up(statistics: Iterable[Statistics | None]) -> Statistics:
+    """Sums in the order given, which is that of the rows: the same bits always."""
+    present = [block for block in statistics if block is not None]
+    return [reduce(add, parts) for parts in zip(*present, strict=True)]
+
+
+# --- the ascent -----------------------------------------------------------------------
+
 
 #: At a smaller log loss the classes are separated and the climb has no end.
 _SEPARATED = 1e-10

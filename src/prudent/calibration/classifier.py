@@ -1,42 +1,83 @@
-"""The estimator: validate, learn, keep what was learned."""
+"""The estimator: validate, learn, keep what was learned, answer."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_array, check_random_state, check_X_y
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
-from prudent._compat import CallbackSupportMixin, Interval, StrOptions, fit_context
-from prudent.calibration.answers import CalibratedAnswers, learns_statistics
-from prudent.calibration.families import Family
-from prudent.calibration.learn import learn
-from prudent.calibration.settings import FAMILY_NAMES
-from prudent.calibration.stream import Stream
-from prudent.calibration.training import (
-    drawn_seed,
-    held_out_trial,
-    settings_of,
-    streamed,
-    trials_of_folds,
-    watching,
+from prudent._compat import (
+    CallbackSupportMixin,
+    Interval,
+    StrOptions,
+    fit_context,
+    validate_data,
 )
-from prudent.calibration.trials import Trial
-from prudent.core.classes import check_two_classes
-from prudent.core.rows import Block, LocalRows
-from prudent.estimator_tools import check_groups
+from prudent.calibration.ascent import StepRule, Trial, dealt_folds
+from prudent.calibration.categorical import Columns, MixedRows, Reader, row_keys
+from prudent.calibration.families import Family, PriorStrengths, Statistics
+from prudent.calibration.learn import (
+    FAMILY_NAMES,
+    Learned,
+    Settings,
+    Stream,
+    classes_after,
+    learn,
+)
+from prudent.calibration.model import Model
+from prudent.core.classes import check_two_classes, class_costs
+from prudent.core.rows import Block, LocalRows, Rows
+from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.estimator_tools import (
+    check_groups,
+    frame_columns,
+    hold_out_rows,
+    positive_weights,
+    refuse_dask,
+    warn_constant_features,
+)
 
 _ABOVE_0 = Interval(Real, 0, None, closed="neither")
 _AT_LEAST_0 = Interval(Real, 0, None, closed="left")
 _AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
 
+#: Families whose columns may hold words.
+WITH_LEVELS = ("categorical", "mixed")
 
-class RiskCalibratedClassifier(
-    CallbackSupportMixin, CalibratedAnswers, ClassifierMixin, BaseEstimator
-):
+
+def learns_statistics(estimator: Any) -> bool:
+    """Whether there is a `partial_fit`."""
+    if estimator.method == "gd":
+        raise AttributeError(
+            "method='gd' has no statistics to add up: use `fit`, or method='rc'."
+        )
+    return True
+
+
+def _has_density(estimator: Any) -> bool:
+    if not isinstance(estimator.family, str) or estimator.method == "gd":
+        raise AttributeError(
+            "only the built-in families have a density, and method='gd' has none."
+        )
+    return True
+
+
+def _can_be_sampled(estimator: Any) -> bool:
+    if estimator.family == "mixed":
+        raise AttributeError("rows of family='mixed' need the types of a data frame.")
+    return _has_density(estimator)
+
+
+class RiskCalibratedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Closed-form classifier whose statistics are calibrated to explain the labels.
 
     Start from the closed-form fit of a probabilistic classifier (naive Bayes,
@@ -201,6 +242,9 @@ default="full"
     (0.966, 0.994)
     """
 
+    _stream: Stream | None
+    _reader: Reader
+    _model: Model
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "family": [StrOptions(FAMILY_NAMES), Family],
         "learning_rate": [_ABOVE_0],
@@ -392,3 +436,344 @@ default="full"
         if model is not None:
             self._store(stream.classes, model, stream.statistics)
         return self
+
+    # Answers.
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Log odds of the second class, or log posteriors; with `costs`, minus costs.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: log h(1 | x) - log h(0 | x), with `costs` the expected cost
+            of predicting class 0 minus that of class 1. More classes: the log
+            posteriors, of a family with `coef_` the linear scores, which differ from
+            them by a constant of the row; with `costs` minus the expected cost of
+            each prediction.
+        """
+        rows = self._read_rows(X)
+        return self._model.decision(rows)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class with the largest posterior, or with `costs` the least expected cost.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        rows = self._read_rows(X)
+        return self.classes_[self._model.decide(rows)]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Posterior h(k | x) of each class.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to 1.
+        """
+        rows = self._read_rows(X)
+        return self._model.posteriors(rows)
+
+    @available_if(_has_density)
+    def score_samples(self, X: Any) -> FloatArray:
+        """Log density of each row under the model, over all classes.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log of sum_k p_k f_k(x), in the units of `X`, over the features that vary
+            and the cells that are there. Levels have probabilities for densities.
+        """
+        rows = self._read_rows(X)
+        return self._model.log_density(rows)
+
+    @available_if(_can_be_sampled)
+    def sample(
+        self, n_samples: int = 1, random_state: Any = None
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Draw rows from the model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState instance or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Numbers, or levels for `family="categorical"`.
+        y : ndarray of shape (n_samples,)
+            Their labels.
+        """
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise ValueError(f"`n_samples` must be at least 1, got {n_samples}.")
+        random = check_random_state(random_state)
+        model = self._model
+        priors = self.priors_[model.seen]
+        codes = random.choice(len(priors), size=n_samples, p=priors / priors.sum())
+        family: Any = model.family
+        rows = family.sample(model.parameters, codes, random)
+        y = self.classes_[np.flatnonzero(model.seen)[codes]]
+        return self._reader.values(rows), y
+
+    # Reading rows.
+
+    def _read_training(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, *, first: bool = True
+    ) -> tuple[Any, NDArray[Any], FloatArray, IntArray]:
+        """Rows of positive weight, their labels, weights, and places among all rows.
+
+        With `first`, the rows set the levels of categorical features; else those of an
+        earlier batch stay.
+        """
+        rows = self._validated(X, reset=first)
+        places = np.arange(len(rows))
+        # Whatever the features are: their places stand in for them.
+        _, y = check_X_y(places[:, np.newaxis], y, estimator=self)
+        check_classification_targets(y)
+        if sample_weight is None:
+            return rows, y, np.ones(len(y)), places
+        weight, places = positive_weights(sample_weight, rows)
+        if len(places) == len(weight):
+            return rows, y, weight, places
+        return rows[places], y[places], weight[places], places
+
+    def _read_rows(self, X: Any) -> Any:
+        """Rows to predict, as the model takes them."""
+        check_is_fitted(self)
+        return self._validated(X, reset=False)
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        """Rows as the model takes them; with `reset` they set what may follow."""
+        refuse_dask(X)
+        if self.family not in WITH_LEVELS:
+            # Missing numbers pass where the family knows what to do with them.
+            passes = isinstance(self.family, str) and self.method != "gd"
+            finite: Any = "allow-nan" if passes else True
+            rows = validate_data(self, X, reset=reset, ensure_all_finite=finite)
+            if reset:
+                self._reader = Reader(np.zeros(rows.shape[1], dtype=np.bool_))
+            return rows
+        columns, is_level = _columns(X)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if reset:
+            self._reader = Reader.of_first_rows(self.family, columns, is_level)
+        rows = self._reader.rows(columns)
+        if isinstance(rows, MixedRows) and rows.numbers.shape[1]:
+            check_array(rows.numbers, input_name="X", ensure_all_finite="allow-nan")
+        return rows
+
+    # Keeping what a fit learned.
+
+    def _keep(self, learned: Learned, classes: NDArray[Any]) -> None:
+        path = learned.path
+        self._stream, self._is_solved = None, True
+        self.n_frozen_ = path.n_frozen
+        self._store_path(path.curves, path.best_iteration, path.n_evaluations)
+        self._store(classes, learned.model, path.statistics)
+        self.guarantees_ = learned.guarantees
+
+    def _store(
+        self, classes: NDArray[Any], model: Model, statistics: Statistics
+    ) -> None:
+        self.classes_, self._model = classes, model
+        self.family_, self.statistics_ = model.family, statistics
+        for name, value in model.learned().items():
+            setattr(self, name, value)
+        for name in ("coef_", "intercept_"):  # of an earlier fit of another family
+            self.__dict__.pop(name, None)
+        coefficients = model.coefficients()
+        if coefficients is not None:
+            self.coef_, self.intercept_ = coefficients
+        constant = getattr(model.family, "constant_features", np.zeros(0, np.intp))
+        self.constant_features_ = np.sort(self._reader.positions(constant))
+        warn_constant_features(self, self.constant_features_)
+
+    def _store_path(self, curves: FloatArray, best_iteration: int, n_iter: int) -> None:
+        self.loss_curve_, self.error_curve_, self.objective_curve_ = curves[:3]
+        self.learning_rate_curve_ = curves[3]
+        self.best_iteration_, self.n_iter_ = best_iteration, n_iter
+        self.guarantees_ = ()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return getattr(self, "_is_solved", False)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = self.family in WITH_LEVELS
+        tags.input_tags.string = tags.input_tags.categorical
+        # "full" and "tied" predict rows with missing cells, but learn from whole ones.
+        learns_missing = (*WITH_LEVELS, "diag", "tied_diag")
+        tags.input_tags.allow_nan = (
+            self.family in learns_missing and self.method != "gd"
+        )
+        return tags
+
+
+def _columns(X: Any) -> tuple[Columns, BoolArray | None]:
+    """One array per column, missing values as None or NaN; which hold levels."""
+    columns = frame_columns(X)
+    if columns is not None:
+        return columns
+    # As an array, a list of numbers and words would become words alone.
+    dtype = None if hasattr(X, "dtype") else object
+    return list(check_array(X, dtype=dtype, ensure_all_finite=False).T), None
+
+
+# --- from parameters and rows to what `learn` takes -----------------------------------
+
+
+def settings_of(classifier: Any, n_classes: int) -> Settings:
+    """The parameters of a classifier as the mathematics takes them."""
+    is_tm = classifier.method == "tm"  # maximum likelihood, full steps
+    costs = decision_costs = None
+    if classifier.costs is not None:
+        costs = decision_costs = class_costs(classifier.costs, n_classes)
+    elif classifier.loss == "zero_one":
+        costs = 1.0 - np.eye(n_classes)
+    return Settings(
+        family=classifier.family,
+        method=classifier.method,
+        strengths=PriorStrengths() if is_tm else _prior_strengths(classifier),
+        n_levels=classifier._reader.n_levels,
+        rule=StepRule(
+            learning_rate=1.0 if is_tm else classifier.learning_rate,
+            freeze=classifier.guard == "freeze",
+            line_search=classifier.line_search and not is_tm,
+            adaptive=classifier.step == "adaptive",
+        ),
+        stopping=classifier.stopping,
+        max_iter=classifier.max_iter,
+        costs=costs,
+        decision_costs=decision_costs,
+        generative_weight=classifier.generative_weight,
+        batch_size=classifier.batch_size,
+        n_random_starts=classifier.n_init if classifier.init == "random" else 0,
+    )
+
+
+def _prior_strengths(classifier: Any) -> PriorStrengths:
+    mean, covariance = (
+        None if prior is None else np.asarray(prior, dtype=np.float64)
+        for prior in (classifier.mean_prior, classifier.covariance_prior)
+    )
+    covariances = classifier.covariance_prior_strength
+    levels = np.asarray(classifier.level_prior_strength, dtype=np.float64)
+    return PriorStrengths(
+        classes=classifier.class_prior_strength,
+        means=classifier.mean_prior_strength,
+        covariances=None if isinstance(covariances, str) else covariances,
+        levels=float(levels) if levels.ndim == 0 else tuple(levels.tolist()),
+        mean=mean,
+        covariance=covariance,
+    )
+
+
+def streamed(
+    classifier: Any,
+    stream: Stream | None,
+    declared: ArrayLike | None,
+    rows: Any,
+    y: NDArray[Any],
+    weight: FloatArray,
+) -> tuple[Stream, Model | None]:
+    """Stream with one more batch, and its rule as soon as there is one."""
+    known = classes_after(stream, declared, y)
+    block = Block(rows, np.searchsorted(known, y), weight)
+    settings = settings_of(classifier, len(known))
+    if stream is None:
+        stream = Stream.begin(settings, block, known, declared is not None)
+    stream = stream.with_classes(known).add(block, settings)
+    decision_costs = settings.decision_costs
+    return stream, stream.model(decision_costs) if stream.is_solved() else None
+
+
+def drawn_seed(classifier: Any) -> int:
+    """One seed for folds, batches and the hold-out."""
+    random = check_random_state(classifier.random_state)
+    return int(random.randint(np.iinfo(np.int32).max))
+
+
+def held_out_trial(
+    classifier: Any, block: Block, seed: int, groups: NDArray[Any] | None
+) -> Trial:
+    """Rows to fit and rows held out, with the levels that the former know."""
+    split = hold_out_rows(
+        classifier,
+        row_keys(block.X),
+        classifier.validation_fraction,
+        np.random.RandomState(seed),
+        groups,
+    )
+    trial = Trial(block.taken(split.fit), block.taken(split.held_out))
+    # What the held-out rows alone know is not known to a fit they judge.
+    seen = trial.seen_levels(classifier._reader.n_levels)
+    classifier._reader = classifier._reader.restricted(seen)
+    return trial.recoded(seen)
+
+
+def trials_of_folds(
+    cv: Any,
+    block: Block,
+    y: NDArray[Any],
+    kept: IntArray,
+    groups: NDArray[Any] | None,
+    seed: int,
+) -> Iterator[Rows] | None:
+    """Trials of the cross-validation; None if a class cannot be validated.
+
+    `kept` are the places of the rows among those with the labels `y` and the `groups`
+    given to `fit`.
+    """
+    cv = 5 if cv is None else cv
+    if isinstance(cv, Integral):
+        own = None if groups is None else groups[kept]
+        pairs = dealt_folds(row_keys(block.X), block.codes, int(cv), seed, own)
+        if not pairs:
+            return None
+    else:
+        place = np.full(len(y), -1)
+        place[kept] = np.arange(len(kept))
+        splitter = check_cv(cv, y, classifier=True)
+        pairs = [
+            tuple(rows[rows >= 0] for rows in (place[fit], place[test]))
+            for fit, test in splitter.split(np.zeros((len(y), 1)), y, groups)
+        ]
+    # One fold at a time: each is a copy of nearly all rows.
+    return (
+        LocalRows([Trial(block.taken(fit), block.taken(test))]) for fit, test in pairs
+    )
+
+
+def watching(classifier: Any, X: Any, y: Any) -> Callable[[], bool]:
+    """Tells scikit-learn's callbacks of each evaluation; whether to stop."""
+    # A context costs as much as some evaluations of few rows.
+    if not getattr(classifier, "_skl_callbacks", ()):
+        return lambda: False
+    context = classifier._init_callback_context(max_subtasks=classifier.max_iter)
+    context.call_on_fit_task_begin(estimator=classifier, X=X, y=y)
+
+    def watch() -> bool:
+        evaluation = context.subcontext(task_name="evaluation")
+        evaluation.call_on_fit_task_begin(estimator=classifier, X=X, y=y)
+        return bool(evaluation.call_on_fit_task_end(estimator=classifier, X=X, y=y))
+
+    return watch

@@ -1,37 +1,288 @@
-"""Gaussian families: a covariance for each class or for all, full or diagonal."""
+"""Gaussian families: a covariance for each class or for all, full or diagonal.
+
+Rows are taken in units of their spread, Z = [1, (x - centre) / scale]: raw second
+moments s2 / s0 - mu mu' of rows far from the origin would lose every digit. In this
+order: the spread of columns, standardised rows, squared distances to all classes at
+once, the families, and softmax regression on the rows of one of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dtrtri
 
 from prudent.calibration.families import (
     PriorStrengths,
     Statistics,
     shrunken_log_priors,
 )
-from prudent.calibration.spread import Spread, column_moments
-from prudent.calibration.standardisation import (
-    SeenRows,
-    Standardisation,
-    Standardised,
-    row_blocks,
-    values_of,
-)
-from prudent.calibration.whitening import (
-    MARGIN,
-    Whitening,
-    are_positive_definite,
-    squared_distances,
-)
-from prudent.core.moments import RawMoments
+from prudent.core.accumulation import check_values
+from prudent.core.classes import restrict
+from prudent.core.moments import ClassMoments, RawMoments
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import Structure
+
+# --- standardised rows ----------------------------------------------------------------
+
+_ROWS_PER_BLOCK = 4096
+#: In standard deviations; the squared distance of such a row is finite still.
+_FARTHEST = 1e100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenRows:
+    """Standardised rows of which some cells are missing."""
+
+    Z: FloatArray  # (m, d + 1), rows [1, z], 0 in the missing cells
+    seen: FloatArray  # (m, d), 1.0 for the cells that are there, else 0.0
+
+    def __len__(self) -> int:
+        return len(self.Z)
+
+    def __getitem__(self, rows: Any) -> SeenRows:
+        return SeenRows(self.Z[rows], self.seen[rows])
+
+
+#: Rows as the Gaussian families take them.
+Standardised = FloatArray | SeenRows
+
+
+def values_of(rows: Standardised) -> FloatArray:
+    """Rows [1, z], with 0 in the missing cells."""
+    return rows.Z if isinstance(rows, SeenRows) else rows
+
+
+def row_blocks(n_rows: int) -> Iterator[slice]:
+    """Slices that together cover the rows."""
+    for start in range(0, n_rows, _ROWS_PER_BLOCK):
+        yield slice(start, start + _ROWS_PER_BLOCK)
+
+
+# --- the spread of columns, from the moments of the cells that are there --------------
+
+
+#: A column that varies by a smaller share of its mean varies by rounding.
+ROUNDING = 1e-12
+#: Its square is a normal number still.
+_LEAST_SCALE = 1e-153
+
+#: Moments of all columns at once or, where cells are missing, of each by itself.
+ColumnMoments = list[ClassMoments]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """What standardises rows."""
+
+    total: float  # weight of all rows
+    centre: FloatArray  # (d,)
+    covariance: FloatArray  # (d, d) or variances (d,), with denominator `total`
+    has_missing: bool = False  # cells
+
+    @classmethod
+    def of(cls, moments: ColumnMoments, total: float) -> Self:
+        """Spread of the rows behind some moments."""
+        centre = np.concatenate([(m.mean + m.mean_lo)[0] for m in moments])
+        whole = all(m.weight[0] > (1 - ROUNDING) * total for m in moments)
+        if len(moments) == 1:
+            covariance = moments[0].scatter[0] / moments[0].weight[0]
+        else:
+            # A column without any cell has variance 0, and takes no part.
+            covariance = np.concatenate(
+                [m.scatter.ravel() / max(m.weight[0], 1e-300) for m in moments]
+            )
+        return cls(total, centre, covariance, not whole and len(centre) > 0)
+
+    @property
+    def scale(self) -> FloatArray:
+        """Standard deviation of each column."""
+        covariance = self.covariance
+        return np.sqrt(covariance if covariance.ndim == 1 else covariance.diagonal())
+
+    @property
+    def varying(self) -> IntArray:
+        """Columns that vary by more than rounding."""
+        return np.flatnonzero(self.scale > ROUNDING * np.abs(self.centre))
+
+    @property
+    def suspicious(self) -> IntArray:
+        """Columns whose squares may have underflowed: they look constant."""
+        return np.flatnonzero(self.scale < _LEAST_SCALE)
+
+    def check_ranges(self, ranges: Sequence[FloatArray]) -> None:
+        """Refuse `suspicious` columns that vary; `ranges` as of `Trial.ranges`."""
+        lowest, highest = np.array(ranges).swapaxes(0, 1)
+        widths = highest.max(axis=0) - lowest.min(axis=0)
+        for j, width in zip(self.suspicious, widths, strict=True):
+            if width > ROUNDING * abs(self.centre[j]):
+                raise ValueError(
+                    f"column {j} varies by {width:.3g} only, whose square underflows: "
+                    "multiply the column by a constant."
+                )
+
+
+def column_moments(
+    X: NDArray[Any],
+    weight: FloatArray,
+    structure: Structure,
+    *,
+    learns_missing: bool = True,
+) -> ColumnMoments:
+    """Moments of the columns of a block; missing cells (NaN) count for nothing."""
+    if not X.shape[1]:
+        return [ClassMoments.empty([0], 0, structure=structure)]
+    if X.dtype.kind != "f" or not np.isnan(X.sum(dtype=np.float64)):
+        return [_moments(X, weight, structure)]
+    missing = np.isnan(X)
+    if not learns_missing or structure == "full":
+        raise ValueError(
+            "Input X contains NaN: covariance matrices are learned from whole rows. "
+            "Use `family='diag'` or 'tied_diag', which leave missing cells out, or "
+            "impute them."
+        )
+    _moments(np.where(missing, 0.0, X), weight, "diagonal")  # refuses huge numbers
+    columns = []
+    for j, there in enumerate(~missing.T):
+        if there.any():
+            columns.append(_moments(X[there, j : j + 1], weight[there], "diagonal"))
+        else:
+            columns.append(ClassMoments.empty([0], 1, structure="diagonal"))
+    return columns
+
+
+def merged_moments(parts: Sequence[ColumnMoments]) -> ColumnMoments:
+    """Moments of several blocks together, in their order."""
+    width = max(len(part) for part in parts)
+    if width > 1:
+        columns = np.arange(width)[:, np.newaxis]
+        whole = np.ones(1, dtype=bool)  # the only class of these moments
+        parts = [
+            part
+            if len(part) == width
+            else [restrict(part[0], whole, j) for j in columns]
+            for part in parts
+        ]
+    return [ClassMoments.reduce(column) for column in zip(*parts, strict=True)]
+
+
+def _moments(X: NDArray[Any], weight: FloatArray, structure: Structure) -> ClassMoments:
+    one_class = np.zeros(len(X), dtype=np.intp)
+    with np.errstate(over="ignore", invalid="ignore"):
+        moments = ClassMoments.from_rows(X, one_class, 1, weight, structure=structure)
+    check_values(X, moments)
+    return moments
+
+
+# --- squared distances of many rows to all classes at once ----------------------------
+#
+# Rows Z (m, d + 1) carry a leading column of ones: Z = [1, x]. The factor of a class is
+# a triangle, cut into bands of rows. The classes of a band go through one product,
+# which with few features is what saves the time; rows are taken in blocks that stay in
+# the cache.
+
+
+#: Validity margin of variances and of the smallest eigenvalue of a correlation
+#: matrix, on features of unit variance: below, s2 / s0 - mu mu' is rounding noise.
+MARGIN = 1e-9
+_CACHED_NUMBERS = 300_000
+_COLUMNS_PER_BAND, _MOST_BANDS = 24, 4
+#: Below this many numbers, importing compiled loops costs more than it saves.
+COMPILED_FROM = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class Whitening:
+    """L_k^-1 [-mu_k, I] of every class, cut into bands of rows.
+
+    Row j of a class reads only the first j + 2 columns of Z, so that a band of the
+    rows first..last - 1 is an array (r, last - first, last + 1). log det Sigma_k, (r,),
+    goes with the distances into every score.
+    """
+
+    bands: tuple[FloatArray, ...]
+    log_determinants: FloatArray
+
+    @classmethod
+    def from_cholesky(
+        cls, means: FloatArray, cholesky: NDArray[np.floating[Any]]
+    ) -> Whitening:
+        """Whitening of means (r, d) and lower Cholesky factors L (r, d, d)."""
+        r, d = means.shape
+        factors = np.empty((r, d, d + 1))
+        if d:  # LAPACK refuses empty matrices: every feature may be constant
+            for factor, mean, lower in zip(factors, means, cholesky, strict=True):
+                factor[:, 1:] = dtrtri(lower, lower=1)[0]
+                factor[:, 0] = -(factor[:, 1:] @ mean)
+        n_bands = min(_MOST_BANDS, 1 + d // _COLUMNS_PER_BAND)
+        edges = [d * band // n_bands for band in range(n_bands + 1)]
+        bands = tuple(
+            np.ascontiguousarray(factors[:, first:last, : last + 1])
+            for first, last in pairwise(edges)
+        )
+        diagonals = np.diagonal(cholesky, axis1=1, axis2=2)
+        return cls(bands, 2.0 * np.log(diagonals).sum(axis=1))
+
+
+def squared_distances(Z: FloatArray, whitening: Whitening) -> FloatArray:
+    """Squared Mahalanobis distances (x_i - mu_k)' Sigma_k^-1 (x_i - mu_k), (r, m)."""
+    m, p = Z.shape
+    r = len(whitening.bands[0])
+    if m * r < COMPILED_FROM:
+        add_squares = interpreted_add_squares
+    else:
+        from prudent.calibration.kernels import add_squares
+    distances = np.zeros((r, m))
+    size = max(256, _CACHED_NUMBERS // (r * p))
+    workspace = np.empty(min(size, m) * r * p)
+    for start in range(0, m, size):
+        rows = Z[start : start + size]
+        for band in whitening.bands:
+            height, width = band.shape[1:]
+            white = workspace[: len(rows) * r * height].reshape(len(rows), -1)
+            np.matmul(rows[:, :width], band.reshape(-1, width).T, out=white)
+            add_squares(
+                white.reshape(len(rows), r, height), distances[:, start : start + size]
+            )
+    return distances
+
+
+def interpreted_add_squares(white: FloatArray, sums: FloatArray) -> None:
+    """Add sum_j white_ikj^2 of white (n, r, d) to sums (r, n)."""
+    sums += np.einsum("ikj,ikj->ki", white, white)
+
+
+def are_positive_definite(covariances: FloatArray) -> BoolArray:
+    """Which correlation matrices exceed the margin times the identity, (r,)."""
+    variances = np.diagonal(covariances, axis1=1, axis2=2)
+    definite = np.asarray((variances > MARGIN).all(axis=1))  # also refuses NaN
+    deviations = np.sqrt(variances[definite])
+    products = deviations[:, :, np.newaxis] * deviations[:, np.newaxis]
+    correlations = covariances[definite] / products
+    correlations -= MARGIN * np.eye(covariances.shape[1])
+    definite[definite] = _have_cholesky(correlations)
+    return definite
+
+
+def _have_cholesky(matrices: FloatArray) -> BoolArray:
+    """Which matrices have a Cholesky factor; most often all of them, in one call."""
+    try:
+        np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        if len(matrices) == 1:
+            return np.zeros(1, dtype=bool)
+        return np.concatenate([_have_cholesky(matrix[None]) for matrix in matrices])
+    return np.ones(len(matrices), dtype=bool)
+
+
+# --- the families ---------------------------------------------------------------------
+
 
 #: |W_ik| up to this share of the largest weight moves no statistic visibly.
 _NEGLIGIBLE = 1e-10
@@ -48,7 +299,7 @@ class Normals:
 
 
 @dataclass(frozen=True)
-class GaussianFamily(Standardisation):
+class GaussianFamily:
     """A shape of covariances: of each class or `tied`, full or `is_diagonal`.
 
     Statistics s0 (r,), s1 (r, d) of 1 and x; unless tied also s2 of xx' (r, d, d) or
@@ -56,6 +307,9 @@ class GaussianFamily(Standardisation):
     in diagonal families only.
     """
 
+    centre: FloatArray  # (n_features,), in the units of X, like the scale
+    scale: FloatArray  # (n_features,)
+    kept: IntArray  # (d,), positions of the features that vary
     strengths: PriorStrengths
     counts_cells: bool = False  # some are missing among the rows it is made of
     #: Of a tied family v / M, (d, d) or (d,), of all rows of weight M = `total`: no
@@ -127,13 +381,13 @@ class GaussianFamily(Standardisation):
             # The column of ones: s0 and s1 leave out the same rows as s2.
             return [s2[:, 0, 0], s2[:, 0, 1:], s2[:, 1:, 1:]]
         first = Q.T @ Z
-        found = [first[:, 0], first[:, 1:]]
+        sums = [first[:, 0], first[:, 1:]]
         if not self.tied:
             second = np.zeros((Q.shape[1], Z.shape[1] - 1))
             for block in row_blocks(len(Z)):
                 second += Q.T[:, block] @ np.square(Z[block, 1:])
-            found.append(second)
-        return [*found, Q.T @ rows.seen] if isinstance(rows, SeenRows) else found
+            sums.append(second)
+        return [*sums, Q.T @ rows.seen] if isinstance(rows, SeenRows) else sums
 
     def parameters(self, statistics: Statistics) -> Normals:
         """Shrunken means and covariances in closed form."""
@@ -250,6 +504,52 @@ class GaussianFamily(Standardisation):
             "variances_" if self.is_diagonal else "covariances_": covariances,
         }
 
+    # Rows, covariances and scores in units of the spread, and back.
+
+    @property
+    def constant_features(self) -> IntArray:
+        """Features that do not vary and are ignored."""
+        return np.setdiff1d(np.arange(len(self.centre)), self.kept)
+
+    def rows(self, X: NDArray[Any]) -> Standardised:
+        """Rows [1, z] of the standardised features that vary, (m, d + 1)."""
+        Z = np.empty((len(X), len(self.kept) + 1))
+        Z[:, 0] = 1.0
+        for block in row_blocks(len(X)):
+            rows = X[block].astype(np.float64)
+            with np.errstate(over="ignore"):
+                z = ((rows - self.centre)[:, self.kept]) / self.scale[self.kept]
+            np.clip(z, -_FARTHEST, _FARTHEST, out=Z[block, 1:])
+        if X.dtype.kind == "f" and np.isnan(Z.sum()):
+            missing = np.isnan(Z[:, 1:])
+            Z[:, 1:][missing] = 0.0
+            return SeenRows(Z, (~missing).astype(np.float64))
+        return Z
+
+    def covariance(self, covariance: FloatArray) -> FloatArray:
+        """Matrix, or variances, of the features that vary in standardised units."""
+        scale = self.scale[self.kept]
+        if covariance.ndim == 1:
+            return covariance[self.kept] / scale**2
+        return covariance[np.ix_(self.kept, self.kept)] / np.outer(scale, scale)
+
+    def in_units(self, Z: FloatArray) -> FloatArray:
+        """Rows (n, n_features) in the units of X; the centre where nothing varies."""
+        X = np.tile(self.centre, (len(Z), 1))
+        X[:, self.kept] += self.scale[self.kept] * Z
+        return X
+
+    def coefficients_in_units(
+        self, scores: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Slopes (r, n_features) and intercepts (r,) behind coefficients of Z."""
+        slopes = scores[:, 1:] / self.scale[self.kept]
+        coefficients = np.zeros((len(scores), len(self.centre)))
+        coefficients[:, self.kept] = slopes
+        return coefficients, scores[:, 0] - slopes @ self.centre[self.kept]
+
+    # Parameters and scores.
+
     @property
     def _is_full(self) -> bool:
         return not (self.tied or self.is_diagonal)
@@ -306,13 +606,13 @@ class GaussianFamily(Standardisation):
         rows: SeenRows,
         parameters: Normals,
         scored: Callable[[FloatArray, Normals], FloatArray],
-        of_no_cell: FloatArray,
+        without_cells: FloatArray,
     ) -> FloatArray:
         """Scores (m, n) by the marginal laws of the cells that are there.
 
-        `scored` gives those of whole rows, `of_no_cell` (n,) are those without any.
+        `scored` gives those of whole rows, `without_cells` (n,) are those without any.
         """
-        scores = np.tile(of_no_cell, (len(rows), 1))
+        scores = np.tile(without_cells, (len(rows), 1))
         patterns, which = np.unique(rows.seen, axis=0, return_inverse=True)
         for i, pattern in enumerate(patterns):
             there = np.flatnonzero(pattern)
@@ -389,3 +689,59 @@ class TiedDiagonalFamily(TiedFamily):
 
     is_diagonal: ClassVar[bool] = True
     structure: ClassVar[Structure] = "diagonal"
+
+
+# --- softmax regression ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SoftmaxFamily:
+    """Softmax regression on the rows of a tied Gaussian family: `method="gd"`.
+
+    With the statistics s_k = M theta_k of psi(x) = (1, x) and the parameters s / M, M
+    the weight of all rows, a calibration step is a gradient step on the mean log loss
+    of softmax(theta' psi) with the same learning rate (the paper's Proposition 1), so
+    the baseline is one more family for the same engine.
+    """
+
+    gaussian: TiedFamily
+
+    @property
+    def constant_features(self) -> IntArray:
+        """Features that do not vary and are ignored."""
+        return self.gaussian.constant_features
+
+    def prepare(self, X: FloatArray) -> FloatArray:
+        """Rows [1, z]."""
+        rows = self.gaussian.prepare(X)
+        assert not isinstance(rows, SeenRows)
+        return rows
+
+    def start(self, sums: Statistics) -> Statistics:
+        """M theta of the discriminant with these sums of (1, z)."""
+        parameters = self.gaussian.parameters(self.gaussian_statistics(sums))
+        return [self.gaussian.total * parameters.scores]
+
+    def gaussian_statistics(self, sums: Statistics) -> Statistics:
+        """Sums of (1, z) as the statistics of the Gaussian family."""
+        return [sums[0][:, 0], sums[0][:, 1:]]
+
+    def statistics(self, Z: FloatArray, Q: FloatArray) -> Statistics:
+        """sum_i Q_ik (1, z_i), shape (r, d + 1)."""
+        return [Q.T @ Z]
+
+    def parameters(self, statistics: Statistics) -> FloatArray:
+        """Theta (r, d + 1)."""
+        return statistics[0] / self.gaussian.total
+
+    def log_joint(self, Z: FloatArray, parameters: FloatArray) -> FloatArray:
+        """theta_k' (1, z), shape (m, r)."""
+        return (parameters @ Z.T).T
+
+    def coefficients(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Coefficients (r, d) and intercepts (r,) in the units of X."""
+        return self.gaussian.coefficients_in_units(parameters)
+
+    def is_valid(self, statistics: Statistics) -> BoolArray:
+        """Every coefficient is allowed, shape (r,)."""
+        return np.ones(len(statistics[0]), dtype=bool)

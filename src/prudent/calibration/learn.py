@@ -1,32 +1,159 @@
-"""The fit: make a family of the rows, climb from its closed form, keep one iterate."""
+"""The fit: make a family of the rows, climb from its closed form, keep one iterate.
+
+First what a user may choose, then the fit of rows that are all there, then the stream
+of batches that `partial_fit` adds up.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from prudent.calibration.ascent import CalibrationPath, Iterate, ascend
-from prudent.calibration.families import Family, Statistics
-from prudent.calibration.gaussian import GaussianFamily
-from prudent.calibration.model import Model
-from prudent.calibration.objective import Objective, batches_of_epochs
+from prudent.calibration.ascent import (
+    CalibrationPath,
+    Iterate,
+    Objective,
+    StepRule,
+    Trial,
+    ascend,
+    batches_of_epochs,
+    fitted_spread,
+    numbers_of,
+    step_on_batch,
+    weights,
+)
+from prudent.calibration.categorical import CategoricalFamily, MixedFamily
+from prudent.calibration.families import Family, PriorStrengths, Statistics
+from prudent.calibration.gaussian import (
+    DiagonalFamily,
+    FullFamily,
+    GaussianFamily,
+    SoftmaxFamily,
+    Spread,
+    TiedDiagonalFamily,
+    TiedFamily,
+    column_moments,
+)
+from prudent.calibration.model import Model, prepare
 from prudent.calibration.promises import error_promise
-from prudent.calibration.settings import Settings
-from prudent.calibration.softmax import SoftmaxFamily
-from prudent.calibration.trials import Trial, fitted_spread, weights
+from prudent.core.classes import spread_over_classes
 from prudent.core.guarantee import Guarantee
-from prudent.core.rows import Rows
-from prudent.core.types import IntArray
+from prudent.core.rows import Block, Rows
+from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.validation import Structure
 from prudent.exceptions import (
     DegenerateDataError,
     PrudentWarning,
     SingularCovarianceError,
 )
+
+# --- settings -------------------------------------------------------------------------
+
+GAUSSIAN: dict[str, type[GaussianFamily]] = {
+    "full": FullFamily,
+    "tied": TiedFamily,
+    "diag": DiagonalFamily,
+    "tied_diag": TiedDiagonalFamily,
+}
+FAMILY_NAMES = {*GAUSSIAN, "categorical", "mixed"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the user chose, as the mathematics takes it."""
+
+    family: str | Family
+    method: str
+    strengths: PriorStrengths
+    n_levels: IntArray  # of each categorical feature
+    rule: StepRule
+    stopping: str
+    max_iter: int  # evaluations of each path
+    costs: FloatArray | None  # (r, r), lowered in place of the log loss
+    decision_costs: FloatArray | None  # (r, r), minimised by the predictions
+    generative_weight: float
+    batch_size: int | None  # rows behind each step; needs rows in one block
+    n_random_starts: int  # of which the best is kept; 0 starts from the labels
+
+    def __post_init__(self) -> None:
+        if self.method == "gd" and self.family not in ("tied", "tied_diag"):
+            raise ValueError(
+                "`method='gd'` descends on softmax regression and needs `family` "
+                f"'tied' or 'tied_diag', got {self.family!r}."
+            )
+        levels, n = self.strengths.levels, len(self.n_levels)
+        if (
+            self.family in ("categorical", "mixed")
+            and isinstance(levels, tuple)
+            and (len(levels) != n or not min(levels, default=0.0) >= 0)
+        ):
+            raise ValueError(
+                "`level_prior_strength` must be a number >= 0 or one for each of the "
+                f"{n} categorical features, got {levels!r}."
+            )
+
+    @property
+    def learns_missing(self) -> bool:
+        """Whether missing numbers can be left out of the fit."""
+        return self.family in ("diag", "tied_diag", "mixed")
+
+    @property
+    def structure(self) -> Structure | None:
+        """Which moments of all rows together the family is made of."""
+        if self.family == "mixed":
+            return "diagonal"
+        if isinstance(self.family, str) and self.family in GAUSSIAN:
+            return GAUSSIAN[self.family].structure
+        return None
+
+    def make(self, spread: Spread | None) -> Family:
+        """The family of rows with this spread."""
+        if spread is not None:
+            self._check_priors(len(spread.centre))
+        if not isinstance(self.family, str):
+            return self.family
+        levels = CategoricalFamily(self.n_levels, self.strengths)
+        if spread is None:
+            return levels
+        if self.family == "mixed":
+            gaussian = DiagonalFamily.from_spread(spread, self.strengths)
+            return MixedFamily(gaussian, levels)
+        family: Any = GAUSSIAN[self.family].from_spread(spread, self.strengths)
+        return SoftmaxFamily(family) if self.method == "gd" else family
+
+    def _check_priors(self, d: int) -> None:
+        """Raise unless the prior moments fit d features."""
+        mean, covariance = self.strengths.mean, self.strengths.covariance
+        if mean is not None and (mean.shape != (d,) or not np.isfinite(mean).all()):
+            raise ValueError(
+                f"`mean_prior` must hold {d} finite numbers, one for each feature, got "
+                f"{mean.tolist()}."
+            )
+        if covariance is None:
+            return
+        shaped = covariance.shape == (d, d) or covariance.shape == (d,)
+        definite = shaped and bool(np.isfinite(covariance).all())
+        if definite and covariance.ndim == 2:
+            definite = np.allclose(covariance, covariance.T) and bool(
+                (np.linalg.eigvalsh(covariance) > 0).all()
+            )
+        elif definite:
+            definite = bool((covariance > 0).all())
+        if not definite:
+            raise ValueError(
+                f"`covariance_prior` must be a positive definite matrix of shape "
+                f"({d}, {d}), or {d} variances > 0, got {covariance.tolist()}."
+            )
+
+
+# --- the fit --------------------------------------------------------------------------
+
 
 #: Updates when a class has a single row and nothing can be validated.
 _FEW_UPDATES = 8
@@ -79,7 +206,7 @@ def learn(
     best = climb(rows, criterion, max_updates, watch)
     for draw in range(1, settings.n_random_starts):
         other = climb(rows, criterion, max_updates, watch, draw)
-        best = min(best, other, key=lambda found: _worth(found[1], stopping))
+        best = min(best, other, key=lambda climbed: _worth(climbed[1], stopping))
     family, path = best
     seen = np.ones(len(classes), dtype=bool)
     model = Model(family, path.parameters, seen, settings.decision_costs)
@@ -254,3 +381,148 @@ def _check_valid(
         f"{what}; set `covariance_prior_strength` above 0 (its default is 'auto') "
         "or use `family='tied'`."
     )
+
+
+# --- rows that arrive in batches ------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Statistics of all rows so far."""
+
+    family: Family  # centre and scale are those of the first batch
+    classes: NDArray[Any]  # in sorted order
+    is_declared: bool  # whether the caller named all classes in advance
+    statistics: Statistics  # calibrated, blocks of zeros for classes not yet seen
+    labels: Statistics  # s(X, Y)
+    #: Log loss, error, risk and lr of the model before each step, on its batch.
+    curve: tuple[tuple[float, ...], ...] = ()
+    n_frozen: int = 0  # steps in which some block or count did not move in full
+
+    @classmethod
+    def begin(
+        cls,
+        settings: Settings,
+        block: Block,
+        classes: NDArray[Any],
+        is_declared: bool,
+    ) -> Stream:
+        """Stream without rows, standardised by the first batch."""
+        spread = None
+        if settings.structure is not None:
+            weight = weights(block)
+            moments = column_moments(
+                numbers_of(block),
+                weight,
+                settings.structure,
+                learns_missing=settings.learns_missing,
+            )
+            spread = Spread.of(moments, float(weight.sum()))
+        family = settings.make(spread)
+        nothing = np.zeros((1, len(classes)))
+        empty = family.statistics(prepare(family, block.X[:1]), nothing)
+        if hasattr(family, "with_rows"):
+            family = replace(family, total=0.0)  # type: ignore[type-var]
+        return cls(family, classes, is_declared, empty, empty)
+
+    @property
+    def seen(self) -> BoolArray:
+        """Classes with at least one row."""
+        return self.labels[0] > 0
+
+    @property
+    def curves(self) -> FloatArray:
+        """Log loss, error, risk and lr of each step, shape (4, n_steps)."""
+        return np.array(self.curve, dtype=np.float64).reshape(-1, 4).T
+
+    def with_classes(self, classes: NDArray[Any]) -> Stream:
+        """The same stream with a block for each of `classes`, old and new."""
+        known = np.isin(classes, self.classes)
+        return replace(
+            self,
+            classes=classes,
+            statistics=_spread(self.statistics, known),
+            labels=_spread(self.labels, known),
+        )
+
+    def add(self, block: Block, settings: Settings) -> Stream:
+        """Add the statistics of a batch and take one step on it, if that can be."""
+        family, weight, costs = self.family, weights(block), settings.costs
+        rows = prepare(family, block.X)
+        if hasattr(family, "with_rows"):
+            family = family.with_rows(rows, weight)
+        batch = Objective.of(
+            family, Block(rows, block.codes, weight), len(self.classes)
+        ).closed_form()
+        grown = replace(
+            self,
+            family=family,
+            statistics=_sum(self.statistics, batch),
+            labels=_sum(self.labels, batch),
+        )
+        if not grown.is_solved():
+            return grown
+        seen = np.flatnonzero(grown.seen)
+        objective = Objective.of(
+            family,
+            Block(rows, np.searchsorted(seen, block.codes), weight),
+            len(seen),
+            costs=None if costs is None else costs[np.ix_(seen, seen)],
+            generative_weight=settings.generative_weight,
+        )
+        labels = [block[seen] for block in grown.labels]
+        before, after = step_on_batch(
+            objective, grown.of_seen_classes(), labels, settings.rule
+        )
+        return replace(
+            grown,
+            statistics=_spread(after, grown.seen),
+            curve=(*self.curve, before.curve_point),
+            n_frozen=self.n_frozen + (not before.is_full_step),
+        )
+
+    def of_seen_classes(self) -> Statistics:
+        """Calibrated statistics without the blocks of unseen classes."""
+        return [block[self.seen] for block in self.statistics]
+
+    def is_solved(self) -> bool:
+        """Whether two classes were seen and all seen classes can be solved."""
+        start = self.of_seen_classes()
+        return len(start[0]) >= 2 and bool(self.family.is_valid(start).all())
+
+    def model(self, costs: FloatArray | None) -> Model:
+        """The rule of the classes seen so far."""
+        parameters = self.family.parameters(self.of_seen_classes())
+        return Model(self.family, parameters, self.seen, costs)
+
+
+def classes_after(
+    stream: Stream | None, declared: ArrayLike | None, y: NDArray[Any]
+) -> NDArray[Any]:
+    """All classes once a batch with labels `y` has been added."""
+    if stream is None:
+        known = np.unique(y if declared is None else declared)
+    elif stream.is_declared:
+        known = stream.classes
+        if declared is not None and not np.array_equal(np.unique(declared), known):
+            raise ValueError(
+                f"`classes` must stay {known.tolist()} in every call of "
+                f"partial_fit, got {np.unique(declared).tolist()}."
+            )
+    else:
+        known = np.union1d(stream.classes, y if declared is None else declared)
+    unknown = np.setdiff1d(y, known)
+    if len(unknown):
+        raise ValueError(
+            f"y holds the label {unknown.tolist()[0]!r}, which is not among the "
+            f"declared `classes` {known.tolist()}."
+        )
+    return known
+
+
+def _spread(statistics: Statistics, known: BoolArray) -> Statistics:
+    return [spread_over_classes(block, known, 0.0, axis=0) for block in statistics]
+
+
+def _sum(left: Statistics, right: Statistics) -> Statistics:
+    return [a + b for a, b in zip(left, right, strict=True)]

@@ -9,9 +9,11 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from prudent.calibration.families import Family
-from prudent.calibration.losses import class_scores
 from prudent.core.classes import spread_over_classes
 from prudent.core.types import BoolArray, FloatArray, IntArray
+
+#: Log joints that differ by less than this share are told apart by rounding alone.
+_ROUNDING = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +90,8 @@ class Model:
                 return value
             return spread_over_classes(value, self.seen, 0.0, axis=0)
 
-        found = self.family.learned(self.parameters)
-        return {name: spread(name, value) for name, value in found.items()}
+        parameters = self.family.learned(self.parameters)
+        return {name: spread(name, value) for name, value in parameters.items()}
 
 
 #: What tied families learn once for all classes.
@@ -99,3 +101,20 @@ _SHARED = ("covariances_", "variances_")
 def prepare(family: Family, rows: Any) -> Any:
     """Rows as the methods of `family` take them."""
     return family.prepare(rows) if hasattr(family, "prepare") else rows
+
+
+def class_scores(log_joint: FloatArray, costs: FloatArray | None) -> FloatArray:
+    """What a prediction compares: log joints, with costs minus the expected costs.
+
+    Shape (m, r). Scores that differ by rounding are made equal, so that the answer to
+    a row does not depend on the rows it comes with: the first of them is predicted.
+    """
+    if costs is None:
+        scores = log_joint
+        peak = scores.max(axis=1, keepdims=True)
+        slack = _ROUNDING * (1.0 + np.abs(peak))
+    else:
+        scores = -softmax(log_joint, axis=1) @ costs
+        peak = scores.max(axis=1, keepdims=True)
+        slack = _ROUNDING * np.abs(costs).max()
+    return np.where(scores >= peak - slack, peak, scores)

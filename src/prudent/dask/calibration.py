@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import unique_labels
 
 from prudent.calibration import RiskCalibratedClassifier
+from prudent.calibration.ascent import Trial
+from prudent.calibration.categorical import Reader
+from prudent.calibration.classifier import drawn_seed, settings_of, watching
 from prudent.calibration.learn import learn
-from prudent.calibration.reading import Reader
-from prudent.calibration.training import drawn_seed, settings_of, watching
-from prudent.calibration.trials import Trial
 from prudent.core.classes import check_two_classes
 from prudent.core.holdout import hold_out
 from prudent.core.rows import Block, Rows

@@ -13,8 +13,8 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.calibration.reading import row_keys
-from prudent.calibration.trials import Trial
+from prudent.calibration.ascent import Trial
+from prudent.calibration.categorical import row_keys
 
 Draws = NDArray[np.uint64]
 

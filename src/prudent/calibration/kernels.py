@@ -1,4 +1,4 @@
-"""Compiled inner loops, the same functions as in `whitening` and `losses`.
+"""Compiled inner loops, the same functions as in `gaussian` and `ascent`.
 
 Import it lazily: numba takes half a second to load. Divisions follow NumPy: a check
 for zero would keep the loops from being vectorised.
@@ -20,7 +20,7 @@ _BLOCK = 1024
 
 @njit(cache=True, fastmath=True)
 def add_squares(white: FloatArray, sums: FloatArray) -> None:
-    """As `whitening.interpreted_add_squares`."""
+    """As `gaussian.interpreted_add_squares`."""
     n, r, d = white.shape
     for i in range(n):
         for k in range(r):
@@ -34,7 +34,7 @@ def add_squares(white: FloatArray, sums: FloatArray) -> None:
 def log_residual_sums(
     scores: FloatArray, codes: NDArray[Any], weight: FloatArray
 ) -> tuple[float, float, float]:
-    """As `losses.interpreted_residual_sums`."""
+    """As `ascent.interpreted_residual_sums`."""
     r, m = scores.shape
     if r == 2:
         return _two_class_residual_sums(scores, codes, weight)
