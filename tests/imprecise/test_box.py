@@ -4,8 +4,7 @@ import pytest
 from imprecise.brute_force import log_joint_bounds, random_classes
 from prudent.core.distances import squared_mahalanobis
 from prudent.exceptions import SingularCovarianceError
-from prudent.imprecise.box import Boxes
-from prudent.imprecise.diagonal import DiagonalBoxes
+from prudent.imprecise.boxes import Boxes, DiagonalBoxes
 
 
 def build(means, covariances, weights, box="mean"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from imprecise.brute_force import vertices
-from prudent.imprecise.box import max_cut_dual
+from prudent.imprecise.boxes import max_cut_dual
 from prudent.imprecise.kernels import ascend, box_maximum, box_minimum
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from imprecise.brute_force import vertices
-from prudent.imprecise.box import max_cut_dual
+from prudent.imprecise.boxes import max_cut_dual
 
 
 @pytest.mark.parametrize("rank", [1, 3, 6])

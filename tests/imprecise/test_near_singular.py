@@ -1,7 +1,7 @@
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from prudent.imprecise.box import Boxes
+from prudent.imprecise.boxes import Boxes
 
 
 def test_upper_bounds_keep_their_digits_beside_huge_distances():

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from imprecise.brute_force import random_classes
-from prudent.imprecise.box import Boxes
-from prudent.imprecise.diagonal import DiagonalBoxes
+from prudent.imprecise.boxes import Boxes, DiagonalBoxes
 
 
 def models(seed):

@@ -7,10 +7,9 @@ import pytest
 from scipy.optimize import linprog
 
 from imprecise.brute_force import log_joint_bounds, random_classes
-from prudent.imprecise.box import Boxes, max_cut_dual
-from prudent.imprecise.criteria import CredalSet
+from prudent.imprecise.boxes import Boxes, max_cut_dual
+from prudent.imprecise.criteria import CredalSet, lower_expectation
 from prudent.imprecise.kernels import box_maximum
-from prudent.imprecise.prior import lower_expectation
 
 pytestmark = pytest.mark.oracle
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from imprecise.brute_force import log_joint_bounds, random_classes, vertices
 from prudent.imprecise import kernels
-from prudent.imprecise.box import Boxes, max_cut_dual
+from prudent.imprecise.boxes import Boxes, max_cut_dual
+from prudent.imprecise.criteria import lower_expectation, prior_bounds
 from prudent.imprecise.kernels import bound_node, box_maximum, start_node
-from prudent.imprecise.prior import lower_expectation, prior_bounds
 
 SEEDS = st.integers(0, 2**32 - 1)
 FEATURES = st.integers(1, 8)

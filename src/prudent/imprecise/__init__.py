@@ -1,8 +1,8 @@
 """Imprecise discriminant analysis: exact set-valued predictions."""
 
 from prudent.imprecise.classifier import ImpreciseDiscriminantAnalysis
+from prudent.imprecise.criteria import lower_expectation, prior_bounds
 from prudent.imprecise.cross_validation import ImpreciseDiscriminantAnalysisCV
-from prudent.imprecise.prior import lower_expectation, prior_bounds
 
 __all__ = [
     "ImpreciseDiscriminantAnalysis",

@@ -22,11 +22,12 @@ from prudent.estimator_tools import (
     fold_positions,
 )
 from prudent.exceptions import PrudentWarning
-from prudent.imprecise.answers import Answers, warn_unanswered
 from prudent.imprecise.classifier import (
     COVARIANCES,
     MODEL_CONSTRAINTS,
+    Answers,
     ImpreciseDiscriminantAnalysis,
+    warn_unanswered,
 )
 from prudent.metrics import check_alpha
 
