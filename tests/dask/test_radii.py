@@ -14,9 +14,9 @@ from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block
 from prudent.dask import fit
 from prudent.exceptions import DegenerateDataError, PrudentWarning
-from prudent.optimistic import bootstrap_radius, limit_law, moment_divergence
+from prudent.optimistic import bootstrap_radius, moment_divergence, radii
 from prudent.optimistic.nominal import nominal_covariances, standardised_fourth
-from prudent.optimistic.resampling import (
+from prudent.optimistic.radii import (
     poisson_counts,
     resampled_divergences,
     resampled_sums,
@@ -199,7 +199,7 @@ def test_radii_do_not_depend_on_how_many_passes_they_take(
     X, y = rows
     model = OptimisticScoreClassifier(radius=source, random_state=1)
     one_pass = fit(model, table(X), y).radii_
-    monkeypatch.setattr(limit_law, "LARGEST_SUM", largest)
+    monkeypatch.setattr(radii, "LARGEST_SUM", largest)
     np.testing.assert_allclose(fit(model, table(X), y).radii_, one_pass, rtol=1e-12)
 
 
@@ -255,7 +255,7 @@ def test_moment_radii_need_more_rows_than_features():
 
 
 def test_moment_radii_of_very_many_features_are_refused(rows, monkeypatch):
-    monkeypatch.setattr(limit_law, "LARGEST_SUM", 80)
+    monkeypatch.setattr(radii, "LARGEST_SUM", 80)
     X, y = rows
     with pytest.raises(ValueError, match="81 sums a class for 3 features"):
         fit(OptimisticScoreClassifier(radius="moments"), table(X), y)

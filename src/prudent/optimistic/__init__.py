@@ -2,10 +2,13 @@
 
 from prudent.optimistic.classifier import OptimisticScoreClassifier
 from prudent.optimistic.cross_validation import OptimisticScoreClassifierCV
-from prudent.optimistic.limit_law import moment_radius, radius_limit_law
 from prudent.optimistic.nominal import moment_divergence
-from prudent.optimistic.radii import clt_radius
-from prudent.optimistic.resampling import bootstrap_radius
+from prudent.optimistic.radii import (
+    bootstrap_radius,
+    clt_radius,
+    moment_radius,
+    radius_limit_law,
+)
 from prudent.optimistic.scores import gaussian_scores, nonparametric_scores
 from prudent.optimistic.threshold import BestThreshold, best_threshold
 

@@ -27,8 +27,12 @@ from prudent.estimator_tools import (
     fold_positions,
 )
 from prudent.exceptions import PrudentWarning
-from prudent.optimistic.answers import OptimisticAnswers, log_ratios
-from prudent.optimistic.classifier import COVARIANCES, SHARED_CONSTRAINTS
+from prudent.optimistic.classifier import (
+    COVARIANCES,
+    SHARED_CONSTRAINTS,
+    OptimisticAnswers,
+    log_ratios,
+)
 from prudent.optimistic.learn import Learned, learn
 from prudent.optimistic.model import Bound, Model, shares, winner
 from prudent.optimistic.threshold import tuned_offsets
@@ -235,8 +239,8 @@ def _decisions(
     The model has rows of every class; any radii will do. Its threshold is tuned again
     by the training rows, if there are any.
     """
-    found = [np.unique(column, return_inverse=True) for column in choices.T]
-    values, places = zip(*found, strict=True)
+    columns = [np.unique(column, return_inverse=True) for column in choices.T]
+    values, places = zip(*columns, strict=True)
     tested, distances = _scores_by_radius(model, values, X)
     if training is not None:
         (fitted,), near = _scores_by_radius(model, values, training.X)
@@ -260,10 +264,10 @@ def _scores_by_radius(
         np.array([own[min(j, len(own) - 1)] for own in values]) for j in range(n_values)
     ]
     ends = [end for end, _ in model.bounds]
-    asked: list[Bound] = [(end, radii) for end in ends for radii in columns]
-    scores = np.empty((len(asked), len(X), len(values)))
+    bounds: list[Bound] = [(end, radii) for end in ends for radii in columns]
+    scores = np.empty((len(bounds), len(X), len(values)))
     distances = np.empty((len(X), len(values)))
-    for rows, block, D in model.blocks(X, *asked):
+    for rows, block, D in model.blocks(X, *bounds):
         distances[rows] = D
         for j, each in enumerate(block):
             scores[j, rows] = each
@@ -319,13 +323,13 @@ def _fold_scores(
         thresholds = log_ratios(settings.threshold, tested.X)
     score = _scoring(settings.scoring, classes[present], classes[tested.codes], tested)
     kept = learned.features
-    found = _decisions(
+    decisions = _decisions(
         learned.model,
         choices[:, present],
         part.restrict(kept) if tunes else None,
         tested.restrict(kept).X,
     )
-    return [score(d if thresholds is None else d - thresholds) for d in found]
+    return [score(d if thresholds is None else d - thresholds) for d in decisions]
 
 
 def _scoring(

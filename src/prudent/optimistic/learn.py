@@ -22,6 +22,7 @@ from prudent.core.classes import (
 )
 from prudent.core.covariance import ClassCovariances, CovarianceRule
 from prudent.core.distances import MahalanobisFactors
+from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block, Rows, restricted
 from prudent.core.types import FloatArray, IntArray
@@ -39,7 +40,7 @@ SET_SCALE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What a fit found."""
+    """The rule, and what the estimator shows of the fit."""
 
     model: Model
     features: IntArray  # in use
@@ -182,3 +183,16 @@ def _warn_about_radii(radii: FloatArray) -> None:
             PrudentWarning,
             stacklevel=2,
         )
+
+
+# --- promises: none that could be held to unseen rows ---------------------------------
+
+
+def guarantees() -> tuple[Guarantee, ...]:
+    """No promise: the balls lie around estimates.
+
+    The bounds of scores and posteriors are exact over the balls. That a ball holds
+    the true moments has a nominal level only: it needs Gaussian rows, the sample
+    covariance and many of them.
+    """
+    return ()

@@ -68,10 +68,10 @@ class Model:
 
     def scores(self, X: NDArray[Any], end: End) -> FloatArray:
         """Best or worst log score over each ball (n, n_classes)."""
-        found = np.empty((len(X), len(self.radii)))
+        values = np.empty((len(X), len(self.radii)))
         for rows, (scores,), _ in self.blocks(X, (end, self.radii)):
-            found[rows] = scores
-        return spread_over_classes(found, self.seen, -np.inf)
+            values[rows] = scores
+        return spread_over_classes(values, self.seen, -np.inf)
 
     def decision(
         self, X: NDArray[Any], log_thresholds: FloatArray | None = None
@@ -102,9 +102,9 @@ class Model:
         log_priors = self._log_priors()
         ends: tuple[Bound, ...] = ("lower", self.set_radii), ("upper", self.set_radii)
         same = np.array_equal(self.set_radii, self.radii)
-        asked = ends if same else ends + self.bounds
+        bounds = ends if same else ends + self.bounds
         sets = np.zeros((len(X), len(self.priors)), dtype=bool)
-        for rows, scores, decision in self._decided(X, log_thresholds, asked):
+        for rows, scores, decision in self._decided(X, log_thresholds, bounds):
             lower, upper = scores[0] + log_priors, scores[1] + log_priors
             block = spread_over_classes(dominance_sets(lower, upper), self.seen, False)
             block[np.arange(len(block)), winner(decision)] = True
@@ -115,10 +115,10 @@ class Model:
         self,
         X: NDArray[Any],
         log_thresholds: FloatArray | None,
-        asked: tuple[Bound, ...],
+        bounds: tuple[Bound, ...],
     ) -> Iterator[tuple[slice, list[FloatArray], FloatArray]]:
-        """Rows, scores by the bounds asked for, the rule's last, and its decision."""
-        for rows, scores, D in self.blocks(X, *asked):
+        """Rows, their scores by `bounds`, the rule's last, and their decision."""
+        for rows, scores, D in self.blocks(X, *bounds):
             decision = self.compared(scores[-len(self.bounds) :], D)
             if log_thresholds is not None:
                 decision = decision - log_thresholds[rows]

@@ -113,9 +113,9 @@ def nominal_covariances(
         correlation[:, features, features] = 1.0
         correlation = shrink(correlation, amount, "diagonal")
     floor = max(EIGENVALUE_FLOOR, 200 * deviation.shape[1] * np.finfo(float).eps)
-    found = invertible(correlation, rule, floor, floored_features=floored)
-    covariances = found.matrices * deviation[:, :, None] * deviation[:, None, :]
-    return replace(found, matrices=covariances)
+    repaired = invertible(correlation, rule, floor, floored_features=floored)
+    covariances = repaired.matrices * deviation[:, :, None] * deviation[:, None, :]
+    return replace(repaired, matrices=covariances)
 
 
 def _pooled(
@@ -132,20 +132,20 @@ def _pooled(
         )
     if variances is None:
         variances = np.diagonal(moments.pooled().covariance()[0])
-    one = nominal_covariances(
+    pooled = nominal_covariances(
         moments.within(), "empirical", variances=variances, exact=True
     )
     return replace(
-        one,
-        matrices=np.repeat(one.matrices, n_classes, axis=0),
+        pooled,
+        matrices=np.repeat(pooled.matrices, n_classes, axis=0),
         kind="pooled",
         floored_features=tuple(
             (k, features)
             for k in range(n_classes)
-            for _, features in one.floored_features
+            for _, features in pooled.floored_features
         ),
-        condition=np.repeat(one.condition, n_classes),
-        n_floored=np.repeat(one.n_floored, n_classes),
+        condition=np.repeat(pooled.condition, n_classes),
+        n_floored=np.repeat(pooled.n_floored, n_classes),
     )
 
 
