@@ -7,7 +7,7 @@ import pytest
 
 from prudent.adversarial.game import kernels
 from prudent.adversarial.game.divergence import DIVERGENCES, Divergence
-from prudent.adversarial.game.levels import split_levels
+from prudent.adversarial.game.solver import split_levels
 
 EDGE_DIVERGENCE = {
     "kl": lambda q, p: np.sum(q * np.log2(q / p)),

@@ -12,8 +12,7 @@ from typing import Literal
 import numpy as np
 
 from prudent.adversarial.game.divergence import Divergence
-from prudent.adversarial.game.levels import group_events, split_levels
-from prudent.adversarial.game.solver import solve_game
+from prudent.adversarial.game.solver import group_events, solve_game, split_levels
 from prudent.core.binomial import high_probability_rank, mean_rank
 from prudent.core.coins import keyed_uniform
 from prudent.core.types import FloatArray

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from prudent.adversarial.game.divergence import Divergence
-from prudent.adversarial.game.far import FarIntruders
-from prudent.adversarial.game.levels import group_events, split_levels
-from prudent.adversarial.game.listed import ListedIntruders
+from prudent.adversarial.game.intruders import FarIntruders, ListedIntruders, Strategy
 from prudent.adversarial.game.model import Model
-from prudent.adversarial.game.rule import Strategy
+from prudent.adversarial.game.solver import group_events, split_levels
 from prudent.core.types import FloatArray
 
 

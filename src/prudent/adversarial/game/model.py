@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from prudent.adversarial.game.divergence import check_distributions
-from prudent.adversarial.game.far import FarIntruders
-from prudent.adversarial.game.listed import ListedIntruders
-from prudent.adversarial.game.rule import Rule, best_powers
+from prudent.adversarial.game.intruders import (
+    FarIntruders,
+    ListedIntruders,
+    Rule,
+    best_powers,
+)
 from prudent.core.coins import keyed_uniform
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
@@ -162,5 +165,6 @@ class Model:
 
     def security_curve(self, rates: FloatArray) -> SecurityCurve:
         """Best miss rates of both strategies."""
-        soft, hard = (self.intruders.values(rates, kind) for kind in ("soft", "hard"))
+        soft = self.intruders.values(rates, "soft")
+        hard = self.intruders.values(rates, "hard")
         return SecurityCurve(rates, 1 - soft, 1 - hard, self.target)
