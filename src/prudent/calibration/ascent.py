@@ -58,22 +58,39 @@ class Losses:
     weight: float  # of all rows
 
     def __add__(self, other: Losses) -> Losses:
+        """The losses of two blocks of rows together: every field is a sum."""
         return Losses(
             *(a + b for a, b in zip(astuple(self), astuple(other), strict=True))
         )
 
     @property
     def mean(self) -> Losses:
-        """The same per unit of weight: `wrong` is the error."""
+        """The same losses divided by the weight of the rows.
+
+        Of the mean, `wrong` is the error rate and `log_loss` the mean of -log h(y | x).
+        """
         w = self.weight
         objective, log_loss, risk = self.objective / w, self.log_loss / w, self.risk / w
         return Losses(objective, log_loss, risk, self.cost / w, self.wrong / w, 1.0)
 
 
 def log_residuals(scores: FloatArray, codes: IntArray, weight: FloatArray) -> Losses:
-    """Turn log joints (r, m) into W = w (Y - H) in place and sum the losses.
+    """Turn log joints into row weights of the log loss, in place, and sum the losses.
 
-    `scores` is C-ordered, and known up to a constant of the row.
+    Parameters
+    ----------
+    scores : ndarray of shape (r, m)
+        Log h(x_i, k) up to a constant of the row, C-ordered. Overwritten by W_ki = w_i
+        (Y_ik - H_ik), Y the one-hot labels and H the posteriors.
+    codes : ndarray of int, shape (m,)
+        True class of each row, 0 to r - 1.
+    weight : ndarray of shape (m,)
+        Sample weights w >= 0.
+
+    Returns
+    -------
+    Losses
+        Without costs, so that `cost` is the weight of the rows that are wrong.
     """
     if scores.size < COMPILED_FROM:
         log_loss, wrong, risk = interpreted_residual_sums(scores, codes, weight)
@@ -87,7 +104,12 @@ def log_residuals(scores: FloatArray, codes: IntArray, weight: FloatArray) -> Lo
 def cost_residuals(
     scores: FloatArray, codes: IntArray, weight: FloatArray, costs: FloatArray
 ) -> Losses:
-    """As `log_residuals` for the expected cost; costs (r, r), rows the true class."""
+    """Turn log joints into the row weights of the expected cost, in place.
+
+    The arguments are those of `log_residuals`, with costs (r, r) whose rows are the
+    true class. The weights are W_ki = -w_i H_ik (C[y_i, k] - sum_b H_ib C[y_i, b]), and
+    the objective is the expected cost sum_b H_ib C[y_i, b].
+    """
     scores -= scores.max(axis=0)
     columns = np.arange(len(codes))
     picked = scores[codes, columns]
@@ -113,7 +135,11 @@ def cost_residuals(
 def interpreted_residual_sums(
     scores: FloatArray, codes: IntArray, weight: FloatArray
 ) -> tuple[float, float, float]:
-    """Turn scores (r, m) into W = w (Y - H) in place; log loss, error, 1 - H summed."""
+    """The loops of `log_residuals` in NumPy, in blocks that stay in the cache.
+
+    `scores` (r, m) become W in place. Returned are the sums over weighted rows of the
+    log loss, of the error, and of 1 - h(y | x).
+    """
     log_loss, error, risk = 0.0, 0.0, 0.0
     step = max(1, _CACHED_NUMBERS // len(scores))
     for start in range(0, scores.shape[1], step):
@@ -155,14 +181,19 @@ def _is_wrong(
 class Trial:
     """The rows of one block that are learned from, and those that are only judged.
 
-    None stands for no rows.
+    Trials are what a calibration maps its functions over: in memory there is a single
+    one, on a cluster there is one for each block. None stands for no rows.
     """
 
     fitted: Block | None
     held_out: Block | None = None
 
     def prepared(self, family: Family, merges: bool) -> Self:
-        """Rows as the family takes them; equal rows of level codes perhaps once."""
+        """The same rows as the family takes them.
+
+        With `merges`, equal rows of level codes become one row with the sum of their
+        weights, where that at least halves their number.
+        """
         fitted = self.fitted
         if merges and fitted is not None and isinstance(family, CategoricalFamily):
             fitted = _merged(fitted)
@@ -171,7 +202,15 @@ class Trial:
     def summary(
         self, n_classes: int, structure: Structure | None, learns_missing: bool
     ) -> tuple[IntArray, float, ColumnMoments] | None:
-        """Number of fitted rows of each class, their weight, and their moments."""
+        """Counts, weight and column moments of the fitted rows: what makes a family.
+
+        Returns
+        -------
+        tuple or None
+            Number of rows of each class (n_classes,), the sum of their weights, and the
+            moments of the columns, an empty list where `structure` is None. None for a
+            block without rows.
+        """
         block = self.fitted
         if block is None:
             return None
@@ -184,14 +223,14 @@ class Trial:
         return n_rows, float(weight.sum()), moments
 
     def ranges(self, columns: IntArray) -> FloatArray | None:
-        """Least and largest number of some columns of the fitted rows."""
+        """Least and largest value of some columns of the fitted rows, (2, n)."""
         if self.fitted is None:
             return None
         X = numbers_of(self.fitted)[:, columns].astype(np.float64)
         return np.array([np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)])
 
     def apart(self, is_held_out: BoolArray) -> Trial:
-        """The fitted rows, some of which are held out."""
+        """The fitted rows split by a mask (m,): those it marks are held out."""
         if self.fitted is None:
             return self
         chosen = (np.flatnonzero(some) for some in (~is_held_out, is_held_out))
@@ -200,7 +239,10 @@ class Trial:
         )
 
     def seen_levels(self, n_levels: IntArray) -> list[BoolArray]:
-        """Levels of each categorical feature that occur among the fitted rows."""
+        """Which levels of each categorical feature occur among the fitted rows.
+
+        One mask (n_levels[j],) for each feature j.
+        """
         if self.fitted is None:
             return [np.zeros(n, dtype=bool) for n in n_levels]
         codes = getattr(self.fitted.X, "levels", self.fitted.X)
@@ -225,7 +267,12 @@ class Trial:
 def fitted_spread(
     trials: Rows, n_classes: int, structure: Structure | None, *, learns_missing: bool
 ) -> tuple[IntArray, Spread | None]:
-    """Number of rows to learn from, by class, and their spread if it is asked for."""
+    """Number of rows to learn from, by class, and the spread of their columns.
+
+    The spread is None where `structure` is, because the family needs none. Columns
+    whose squares may have underflowed cost one more pass, in which those that vary are
+    refused.
+    """
     summaries = trials.map(Trial.summary, n_classes, structure, learns_missing)
     n_rows, totals, moments = zip(
         *(summary for summary in summaries if summary is not None), strict=True
@@ -296,9 +343,10 @@ def dealt_folds(
 
 
 def group_equal_rows(keys: NDArray[np.generic], codes: IntArray) -> IntArray:
-    """Number labelled rows, equal ones alike, in sorted order of (class, row).
+    """Number labelled rows so that the equal rows of a class share a number.
 
-    `keys` (m, n_keys) are numbers that tell the rows apart.
+    `keys` (m, n_keys) are numbers that tell the rows apart. The numbers 0, 1, ...
+    follow the sorted order of (class, row), whatever the order of the rows.
     """
     columns = [*keys.T[::-1], codes]
     order = np.lexsort(columns)
@@ -338,7 +386,11 @@ def deal_folds(
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A model, its losses, and the way that leads on from it."""
+    """A model, its losses, and the direction of the next step.
+
+    `direction` is G = sum_i W_ik psi(x_i), shaped like the statistics; it is None where
+    the caller did not ask for it.
+    """
 
     parameters: Any
     losses: Losses  # on the rows it is fitted to
@@ -348,7 +400,11 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """Labelled rows, the family that explains them, and the loss to lower."""
+    """Labelled rows, the family that explains them, and the loss to lower.
+
+    What is lowered is the log loss or, with `costs`, the expected cost, plus lambda
+    times the negative joint log-likelihood with `generative_weight` lambda.
+    """
 
     rows: Rows  # blocks of `Trial`, their rows as the family has prepared them
     family: Family
@@ -365,11 +421,18 @@ class Objective:
         return cls(LocalRows([Trial(block)]), family, n_classes, **options)
 
     def closed_form(self) -> Statistics:
-        """s(X, Y), the statistics of the labels themselves."""
+        """The statistics of the labels themselves, s(X, Y) = sum_i w_i Y_ik psi(x_i).
+
+        They are where a calibration starts: the closed-form fit.
+        """
         return _add_up(self.rows.map(_closed_form, self.family, self.n_classes))
 
     def drawn(self, seed: int, draw: int) -> Statistics:
-        """s(X, Q) of random labels Q, uniform on the simplex; number `draw` of them."""
+        """Statistics s(X, Q) of random soft labels Q, to start from elsewhere.
+
+        Every row draws its Q uniformly from the simplex. Equal seeds, draws and blocks
+        give equal labels.
+        """
         numbers = list(range(self.rows.n_blocks))
         random = (seed, draw)
         return _add_up(
@@ -383,9 +446,17 @@ class Objective:
         *,
         with_direction: bool = True,
     ) -> Evaluation:
-        """The model with these statistics, in one pass over the rows.
+        """Work out the model with these statistics and its losses, in one pass.
 
-        With a `batch` of rows (of the only block) the direction is theirs, scaled up.
+        Parameters
+        ----------
+        statistics : list of ndarray
+            Of every class, valid.
+        batch : ndarray of int or None
+            Positions of the rows behind the direction, which is scaled up to all rows;
+            only for rows in a single block. The losses are always those of all rows.
+        with_direction : bool
+            Whether to sum G, which costs about as much as the losses.
         """
         parameters = self.family.parameters(statistics)
         sums = self.rows.map(_evaluate, self, parameters, batch, with_direction)
@@ -399,7 +470,19 @@ class Objective:
         )
 
     def score(self, block: Block, parameters: Any) -> tuple[Losses, FloatArray]:
-        """Losses of prepared rows, and their weights W (r, m) in the next step."""
+        """Losses of prepared rows, and their weights W in the next step.
+
+        Returns
+        -------
+        losses : Losses
+        weights : ndarray of shape (r, m)
+            G is sum_i W_ki psi(x_i).
+
+        Raises
+        ------
+        ValueError
+            If `log_joint` of the family returns another shape than (m, r).
+        """
         codes, weight = block.codes, weights(block)
         log_joint = np.asarray(self.family.log_joint(block.X, parameters))
         if log_joint.shape != (len(codes), self.n_classes):
@@ -447,6 +530,7 @@ def batches_of_epochs(
 
 
 def _closed_form(trial: Trial, family: Family, n_classes: int) -> Statistics | None:
+    """Statistics of the labels of one block; None without rows."""
     block = trial.fitted
     if block is None:
         return None
@@ -458,6 +542,7 @@ def _closed_form(trial: Trial, family: Family, n_classes: int) -> Statistics | N
 def _drawn(
     trial: Trial, family: Family, n_classes: int, seed: tuple[int, int], number: int
 ) -> Statistics | None:
+    """Statistics of random soft labels of one block, keyed by its number."""
     block = trial.fitted
     if block is None:
         return None
@@ -473,6 +558,10 @@ def _evaluate(
     batch: IntArray | None,
     with_direction: bool,
 ) -> tuple[Losses | None, Statistics | None, Losses | None]:
+    """Losses of the fitted rows, their direction, and losses of the held-out rows.
+
+    Each is None where there are no such rows, or where nobody asked for it.
+    """
     held_out = None
     if trial.held_out is not None:
         held_out, _ = objective.score(trial.held_out, parameters)

@@ -83,7 +83,7 @@ class CategoricalFamily:
         )
 
     def statistics(self, Z: csr_array, Q: FloatArray) -> Statistics:
-        """s0 and level counts of the soft labels Q (m, r)."""
+        """Weight (r,) and level counts (r, D) of the soft labels Q (m, r)."""
         counts = (Z.T @ Q).T
         return [Q.sum(axis=0), counts[:, : int(self.n_levels.sum())]]
 
@@ -111,7 +111,7 @@ class CategoricalFamily:
         codes: IntArray,
         random: np.random.RandomState,
     ) -> IntArray:
-        """Level codes of a row of each of these classes."""
+        """Level codes (n, J), drawn for a row of each of these classes (n,)."""
         levels = self.learned(parameters)["level_probabilities_"]
         drawn = random.random_sample((len(levels), len(codes)))
         columns = [
@@ -131,7 +131,10 @@ class CategoricalFamily:
         return replace_impossible(scores, parameters.log_priors)
 
     def level_scores(self, Z: csr_array, parameters: Categoricals) -> FloatArray:
-        """sum_j log q_{k, j, x_j}, shape (m, r) in Fortran order."""
+        """sum_j log q_{k, j, x_j}, shape (m, r) in Fortran order.
+
+        -inf for a level that the class cannot have; missing cells add nothing.
+        """
         return np.asfortranarray(Z @ np.ascontiguousarray(parameters.log_levels.T))
 
     def is_valid(self, statistics: Statistics) -> BoolArray:
@@ -141,7 +144,11 @@ class CategoricalFamily:
         return valid & (statistics[0] > 0)
 
     def freeze(self, old: Statistics, new: Statistics) -> Statistics:
-        """Single counts that would leave the valid range keep their old value."""
+        """The statistics after a step in which single counts may not move.
+
+        A count that would leave the valid range keeps its old value, the others move:
+        the paper's rule.
+        """
         counts, _ = self._shrunken_counts(new[1])
         return [
             np.where(new[0] > 0, new[0], old[0]),
@@ -264,7 +271,10 @@ class MixedFamily:
 
 
 def replace_impossible(scores: FloatArray, log_priors: FloatArray) -> FloatArray:
-    """Give rows whose score is -inf for every class the class probabilities."""
+    """Give rows whose score is -inf for every class the class probabilities, in place.
+
+    Such a row cannot come from the model, which then has nothing to say on its class.
+    """
     impossible = np.isneginf(scores).all(axis=1)
     scores[impossible] = log_priors
     return scores
@@ -335,7 +345,10 @@ class Reader:
         return np.argsort(self.is_level, kind="stable")[features]
 
     def merged(self, others: Iterable[Reader]) -> Reader:
-        """Reader that also knows the levels of other rows of the same data."""
+        """Reader that also knows the levels of other rows of the same data.
+
+        The union is sorted, so that it does not depend on the order of the blocks.
+        """
         columns = zip(self.levels, *(other.levels for other in others), strict=True)
         union = [_in_order(set(chain.from_iterable(known))) for known in columns]
         return replace(self, levels=tuple(union))
@@ -352,7 +365,10 @@ class Reader:
 
 
 def row_keys(rows: Any) -> NDArray[Any]:
-    """Numbers that tell the rows apart, (m, n_keys); a missing one is infinite."""
+    """Numbers that tell rows apart, (m, n_keys): equal rows have equal keys.
+
+    A missing number becomes infinite, because NaN is unequal to itself.
+    """
     keys = np.asarray(rows)
     if isinstance(rows, MixedRows):
         keys = np.hstack([rows.numbers, rows.levels])
@@ -362,7 +378,10 @@ def row_keys(rows: Any) -> NDArray[Any]:
 
 
 def recoded(rows: Any, seen: Sequence[BoolArray]) -> Any:
-    """Rows as a reader reads them that knows only these levels."""
+    """Rows coded as by a reader that knows only the levels marked in `seen`.
+
+    Levels that it does not know become `UNSEEN`; missing cells stay `MISSING`.
+    """
     if isinstance(rows, MixedRows):
         return MixedRows(rows.numbers, recoded(rows.levels, seen))
     if not len(seen):

@@ -38,7 +38,10 @@ _FARTHEST = 1e100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenRows:
-    """Standardised rows of which some cells are missing."""
+    """Standardised rows of which some cells are missing.
+
+    It indexes like an array of rows.
+    """
 
     Z: FloatArray  # (m, d + 1), rows [1, z], 0 in the missing cells
     seen: FloatArray  # (m, d), 1.0 for the cells that are there, else 0.0
@@ -60,7 +63,7 @@ def values_of(rows: Standardised) -> FloatArray:
 
 
 def row_blocks(n_rows: int) -> Iterator[slice]:
-    """Slices that together cover the rows."""
+    """Slices of a few thousand rows each that together cover all, in order."""
     for start in range(0, n_rows, _ROWS_PER_BLOCK):
         yield slice(start, start + _ROWS_PER_BLOCK)
 
@@ -79,7 +82,11 @@ ColumnMoments = list[ClassMoments]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spread:
-    """What standardises rows."""
+    """Centre and covariance of the columns of all rows: what standardises them.
+
+    Classes play no part in it. Where cells are missing, each column is described by the
+    cells that are there.
+    """
 
     total: float  # weight of all rows
     centre: FloatArray  # (d,)
@@ -88,7 +95,10 @@ class Spread:
 
     @classmethod
     def of(cls, moments: ColumnMoments, total: float) -> Self:
-        """Spread of the rows behind some moments."""
+        """Spread of the rows behind some moments.
+
+        Cells are missing where a column has less weight than the `total` of all rows.
+        """
         centre = np.concatenate([(m.mean + m.mean_lo)[0] for m in moments])
         whole = all(m.weight[0] > (1 - ROUNDING) * total for m in moments)
         if len(moments) == 1:
@@ -108,7 +118,10 @@ class Spread:
 
     @property
     def varying(self) -> IntArray:
-        """Columns that vary by more than rounding."""
+        """Positions of the columns that vary by more than rounding.
+
+        The standard deviation of such a column exceeds 1e-12 of its mean.
+        """
         return np.flatnonzero(self.scale > ROUNDING * np.abs(self.centre))
 
     @property
@@ -135,7 +148,28 @@ def column_moments(
     *,
     learns_missing: bool = True,
 ) -> ColumnMoments:
-    """Moments of the columns of a block; missing cells (NaN) count for nothing."""
+    """Moments of the columns of a block of rows, all classes together.
+
+    Parameters
+    ----------
+    X : ndarray of shape (m, d)
+        Missing cells (NaN) count for nothing.
+    weight : ndarray of shape (m,)
+    structure : {"full", "diagonal"}
+        Whether covariances or only variances are wanted.
+    learns_missing : bool
+        Whether missing cells may be left out of the fit.
+
+    Returns
+    -------
+    list of ClassMoments
+        One entry for all columns where no cell is missing, else one for each.
+
+    Raises
+    ------
+    ValueError
+        If a cell is missing and may not be left out.
+    """
     if not X.shape[1]:
         return [ClassMoments.empty([0], 0, structure=structure)]
     if X.dtype.kind != "f" or not np.isnan(X.sum(dtype=np.float64)):
@@ -158,7 +192,10 @@ def column_moments(
 
 
 def merged_moments(parts: Sequence[ColumnMoments]) -> ColumnMoments:
-    """Moments of several blocks together, in their order."""
+    """Moments of several blocks together, merged in their order.
+
+    A block without a missing cell is split into columns where another has one.
+    """
     width = max(len(part) for part in parts)
     if width > 1:
         columns = np.arange(width)[:, np.newaxis]
@@ -173,6 +210,7 @@ def merged_moments(parts: Sequence[ColumnMoments]) -> ColumnMoments:
 
 
 def _moments(X: NDArray[Any], weight: FloatArray, structure: Structure) -> ClassMoments:
+    """Moments of rows as those of one class; refuses what is not finite."""
     one_class = np.zeros(len(X), dtype=np.intp)
     with np.errstate(over="ignore", invalid="ignore"):
         moments = ClassMoments.from_rows(X, one_class, 1, weight, structure=structure)
@@ -213,7 +251,11 @@ class Whitening:
     def from_cholesky(
         cls, means: FloatArray, cholesky: NDArray[np.floating[Any]]
     ) -> Whitening:
-        """Whitening of means (r, d) and lower Cholesky factors L (r, d, d)."""
+        """Whitening by means (r, d) and lower Cholesky factors L (r, d, d).
+
+        A product with a row [1, x] is L_k^-1 (x - mu_k), whose squared length is the
+        squared Mahalanobis distance of x from mu_k.
+        """
         r, d = means.shape
         factors = np.empty((r, d, d + 1))
         if d:  # LAPACK refuses empty matrices: every feature may be constant
@@ -254,12 +296,19 @@ def squared_distances(Z: FloatArray, whitening: Whitening) -> FloatArray:
 
 
 def interpreted_add_squares(white: FloatArray, sums: FloatArray) -> None:
-    """Add sum_j white_ikj^2 of white (n, r, d) to sums (r, n)."""
+    """Add sum_j white_ikj^2 of white (n, r, d) to sums (r, n), in place.
+
+    The compiled loop of `kernels` does the same.
+    """
     sums += np.einsum("ikj,ikj->ki", white, white)
 
 
 def are_positive_definite(covariances: FloatArray) -> BoolArray:
-    """Which correlation matrices exceed the margin times the identity, (r,)."""
+    """Which covariances (r, d, d) are positive definite by a margin, shape (r,).
+
+    On the scale of correlations every eigenvalue must exceed `MARGIN`; below, the
+    matrix s2 / s0 - mu mu' is rounding noise. A matrix with NaN is none.
+    """
     variances = np.diagonal(covariances, axis1=1, axis2=2)
     definite = np.asarray((variances > MARGIN).all(axis=1))  # also refuses NaN
     deviations = np.sqrt(variances[definite])
@@ -290,7 +339,10 @@ _NEGLIGIBLE = 1e-10
 
 @dataclass(frozen=True, slots=True)
 class Normals:
-    """Shrunken parameters in standardised units, and what the scores need."""
+    """Means and covariances of the classes after shrinkage, in standardised units.
+
+    `scores` are what the log joint needs of them, worked out once.
+    """
 
     log_priors: FloatArray  # (r,)
     means: FloatArray  # (r, d)
@@ -342,7 +394,11 @@ class GaussianFamily:
         return replace(family, second_moment=second, total=spread.total)
 
     def with_rows(self, rows: Standardised, weight: FloatArray) -> Self:
-        """Same standardisation, with these rows added to a tied second moment."""
+        """The same family, with more rows in the second moment where it is tied.
+
+        The rows (m, d + 1) are standardised and of weight (m,); a stream adds each
+        batch so. Other families stay as they are.
+        """
         if self.second_moment is None:
             return self
         if isinstance(rows, SeenRows):
@@ -361,14 +417,21 @@ class GaussianFamily:
         return replace(self, second_moment=second / total, total=total)
 
     def prepare(self, X: NDArray[Any]) -> Standardised:
-        """Standardised rows, with missing cells in all where they are counted."""
+        """Standardise rows (m, n_features) to [1, z], (m, d + 1).
+
+        Features that do not vary are left out. Where the family counts cells, all rows
+        come with the mask of those that are there.
+        """
         rows = self.rows(X)
         if isinstance(rows, SeenRows) or not self.counts_cells:
             return rows
         return SeenRows(rows, np.ones_like(rows[:, 1:]))
 
     def statistics(self, rows: Standardised, Q: FloatArray) -> Statistics:
-        """The family's statistics of the soft labels Q (m, r)."""
+        """The statistics of soft labels Q (m, r): sum_i Q_ik of 1, z, and z z' or z^2.
+
+        A tied family leaves the squares out. See the class for shapes.
+        """
         if isinstance(rows, SeenRows) and not self.counts_cells:
             raise ValueError(
                 "X contains NaN, which earlier rows of the same fit did not: give "
@@ -443,7 +506,11 @@ class GaussianFamily:
         return scores.T
 
     def row_constant(self, rows: Standardised, parameters: Normals) -> FloatArray:
-        """-log det Sigma / 2 - x' Sigma^-1 x / 2, which tied classes share, (m,)."""
+        """What `log_joint` leaves out because tied classes share it, (m,).
+
+        -log det Sigma / 2 - x' Sigma^-1 x / 2 over the cells that are there; 0 for
+        families that are not tied.
+        """
         if not self.tied:
             return np.zeros(len(rows))
         covariance = parameters.covariances
@@ -463,7 +530,11 @@ class GaussianFamily:
         return -0.5 * (logs + quadratic)
 
     def log_density(self, rows: Standardised, parameters: Normals) -> FloatArray:
-        """Log of the joint density of class and cells, in the units of X, (m, r)."""
+        """Log of the joint density of class and cells, in the units of X, (m, r).
+
+        Complete where `log_joint` is not: with the constants of the row, of the normal
+        law and of the change of units.
+        """
         scores = self.log_joint(rows, parameters)
         scores = scores + self.row_constant(rows, parameters)[:, np.newaxis]
         units = -0.5 * np.log(2 * np.pi) - np.log(self.scale[self.kept])
@@ -474,7 +545,20 @@ class GaussianFamily:
     def sample(
         self, parameters: Normals, codes: IntArray, random: np.random.RandomState
     ) -> FloatArray:
-        """A row of each of these classes, in the units of X."""
+        """Draw a row of each of these classes, in the units of X.
+
+        Parameters
+        ----------
+        parameters : Normals
+        codes : ndarray of int, shape (n,)
+            Class of each row to draw.
+        random : RandomState
+
+        Returns
+        -------
+        ndarray of shape (n, n_features)
+            Features that do not vary have their value.
+        """
         noise = random.standard_normal((len(codes), len(self.kept)))
         covariances = parameters.covariances
         if self.is_diagonal:
@@ -487,7 +571,10 @@ class GaussianFamily:
         return self.in_units(parameters.means[codes] + noise)
 
     def learned(self, parameters: Normals) -> dict[str, FloatArray]:
-        """Parameters in the units of X, by the name of the fitted attribute."""
+        """Parameters in the units of X, by the name of the fitted attribute.
+
+        A feature that does not vary has its value for a mean and no variance.
+        """
         d, scale = len(self.centre), self.scale[self.kept]
         standardised = parameters.covariances
         # Features are the last one or two axes; a constant feature has variance 0.
@@ -559,9 +646,11 @@ class GaussianFamily:
         return statistics[-1] if self.counts_cells else statistics[0][:, np.newaxis]
 
     def _moments(self, statistics: Statistics) -> tuple[FloatArray, FloatArray]:
-        """Means (r, d) as they are, and shrunken covariances.
+        """Means (r, d) as they are, and covariances after shrinkage.
 
-        Sigma_k = s2_k / s0_k - mu_k mu_k', tied Sigma = v / M - sum_k p_k mu_k mu_k'.
+        Sigma_k = s2_k / s0_k - mu_k mu_k', tied Sigma = v / M - sum_k p_k mu_k mu_k',
+        both shrunk to (m2 Sigma_0 + n Sigma) / (m2 + n), n the rows behind the
+        covariance.
         """
         s1, n, prior = statistics[1], self._cells(statistics), self._prior_scatter
         # 0, the mean of all classes, where no cell was counted.
@@ -581,7 +670,11 @@ class GaussianFamily:
     def _with_scores(
         self, log_priors: FloatArray, means: FloatArray, covariances: FloatArray
     ) -> Normals:
-        """Parameters with what the scores need."""
+        """Parameters, with what the log joint needs of them.
+
+        A `Whitening` for covariances of each class; else the coefficients (r, d + 1) of
+        a score that is linear in [1, z], or linear but for the squares of z.
+        """
         if self._is_full:
             whitening = Whitening.from_cholesky(means, np.linalg.cholesky(covariances))
             return Normals(log_priors, means, covariances, whitening)
@@ -629,6 +722,11 @@ class GaussianFamily:
 
     def _shrunken_means(self, n: FloatArray, means: FloatArray) -> FloatArray:
         # mu'_k = (m1 mu0 + n_k mu_k) / (m1 + n_k), mu0 = 0 unless given
+        """Means (r, d) shrunk to mu'_k = (m1 mu_0 + n_k mu_k) / (m1 + n_k).
+
+        mu_0 is the mean of all rows, 0 in standardised units, unless the user gave
+        another.
+        """
         strength = self.strengths.means
         if not strength:
             return means
@@ -641,7 +739,7 @@ class GaussianFamily:
 
     @property
     def _covariance_strength(self) -> float:
-        """m2."""
+        """m2, which grows with the number of features where it is left open."""
         if self.strengths.covariances is None:
             return 1.0 + self.strength_per_feature * len(self.kept)
         return self.strengths.covariances

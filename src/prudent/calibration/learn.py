@@ -66,7 +66,10 @@ FAMILY_NAMES = {*GAUSSIAN, "categorical", "mixed"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the user chose, as the mathematics takes it."""
+    """What the user chose, as the mathematics takes it.
+
+    The checks are those that need more than one parameter, or the data.
+    """
 
     family: str | Family
     method: str
@@ -113,7 +116,13 @@ class Settings:
         return None
 
     def make(self, spread: Spread | None) -> Family:
-        """The family of rows with this spread."""
+        """The family of rows with this spread; None is for rows without numbers.
+
+        Raises
+        ------
+        ValueError
+            If a prior mean or covariance does not fit the number of features.
+        """
         if spread is not None:
             self._check_priors(len(spread.centre))
         if not isinstance(self.family, str):
@@ -229,7 +238,11 @@ def _climb(
     classes: Sequence[Any],
     seed: int,
 ) -> tuple[Family, CalibrationPath]:
-    """One path from the closed form of the trials, or from random soft labels."""
+    """Follow one path and keep its best iterate; return the family and the path.
+
+    The start is the closed form of the trials or, where `settings` asks for random
+    starts, the closed form of random soft labels, number `draw`.
+    """
     objective = _posed(trials, settings, classes)
     family, labels = objective.family, objective.closed_form()
     start = full = closed_form_start(family, labels, classes)
@@ -258,7 +271,17 @@ def _climb(
 def closed_form_start(
     family: Family, labels: Statistics, classes: Sequence[Any]
 ) -> Statistics:
-    """Statistics to start from, given those of the labels, checked."""
+    """The statistics to start from, given those of the labels, checked.
+
+    Softmax regression starts at the coefficients of the tied Gaussian discriminant.
+
+    Raises
+    ------
+    SingularCovarianceError
+        If a covariance is singular.
+    DegenerateDataError
+        If the statistics are not finite or give no valid parameters.
+    """
     if isinstance(family, SoftmaxFamily):
         gaussian = family.gaussian_statistics(labels)
         _check_valid(family.gaussian, gaussian, classes)
@@ -321,22 +344,25 @@ def earliest_least_error(curves: Sequence[Sequence[float]], tolerance: float) ->
 
 
 def _worth(path: CalibrationPath, stopping: str) -> Any:
-    """What random starts are compared by, the less the better."""
+    """What random starts are compared by, the less the better: their criterion."""
     if stopping in _CRITERIA:
         return path.criterion[path.best_iteration]
     return path.curves[0, path.best_iteration]
 
 
 def _last(t: int, iterate: Iterate) -> Any:
+    """Keep the last iterate."""
     return -t
 
 
 def _training_cost(_: int, iterate: Iterate) -> Any:
+    """Keep the least training cost, of equals that with the least log loss."""
     mean = iterate.evaluation.losses.mean
     return mean.cost, mean.log_loss
 
 
 def _held_out_cost(_: int, iterate: Iterate) -> Any:
+    """Keep the iterate of the least cost on the rows held out."""
     assert iterate.evaluation.held_out is not None
     return iterate.evaluation.held_out.cost
 
@@ -348,10 +374,12 @@ _CRITERIA: dict[str, Callable[[int, Iterate], Any]] = {
 
 
 def _total(trial: Trial) -> float:
+    """Weight of the rows that a trial learns from."""
     return 0.0 if trial.fitted is None else float(weights(trial.fitted).sum())
 
 
 def _n_fitted(trial: Trial) -> int:
+    """Number of rows that a trial learns from."""
     return 0 if trial.fitted is None else len(trial.fitted.codes)
 
 
@@ -388,7 +416,10 @@ def _check_valid(
 
 @dataclass(frozen=True)
 class Stream:
-    """Statistics of all rows so far."""
+    """Statistics of all rows so far, those of the labels and the calibrated ones.
+
+    Every change gives a new stream, so that a batch which fails leaves no trace.
+    """
 
     family: Family  # centre and scale are those of the first batch
     classes: NDArray[Any]  # in sorted order
@@ -486,7 +517,10 @@ class Stream:
         return [block[self.seen] for block in self.statistics]
 
     def is_solved(self) -> bool:
-        """Whether two classes were seen and all seen classes can be solved."""
+        """Whether there is a model yet.
+
+        Two classes have rows, and the statistics of every class with rows are valid.
+        """
         start = self.of_seen_classes()
         return len(start[0]) >= 2 and bool(self.family.is_valid(start).all())
 
@@ -499,7 +533,13 @@ class Stream:
 def classes_after(
     stream: Stream | None, declared: ArrayLike | None, y: NDArray[Any]
 ) -> NDArray[Any]:
-    """All classes once a batch with labels `y` has been added."""
+    """All classes, sorted, once a batch with labels `y` has been added.
+
+    Raises
+    ------
+    ValueError
+        If `y` holds a label outside the declared classes, or these change.
+    """
     if stream is None:
         known = np.unique(y if declared is None else declared)
     elif stream.is_declared:
@@ -521,8 +561,10 @@ def classes_after(
 
 
 def _spread(statistics: Statistics, known: BoolArray) -> Statistics:
+    """Statistics with blocks of zeros for the classes that are not `known`, (r,)."""
     return [spread_over_classes(block, known, 0.0, axis=0) for block in statistics]
 
 
 def _sum(left: Statistics, right: Statistics) -> Statistics:
+    """Statistics of two lots of rows together."""
     return [a + b for a, b in zip(left, right, strict=True)]

@@ -44,9 +44,15 @@ class Model:
         return self.scores(rows).argmax(axis=1)
 
     def decision(self, rows: Any) -> FloatArray:
-        """Two classes: difference of the scores (m,). More: log posteriors, or costs.
+        """What the estimator's `decision_function` answers.
 
-        Scores of a family with coefficients stay linear in the row.
+        Returns
+        -------
+        ndarray of shape (m,) or (m, n_classes)
+            Two classes: difference of the scores, second less first. More: minus the
+            expected costs, or the log posteriors. Scores of a family with coefficients
+            stay linear in the row, so that they differ from log posteriors by a
+            constant of the row.
         """
         scores = self.scores(rows)
         if len(self.seen) == 2:
@@ -58,7 +64,14 @@ class Model:
         return scores - logsumexp(scores, axis=1, keepdims=True)
 
     def coefficients(self) -> tuple[FloatArray, FloatArray] | None:
-        """Slopes and intercepts of the decision of the classes with rows, if linear."""
+        """Slopes and intercepts of the decision in the units of X, if it is linear.
+
+        Returns
+        -------
+        slopes : ndarray of shape (1, n_features) or (n_classes, n_features)
+            Of two classes the difference; of more, less their mean. None unless linear.
+        intercepts : ndarray of shape (1,) or (n_classes,)
+        """
         if not hasattr(self.family, "coefficients"):
             return None
         slopes, intercepts = self.family.coefficients(self.parameters)
@@ -78,7 +91,10 @@ class Model:
         return softmax(self.log_joint(rows), axis=1)
 
     def learned(self) -> dict[str, Any]:
-        """Parameters by the name of the fitted attribute; 0 for classes to come."""
+        """Parameters of all declared classes, by the name of the fitted attribute.
+
+        A class without rows has 0 everywhere.
+        """
         if not hasattr(self.family, "learned"):
             return {}
         shared = _SHARED if getattr(self.family, "tied", False) else ()
@@ -99,15 +115,24 @@ _SHARED = ("covariances_", "variances_")
 
 
 def prepare(family: Family, rows: Any) -> Any:
-    """Rows as the methods of `family` take them."""
+    """Rows as the methods of `family` take them, by its `prepare` if it has one."""
     return family.prepare(rows) if hasattr(family, "prepare") else rows
 
 
 def class_scores(log_joint: FloatArray, costs: FloatArray | None) -> FloatArray:
-    """What a prediction compares: log joints, with costs minus the expected costs.
+    """What a prediction compares: log joints or, with costs, minus the expected costs.
 
-    Shape (m, r). Scores that differ by rounding are made equal, so that the answer to
-    a row does not depend on the rows it comes with: the first of them is predicted.
+    Parameters
+    ----------
+    log_joint : ndarray of shape (m, r)
+    costs : ndarray of shape (r, r) or None
+        Rows are the true class, columns the predicted.
+
+    Returns
+    -------
+    ndarray of shape (m, r)
+        Scores that differ by rounding are made equal, so that the answer to a row does
+        not depend on the rows it comes with: the first of them is predicted.
     """
     if costs is None:
         scores = log_joint

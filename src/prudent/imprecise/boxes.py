@@ -113,7 +113,11 @@ class Boxes(NamedTuple):
         return moved
 
     def half_widths(self, imprecision: float) -> FloatArray:
-        """How far each mean can move in each feature (K, p)."""
+        """How far each mean can move in each feature, (K, p), in scaled units.
+
+        With box "mean" it is r; with "natural" the box is a parallelotope M_k t, whose
+        extent in a feature is the row of |M_k| summed.
+        """
         width = imprecision * self.unit[:, None] * self.shares
         if len(self.forms) == 2:
             return width
@@ -125,7 +129,10 @@ class Boxes(NamedTuple):
         )
 
     def half_distances(self, points: FloatArray) -> FloatArray:
-        """Half squared distances z'Az / 2 of every row to every centre (n, K)."""
+        """Half squared distances z'Az / 2 of rows (n, p) to every centre, (n, K).
+
+        They are the exponent q where no mean moves.
+        """
         if len(self.factor) == len(self.mean):
             centred = MahalanobisFactors(
                 self.mean, np.zeros_like(self.mean), self.factor, self.log_determinant
@@ -148,7 +155,24 @@ class Boxes(NamedTuple):
         up: FloatArray,
         max_nodes: int,
     ) -> tuple[BoolArray, int]:
-        """Undominated classes (n, K), and the questions that met the node limit."""
+        """Classes that no other dominates, under 0-1 costs and maximality.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, p)
+            Rows in scaled coordinates.
+        imprecision : float
+        low, up : ndarray of shape (K,)
+            Log joints at the class centres under the two bounds of the prior.
+        max_nodes : int
+            Branchings of the search per question.
+
+        Returns
+        -------
+        kept : ndarray of bool, shape (n, K)
+        unanswered : int
+            Questions that met the node limit; their class is kept.
+        """
         from prudent.imprecise.kernels import decide_quickly, decide_rows
 
         half = self.half_distances(points)
@@ -174,7 +198,16 @@ class Boxes(NamedTuple):
         up: FloatArray,
         max_nodes: int,
     ) -> tuple[FloatArray, FloatArray, int]:
-        """Lower and upper log joints (n, K), and how many met the node limit."""
+        """Least and largest log joint of rows (n, p) over the boxes.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n, K)
+            low - max q and up - min q; outer bounds where the search met the node
+            limit.
+        unanswered : int
+            How many did.
+        """
         lower, upper, _, unanswered = self._search(
             points, imprecision, low, up, max_nodes, 0
         )
@@ -183,7 +216,11 @@ class Boxes(NamedTuple):
     def extremes(
         self, points: FloatArray, imprecision: float, max_nodes: int
     ) -> tuple[FloatArray, FloatArray, int]:
-        """Moves of the means (n, K, p) with least and largest density."""
+        """Moves of the means that make each row least and most probable.
+
+        Two arrays (n, K, p) in scaled units: the corner of the box where q is largest
+        and the point where it is smallest; and how many searches met the node limit.
+        """
         none = np.zeros(len(self.mean))
         _, _, corners, unanswered = self._search(
             points, imprecision, none, none, max_nodes, len(points)
@@ -244,7 +281,10 @@ class Boxes(NamedTuple):
     def state(
         self, low: FloatArray, up: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """`forms`, `wide` and `narrow` of the compiled code; see `kernels`."""
+        """The arrays of the compiled code: `forms`, `wide` and `narrow`.
+
+        What does not change with the row is filled in; see `kernels`.
+        """
         from prudent.imprecise import kernels
 
         n_classes, n_features = self.mean.shape
@@ -259,7 +299,10 @@ class Boxes(NamedTuple):
 
 
 def _reach(dual: FloatArray, coupling: FloatArray) -> FloatArray:
-    """Upper bounds of the largest t'Bt (M,)."""
+    """Upper bounds of the largest t'Bt over the cube |t_i| <= 1, one a matrix, (M,).
+
+    The smaller of the sum of the dual and of the sum of all |B_ij|.
+    """
     return np.minimum(dual.sum(axis=1), np.abs(coupling).sum(axis=(1, 2)))
 
 
@@ -333,7 +376,10 @@ class DiagonalBoxes(NamedTuple):
     def extremes(
         self, points: FloatArray, imprecision: float, max_nodes: int
     ) -> tuple[FloatArray, FloatArray, int]:
-        """Moves of the means (n, K, p) with least and largest density, (30)-(31)."""
+        """Moves of the means (n, K, p) with least and largest density, (30)-(31).
+
+        The corner farthest from the row, and the point of the box nearest to it.
+        """
         gap = points[:, None, :] - self.mean
         radius = self.half_widths(imprecision)
         away = np.where(gap < 0, radius, -radius)
@@ -354,7 +400,11 @@ class DiagonalBoxes(NamedTuple):
         up: FloatArray,
         max_nodes: int,
     ) -> tuple[FloatArray, FloatArray, int]:
-        """Lower and upper log joints: sums of w (|z| +- r)^2 / 2, feature-wise."""
+        """Lower and upper log joints, (n, K), by sums of w (|z| +- r)^2 / 2.
+
+        The distance |z| grows by the half width r at worst and shrinks by it at best,
+        to 0 at least. No search is needed, so that no question stays open.
+        """
         lower = np.empty((len(points), len(self.mean)))
         upper = np.empty_like(lower)
         for k, weight in enumerate(self.precision):
@@ -417,7 +467,10 @@ class DiagonalBoxes(NamedTuple):
 def _lower_terms(
     boxes: DiagonalBoxes, points: FloatArray, a: int
 ) -> tuple[FloatArray, float]:
-    # lower_a(c) = low_a - half_a - c slope - c^2 curvature / 2
+    """Slope (n,) and curvature of the lower log joint of a class in the imprecision.
+
+    lower_a(c) = low_a - half_a - c slope - c^2 curvature / 2 at imprecision c.
+    """
     pull = boxes.precision[a] * boxes.extent[a]
     return np.abs(points - boxes.mean[a]) @ pull, float(pull @ boxes.extent[a])
 
@@ -425,8 +478,12 @@ def _lower_terms(
 def _upper_pieces(
     boxes: DiagonalBoxes, points: FloatArray, b: int
 ) -> tuple[FloatArray, tuple[FloatArray, FloatArray, FloatArray]]:
-    # upper_b(c) - up_b = constant + c slope + c^2 curvature / 2 on each of p + 1
-    # pieces; piece m ends where the box reaches the m-th coordinate.
+    """The upper log joint of a class as a piecewise quadratic of the imprecision.
+
+    At imprecision c, upper_b(c) - up_b = constant + c slope + c^2 curvature / 2 on each
+    of p + 1 pieces. Returned are the ends (n, p) of the pieces, at which the box
+    reaches the next coordinate of the row, and the three coefficients (n, p + 1).
+    """
     gap = np.abs(points - boxes.mean[b])
     reached = gap / boxes.extent[b]
     order = np.argsort(reached, axis=1)
@@ -449,7 +506,10 @@ def _upper_pieces(
 def _piecewise_crossing(
     ends: FloatArray, constant: FloatArray, slope: FloatArray, curvature: FloatArray
 ) -> FloatArray:
-    # First c >= 0 at which the increasing piecewise quadratic reaches 0.
+    """First c >= 0 at which an increasing piecewise quadratic reaches 0, (n,).
+
+    Infinite where it never does. `ends` (n, p) part the p + 1 pieces.
+    """
     at_ends = constant[:, :-1] + ends * (slope[:, :-1] + 0.5 * ends * curvature[:, :-1])
     piece = (at_ends < 0.0).sum(axis=1)[:, None]
     constant, slope, curvature = (

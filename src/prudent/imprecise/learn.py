@@ -61,7 +61,13 @@ def feature_scale(scale: str, moments: ClassMoments, rows: Rows | None) -> Float
 
 
 def given_scale(scale: ArrayLike, n_features: int) -> FloatArray:
-    """Given spreads of all features, checked."""
+    """Spreads of all features as the user gave them, checked, (n_features,).
+
+    Raises
+    ------
+    ValueError
+        Unless they are finite numbers > 0, one for each feature.
+    """
     values = np.asarray(scale, dtype=np.float64)
     if values.shape != (n_features,) or not (
         np.isfinite(values).all() and (values > 0).all()
@@ -82,6 +88,7 @@ def _extremes(block: Block) -> tuple[FloatArray, FloatArray]:
 def _extremes_of_all(
     parts: Sequence[tuple[FloatArray, FloatArray]],
 ) -> tuple[FloatArray, FloatArray]:
+    """Least and largest value of every feature over the blocks."""
     lowest, highest = zip(*parts, strict=True)
     return np.min(lowest, axis=0), np.max(highest, axis=0)
 
@@ -104,7 +111,7 @@ class ScaledClasses:
 
     @classmethod
     def of(cls, moments: ClassMoments, scale: FloatArray) -> Self:
-        """Measure the moments of classes with rows in units of the scale."""
+        """Classes with rows, in units of the scale (p,) about their common mean."""
         origin = moments.weight @ moments.mean / moments.weight.sum()
         # The origin is a plain number: the rounded parts of the means stay exact.
         mean = ((moments.mean - origin) + moments.mean_lo) / scale

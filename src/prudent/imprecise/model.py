@@ -152,11 +152,24 @@ class Model(NamedTuple):
     def bounds(
         self, X: NDArray[Any], question: Question
     ) -> tuple[FloatArray, FloatArray, int]:
-        """Bounds of the log joint."""
+        """Least and largest log joint of rows (n, n_features) over boxes and priors.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n, K)
+            Densities in units of X without its constant features.
+        unanswered : int
+            Searches that met the node limit, whose bounds are outer ones.
+        """
         return self._bounds(X, question, *self._constants(question))
 
     def keep(self, X: NDArray[Any], question: Question) -> tuple[BoolArray, int]:
-        """Classes that the criterion keeps."""
+        """Classes (n, K) that the criterion keeps, and the questions left unanswered.
+
+        Under 0-1 costs and maximality the boxes decide without a bound of every class;
+        costs, E-admissibility under an imprecise prior, and interval dominance need the
+        bounds.
+        """
         if question.criterion == "interval":
             credal, unanswered = self._credal(X, question)
             return credal.interval_undominated(), unanswered
@@ -179,7 +192,11 @@ class Model(NamedTuple):
         return kept, unanswered + more
 
     def dominance(self, X: NDArray[Any], question: Question) -> tuple[BoolArray, int]:
-        """Which class is preferred to which in every model (n, K, K)."""
+        """Which class is preferred to which in every model, (n, K, K).
+
+        Entry (i, a, b) says that a beats b. The number of searches that met the node
+        limit comes with it.
+        """
         if question.costs is not None:
             credal, unanswered = self._credal(X, question)
             return credal.dominance_by_cost(question.costs), unanswered
@@ -189,7 +206,12 @@ class Model(NamedTuple):
     def posterior_bounds(
         self, X: NDArray[Any], question: Question
     ) -> tuple[FloatArray, FloatArray, int]:
-        """Least and largest posterior of each class."""
+        """Least and largest posterior of each class, (n, K), and what stayed open.
+
+        Under a precise prior a class is most probable with its own density at the upper
+        bound and all others at the lower; an imprecise one moves mass jointly with the
+        densities.
+        """
         if question.prior_imprecision == 0.0:
             lower, upper, unanswered = self.bounds(X, question)
             return *posterior_bounds(lower, upper), unanswered
@@ -223,7 +245,12 @@ class Model(NamedTuple):
     def critical_sets(
         self, X: NDArray[Any], question: Question, grid: FloatArray
     ) -> tuple[FloatArray, int]:
-        """First grid point whose sets, under any criterion and costs, have a class."""
+        """First point of a grid of imprecisions whose sets have each class, (n, K).
+
+        Any criterion and costs will do, unlike in `critical`: intervals of the grid (G,)
+        are halved where the sets of their ends differ. Infinite where the last grid
+        point still leaves the class out.
+        """
         total = 0
 
         def keep(rows: IntArray, imprecision: float) -> BoolArray:
@@ -276,7 +303,10 @@ class Model(NamedTuple):
         )
 
     def _credal(self, X: NDArray[Any], question: Question) -> tuple[CredalSet, int]:
-        """All posteriors of every row; the prior varies jointly with likelihoods."""
+        """All posteriors of every row, and the searches that met the node limit.
+
+        The prior varies jointly with the likelihoods.
+        """
         lower, upper, unanswered = self._bounds(
             X, question, self.normaliser, self.normaliser
         )

@@ -83,6 +83,7 @@ def gaussian_upper_start(M: Any, d: Any, rho: Any, a: Any, b: Any) -> Any:
 
 
 def gaussian_upper_update(M: Any, t: Any, d: Any, rho: Any) -> Any:
+    """Factor of t towards D(t) = d A(t) + B(M t / (1 + t)) = rho."""
     i = 1.0 / (1.0 + t)
     w = M * t * i
     c = 1.0 / (1.0 + w)
@@ -97,7 +98,7 @@ def gaussian_upper_update(M: Any, t: Any, d: Any, rho: Any) -> Any:
 
 
 def gaussian_upper_value(M: Any, t: Any, d: Any, rho: Any) -> Any:
-    """L_up + log det S."""
+    """L_up + log det S = d t - rho - M (1 + t) / (1 + t + M t)."""
     return d * t - rho - M * ((1.0 + t) / (1.0 + t + M * t))
 
 
@@ -112,6 +113,7 @@ def gaussian_lower_start(M: Any, d: Any, rho: Any, a: Any, b: Any) -> Any:
 
 
 def gaussian_lower_update(M: Any, e: Any, d: Any, rho: Any) -> Any:
+    """Factor of e towards D(e) = d B(1 / k) + A(M / e) = rho, k = M + e."""
     k = M + e
     p = 1.0 / (1.0 + k)
     both = 1.0 / (k * e)
@@ -135,7 +137,7 @@ def gaussian_lower_update(M: Any, e: Any, d: Any, rho: Any) -> Any:
 
 
 def gaussian_lower_value(M: Any, e: Any, d: Any, rho: Any) -> Any:
-    """L_low + log det S."""
+    """L_low + log det S = -(rho + k M / e + d / (k + 1)), k = M + e."""
     k = M + e
     return -(rho + k * (M / e) + d / (k + 1.0))
 
@@ -150,6 +152,7 @@ def nonparametric_start(M: Any, d: Any, rho: Any, a: Any, b: Any) -> Any:
 
 
 def nonparametric_upper_update(M: Any, s: Any, d: Any, rho: Any) -> Any:
+    """Factor of s towards D(s) = B(s) + s^2 / (M (1 + s)) = rho."""
     inverse = 1.0 / M
     i = 1.0 / (1.0 + s)
     m = 1.0 + inverse
@@ -162,7 +165,7 @@ def nonparametric_upper_update(M: Any, s: Any, d: Any, rho: Any) -> Any:
 
 
 def nonparametric_upper_value(M: Any, s: Any, d: Any, rho: Any) -> Any:
-    """q_up."""
+    """q_up = (M - s)^2 / (M (1 + s))."""
     return (M - s) / M * ((M - s) / (1.0 + s))
 
 
@@ -171,6 +174,7 @@ def nonparametric_upper_value(M: Any, s: Any, d: Any, rho: Any) -> Any:
 
 
 def nonparametric_lower_update(M: Any, v: Any, d: Any, rho: Any) -> Any:
+    """Factor of v towards D(v) = A(v) + v^2 / (M (1 + v)) = rho."""
     inverse = 1.0 / M
     i = 1.0 / (1.0 + v)
     excess = log1p_excess(v, i) + v * inverse * (v * i) - rho
@@ -182,7 +186,7 @@ def nonparametric_lower_update(M: Any, v: Any, d: Any, rho: Any) -> Any:
 
 
 def nonparametric_lower_value(M: Any, v: Any, d: Any, rho: Any) -> Any:
-    """q_low."""
+    """q_low = M (1 + v) + 2 v + v^2 / (M (1 + v))."""
     move = v / (1.0 + v)
     return M * (1.0 + v) + 2.0 * v + move * v / M
 

@@ -67,7 +67,10 @@ class Model:
         return (upper,) if self.rule == "ratio" else (("lower", self.radii), upper)
 
     def scores(self, X: NDArray[Any], end: End) -> FloatArray:
-        """Best or worst log score over each ball (n, n_classes)."""
+        """Best or worst log score of rows over the ball of each class, (n, n_classes).
+
+        `end` is "upper" or "lower"; -inf for classes without rows.
+        """
         values = np.empty((len(X), len(self.radii)))
         for rows, (scores,), _ in self.blocks(X, (end, self.radii)):
             values[rows] = scores
@@ -89,7 +92,7 @@ class Model:
     def probabilities(
         self, X: NDArray[Any], log_thresholds: FloatArray | None = None
     ) -> FloatArray:
-        """Softmax of the compared scores, (n, K)."""
+        """Softmax of the compared scores, (n, n_classes); rows sum to 1."""
         probabilities = np.empty((len(X), len(self.priors)))
         for rows, _, decision in self._decided(X, log_thresholds, self.bounds):
             probabilities[rows] = shares(decision)
@@ -235,14 +238,17 @@ class Model:
 
 
 def winner(decision: FloatArray) -> IntArray:
-    """Index of the class that a decision value stands for."""
+    """Position of the class that each decision value stands for, (n,).
+
+    Of one value a row, the second class wins from 0 on; of several, the largest.
+    """
     if decision.ndim == 1:
         return (decision >= 0).astype(np.intp)
     return decision.argmax(axis=1)
 
 
 def shares(decision: FloatArray) -> FloatArray:
-    """Softmax of decision values, (n, n_classes)."""
+    """Softmax of decision values, (n, n_classes); of one value a row, two classes."""
     if decision.ndim == 1:
         return np.column_stack([expit(-decision), expit(decision)])
     return softmax(decision, axis=1)

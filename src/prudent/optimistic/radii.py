@@ -111,7 +111,13 @@ def estimated_radii(
 
 
 def given_radii(radius: ArrayLike, n_classes: int) -> FloatArray:
-    """One radius for each class."""
+    """One radius for each class, from one number or one for each, (n_classes,).
+
+    Raises
+    ------
+    ValueError
+        If the shape does not fit, or a radius is not finite and >= 0.
+    """
     try:
         given = np.asarray(radius, dtype=np.float64)
         description = f"shape {given.shape}"

@@ -129,7 +129,10 @@ def nonparametric_scores(
 
 @dataclass(frozen=True, slots=True)
 class ScoreFunction:
-    """One score of one class as a function of the squared distance."""
+    """One score of one class as a function of the squared distance.
+
+    Calling it solves the equation of the score for many distances at once.
+    """
 
     equation: Equation  # what is solved
     n_features: int
@@ -206,6 +209,10 @@ def solve_arrays(
 def _root(
     equation: Equation, M: FloatArray, d: float, rho: float, a: float, b: float
 ) -> tuple[FloatArray, bool]:
+    """Root x of the equation for every distance M (n,), and whether all have converged.
+
+    At most 30 steps of fourth order, each of which multiplies x by a factor.
+    """
     x = equation.start(M, d, rho, a, b)
     for _ in range(MAX_SWEEPS):
         factor = equation.update(M, x, d, rho)
@@ -218,6 +225,10 @@ def _root(
 def _scores(
     equation: Equation, distances: ArrayLike, n_features: int, radius: ArrayLike
 ) -> FloatArray:
+    """Scores of distances of any shape, for radii that broadcast to them.
+
+    Distances that share a radius are solved together.
+    """
     M = _in_range("distance", distances, LARGEST_DISTANCE)
     rho = _in_range("radius", radius, LARGEST_RADIUS)
     rho = np.broadcast_to(rho, M.shape)
@@ -232,6 +243,7 @@ def _scores(
 
 
 def _in_range(name: str, values: ArrayLike, largest: float) -> FloatArray:
+    """Numbers as an array; refuses those outside [0, `largest`]."""
     array = np.asarray(values, dtype=np.float64)
     bad = ~((array >= 0) & (array <= largest))
     if bad.any():
@@ -246,6 +258,10 @@ def _in_range(name: str, values: ArrayLike, largest: float) -> FloatArray:
 def _start_constants(
     equation: Equation, n_features: int, radius: float
 ) -> tuple[float, float]:
+    """The constants (a, b) that fit the start of the iteration to its limits in M.
+
+    At M = 0 and at infinity the equations have solutions in one variable.
+    """
     if equation is formulas.GAUSSIAN_UPPER:
         return 1 / _inverse_excess(radius / n_features), 1 / _inverse_remainder(radius)
     if equation is formulas.GAUSSIAN_LOWER:
@@ -258,6 +274,10 @@ def _start_constants(
 
 
 def _reach(radius: float) -> float:
+    """Largest M for which the ball holds moments with mean x: exp(rho) - 1.
+
+    Capped beyond the largest distance that is accepted.
+    """
     return math.expm1(min(radius, math.log(2 * LARGEST_DISTANCE)))
 
 

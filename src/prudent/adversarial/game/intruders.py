@@ -31,7 +31,11 @@ Strategy = Literal["soft", "hard"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """An optimal rule of its strategy, with its certificate."""
+    """An optimal rule of its strategy, with its certificate.
+
+    The value is attained by the rule; no rule of the strategy has more than the upper
+    bound.
+    """
 
     rejection: FloatArray  # (n_events,), probability of rejecting; 1 for null events
     value: float  # rejection rate of the best intruder
@@ -42,9 +46,10 @@ class Rule:
 
 
 def best_powers(p: FloatArray, q: FloatArray, rates: FloatArray) -> FloatArray:
-    """Power against q of the best randomised tests of p at these levels.
+    """Power against q of the best randomised tests of p at many levels, (n_rates,).
 
-    Events of p = 0 cost nothing.
+    The lemma of Neyman and Pearson: events are rejected by falling q / p, the last in
+    part. Events of p = 0 cost nothing.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         order = np.argsort(-np.where(p > 0, q / p, np.inf), kind="stable")
@@ -173,7 +178,7 @@ class FarIntruders:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """Intruder q e_low + (1 - q) e_high; `value` is the rate of rejecting it."""
+    """Intruder q e_low + (1 - q) e_high on two levels, rejected at the rate `value`."""
 
     value: float
     low: int
@@ -335,6 +340,7 @@ class ListedIntruders:
     def _rule(
         self, rejection: FloatArray, bound: float, mixture: FloatArray | None = None
     ) -> Rule:
+        """The rule with its value, its bound, and the intruders behind both."""
         value, adversary = self.worst_case(rejection)
         even = self.worst_case(self._best_soft(0.5)[0])[0]
         return Rule(
@@ -367,6 +373,7 @@ class ListedIntruders:
         return rejection, self._mixture(solved.ineqlin.marginals[:n_laws], rejection)
 
     def _cheapest_soft(self, value: float) -> tuple[FloatArray, FloatArray]:
+        """Rule of the least false-alarm rate of this value, and the mixture."""
         solved = linprog(
             self.target,
             A_ub=-self.laws,
@@ -379,6 +386,10 @@ class ListedIntruders:
         return rejection, self._mixture(solved.ineqlin.marginals, rejection)
 
     def _mixture(self, marginals: FloatArray, rejection: FloatArray) -> FloatArray:
+        """Mixture of the intruders by the weights of the dual, (n_events,).
+
+        A worst intruder where all weights vanish.
+        """
         weights = np.maximum(0.0, -marginals)
         if weights.sum() == 0:
             return self.worst_case(rejection)[1]
@@ -410,6 +421,7 @@ class ListedIntruders:
         return rejection, min(1.0, -solved.mip_dual_bound / _UNIT)
 
     def _cheapest_hard(self, value: float) -> FloatArray:
+        """Deterministic rule of the least false-alarm rate of this value."""
         least_value = value * (1 - _ROUNDING)
 
         def cut(r: FloatArray) -> LinearConstraint | None:
@@ -457,6 +469,7 @@ def _solve_whole(
 
 
 def _solution(solved: OptimizeResult) -> FloatArray:
+    """The variables of a solved programme; refuses one that was not solved."""
     if solved.x is None:
         raise ArithmeticError(
             "RejectionGame: the programme over the given adversaries was not solved "

@@ -48,7 +48,7 @@ class Events:
         return np.append(per_level, null)[self.level]
 
     def mean(self, per_event: FloatArray) -> FloatArray:
-        """Mean of each level's events, weighted by their mass."""
+        """Mean of numbers per event over each level, weighted by mass, (n_levels,)."""
         present = self.level >= 0
         shares = (per_event * self.share)[present]
         return np.bincount(self.level[present], shares).astype(np.float64)
@@ -130,14 +130,28 @@ class Levels:
 
     @property
     def lets_all_in(self) -> bool:
-        """Whether every distribution is far enough from the target."""
+        """Whether every distribution is far enough from the target to be played."""
         return self.n_admissible == len(self.value)
 
 
 def split_levels(
     value: FloatArray, mass: FloatArray, divergence: Divergence, bound: float
 ) -> Levels:
-    """Split rising levels at the least divergence of an intruder, in its own unit."""
+    """Split rising levels at the least divergence of an intruder.
+
+    Parameters
+    ----------
+    value, mass : ndarray of shape (n_levels,)
+        Probability of one event of the level, rising, and of the whole level.
+    divergence : Divergence
+    bound : float
+        In the unit of the divergence.
+
+    Raises
+    ------
+    InfeasibleError
+        If no intruder is as far as the bound, not even one on the least probable event.
+    """
     points = divergence.at_points(value, float(mass @ value))
     distance = points - bound
     tolerance = _BOUND_TOL * max(1.0, abs(bound))
