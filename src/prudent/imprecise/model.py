@@ -247,7 +247,7 @@ class Model(NamedTuple):
     ) -> tuple[FloatArray, int]:
         """First point of a grid of imprecisions whose sets have each class, (n, K).
 
-        Any criterion and costs will do, unlike in `critical`: intervals of the grid (G,)
+        Any criterion and costs will do, unlike in `critical`. Intervals of the grid
         are halved where the sets of their ends differ. Infinite where the last grid
         point still leaves the class out.
         """
