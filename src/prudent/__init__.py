@@ -9,6 +9,7 @@ from prudent._version import __version__
 _PUBLIC = {
     "ClassMoments": "prudent.core.moments",
     "RawMoments": "prudent.core.moments",
+    "Assumption": "prudent.core.assumptions",
     "Guarantee": "prudent.core.guarantee",
     "GuaranteeCheck": "prudent.core.guarantee",
     "predict_set": "prudent.estimator_tools",

@@ -18,9 +18,10 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from prudent import LowDensityRejector
+from prudent.core.assumptions import Assumption
 from prudent.exceptions import InfeasibleError, PrudentWarning
 
-EXCHANGEABLE = "future normal rows are exchangeable with the training rows"
+EXCHANGEABLE = Assumption.EXCHANGEABLE_NORMAL
 
 
 def normal_rows(n=300, d=2, seed=0):
@@ -57,9 +58,10 @@ def test_rank_and_promise(params, k, bound):
     assert (detector.n_calibration_, detector.k_) == (90, k)
     assert promise.quantity == "false alarm rate"
     assert promise.bound == pytest.approx(bound)
-    assert promise.assumptions == (EXCHANGEABLE,)
-    assert dict(promise.evidence) == {"calibration rows": 90.0, "rank": float(k)}
     careful = params["guarantee"] == "high_probability"
+    expected = Assumption.INDEPENDENT if careful else EXCHANGEABLE
+    assert promise.assumptions == (expected,)
+    assert dict(promise.evidence) == {"calibration rows": 90.0, "rank": float(k)}
     assert promise.confidence == (0.95 if careful else None)
     assert promise.average_over == (None if careful else "training samples")
 
@@ -78,7 +80,7 @@ def test_a_frozen_estimator_leaves_the_calibration_rows_to_average_over():
     (promise,) = quick(estimator=frozen).fit(normal_rows()).guarantees_
     assert promise.average_over == "calibration rows"
     assert "on average over calibration rows" in str(promise)
-    assert "exchangeable with the calibration rows" in str(promise)
+    assert promise.assumptions == (EXCHANGEABLE, Assumption.UNSEEN)
 
 
 def test_held_out_groups_give_one_random_row_each():
@@ -86,10 +88,8 @@ def test_held_out_groups_give_one_random_row_each():
     detector = quick(false_alarm_rate=0.1).fit(rows, groups=groups)
     assert (detector.n_calibration_, detector.k_) == (23, 2)  # ceil(0.3 * 75)
     (promise,) = detector.guarantees_
-    assert promise.assumptions == (
-        "groups are independent draws from one population",
-        "the new row is a random row of a new group",
-    )
+    assert promise.assumptions == (Assumption.GROUPS,)
+    assert promise.unit == "group"
     assert detector.with_false_alarm_rate(0.2).guarantees_[0].assumptions == (
         promise.assumptions
     )

@@ -8,6 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 from prudent import RejectionGame
 from prudent.adversarial import SecurityCurve, divergence_bound, divergence_of
+from prudent.core.assumptions import Assumption
 from prudent.exceptions import InfeasibleError
 
 EIGHT = np.array([0.01, 0.02, 0.03, 0.05, 0.09, 0.12, 0.18, 0.5])
@@ -146,7 +147,8 @@ def test_guarantees_state_both_rates_and_their_assumptions():
     assert miss.bound == pytest.approx(1 - 0.453398195044)
     assert miss.confidence is None
     assert "p is known exactly" in miss.assumptions
-    assert "at least 3 away" in miss.assumptions[1]
+    assert miss.assumptions[1] is Assumption.INTRUDER_FAR
+    assert "the intruder is at least 3 away from p" in str(miss)
     assert miss.average_over == false_alarm.average_over == "the rule's coins"
     assert "on average over the rule's coins" in str(miss)
     assert miss.evidence["duality gap"] <= 1e-13
@@ -283,10 +285,8 @@ def test_from_counts_smooths_and_says_plug_in():
     exact = game(np.array([1, 10, 91]) / 102, divergence_bound=2)
     np.testing.assert_allclose(solved.rejection_, exact.rejection_, atol=1e-14)
     for promise in solved.guarantees_:
-        assert promise.assumptions[0] == (
-            "plug-in density: the frequencies, 1 added to every count, are taken as "
-            "exact"
-        )
+        assert promise.assumptions[0] is Assumption.EVENTS_SMOOTHED
+        assert "the frequencies, 1 added to every count, are taken" in str(promise)
     plain = RejectionGame.from_counts([1, 9, 90], divergence_bound=2).guarantees_[0]
     assert "estimated probabilities are taken as exact" in plain.assumptions[0]
 

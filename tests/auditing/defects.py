@@ -13,10 +13,10 @@ import numpy as np
 from auditing.methods import CONFIDENCE, EXCHANGEABLE, INDEPENDENT
 from prudent import Guarantee, RejectionGame
 from prudent.auditing import Law
+from prudent.core.assumptions import Assumption
 from prudent.core.binomial import mean_rank, upper_limit
-from prudent.minimax.assumptions import known_moments
 
-PLUG_IN = (known_moments("plug-in", "", with_radii=False),)
+PLUG_IN = (Assumption.MOMENTS_PLUG_IN,)
 
 
 class Plane:

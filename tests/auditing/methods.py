@@ -13,12 +13,12 @@ from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
 from prudent import Guarantee
+from prudent.core.assumptions import Assumption
 from prudent.core.binomial import (
     high_probability_rank,
     mean_rank,
     upper_limit,
 )
-from prudent.minimax.assumptions import known_moments
 
 RATE = 0.1
 CONFIDENCE = 0.9
@@ -163,7 +163,7 @@ class ChebyshevDetector(Method):
         self.guarantees_ = (
             Guarantee(
                 quantity="false alarm rate", bound=0.25, sense="<=",
-                assumptions=(known_moments("plug-in", "", with_radii=False),),
+                assumptions=(Assumption.MOMENTS_PLUG_IN,),
             ),
         )  # fmt: skip
         return self

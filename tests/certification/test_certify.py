@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import prudent
 from prudent import SelectiveClassifier, certify
 from prudent.certification import mean_upper_limit
+from prudent.core.assumptions import Assumption
 from prudent.core.binomial import upper_limit
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -50,11 +51,7 @@ def test_claims_of_a_classifier(lda):
             "claims": 3,
         }
         assert g.confidence == 0.95
-        assert g.assumptions == (
-            "future rows are independent draws from the population of the held-out "
-            "rows",
-            "the held-out rows were not used to fit, choose or tune the model",
-        )
+        assert g.assumptions == (Assumption.INDEPENDENT, Assumption.UNSEEN)
         assert type(g.scope) is not np.int64
 
 

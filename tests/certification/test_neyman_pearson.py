@@ -15,6 +15,7 @@ from sklearn.svm import SVC, LinearSVC
 import prudent
 from prudent import NeymanPearsonClassifier
 from prudent.certification.thresholds import cut_classes
+from prudent.core.assumptions import Assumption
 from prudent.core.binomial import high_probability_rank
 from prudent.exceptions import InfeasibleError, PrudentWarning
 
@@ -266,7 +267,7 @@ def test_groups_count_one_row_each():
     model = NeymanPearsonClassifier(LDA, max_class_error={0: 0.1}, random_state=0)
     model.fit(X, Y, groups=groups)
     assert model.n_calibration_ == np.ceil(0.5 * 285)
-    assert "groups are independent" in model.guarantees_[0].assumptions[0]
+    assert model.guarantees_[0].assumptions[0] is Assumption.GROUPS
 
 
 def test_copies_are_equal(tmp_path):

@@ -30,6 +30,7 @@ import prudent
 from prudent import SelectiveClassifier
 from prudent.certification import error_boundary
 from prudent.certification.scores import answer_scores
+from prudent.core.assumptions import Assumption
 from prudent.core.binomial import upper_limit
 from prudent.exceptions import PrudentWarning
 
@@ -58,9 +59,7 @@ def test_rows_are_held_out_and_counted(model):
         "<=",
         0.95,
     )
-    assert promise.assumptions == (
-        "future rows are independent draws from the population of the held-out rows",
-    )
+    assert promise.assumptions == (Assumption.INDEPENDENT,)
 
 
 def test_a_row_is_answered_iff_its_score_is_above_the_threshold(model):
@@ -105,9 +104,7 @@ def test_a_frozen_model_is_held_to_all_rows():
     fitted = LDA.fit(X[:200], Y[:200])
     model = SelectiveClassifier(FrozenEstimator(fitted)).fit(X[200:], Y[200:])
     assert model.n_calibration_ == len(X) - 200
-    assert model.guarantees_[0].assumptions[1] == (
-        "the held-out rows were not used to fit, choose or tune the model"
-    )
+    assert model.guarantees_[0].assumptions[1] is Assumption.UNSEEN
     np.testing.assert_array_equal(model.predict(X), fitted.predict(X))
 
 
@@ -280,10 +277,8 @@ def test_groups_count_one_row_each():
     model = SelectiveClassifier(LDA, error_rate=0.2, random_state=0)
     model.fit(X, Y, groups=groups)
     assert model.n_calibration_ == np.ceil(0.3 * 143)
-    assert model.guarantees_[0].assumptions == (
-        "groups are independent draws from one population, and a future row is a "
-        "random row of a new group",
-    )
+    assert model.guarantees_[0].assumptions == (Assumption.GROUPS,)
+    assert model.guarantees_[0].unit == "group"
     fitted = FrozenEstimator(LDA.fit(X, Y))
     frozen = SelectiveClassifier(fitted, error_rate=0.2, random_state=0)
     assert frozen.fit(X, Y, groups=groups).n_calibration_ == 143

@@ -62,7 +62,7 @@ def test_certify_in_words(prudent, model_file, new_rows):
     assert "selective error rate: at most" in outcome.out
     assert "of 269 missed)" in outcome.out
     assert "True each with confidence 0.9, assuming" in outcome.out
-    assert "- the held-out rows were not used to fit, choose or tune" in outcome.out
+    assert "- the calibration rows were not used to fit, choose or tune" in outcome.out
 
 
 def test_the_models_own_promise_is_checked(prudent, model_file, new_rows):

@@ -21,14 +21,15 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 import prudent
 from prudent import ConformalClassifier
 from prudent.conformal.promises import cross_bound
+from prudent.core.assumptions import Assumption
 from prudent.core.binomial import high_probability_rank, mean_rank
 from prudent.core.posterior import log_odds_against
 from prudent.exceptions import PrudentWarning, SingularCovarianceError
 
-EXCHANGEABLE = "the new row is exchangeable with the training rows"
-OF_CLASS = "the new rows of this class are exchangeable with its training rows"
-INDEPENDENT = "the new rows and the calibration rows are independent draws from one law"
-KNOWN = "the label of the new row is one of classes_"
+EXCHANGEABLE = Assumption.TRAINING_EXCHANGEABLE
+OF_CLASS = Assumption.TRAINING_EXCHANGEABLE_CLASS
+INDEPENDENT = Assumption.INDEPENDENT
+KNOWN = Assumption.KNOWN_LABEL
 BOOK = "Vovk, Gammerman and Shafer 2005, chapter 2"
 
 
@@ -108,7 +109,7 @@ def test_split_promises(iris):
         assert promise.evidence["calibration rows"] == 23
         if guarantee == "mean":
             assert promise.bound == 1 - 2 / 24
-            assert promise.assumptions[0] == EXCHANGEABLE
+            assert promise.assumptions[0] == Assumption.EXCHANGEABLE
             assert promise.average_over == "training samples"
         else:
             assert (promise.bound, promise.confidence) == (0.9, 0.95)

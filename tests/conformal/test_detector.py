@@ -14,11 +14,12 @@ from sklearn.svm import OneClassSVM
 
 import prudent
 from prudent import ConformalDetector
+from prudent.core.assumptions import Assumption
 from prudent.exceptions import PrudentWarning
 
 X, _ = load_iris(return_X_y=True)
 NORMAL, NEW = X[:40], X[[40, 41, 42, 43, 44, 45, 50, 51]]
-EXCHANGEABLE = "the new normal row is exchangeable with the training rows"
+EXCHANGEABLE = Assumption.TRAINING_EXCHANGEABLE_NORMAL
 
 
 def test_promise_in_words():
@@ -159,9 +160,8 @@ def test_groups_rank_by_one_row_each():
     detector = ConformalDetector(method="split", calibration_size=0.35, random_state=0)
     detector.fit(rows, groups=groups)
     assert detector.n_calibration_ == 21  # of ceil(.35 * 60) groups
-    assert detector.guarantees_[0].assumptions == (
-        "groups are independent draws from one population",
-    )
+    assert detector.guarantees_[0].assumptions == (Assumption.GROUPS,)
+    assert detector.guarantees_[0].unit == "group"
 
 
 @pytest.mark.parametrize("settings", [{}, {"method": "split"}, {"ties": "smoothed"}])

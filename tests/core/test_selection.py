@@ -13,6 +13,7 @@ from prudent import (
     LowDensityRejector,
     MinimaxOutlierDetector,
 )
+from prudent.core.assumptions import Assumption
 from prudent.core.selection import given_calibration, rows_needed, select_rows
 from prudent.exceptions import PrudentWarning
 
@@ -144,9 +145,7 @@ def test_guarantee_of_a_selection():
     assert on_average.confidence is None
     assert on_average.average_over == "calibration rows"
     assert dict(on_average.evidence) == {"calibration rows": 99, "n": 10, "selected": 5}
-    assert on_average.assumptions == (
-        "ordinary rows of the batch and the calibration rows are exchangeable",
-    )
+    assert on_average.assumptions == (Assumption.NOT_CHOSEN_IN_BATCH,)
     sure = select_rows(P, 99, rate=0.1, confidence=0.9).guarantee
     assert sure.confidence == 0.9
     assert sure.average_over is None

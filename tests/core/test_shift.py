@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prudent import Guarantee
+from prudent.core.assumptions import Assumption
 from prudent.core.shift import DIVERGENCES, bernoulli_divergence, worst_rate
 
 KINDS = [
@@ -240,7 +241,7 @@ def test_a_promise_under_shift():
     shifted = promise.under_shift("kl", 0.1)
     assert shifted.bound == pytest.approx(0.172949347713)
     assert shifted.confidence == 0.95
-    assert shifted.assumptions == (
+    assert shifted.assumed == (
         "rows are independent",
         "the Kullback-Leibler divergence of the future rows from the held-out ones "
         "(nats) is at most 0.1",
@@ -268,7 +269,7 @@ def test_coverage_shrinks():
         ),
         (
             {"quantity": "class error rate", "scope": "ill"},
-            "this shift is that of the rows of class 'ill'",
+            "this shift is that of the rows of this class",
         ),
     ],
 )
@@ -276,10 +277,36 @@ def test_the_shift_is_that_of_the_rows_concerned(options, sentence):
     shifted = Guarantee(bound=0.05, sense="<=", **options).under_shift(
         "likelihood_ratio", 2
     )
-    assert shifted.assumptions == (
+    assert shifted.assumed == (
         "the density of the future rows over that of the held-out ones is at most 2",
         sentence,
     )
+
+
+@pytest.mark.parametrize(
+    ("same_law", "shifted_law"),
+    [
+        (Assumption.INDEPENDENT, Assumption.SHIFTED),
+        (Assumption.TRAINING_EXCHANGEABLE_CLASS, Assumption.SHIFTED),
+        (Assumption.GROUPS, Assumption.SHIFTED_GROUPS),
+    ],
+)
+def test_no_promise_assumes_one_law_and_a_shift_at_once(same_law, shifted_law):
+    promise = Guarantee(
+        quantity="error rate",
+        bound=0.05,
+        sense="<=",
+        assumptions=(same_law, Assumption.UNSEEN),
+    )
+    shifted = promise.under_shift("renyi", 0.1, order=2)
+    assert shifted.assumptions == (
+        shifted_law,
+        Assumption.UNSEEN,
+        Assumption.SHIFT_RENYI,
+    )
+    assert "of order 2 of the future rows" in str(shifted)
+    with pytest.raises(ValueError, match="allows for a shift already"):
+        shifted.under_shift("kl", 0.1)
 
 
 def test_an_averaged_promise_loses_its_law_under_shift():

@@ -6,6 +6,7 @@ import pytest
 
 from prudent import Guarantee
 from prudent.comparison.table import table_lines
+from prudent.core.assumptions import Assumption
 from prudent.evaluation.records import (
     Asked,
     ClassRate,
@@ -144,7 +145,7 @@ def test_row_without_a_promise_asked_for_shows_its_own():
 
 
 def test_plug_in_promise_is_labelled():
-    promise = checked(0.2, assumptions=("plug-in moments are the true ones",))
+    promise = checked(0.2, assumptions=(Assumption.MOMENTS_PLUG_IN,))
     assert promise_text(promise) == "error ≤ 0.200 (plug-in)"
 
 
@@ -201,7 +202,7 @@ def test_own_promises_are_said_with_their_room():
         0.22,
         violations=4,
         scope="malignant",
-        assumptions=("the class means equal their plug-in estimates",),
+        assumptions=(Assumption.MOMENTS_PLUG_IN,),
     )
     found = findings(covering("minimax", 0.9, own=(own,), own_kept="kept"))
     assert (

@@ -7,6 +7,7 @@ import pytest
 from sklearn.covariance import LedoitWolf
 
 from prudent import ClassMoments, MinimaxOutlierDetector
+from prudent.core.assumptions import Assumption
 from prudent.exceptions import (
     DegenerateDataError,
     InfeasibleError,
@@ -218,7 +219,7 @@ def test_groups_are_held_out_whole_and_only_where_rows_are():
     )
     promise = detector.fit(X, groups=groups).guarantees_[0]
     assert promise.evidence == {"calibration rows": 6, "rank": 1}
-    assert "groups are independent draws from one population" in promise.assumptions
+    assert promise.assumptions == (Assumption.GROUPS,)
     with pytest.raises(ValueError, match="use threshold='calibrated'"):
         MinimaxOutlierDetector(threshold="distribution_free").fit(X, groups=groups)
 

@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from prudent import Comparison, Guarantee, compare
+from prudent.core.assumptions import Assumption
 from prudent.evaluation.measurements import (
     CalibrationPath,
     FalseAlarmCurve,
@@ -109,7 +110,7 @@ def _row(name, classes, n_rows, rng):
         bound=0.5,
         sense="<=",
         scope=classes[0],
-        assumptions=("the class means equal their plug-in estimates",),
+        assumptions=(Assumption.MOMENTS_PLUG_IN,),
         source="Lanckriet et al. 2002, Theorem 2",
     )
     grid = rng.integers(0, n_classes, (48, 48))

@@ -15,6 +15,7 @@ from scipy.stats import binomtest
 
 from prudent import RiskCalibratedClassifier
 from prudent.calibration.classifier import drawn_seed
+from prudent.core.assumptions import Assumption
 from prudent.core.holdout import hold_out
 
 #: Level of each exact test: what a true promise fails by chance.
@@ -127,9 +128,7 @@ def test_groups_of_ten_rows_keep_the_promise(n_fits):
         model = held_out(seed, **settings).fit(X, y, groups=group)
         (promise,) = model.guarantees_
         assert promise.evidence["calibration rows"] == 10
-        assert promise.assumptions == (
-            "groups are independent draws from one population",
-        )
+        assert promise.assumptions == (Assumption.GROUPS,)
         broken += promise.bound < 0.5
         plain = held_out(seed, **settings).fit(X, y)
         ignored += plain.guarantees_[0].bound < 0.5

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.auditing.laws import INDEPENDENT, NORMAL
-from prudent.conformal.promises import EXCHANGEABLE_GROUP, KNOWN_LABEL
+from prudent.core.assumptions import MOMENTS, Assumption
 from prudent.core.binomial import clopper_pearson
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.violations import ALARMS, violated_rows
 from prudent.estimator_tools import predict_set
-from prudent.minimax.assumptions import NORMALITY, is_about_rows
 
 AnswerWord = Literal["predict", "predict_set", "detect"]
 Answer = AnswerWord | Callable[[Any, Any], Any] | None
@@ -29,22 +28,32 @@ ASKED_ONE_BY_ONE = 12
 ROUNDING = 1e-9
 # What is assumed and never known of a law.
 UNKNOWN = "never known"
+# The law of a group given its number, and covariances that are those of no rows: a
+# floor only makes them larger.
+BY_GROUP = {
+    Assumption.EXCHANGEABLE_GROUP,
+    Assumption.TRAINING_EXCHANGEABLE_GROUP,
+    Assumption.GROUPS,
+}
+CHANGED = {Assumption.SHRUNK, Assumption.REGULARISED}
 
 
 def demands(claim: Guarantee) -> frozenset[str]:
     """What a law must satisfy for the promise to be about it."""
-    assumed = claim.assumptions
-    asked = {INDEPENDENT}
-    if NORMALITY in assumed:
-        asked.add(NORMAL)
-    if EXCHANGEABLE_GROUP in assumed or False in map(is_about_rows, assumed):
-        asked.add(UNKNOWN)
-    return frozenset(asked)
+    assumed = set(claim.assumptions)
+    demanded = {INDEPENDENT}
+    if Assumption.NORMALITY in assumed:
+        demanded.add(NORMAL)
+    if assumed & BY_GROUP or (assumed & MOMENTS and assumed & CHANGED):
+        demanded.add(UNKNOWN)
+    return frozenset(demanded)
 
 
 def is_about_training_rows(claim: Guarantee) -> bool:
     """Whether the training rows themselves are a law that the promise is about."""
-    return claim.confidence is None and True in map(is_about_rows, claim.assumptions)
+    assumed = set(claim.assumptions)
+    about_rows = bool(assumed & MOMENTS) and not assumed & CHANGED
+    return claim.confidence is None and about_rows
 
 
 def allowed_rate(claim: Guarantee) -> float:
@@ -121,7 +130,7 @@ def violations(
         counted &= (y == -1) == (quantity == "miss rate")
     if quantity == "selective error rate":
         counted &= said.answered
-    if KNOWN_LABEL in claim.assumptions:
+    if Assumption.KNOWN_LABEL in claim.assumptions:
         violated &= np.isin(y, said.classes)
     # The other side of a bound is promised to be rare.
     return counted, violated ^ ((quantity == "coverage") != (claim.sense == ">="))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from prudent.core.assumptions import Assumption
 from prudent.core.binomial import upper_limit
 from prudent.core.guarantee import Guarantee
 
@@ -17,13 +18,13 @@ def error_promise(
     candidate gets an equal share of the error probability.
     """
     level = (1 - CONFIDENCE) / n_candidates
-    units = "groups are" if by_group else "the rows and those to come are"
     return Guarantee(
         quantity="error rate",
         sense="<=",
         bound=upper_limit(wrong, n_held_out, level=level),
         confidence=CONFIDENCE,
-        assumptions=(f"{units} independent draws from one population",),
+        assumptions=(Assumption.GROUPS if by_group else Assumption.INDEPENDENT,),
+        unit="group" if by_group else "row",
         evidence={
             "calibration rows": n_held_out,
             "wrong": wrong,

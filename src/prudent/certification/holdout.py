@@ -17,12 +17,8 @@ from sklearn.utils import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_is_fitted, indexable
 
-from prudent.certification.promises import (
-    INDEPENDENT_GROUPS,
-    INDEPENDENT_ROWS,
-    UNSEEN_ROWS,
-)
 from prudent.certification.scores import name_of
+from prudent.core.assumptions import Assumption
 from prudent.core.binomial import check_fraction
 from prudent.core.holdout import held_out_count
 from prudent.core.validation import shown
@@ -139,11 +135,12 @@ class HeldOutClassifier(ClassifierMixin, BaseEstimator):
         refuse_dask(X)
         return X
 
-    def _assumptions(self) -> tuple[str, ...]:
+    def _assumptions(self) -> tuple[Assumption, ...]:
         """What the promises of this fit rest on."""
-        rows = INDEPENDENT_GROUPS if self._promised_per_group else INDEPENDENT_ROWS
+        by_group = self._promised_per_group
+        rows = Assumption.GROUPS if by_group else Assumption.INDEPENDENT
         if isinstance(self.estimator, FrozenEstimator):
-            return rows, UNSEEN_ROWS
+            return rows, Assumption.UNSEEN
         return (rows,)
 
     def __sklearn_tags__(self) -> Any:

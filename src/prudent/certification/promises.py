@@ -9,18 +9,11 @@ from typing import Any
 import numpy as np
 
 from prudent.certification.thresholds import ClassCut, Threshold
+from prudent.core.assumptions import Assumption
 from prudent.core.binomial import upper_limit
-from prudent.core.guarantee import AverageOver, Guarantee, Quantity
+from prudent.core.guarantee import AverageOver, Guarantee, Quantity, Unit
 from prudent.core.types import BoolArray
 
-INDEPENDENT_ROWS = (
-    "future rows are independent draws from the population of the held-out rows"
-)
-UNSEEN_ROWS = "the held-out rows were not used to fit, choose or tune the model"
-INDEPENDENT_GROUPS = (
-    "groups are independent draws from one population, and a future row is a random "
-    "row of a new group"
-)
 BOUNDARY = (
     "exact boundary over all thresholds of held-out scores (prudent, user guide, "
     "certification)"
@@ -28,7 +21,6 @@ BOUNDARY = (
 SHARE = "C. J. Clopper and E. S. Pearson (1934), rows above a score of unanswered rows"
 EXACT = "C. J. Clopper and E. S. Pearson (1934), exact one-sided limit"
 BETTING = "I. Waudby-Smith and A. Ramdas (2024), betting limit of a bounded mean"
-PRIOR_SHIFT = "only the class prior differs from that of the held-out rows"
 ONE_CLASS = (
     "X. Tong, Y. Feng and J. J. Li (2018), Neyman-Pearson classification, order "
     "statistic of held-out rows of the class"
@@ -40,7 +32,7 @@ def selective_promises(
     confidence: float,
     found: Threshold,
     n_rows: int,
-    assumptions: tuple[str, ...],
+    assumptions: tuple[Assumption, ...],
     *,
     pointwise_level: float | None,
 ) -> tuple[Guarantee, ...]:
@@ -60,6 +52,7 @@ def selective_promises(
         sense="<=",
         confidence=confidence,
         assumptions=assumptions,
+        unit=unit_of(assumptions),
         evidence=evidence,
         source=SHARE if pointwise_level is None else BOUNDARY,
     )
@@ -70,7 +63,7 @@ def class_promises(
     limits: Mapping[Any, float],
     cuts: Mapping[Any, ClassCut],
     confidence: float,
-    assumptions: tuple[str, ...],
+    assumptions: tuple[Assumption, ...],
     *,
     in_sets: bool,
 ) -> tuple[Guarantee, ...]:
@@ -82,6 +75,7 @@ def class_promises(
             sense=">=" if in_sets else "<=",
             confidence=confidence,
             assumptions=assumptions,
+            unit=unit_of(assumptions),
             scope=_plain(label),
             evidence={
                 "calibration rows": cuts[label].n_rows,
@@ -116,7 +110,7 @@ class Claim:
             bound=1 - limit if covers else limit,
             sense=">=" if covers else "<=",
             confidence=confidence,
-            assumptions=(INDEPENDENT_ROWS, UNSEEN_ROWS),
+            assumptions=(Assumption.INDEPENDENT, Assumption.UNSEEN),
             scope=_plain(self.scope),
             evidence={**evidence, "wrong": n_wrong, "claims": n_claims},
             source=EXACT,
@@ -132,7 +126,7 @@ def cost_promise(
         bound=limit,
         sense="<=",
         confidence=confidence,
-        assumptions=(INDEPENDENT_ROWS, UNSEEN_ROWS),
+        assumptions=(Assumption.INDEPENDENT, Assumption.UNSEEN),
         evidence={"calibration rows": n_rows, "claims": n_claims},
         source=EXACT if is_exact else BETTING,
     )
@@ -152,10 +146,15 @@ def mixed_promise(
         sense="<=",
         confidence=confidence,
         average_over=average_over,
-        assumptions=(*assumptions, PRIOR_SHIFT),
+        assumptions=(*assumptions, Assumption.PRIOR_SHIFT),
         evidence={"claims": len(used)},
         source="fractional knapsack over the class shares (prudent, user guide)",
     )
+
+
+def unit_of(assumptions: Sequence[str]) -> Unit:
+    """What is drawn at random: a row of a new group where groups are drawn."""
+    return "group" if Assumption.GROUPS in assumptions else "row"
 
 
 def _plain(label: Any) -> Any:

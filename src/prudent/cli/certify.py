@@ -91,7 +91,7 @@ def certify(
         print(_line(promise))
     held = "each with" if per_claim else "all at once with"
     print(f"True {held} confidence {confidence:g}, assuming")
-    for assumption in found[0].assumptions:
+    for assumption in found[0].assumed:
         print(f"- {assumption}")
     for line in _own_promises(loaded, X, y):
         print(line)

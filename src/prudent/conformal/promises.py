@@ -8,20 +8,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from prudent.conformal.ranks import Kinds
+from prudent.core.assumptions import Assumption
 from prudent.core.guarantee import AverageOver, Guarantee
 from prudent.core.types import IntArray
 
-EXCHANGEABLE = "the new row is exchangeable with the training rows"
-EXCHANGEABLE_CLASS = (
-    "the new rows of this class are exchangeable with its training rows"
-)
-EXCHANGEABLE_GROUP = (
-    "the new rows of this group are exchangeable with its training rows"
-)
-EXCHANGEABLE_NORMAL = "the new normal row is exchangeable with the training rows"
-INDEPENDENT = "the new rows and the calibration rows are independent draws from one law"
-KNOWN_LABEL = "the label of the new row is one of classes_"
-GROUPS = "groups are independent draws from one population"
 FULL, SPLIT, CROSS = "full", "split", "cross"
 SOURCES = {
     FULL: "Vovk, Gammerman and Shafer 2005, chapter 2",
@@ -66,6 +56,17 @@ class Way:
             return None
         return "calibration rows" if self.fit_is_given else "training samples"
 
+    def assumptions(self, scope: str = "") -> tuple[Assumption, ...]:
+        """What is assumed of rows: `scope` is "", "_CLASS", "_GROUP" or "_NORMAL"."""
+        if self.by_groups:
+            rows = Assumption.GROUPS
+        elif self.confidence is not None:
+            rows = Assumption.INDEPENDENT
+        else:
+            of_training = "" if self.method == SPLIT else "TRAINING_"
+            rows = Assumption[f"{of_training}EXCHANGEABLE{scope}"]
+        return (rows, Assumption.UNSEEN) if self.fit_is_given else (rows,)
+
     @property
     def source(self) -> str:
         """Where the theorem stands."""
@@ -89,15 +90,11 @@ def coverages(
     of the promised misses if it is among the strangest. If not, the promise assumes
     that there is no such row.
     """
-    assumption, scopes = EXCHANGEABLE, [None]
+    assumptions, scopes = way.assumptions(), [None]
     if classes is not None:
-        assumption, scopes = EXCHANGEABLE_CLASS, classes.tolist()
+        assumptions, scopes = way.assumptions("_CLASS"), classes.tolist()
     elif kinds.labels is not None:
-        assumption, scopes = EXCHANGEABLE_GROUP, kinds.labels.tolist()
-    if way.confidence is not None:
-        assumption = INDEPENDENT
-    if way.by_groups:
-        assumption = GROUPS
+        assumptions, scopes = way.assumptions("_GROUP"), kinds.labels.tolist()
     promises = []
     for kind, scope in enumerate(scopes):
         n, rank = int(kinds.sizes[kind]), int(ranks[kind])
@@ -110,8 +107,11 @@ def coverages(
                 sense=">=",
                 confidence=way.confidence,
                 average_over=way.average_over,
-                assumptions=(assumption,) if counted else (assumption, KNOWN_LABEL),
+                assumptions=(
+                    assumptions if counted else (*assumptions, Assumption.KNOWN_LABEL)
+                ),
                 scope=scope,
+                unit="group" if way.by_groups else "row",
                 evidence=way.evidence(n, rank),
                 source=way.source,
             )
@@ -121,14 +121,14 @@ def coverages(
 
 def false_alarms(way: Way, n: int, rank: int) -> Guarantee:
     """False-alarm rate of alarms at the `rank` strangest of `n` + 1 rows."""
-    assumption = EXCHANGEABLE_NORMAL if way.confidence is None else INDEPENDENT
     return Guarantee(
         quantity="false alarm rate",
         bound=way.rate_bound(n, rank),
         sense="<=",
         confidence=way.confidence,
         average_over=way.average_over,
-        assumptions=(GROUPS if way.by_groups else assumption,),
+        assumptions=way.assumptions("_NORMAL"),
+        unit="group" if way.by_groups else "row",
         evidence=way.evidence(n, rank),
         source=way.source,
     )

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from prudent.core.assumptions import SAME_LAW, Assumption, assumption_of, sentence_of
 from prudent.core.binomial import (
     beta_binomial_tails,
     check_fraction,
     clopper_pearson,
 )
-from prudent.core.shift import (
-    bernoulli_divergence,
-    check_shift,
-    shift_sentence,
-    worst_rate,
-)
+from prudent.core.holdout import one_row_per_group
+from prudent.core.shift import bernoulli_divergence, check_shift, worst_rate
 from prudent.core.validation import shown
 
 Quantity = Literal[
@@ -33,6 +33,7 @@ Quantity = Literal[
 ]
 Sense = Literal["<=", ">="]
 Verdict = Literal["kept", "consistent", "broken"]
+Unit = Literal["row", "group"]
 AverageOver = Literal["training samples", "calibration rows", "the rule's coins"]
 
 # What one sample of rows cannot refute, and where to go instead.
@@ -55,8 +56,9 @@ class GuaranteeCheck:
     interval : tuple of float
         Exact two-sided Clopper-Pearson interval of the quantity.
     verdict : {"kept", "consistent", "broken"}
-        "kept": these rows prove the promise; "broken": they refute it;
-        "consistent": neither (what a tight promise looks like).
+        "kept": the rows speak for the promise, at the level of the check; "broken":
+        against it; "consistent": neither (what a tight promise looks like). What each
+        means for a promise on average stands at `Guarantee.check`.
     """
 
     measured: float
@@ -87,10 +89,16 @@ default=None
         calibration) rows together with the new row, of the calibration rows
         with the fit given, or of the coins a rule tosses. One fitted model may
         exceed a promise on average for ever. Excludes `confidence`.
-    assumptions : tuple of str, default=()
-        What must be true for the promise to hold, one sentence each.
+    assumptions : tuple of Assumption or str, default=()
+        What must be true for the promise to hold: members of `Assumption`, or own
+        sentences.
     scope : object, default=None
         The class label the promise is about; None means all rows.
+    subgroup : str or None, default=None
+        The part of the population the promise is about, such as "sex=Female".
+    unit : {"row", "group"}, default="row"
+        What is drawn at random: a new row, or a new group of rows (a patient, a
+        machine) and one random row of it.
     evidence : mapping of str to float, default={}
         Numbers behind the promise, by fixed names: "calibration rows" (m held
         out), "rank" (k of the cut), "training rows", "answered", "wrong",
@@ -101,18 +109,18 @@ default=None
     Raises
     ------
     ValueError
-        If `quantity`, `sense`, `bound`, `confidence` or `average_over` is
+        If `quantity`, `sense`, `bound`, `unit`, `confidence` or `average_over` is
         outside its range, or both of the last two are given.
 
     Examples
     --------
-    >>> from prudent import Guarantee
+    >>> from prudent import Assumption, Guarantee
     >>> promise = Guarantee(
     ...     quantity="class error rate", bound=0.2, sense="<=", scope="benign",
-    ...     assumptions=("the class moments are known",),
+    ...     assumptions=(Assumption.MOMENTS_GIVEN,),
     ... )
     >>> print(promise)
-    The class error rate of class 'benign' is at most 0.2, assuming the class moments are known.
+    The class error rate of class 'benign' is at most 0.2, assuming the class means and covariances are exactly those given.
     >>> promise.check(violations=3, n=100).verdict
     'kept'
     """  # noqa: E501
@@ -124,6 +132,8 @@ default=None
     average_over: AverageOver | None = None
     assumptions: tuple[str, ...] = ()
     scope: Any = None
+    subgroup: str | None = None
+    unit: Unit = "row"
     evidence: Mapping[str, float] = field(default_factory=dict)
     source: str = ""
 
@@ -135,6 +145,8 @@ default=None
             )
         if self.sense not in get_args(Sense):
             raise ValueError(f"`sense` must be '<=' or '>=', got {self.sense!r}.")
+        if self.unit not in get_args(Unit):
+            raise ValueError(f"`unit` must be 'row' or 'group', got {self.unit!r}.")
         if self.quantity == "expected cost":
             if not math.isfinite(self.bound):
                 raise ValueError(f"`bound` must be finite, got {shown(self.bound)}.")
@@ -157,23 +169,33 @@ default=None
                     f"confidence, got {shown(self.confidence)}."
                 )
         object.__setattr__(self, "bound", float(self.bound))
-        object.__setattr__(self, "assumptions", tuple(self.assumptions))
+        members = tuple(assumption_of(text) for text in self.assumptions)
+        object.__setattr__(self, "assumptions", members)
         object.__setattr__(self, "evidence", MappingProxyType(dict(self.evidence)))
 
     def check(
-        self, violations: float, n: float, *, level: float = 0.05
+        self,
+        violations: float | ArrayLike,
+        n: float | None = None,
+        *,
+        level: float = 0.05,
+        groups: ArrayLike | None = None,
     ) -> GuaranteeCheck:
         """Hold the promise against rows it has not seen.
 
         Parameters
         ----------
-        violations : float
+        violations : float or array-like of bool, shape (n_rows,)
             Rows that break the promise: wrong answers, false alarms, or, for
-            `quantity="coverage"`, sets that miss the truth.
-        n : float
-            Rows looked at, > 0.
+            `quantity="coverage"`, sets that miss the truth. Their number, or, with
+            `groups`, whether each row is one.
+        n : float, default=None
+            Rows looked at, > 0; left out with `groups`.
         level : float, default=0.05
             The exact interval has confidence 1 - `level`.
+        groups : array-like of shape (n_rows,), default=None
+            Group of each row, for a promise of `unit="group"`, which needs them: one
+            random row of each group counts, the same one at every call.
 
         Returns
         -------
@@ -186,7 +208,8 @@ default=None
         ValueError
             If `violations` lies outside [0, n], `n` is not positive or `level`
             lies outside (0, 1); for an expected cost or a false discovery
-            rate, which a count of rows cannot check.
+            rate, which a count of rows cannot check; if `groups` are missing where
+            `unit` is "group", or given where it is "row".
 
         Notes
         -----
@@ -199,11 +222,21 @@ default=None
           cut, the rate of one model is itself drawn from Beta(k, m + 1 - k), so
           V violations in n rows are beta-binomial: broken if P(V >= v) is at
           most `level` / 2, kept if P(V <= v) is;
-        - on average otherwise, kept or consistent by the interval: one model
-          cannot refute an average.
+        - on average otherwise, "kept" where the whole interval lies on the promised
+          side, else "consistent", never "broken". Here "kept" is said of the rate of
+          this one model, which neither proves nor refutes an average over models.
 
         A true promise is called broken in at most `level` + (1 - `confidence`)
         of checks.
+        """
+        return self.judge(*self._counts(violations, n, groups), level=level)
+
+    def judge(
+        self, violations: float, n: float, *, level: float = 0.05
+    ) -> GuaranteeCheck:
+        """Hold the promise against `violations` in `n` units, rows or groups.
+
+        As `check`, for counts in which each group has one row already.
         """
         self._require_rate()
         lower, upper = clopper_pearson(violations, n, level=level)
@@ -228,6 +261,36 @@ default=None
         return GuaranteeCheck(
             measured=measured, interval=(lower, upper), verdict=verdict
         )
+
+    def _counts(
+        self,
+        violations: float | ArrayLike,
+        n: float | None,
+        groups: ArrayLike | None,
+    ) -> tuple[float, float]:
+        """Violations and rows that count: all of them, or one row of each group."""
+        if self.unit == "group" and groups is None:
+            raise ValueError(
+                "this promise is about a random row of a new group: give `groups`, the "
+                "group of each row, and `violations` row by row."
+            )
+        if groups is not None:
+            if self.unit == "row":
+                raise ValueError(
+                    "this promise is about single rows, so `groups` play no part: "
+                    "leave them out."
+                )
+            broken, names = np.asarray(violations), np.asarray(groups)
+            if broken.ndim != 1 or broken.shape != names.shape:
+                raise ValueError(
+                    "`violations` and `groups` must have one value for each row, got "
+                    f"shapes {broken.shape} and {names.shape}."
+                )
+            rows = one_row_per_group(names, np.random.RandomState(0))
+            return float(np.count_nonzero(broken[rows])), float(len(rows))
+        if n is None:
+            raise ValueError("`n`, the number of rows looked at, is missing.")
+        return float(violations), float(n)  # type: ignore[arg-type]
 
     def under_shift(
         self, divergence: str, radius: float, *, order: float | None = None
@@ -259,8 +322,16 @@ default=None
         Raises
         ------
         ValueError
-            If an argument lies outside its range, or for an expected cost or a false
-            discovery rate.
+            If an argument lies outside its range, for an expected cost or a false
+            discovery rate, or if this promise allows for a shift already.
+
+        Notes
+        -----
+        The rows behind the promise no longer follow the law of the future rows: where
+        it assumed that new rows are exchangeable with them, it now assumes that they
+        are independent draws from a law of their own. A promise on average stays one:
+        given the rows behind it, the rate R of a model becomes at most w(R) under the
+        shift, and w, the largest rate, is concave, so that E w(R) <= w(E R).
 
         Examples
         --------
@@ -271,20 +342,28 @@ default=None
         the future and the held-out rows is at most 0.02.
         """
         self._require_rate()
+        if "shift radius" in self.evidence:
+            raise ValueError(
+                "this promise allows for a shift already: ask the promise it was made "
+                "from."
+            )
         rate = worst_rate(self._bad_rate(self.bound), divergence, radius, order)
-        assumptions = [*self.assumptions, shift_sentence(divergence, radius, order)]
+        assumptions = [_under_shift(assumption) for assumption in self.assumptions]
+        assumptions.append(Assumption[f"SHIFT_{divergence.upper()}"])
         if self.quantity == "selective error rate":
-            assumptions.append("this shift is that of the answered rows")
+            assumptions.append(Assumption.SHIFT_OF_ANSWERED)
         elif self.scope is not None:
-            assumptions.append(f"this shift is that of the rows{self._of_class()}")
+            assumptions.append(Assumption.SHIFT_OF_CLASS)
         # The law of the rate behind a rank is that of rows that do not shift.
-        kept = {name: v for name, v in self.evidence.items() if name != "rank"}
-        kept |= {"bound without shift": self.bound, "shift radius": float(radius)}
+        evidence = {name: v for name, v in self.evidence.items() if name != "rank"}
+        evidence |= {"bound without shift": self.bound, "shift radius": float(radius)}
+        if order is not None:
+            evidence["shift order"] = float(order)
         return replace(
             self,
             bound=self._bad_rate(rate),
-            assumptions=tuple(assumptions),
-            evidence=kept,
+            assumptions=tuple(dict.fromkeys(assumptions)),
+            evidence=evidence,
         )
 
     def shift_tolerance(
@@ -340,9 +419,17 @@ default=None
         if self.quantity in NOT_A_RATE:
             raise ValueError(NOT_A_RATE[self.quantity])
 
-    def _of_class(self) -> str:
-        """The scope in words, or nothing where there is none."""
-        return "" if self.scope is None else f" of class {shown(self.scope)}"
+    def _of_rows(self) -> str:
+        """Class and subgroup in words, or nothing where there is none."""
+        words = "" if self.scope is None else f" of class {shown(self.scope)}"
+        if self.subgroup is not None:
+            words += f" among rows with {self.subgroup}"
+        return words
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """The assumptions as sentences, with the numbers of the evidence filled in."""
+        return tuple(sentence_of(a, self.evidence) for a in self.assumptions)
 
     @property
     def rate_law(self) -> tuple[int, int] | None:
@@ -359,13 +446,13 @@ default=None
 
     def __str__(self) -> str:
         side = "at most" if self.sense == "<=" else "at least"
-        sentence = f"The {self.quantity}{self._of_class()} is {side} {self.bound:.4g}"
+        sentence = f"The {self.quantity}{self._of_rows()} is {side} {self.bound:.4g}"
         if self.confidence is not None:
             sentence += f" with confidence {self.confidence:g}"
         if self.average_over is not None:
             sentence += f", on average over {self.average_over}"
         if self.assumptions:
-            sentence += ", assuming " + " and ".join(self.assumptions)
+            sentence += ", assuming " + " and ".join(self.assumed)
         return sentence + "."
 
     def __hash__(self) -> int:
@@ -377,6 +464,14 @@ default=None
         return {**self.__dict__, "evidence": dict(self.evidence)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(
-            {**state, "evidence": MappingProxyType(dict(state["evidence"]))}
-        )
+        # Members come back from files as the plain sentences that they are.
+        members = tuple(assumption_of(text) for text in state["assumptions"])
+        evidence = MappingProxyType(dict(state["evidence"]))
+        vars(self).update(state, assumptions=members, evidence=evidence)
+
+
+def _under_shift(assumption: str) -> str:
+    """What is assumed of the rows behind a promise where the future law differs."""
+    if assumption is Assumption.GROUPS:
+        return Assumption.SHIFTED_GROUPS
+    return Assumption.SHIFTED if assumption in SAME_LAW else assumption

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from prudent.core.assumptions import Assumption
 from prudent.core.binomial import check_fraction
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray
@@ -80,9 +81,7 @@ def select_rows(
         sense="<=",
         confidence=confidence,
         average_over="calibration rows" if confidence is None else None,
-        assumptions=(
-            "ordinary rows of the batch and the calibration rows are exchangeable",
-        ),
+        assumptions=(Assumption.NOT_CHOSEN_IN_BATCH,),
         evidence={
             "calibration rows": float(n_calibration),
             "n": float(n),

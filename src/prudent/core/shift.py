@@ -18,26 +18,16 @@ SMALL = 0.01
 # exp of more overflows.
 LARGEST_EXPONENT = 700.0
 
-# In words, with the radius filled in.
-SENTENCES = {
-    "kl": "the Kullback-Leibler divergence of the future rows from the held-out ones "
-    "(nats) is at most {radius:g}",
-    "reverse_kl": "the Kullback-Leibler divergence of the held-out rows from the "
-    "future ones (nats) is at most {radius:g}",
-    "chi2": "the chi-squared divergence of the future rows from the held-out ones is "
-    "at most {radius:g}",
-    "reverse_chi2": "the chi-squared divergence of the held-out rows from the future "
-    "ones is at most {radius:g}",
-    "hellinger": "the squared Hellinger distance between the future and the held-out "
-    "rows is at most {radius:g}",
-    "total_variation": "the total variation distance between the future and the "
-    "held-out rows is at most {radius:g}",
-    "likelihood_ratio": "the density of the future rows over that of the held-out ones "
-    "is at most {radius:g}",
-    "renyi": "the Renyi divergence of order {order:g} of the future rows from the "
-    "held-out ones (nats) is at most {radius:g}",
-}
-DIVERGENCES = tuple(SENTENCES)
+DIVERGENCES = (
+    "kl",
+    "reverse_kl",
+    "chi2",
+    "reverse_chi2",
+    "hellinger",
+    "total_variation",
+    "likelihood_ratio",
+    "renyi",
+)
 
 
 def worst_rate(
@@ -90,11 +80,6 @@ def check_shift(divergence: str, radius: float, order: float | None) -> None:
             raise ValueError(f"'renyi' needs `order` in (0, inf), got {order}.")
     elif order is not None:
         raise ValueError(f"`order` belongs to 'renyi' only, got {order}.")
-
-
-def shift_sentence(divergence: str, radius: float, order: float | None) -> str:
-    """The assumption of a promise under shift, as a sentence without full stop."""
-    return SENTENCES[divergence].format(radius=radius, order=order)
 
 
 def _divergence(q: float, p: float, divergence: str, order: float | None) -> float:

@@ -80,7 +80,7 @@ def check_promises(
         violations = sum(count for _, count, _ in group) / n_repeats
         n = float(rows.sum()) / n_repeats
         level = LEVEL / len(grouped)
-        check = pooled.check(violations, n, level=level)
+        check = pooled.judge(violations, n, level=level)
         laws = [(_rate_law(promise), int(count)) for promise, _, count in group]
         known = [(law, count) for law, count in laws if law is not None]
         if len(known) == len(laws):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
+from prudent.core.assumptions import PLUG_IN
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation.methods import WHY_UNDECIDED
 from prudent.evaluation.records import (
@@ -350,7 +351,7 @@ def _rows_needed(needs: Needs) -> str:
 
 
 def _is_plug_in(guarantee: Guarantee) -> bool:
-    return any("plug-in" in sentence for sentence in guarantee.assumptions)
+    return not PLUG_IN.isdisjoint(guarantee.assumptions)
 
 
 def _percent(share: float | None, digits: int = 0) -> str:

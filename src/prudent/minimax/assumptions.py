@@ -1,61 +1,39 @@
-"""On what a minimax promise rests, in words: both halves of the family say it alike."""
+"""On what a minimax promise rests: both halves of the family assume alike."""
 
 from __future__ import annotations
 
-from itertools import product
-from typing import Literal, get_args
+from typing import Literal
 
+from prudent.core.assumptions import Assumption
 from prudent.core.covariance import CovarianceRule
 
 #: Where the moments and their radii come from.
 Origin = Literal["plug-in", "given", "gaussian", "bootstrap"]
 
-NORMALITY = "the rows of each class are independent draws from a normal law"
-GIVEN_MOMENTS = (
-    "the class means and covariances are exactly those given (plug-in estimates where "
-    "they come from rows)"
-)
-COVARIANCES, SHRUNK, REGULARISED = ", the covariances ", "shrunk by", "regularised by"
 
+def known_moments(
+    origin: Origin, covariance: CovarianceRule, *, with_radii: bool, floor: float = 0.0
+) -> tuple[tuple[Assumption, ...], dict[str, float]]:
+    """What is taken for known about the classes, and the numbers of its sentences.
 
-def changed_covariances(rule: CovarianceRule, floor: float = 0.0) -> str:
-    """What a covariance rule and a floor did to the covariances, "" for nothing."""
-    changes = []
-    if isinstance(rule, str) or callable(rule):
-        if rule != "empirical":
-            changes.append(f"{REGULARISED} covariance={rule!r}")
-    elif rule:
-        changes.append(f"{SHRUNK} {rule:g} towards their diagonal")
-    if floor:
-        changes.append(f"with {floor:g} of each feature's variance added")
-    return ", ".join(changes)
-
-
-def known_moments(origin: Origin, changes: str, with_radii: bool) -> str:
-    """What is taken for known about the classes."""
-    if origin == "given":
-        moments = "those given"
-        verb = "lie within the radii of" if with_radii else "are exactly"
-    else:
-        moments = "their plug-in estimates"
-        verb = "lie within the given radii of" if with_radii else "equal"
-    sentence = f"the class means and covariances {verb} {moments}"
-    return f"{sentence}{COVARIANCES}{changes}" if changes else sentence
-
-
-def is_about_rows(assumption: str) -> bool | None:
-    """Whether the rows that the moments come from are a law that a promise is about.
-
-    A covariance rule makes covariances of no rows, a floor only larger ones. None: the
-    sentence is not about moments.
+    `floor` is the share of each feature's variance that was added to covariances.
     """
-    known, _, changes = assumption.partition(COVARIANCES)
-    if known not in _KNOWN_MOMENTS:
-        return None
-    return not changes.startswith((SHRUNK, REGULARISED))
-
-
-_KNOWN_MOMENTS = {GIVEN_MOMENTS} | {
-    known_moments(origin, "", with_radii)
-    for origin, with_radii in product(get_args(Origin), (False, True))
-}
+    if origin == "given":
+        moments = Assumption.MOMENTS_GIVEN
+        if with_radii:
+            moments = Assumption.MOMENTS_GIVEN_RADII
+    else:
+        moments = Assumption.MOMENTS_PLUG_IN
+        if with_radii:
+            moments = Assumption.MOMENTS_PLUG_IN_RADII
+    assumptions, numbers = [moments], {}
+    if isinstance(covariance, str) or callable(covariance):
+        if covariance != "empirical":
+            assumptions.append(Assumption.REGULARISED)
+    elif covariance:
+        assumptions.append(Assumption.SHRUNK)
+        numbers["shrinkage"] = float(covariance)
+    if floor:
+        assumptions.append(Assumption.FLOORED)
+        numbers["floor"] = float(floor)
+    return tuple(assumptions), numbers

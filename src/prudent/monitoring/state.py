@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from prudent._version import __version__
+from prudent.core.assumptions import name_of_assumption
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
 
@@ -69,7 +70,7 @@ def guarantee_to_dict(guarantee: Guarantee) -> dict[str, Any]:
     scope = guarantee.scope
     return {
         **vars(guarantee),
-        "assumptions": list(guarantee.assumptions),
+        "assumptions": [name_of_assumption(a) for a in guarantee.assumptions],
         "scope": scope.item() if isinstance(scope, np.generic) else scope,
         "evidence": {name: number(float(v)) for name, v in guarantee.evidence.items()},
     }

@@ -113,7 +113,7 @@ class GuaranteeDisplay(Display):
         return cls(
             [
                 KeptPromise(
-                    label=name, guarantee=g, check=g.check(broken, n, level=level), n=n
+                    label=name, guarantee=g, check=g.judge(broken, n, level=level), n=n
                 )
                 for g, broken, n in held_against(estimator, promises, X, labels)
             ]

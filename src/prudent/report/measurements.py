@@ -32,7 +32,7 @@ def promises(findings: Findings) -> Section:
                     check.verdict,
                 )
             )
-            assumed = " and ".join(guarantee.assumptions) or "nothing else"
+            assumed = " and ".join(guarantee.assumed) or "nothing else"
             basis = f"{guarantee.source}, assuming {assumed}."
             said.setdefault(basis, {})[row.method] = None
     sentences = [

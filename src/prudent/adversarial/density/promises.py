@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from prudent.adversarial.density.cut import GuaranteeKind, upper_rank
+from prudent.core.assumptions import Assumption
 from prudent.core.guarantee import AverageOver, Guarantee
-
-EXCHANGEABLE = ("future normal rows are exchangeable with the training rows",)
-GIVEN = ("future normal rows are exchangeable with the calibration rows",)
-GROUPED = (
-    "groups are independent draws from one population",
-    "the new row is a random row of a new group",
-)
 
 
 def held_out_promise(
@@ -43,10 +37,11 @@ def held_out_promise(
         bound = rank / (n_scores + 1) if kind == "mean" else rate
     certain = kind == "high_probability"
     average_over: AverageOver = "training samples"
-    assumptions = GROUPED if grouped else EXCHANGEABLE
+    rows = Assumption.INDEPENDENT if certain else Assumption.EXCHANGEABLE_NORMAL
+    assumptions: tuple[Assumption, ...] = (Assumption.GROUPS if grouped else rows,)
     if is_fit_given:
         average_over = "calibration rows"
-        assumptions = assumptions if grouped else GIVEN
+        assumptions = (*assumptions, Assumption.UNSEEN)
     return Guarantee(
         quantity="false alarm rate",
         bound=bound,
@@ -54,6 +49,7 @@ def held_out_promise(
         confidence=confidence if certain else None,
         average_over=None if certain else average_over,
         assumptions=assumptions,
+        unit="group" if grouped else "row",
         evidence=evidence,
         source="El-Yaniv and Nisenson, section 7, with held-out scores",
     )

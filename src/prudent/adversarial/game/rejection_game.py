@@ -26,8 +26,9 @@ from prudent.adversarial.game.divergence import (
 )
 from prudent.adversarial.game.learn import learn
 from prudent.adversarial.game.model import SecurityCurve
-from prudent.adversarial.game.promises import KNOWN, PLUG_IN, promises, smoothed
+from prudent.adversarial.game.promises import promises
 from prudent.adversarial.game.solver import critical_divergence
+from prudent.core.assumptions import Assumption
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
 
@@ -178,7 +179,7 @@ class RejectionGame(BaseEstimator):
         self : RejectionGame
         """
         probability = check_probabilities(p)
-        return self._solve(probability, probability, known=KNOWN)
+        return self._solve(probability, probability, known=Assumption.EVENTS_KNOWN)
 
     @classmethod
     def from_counts(
@@ -196,8 +197,10 @@ class RejectionGame(BaseEstimator):
             Constructor parameters.
         """
         p = frequencies(counts, smoothing)
-        known = smoothed(smoothing) if smoothing > 0 else PLUG_IN
-        return cls(**params)._solve(p, p, known=known)
+        known = Assumption.EVENTS_PLUG_IN
+        if smoothing > 0:
+            known = Assumption.EVENTS_SMOOTHED
+        return cls(**params)._solve(p, p, known=known, smoothing=smoothing)
 
     @classmethod
     def from_levels(cls, values: ArrayLike, masses: ArrayLike, **params: Any) -> Self:
@@ -214,7 +217,7 @@ class RejectionGame(BaseEstimator):
             Constructor parameters; the hard strategy rejects whole levels.
         """
         value, mass = level_masses(values, masses)
-        return cls(**params)._solve(value, mass, known=KNOWN)
+        return cls(**params)._solve(value, mass, known=Assumption.EVENTS_KNOWN)
 
     @classmethod
     def from_density(
@@ -234,7 +237,7 @@ class RejectionGame(BaseEstimator):
             Constructor parameters.
         """
         p = cell_probabilities(density, cell_volumes)
-        return cls(**params)._solve(p, p, known=PLUG_IN)
+        return cls(**params)._solve(p, p, known=Assumption.EVENTS_PLUG_IN)
 
     def rejection_probability(self, events: ArrayLike) -> FloatArray:
         """Probability of rejecting each event; 1 outside 0..n_events - 1.
@@ -348,7 +351,14 @@ class RejectionGame(BaseEstimator):
     def _divergence(self) -> Divergence:
         return Divergence(self.divergence, self.base)
 
-    def _solve(self, value: FloatArray, mass: FloatArray, *, known: str) -> Self:
+    def _solve(
+        self,
+        value: FloatArray,
+        mass: FloatArray,
+        *,
+        known: Assumption,
+        smoothing: float = 0.0,
+    ) -> Self:
         self._validate_params()
         if (self.false_alarm_rate is None) == (self.miss_rate is None):
             raise ValueError(
@@ -392,6 +402,7 @@ class RejectionGame(BaseEstimator):
             self.miss_rate_,
             gap=self.gap_,
             known=known,
+            smoothing=smoothing,
             divergence_bound=self.divergence_bound,
             n_adversaries=0 if adversaries is None else len(adversaries),
             is_soft=self.strategy == "soft",

@@ -9,17 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.core.assumptions import Assumption
 from prudent.core.covariance import CovarianceRule
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
-from prudent.minimax.assumptions import (
-    GIVEN_MOMENTS,
-    NORMALITY,
-    Origin,
-    changed_covariances,
-    known_moments,
-)
+from prudent.minimax.assumptions import Origin, known_moments
 from prudent.minimax.classification.duels import Duel, constant_classes
 from prudent.minimax.routes import ACCEPTED_GAP
 
@@ -47,11 +42,15 @@ def class_guarantees(
     # Given covariances are smaller than those with a floor, for which it holds.
     floor = max(duel.floor for duel in duels) if estimated else 0.0
     sure = origin == "gaussian" and confidence is not None
-    changes = changed_covariances(covariance, floor)
-    known = NORMALITY if sure else known_moments(origin, changes, with_radii)
+    known, numbers = known_moments(
+        origin, covariance, with_radii=with_radii, floor=floor
+    )
+    if sure:
+        known, numbers = (Assumption.NORMALITY,), {}
     evidence = {
         "kappa": min(duel.kappa for duel in duels),
         "duality gap": max(duel.gap for duel in duels),
+        **numbers,
     }
     if trivial is not None:
         evidence["trivial_bound"] = trivial
@@ -63,7 +62,7 @@ def class_guarantees(
             bound=float(errors[k]),
             sense="<=",
             confidence=confidence if sure else None,
-            assumptions=(known,),
+            assumptions=known,
             scope=labels[k : k + 1].tolist()[0],
             evidence=evidence,
             source=f"Lanckriet et al. 2002, Theorem {3 if with_radii else 2}",
@@ -80,7 +79,7 @@ def linear_promises(labels: NDArray[Any], errors: FloatArray) -> tuple[Guarantee
             bound=float(error),
             sense="<=",
             scope=label,
-            assumptions=(GIVEN_MOMENTS,),
+            assumptions=(Assumption.MOMENTS_GIVEN_OR_PLUG_IN,),
             source="Lanckriet et al. 2002, Lemma 1",
         )
         for label, error in zip(labels.tolist(), errors, strict=True)

@@ -17,7 +17,6 @@ from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows
 from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import DegenerateDataError
-from prudent.minimax.assumptions import changed_covariances
 from prudent.minimax.certificate import ClassMargin, certified_radius
 from prudent.minimax.kernel import Span
 from prudent.minimax.one_class.model import HalfSpace, Model, ellipsoid, halfspace
@@ -94,7 +93,7 @@ def learn(
             promise = moment_promise(
                 false_alarm_rate,
                 "given" if exact else "plug-in",
-                changed_covariances(covariance),
+                covariance,
                 with_radii=mean_radius > 0 or covariance_factor > 1 or rho > 0,
                 region=region,
             )

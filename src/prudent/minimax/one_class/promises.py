@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from prudent.core.assumptions import Assumption
+from prudent.core.covariance import CovarianceRule
 from prudent.core.guarantee import Guarantee
 from prudent.minimax.assumptions import Origin, known_moments
 
@@ -12,14 +14,20 @@ SOURCES = {
 
 
 def moment_promise(
-    rate: float, origin: Origin, changes: str, with_radii: bool, region: str
+    rate: float,
+    origin: Origin,
+    covariance: CovarianceRule,
+    with_radii: bool,
+    region: str,
 ) -> Guarantee:
     """The promise of a region that holds for every law with the moments used."""
+    known, numbers = known_moments(origin, covariance, with_radii=with_radii)
     return Guarantee(
         quantity="false alarm rate",
         bound=rate,
         sense="<=",
-        assumptions=(known_moments(origin, changes, with_radii),),
+        assumptions=known,
+        evidence=numbers,
         source=SOURCES[region],
     )
 
@@ -28,18 +36,14 @@ def calibrated_promise(
     rate: float, n_calibration: int, rank: int, *, grouped: bool
 ) -> Guarantee:
     """The promise of a threshold at an order statistic of held-out scores."""
-    assumptions = ["new rows are exchangeable with the training rows"]
-    if grouped:
-        assumptions = [
-            "groups are independent draws from one population",
-            "the new row is a random row of a new group",
-        ]
+    rows = Assumption.GROUPS if grouped else Assumption.EXCHANGEABLE_NORMAL
     return Guarantee(
         quantity="false alarm rate",
         bound=rate,
         sense="<=",
         average_over="training samples",
-        assumptions=tuple(assumptions),
+        assumptions=(rows,),
+        unit="group" if grouped else "row",
         evidence={"calibration rows": float(n_calibration), "rank": float(rank)},
         source="order statistic of held-out scores (split conformal)",
     )
