@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from prudent.comparison.table import table_lines
+from prudent.core.assumptions import name_of_assumption
 from prudent.evaluation import words
 from prudent.evaluation.measurements import RegionMap
 from prudent.evaluation.records import Asked, Findings, MethodRow, PromiseCheck
@@ -176,8 +177,10 @@ def _item(item: PromiseCheck) -> dict[str, Any]:
     guarantee, check = item.guarantee, item.check
     found: dict[str, Any] = _plain(guarantee)
     del found["evidence"]
+    names = [name_of_assumption(a) for a in guarantee.assumptions]
     return {
         **found,
+        "assumptions": names,
         "measured": check.measured,
         "interval": list(check.interval),
         "n": item.n,
