@@ -59,7 +59,7 @@ def error_rate_under_priors(
     ... ]
     >>> print(error_rate_under_priors(promises, lower={"malignant": 0.5}))
     The error rate is at most 0.06, assuming only the class prior differs from that of
-    the held-out rows.
+    the calibration rows.
     """
     used = [
         g

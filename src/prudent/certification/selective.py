@@ -138,7 +138,7 @@ class SelectiveClassifier(HeldOutClassifier):
     (155, 2)
     >>> print(model.guarantees_[0])
     The selective error rate is at most 0.05 with confidence 0.95, assuming future rows
-    are independent draws from the population of the held-out rows.
+    are independent draws from the population of the calibration rows.
     >>> model.answers(X[85:89])
     array([ True, False,  True,  True])
     """

@@ -177,6 +177,10 @@ def _item(item: PromiseCheck) -> dict[str, Any]:
     guarantee, check = item.guarantee, item.check
     found: dict[str, Any] = _plain(guarantee)
     del found["evidence"]
+    if guarantee.subgroup is None:
+        del found["subgroup"]
+    if guarantee.unit == "row":
+        del found["unit"]
     names = [name_of_assumption(a) for a in guarantee.assumptions]
     return {
         **found,
