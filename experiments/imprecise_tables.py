@@ -92,7 +92,7 @@ def measure(name: str, kind: str, folds: Any) -> dict[str, float]:
                 max_nodes=MAX_NODES,
             ).fit(X[train], y[train])
             found[np.ix_(test, model.classes_)] = model.predict_set(X[test])
-            unresolved += model.n_unresolved_
+            unresolved += model.n_unresolved(X[test])
         precise[test] = model.predict(X[test]) == y[test]
     begin = time.process_time()
     model.predict_set(X)

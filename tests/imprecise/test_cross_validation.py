@@ -75,7 +75,7 @@ def test_the_refitted_model_answers_every_method(iris):
         model.predict(X, "maximin"), plain.predict(X, "maximin")
     )
     np.testing.assert_array_equal(model.means_, plain.means_)
-    assert model.n_unresolved_ == 0
+    assert model.n_unresolved(X) == 0
 
 
 def test_the_default_grid_is_the_papers():

@@ -108,10 +108,26 @@ class Answers:
         Warns
         -----
         ConvergenceWarning
-            If `n_unresolved_` questions met `max_nodes` and kept their class.
+            If questions met `max_nodes` and kept their class: `n_unresolved` of them.
         """
         (kept,) = self._answer(Model.keep, X)
         return self._spread(kept, False)
+
+    def n_unresolved(self, X: ArrayLike) -> int:
+        """Questions (row and class) of `predict_set` that meet `max_nodes`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        int
+            Classes that stay in a set because the search ended early; 0: the sets
+            are exact.
+        """
+        plain, rows, question = self._ask(X)
+        return int(plain._model.keep(rows, question)[-1])
 
     def dominance(self, X: ArrayLike) -> BoolArray:
         """Which class is preferred to which under every model: it explains a set.
@@ -132,7 +148,7 @@ class Answers:
         -----
         ``~dominance(X).any(axis=1)`` is ``predict_set(X)`` for criterion "maximality",
         whatever `criterion` is. It asks for more than the sets, so `max_nodes` is met
-        earlier; what stayed open is counted in `n_unresolved_` and is False.
+        earlier; what stayed open is False, and its number is in the warning.
 
         Examples
         --------
@@ -279,10 +295,9 @@ class Answers:
         return plain, rows, plain._question()
 
     def _answer(self, method: Callable[..., tuple[Any, ...]], X: Any) -> list[Any]:
-        """What a method of the model answers; the questions left open are counted."""
+        """What a method of the model answers; of questions left open it warns."""
         plain, rows, question = self._ask(X)
         *answers, unanswered = method(plain._model, rows, question)
-        plain.n_unresolved_ = int(unanswered)
         warn_unanswered(type(self).__name__, unanswered, plain.max_nodes)
         return answers
 
@@ -386,8 +401,6 @@ default="auto"
         Features with one value in all rows, which are ignored.
     mean_bounds_ : tuple of two ndarrays of shape (n_classes, n_features)
         Least and largest class means at the present `imprecision`, in units of `X`.
-    n_unresolved_ : int
-        Questions (row and class) that met `max_nodes` in the last set-valued call.
     moments_ : ClassMoments
     guarantees_ : tuple
         Empty: this model promises nothing about future rows.
@@ -518,7 +531,6 @@ default="auto"
         self.scale_ = learned.scale
         self.covariance_kind_ = learned.covariances.kind
         self.constant_features_ = constant
-        self.n_unresolved_ = 0
         self.guarantees_ = guarantees()
 
     def _question(self, seen: BoolArray | None = None) -> Question:
