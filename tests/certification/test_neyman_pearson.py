@@ -281,3 +281,19 @@ def test_copies_are_equal(tmp_path):
         assert copy.guarantees_ == model.guarantees_
         np.testing.assert_array_equal(copy.predict(X), model.predict(X))
         assert copy.with_class_error({0: 0.1}).thresholds_[0] > copy.thresholds_[0]
+
+
+def test_limited_class_whose_rows_are_all_held_out_is_refused_without_a_redraw():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    y[np.random.RandomState(0).permutation(60)[0]] = 5
+    with pytest.raises(ValueError) as error, pytest.warns(PrudentWarning):
+        NeymanPearsonClassifier(
+            LinearDiscriminantAnalysis(), max_class_error={5: 0.1}, random_state=0
+        ).fit(X, y)
+    assert str(error.value) == (
+        "NeymanPearsonClassifier: no row of class 5 is outside the held-out part, so "
+        "its error cannot be limited. Give more such rows, or a fitted model in "
+        "FrozenEstimator; another `random_state` chosen after this would void the "
+        "promise."
+    )

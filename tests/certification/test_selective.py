@@ -411,13 +411,26 @@ def test_a_class_without_training_rows():
     y = Y.copy()
     held_out = np.random.RandomState(0).permutation(len(X))[0]
     y[held_out] = 5
-    with pytest.raises(ValueError) as error:
-        SelectiveClassifier(LDA, random_state=0).fit(X, y)
-    assert str(error.value) == (
-        "SelectiveClassifier: class 5 has no row outside the held-out part; give more "
-        "rows of this class, a smaller `calibration_size`, or a fitted model in "
-        "FrozenEstimator."
+    with pytest.warns(PrudentWarning) as caught:
+        model = SelectiveClassifier(LDA, random_state=0).fit(X, y)
+    assert str(caught[0].message) == (
+        "SelectiveClassifier: no row of class 5 is outside the held-out part, so these "
+        "rows are never answered right, and count as wrong. Give more such rows, or a "
+        "fitted model in FrozenEstimator; another `random_state` chosen after this "
+        "would void the promise."
     )
+    assert model.classes_.tolist() == [0, 1]
+    plain = SelectiveClassifier(LDA, random_state=0).fit(X, Y)
+    # The row of class 5 is predicted 0 or 1, and now counts as wrong.
+    was_right = plain.estimator_.predict(X[[held_out]])[0] == Y[held_out]
+    assert model._ranked.wrong[-1] == plain._ranked.wrong[-1] + was_right
+
+
+def test_one_class_without_the_held_out_rows():
+    y = np.zeros(len(X), dtype=int)
+    y[np.random.RandomState(0).permutation(len(X))[0]] = 5
+    with pytest.raises(ValueError, match="one class alone is left to learn"):
+        SelectiveClassifier(LDA, random_state=0).fit(X, y)
 
 
 def test_one_class():

@@ -97,8 +97,7 @@ def test_fit_that_needs_rows_says_on_which_sample(
     outcome = prudent(*FIT, table, *options, "-o", tmp_path / "m")
     assert outcome.code == 0
     assert (
-        f"{method} on a stratified sample of 600 of 1 500 rows x 2 features"
-        in outcome.out
+        f"{method} on a random sample of 600 of 1 500 rows x 2 features" in outcome.out
     )
 
 
@@ -106,7 +105,7 @@ def test_selection_is_on_a_sample(prudent, little_memory, table, tmp_path):
     little_memory()
     options = ("--method", "minimax", "--categorical", "drop", "--sample", "300")
     outcome = prudent(*FIT, table, *options, "--select", "cv", "-o", tmp_path / "m")
-    assert "minimax on a stratified sample of 300 of 1 500 rows" in outcome.out
+    assert "minimax on a random sample of 300 of 1 500 rows" in outcome.out
 
 
 @pytest.mark.parametrize(
@@ -141,7 +140,7 @@ def test_comparison_states_its_sample_everywhere(
     options = ("--categorical", "drop", "--sample", "500", "--report", report)
     outcome = prudent("compare", table, *arguments, *options)
     assert outcome.code == 0
-    sample = "a stratified sample of 500 of 1 500 rows"
+    sample = "a random sample of 500 of 1 500 rows"
     # The long path of the table may fold its heading.
     assert "500 rows × 2 features" in " ".join(outcome.out.split())
     assert (
@@ -167,7 +166,7 @@ def test_detector_is_fitted_on_a_sample_and_flags_all_rows(
         *("--sample", "600", "-o", flags, "--report", report),
     )
     assert outcome.code == 0
-    said = "itted and measured on a stratified sample of 600 of 1 500 rows"
+    said = "itted and measured on a random sample of 600 of 1 500 rows"
     assert f"f{said}; flagged are all rows" in outcome.out
     assert f"F{said}." in report.read_text(encoding="utf-8")
     with flags.open() as stream:
@@ -185,7 +184,7 @@ def test_describe_counts_all_rows_and_says_what_its_figures_are_of(
     little_memory()
     outcome = prudent("describe", table, "--target", "y", "--categorical", "drop")
     assert outcome.out.startswith(f"{table}  1500 rows x 2 features")
-    assert "figures of a stratified sample of 200 of 1 500 rows:" in outcome.out
+    assert "figures of a random sample of 200 of 1 500 rows:" in outcome.out
 
 
 def test_parquet_is_advised_for_much_text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -23,6 +24,14 @@ from prudent.core.binomial import check_fraction
 from prudent.core.holdout import held_out_count
 from prudent.core.validation import shown
 from prudent.estimator_tools import hold_out_unseen, refuse_dask
+from prudent.exceptions import PrudentWarning
+
+# What to do where the draw took all rows of a class.
+REDRAWN = (
+    "Give more such rows, or a fitted model in FrozenEstimator; another "
+    "`random_state` chosen after this would void the promise."
+)
+MOST_NAMED = 5
 
 
 class HeldOutClassifier(ClassifierMixin, BaseEstimator):
@@ -118,16 +127,34 @@ class HeldOutClassifier(ClassifierMixin, BaseEstimator):
 
     def _fitted(self, X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> Any:
         """The estimator, fitted to these rows unless it is frozen."""
+        self._unlearned: list[Any] = []
         if isinstance(self.estimator, FrozenEstimator):
             return self.estimator
-        missing = np.setdiff1d(y, y[rows])
-        if len(missing):
+        self._unlearned = np.setdiff1d(y, y[rows]).tolist()
+        if self._unlearned and (y[rows] == y[rows][0]).all():
             raise ValueError(
-                f"{type(self).__name__}: class {shown(missing[0])} has no row outside "
-                "the held-out part; give more rows of this class, a smaller "
-                "`calibration_size`, or a fitted model in FrozenEstimator."
+                f"{self._lost(self._unlearned)}, so one class alone is left to learn. "
+                f"{REDRAWN}"
+            )
+        if self._unlearned:
+            # Their held-out rows count as wrong, as future ones will: no promise breaks.
+            warnings.warn(
+                f"{self._lost(self._unlearned)}, so these rows are never answered right, "
+                f"and count as wrong. {REDRAWN}",
+                PrudentWarning,
+                stacklevel=3,
             )
         return clone(self.estimator).fit(_safe_indexing(X, rows), y[rows])
+
+    def _lost(self, labels: list[Any]) -> str:
+        named = ", ".join(map(shown, labels[:MOST_NAMED]))
+        if len(labels) > MOST_NAMED:
+            named += f" and {len(labels) - MOST_NAMED} more"
+        classes = "class" if len(labels) == 1 else "classes"
+        return (
+            f"{type(self).__name__}: no row of {classes} {named} is outside the "
+            "held-out part"
+        )
 
     def _checked(self, X: Any) -> Any:
         """Rows to answer, as they came: the inner estimator knows its own kind."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.certification.holdout import HeldOutClassifier
+from prudent.certification.holdout import REDRAWN, HeldOutClassifier
 from prudent.certification.promises import class_promises
 from prudent.certification.scores import class_scores, name_of
 from prudent.certification.thresholds import (
@@ -79,7 +79,8 @@ class NeymanPearsonClassifier(HeldOutClassifier):
     ------
     ValueError
         If a parameter is outside its range, names an unknown class or bounds all
-        classes without `abstain`, or a class has no row outside the held-out part.
+        classes without `abstain`, or a limited class has no row outside the held-out
+        part.
     InfeasibleError
         Without `abstain`: if a class has too few held-out rows for its limit, or
         classes before it take too many of them.
@@ -231,6 +232,10 @@ class NeymanPearsonClassifier(HeldOutClassifier):
             check_fraction("max_class_error", asked)
             asked = dict.fromkeys(labels, float(asked))
         for label, limit in asked.items():
+            if label in self._unlearned:
+                raise ValueError(
+                    f"{self._lost([label])}, so its error cannot be limited. {REDRAWN}"
+                )
             if label not in labels:
                 raise ValueError(
                     f"`max_class_error` names class {shown(label)}, which is not among "

@@ -92,8 +92,8 @@ class SelectiveClassifier(HeldOutClassifier):
     Raises
     ------
     ValueError
-        If a parameter is outside its range, a class has no row outside the held-out
-        part, there are fewer than 2 training rows, or a score is NaN.
+        If a parameter is outside its range, there are fewer than 2 training rows or
+        classes among them, or a score is NaN.
     TypeError
         If the estimator's answers cannot be ranked, or `fit` is given weights.
 

@@ -117,6 +117,8 @@ def all_or_sample(
 
     `groups` is the column that says which rows belong together.
     """
+    import numpy as np
+
     from prudent.io import Table, all_rows, sample_rows
 
     source = found.source
@@ -139,7 +141,19 @@ def all_or_sample(
             "Leave out --sample off, or fit a method that learns from moments",
             ExitCode.LIMIT,
         )
-    return sample_rows(found, sample, seed)
+    training, others = sample_rows(found, sample, seed)
+    if training.y is None:
+        return training, others
+    drawn = np.isin(found.labels, training.y)
+    if not drawn.all():
+        labels = listed(map(repr, map(str, found.labels[~drawn].tolist())))
+        text = (
+            f"no row of {labels} was drawn: a class without rows plays no part, and "
+            "nothing is promised of it (--sample with more rows draws some)"
+        )
+        note(text)
+        training = replace(training, notes=(*training.notes, text))
+    return training, None if others is None else others.select(found.labels[drawn])
 
 
 def no_target(source: TableSource) -> UsageError:
@@ -151,11 +165,11 @@ def no_target(source: TableSource) -> UsageError:
 
 
 def drawn_from(training: TrainingData) -> str | None:
-    """Say "a stratified sample of 100 000 of 12 345 678 rows"; None for all rows."""
+    """Say "a random sample of 100 000 of 12 345 678 rows"; None for all rows."""
     if len(training.X) == training.n_available:
         return None
     return (
-        f"a stratified sample of {thousands(len(training.X))} of "
+        f"a random sample of {thousands(len(training.X))} of "
         f"{thousands(training.n_available)} rows"
     )
 

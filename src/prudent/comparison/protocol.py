@@ -88,8 +88,9 @@ def compare(
         in child processes, which a script has to allow for by
         ``if __name__ == "__main__":``.
     sample : int, default=100_000
-        Most rows to fit a method on that needs rows, drawn in class proportions;
-        methods that learn from moments always use all rows. None: no limit.
+        Most rows to fit a method on that needs rows, by a plain draw (with `groups`
+        of groups, about so many rows); methods that learn from moments always use
+        all rows, unless a promise is asked of them. None: no limit.
 
     Returns
     -------

@@ -19,7 +19,7 @@ from prudent.core.moments import ClassMoments
 from prudent.core.types import BoolArray, IntArray
 from prudent.evaluation.asked import AskedFold, ask, is_full_conformal
 from prudent.evaluation.estimators import FEWEST_TO_LEARN
-from prudent.evaluation.folds import Task, stratified_sample
+from prudent.evaluation.folds import Task, plain_sample
 from prudent.evaluation.measurements import (
     CalibrationPath,
     Decisions,
@@ -124,7 +124,6 @@ def _run_fold(estimator: Any, task: Task, index: int) -> FoldResult:
 
 def _fit(estimator: Any, task: Task, index: int) -> tuple[Any, int, float]:
     """Fit on the training part; the fit, rows fitted on, and seconds it took."""
-    rows = task.folds[index].learnable
     estimator = in_front(task.preparation, clone(estimator))
     if task.moments is not None and hasattr(estimator, "fit_moments"):
         start = time.perf_counter()
@@ -132,7 +131,7 @@ def _fit(estimator: Any, task: Task, index: int) -> tuple[Any, int, float]:
         estimator.fit_moments(moments)  # as it is set, moments suffice
         seconds = time.perf_counter() - start + task.moment_seconds
         return estimator, int(moments.count.sum()), seconds
-    rows = task.sampled(rows)
+    rows = task.learnable(task.sampled(task.folds[index].train))
     if not len(rows):
         raise ValueError("no class has 2 rows in a training part; add rows")
     start = time.perf_counter()
@@ -161,16 +160,15 @@ def _shift(fitted: Any, task: Task, index: int) -> tuple[IntArray | None, int]:
     if fold.repeat > 1:
         return None, 0
     size = math.ceil(SHIFT_ROWS / task.settings.n_folds)
-    chosen = fold.test[
-        stratified_sample(task.rows.codes[fold.test], size, task.settings.random_state)
-    ]
+    drawn = plain_sample(len(fold.test), size, task.settings.random_state)
+    chosen = fold.test[drawn]
     codes, X = task.rows.codes[chosen], task.rows.X[chosen]
     if task.moments is not None:
         moments, method = task.moments[index], fitted
     else:  # rows move where the method sees them
         assert isinstance(fitted, Pipeline)
         preparation, method = fitted[:-1], fitted[-1]
-        seen = task.sampled(fold.learnable)
+        seen = task.learnable(task.sampled(fold.train))
         moments = ClassMoments.from_arrays(
             preparation.transform(task.rows.X[seen]),
             task.rows.codes[seen],
@@ -205,7 +203,8 @@ def _regions(estimator: Any, task: Task) -> RegionMap | None:
     """Regions of the method fitted in the plane; None where it cannot be."""
     if task.plane is None:
         return None
-    chosen = stratified_sample(task.rows.codes, PLANE_ROWS, task.settings.random_state)
+    drawn = plain_sample(len(task.plane), PLANE_ROWS, task.settings.random_state)
+    chosen = task.learnable(drawn)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # said already about the folds
         try:

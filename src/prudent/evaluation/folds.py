@@ -15,13 +15,11 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from prudent.core.holdout import one_row_per_group
 from prudent.core.moments import ClassMoments
-from prudent.core.types import FloatArray, IntArray
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.evaluation.estimators import FEWEST_TO_LEARN
 from prudent.evaluation.records import Settings
 from prudent.evaluation.table import LabelledRows
 from prudent.evaluation.wishes import Wish, groups_for
-
-RARE = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +31,6 @@ class Fold:
     train: IntArray  # fitted on
     test: IntArray  # with groups one random row of each, else all that are held out
     held_out: IntArray  # all rows that `train` must not hold
-    learnable: IntArray  # those of `train` whose classes can be learned
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +58,12 @@ class Task:
         size, seed = self.settings.sample, self.settings.random_state
         if size is None:
             return rows
-        return rows[stratified_sample(self.rows.codes[rows], size, seed)]
+        groups = None if self.rows.groups is None else self.rows.groups[rows]
+        return rows[plain_sample(len(rows), size, seed, groups)]
+
+    def learnable(self, rows: IntArray) -> IntArray:
+        """Those of the rows whose classes can be learned from them."""
+        return rows[can_be_learned(self.rows.codes[rows])]
 
     def fitted(self, estimator: Any, chosen: IntArray) -> Any:
         """Fit an estimator to some of the rows."""
@@ -98,30 +100,33 @@ def make_folds(
             if groups is not None:
                 one_each = one_row_per_group(groups[held_out], random)
                 test = np.sort(held_out[one_each])
-            counts = np.bincount(codes[train], minlength=codes.max() + 1)
-            learnable = train[counts[codes[train]] >= FEWEST_TO_LEARN]
-            folds.append(Fold(repeat, number, train, test, held_out, learnable))
+            folds.append(Fold(repeat, number, train, test, held_out))
     return tuple(folds)
 
 
-def stratified_sample(codes: IntArray, size: int, random_state: int) -> IntArray:
-    """Sorted positions of `size` rows, classes in proportion; all if there are fewer.
+def can_be_learned(codes: IntArray) -> BoolArray:
+    """Rows of classes that have enough of them."""
+    enough: BoolArray = np.bincount(codes)[codes] >= FEWEST_TO_LEARN
+    return enough
 
-    A class with a share of less than `RARE` rows keeps that many, so that none
-    vanishes.
+
+def plain_sample(
+    n_rows: int, size: int, random_state: int, groups: NDArray[Any] | None = None
+) -> IntArray:
+    """Sorted positions of `size` rows drawn plainly; all if there are no more.
+
+    Whole groups are drawn, about `size` rows of them in all: `size` * G / n of the G
+    groups. A draw that keeps more rows of a rare class, or of a large group, is none
+    from the population, and what is promised or tested on it would be about another.
     """
-    n_rows = len(codes)
     if size >= n_rows:
         return np.arange(n_rows)
-    counts = np.bincount(codes)
-    shuffled = np.random.RandomState(random_state).permutation(n_rows)
-    by_class = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    chosen = np.zeros(n_rows, dtype=bool)
-    chosen[np.arange(size) * n_rows // size] = True
-    label = np.repeat(np.arange(len(counts)), counts)
-    few = np.bincount(label[chosen], minlength=len(counts)) < RARE
-    rank = np.arange(n_rows) - (np.cumsum(counts) - counts)[label]
-    return np.sort(by_class[chosen | (few[label] & (rank < RARE))])
+    random = np.random.RandomState(random_state)
+    if groups is None:
+        return np.sort(random.permutation(n_rows)[:size])
+    names, group_of = np.unique(groups, return_inverse=True)
+    drawn = random.permutation(len(names))[: max(size * len(names) // n_rows, 1)]
+    return np.flatnonzero(np.isin(group_of, drawn))
 
 
 def training_moments(

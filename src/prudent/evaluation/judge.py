@@ -313,7 +313,7 @@ def _notes(results: Sequence[FoldResult], task: Task) -> tuple[str, ...]:
     n_train = len(fold.train)
     if task.moments is not None:  # rows that are never tested among them
         n_train = int(task.moments[0].count.sum())
-    n_train -= len(fold.train) - len(fold.learnable)
+    n_train -= len(fold.train) - len(task.learnable(fold.train))
     if fitted == n_train:
         return ()
     return (f"fitted on {thousands(fitted)} of {thousands(n_train)} rows",)

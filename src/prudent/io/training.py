@@ -11,13 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.core.moments import ClassMoments
-from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.types import FloatArray, IntArray
 from prudent.io.preparation import Preparation
 from prudent.io.survey import Block, Survey, survey_table
 from prudent.io.table import TableSource
-
-# A sample keeps this many rows of a rare class, so that none vanishes.
-RARE = 20
 
 
 @dataclass(frozen=True)
@@ -53,26 +50,29 @@ def all_rows(found: Survey) -> TrainingData:
 def sample_rows(
     found: Survey, size: int, random_state: int
 ) -> tuple[TrainingData, ClassMoments | None]:
-    """A stratified sample drawn without replacement, and moments of the other rows.
+    """A plain draw of rows without replacement, and moments of the other rows.
 
     Words and missing cells have no moments: then there is the sample only.
 
-    The number of rows of each class is known, so the ranks to take are drawn before
-    the rows are read: the sample is exact, and one pass that holds no other row.
+    The draw is plain: promises are made and tested on these rows, and rows of which a
+    rare class had more than its share would not be draws from the table.
+
+    The number of rows is known, so those to take are drawn before they are read: one
+    pass, which holds no other row.
     """
-    sizes = _class_sizes(found.counts, size)
     rng = np.random.default_rng(random_state)
-    ranks = [
-        np.sort(rng.choice(count, taken, replace=False, shuffle=False))
-        for count, taken in zip(found.counts.tolist(), sizes.tolist(), strict=True)
-    ]
-    data = _allocated(found, int(sizes.sum()))
+    n_drawn = min(size, found.n_rows)
+    drawn = np.sort(rng.choice(found.n_rows, n_drawn, replace=False, shuffle=False))
+    data = _allocated(found, n_drawn)
     empty = ClassMoments.empty(np.unique(found.labels), data.X.shape[1])
 
     def others() -> Iterator[ClassMoments]:
-        start, seen = 0, np.zeros_like(found.counts)
+        start, seen = 0, 0
         for block in found.blocks():
-            chosen = _chosen(block.codes, ranks, seen)
+            first, last = np.searchsorted(drawn, [seen, seen + len(block.X)])
+            chosen = np.zeros(len(block.X), dtype=bool)
+            chosen[drawn[first:last] - seen] = True
+            seen += len(block.X)
             start = _put(data, start, found, block.only(chosen))
             rest = block.only(~chosen)
             if len(rest.X) and found.holds_numbers:
@@ -81,28 +81,6 @@ def sample_rows(
 
     moments = ClassMoments.reduce(chain([empty], others()))
     return data, moments if found.holds_numbers else None
-
-
-def _class_sizes(counts: IntArray, size: int) -> IntArray:
-    """Rows to draw of each class: in proportion, but some of a rare class."""
-    n_rows = int(counts.sum())
-    if size >= n_rows:
-        return counts
-    every = np.arange(size) * n_rows // size
-    label = np.searchsorted(np.cumsum(counts), every, side="right")
-    proportional = np.bincount(label, minlength=len(counts))
-    return np.maximum(proportional, np.minimum(RARE, counts))
-
-
-def _chosen(codes: IntArray, ranks: list[IntArray], seen: IntArray) -> BoolArray:
-    """Which rows of a block are drawn; `seen` counts the rows of each class before."""
-    chosen = np.zeros(len(codes), dtype=bool)
-    for code, drawn in enumerate(ranks):
-        rows = np.flatnonzero(codes == code)
-        first, last = np.searchsorted(drawn, [seen[code], seen[code] + len(rows)])
-        chosen[rows[drawn[first:last] - seen[code]]] = True
-        seen[code] += len(rows)
-    return chosen
 
 
 def _allocated(found: Survey, n_rows: int) -> TrainingData:
