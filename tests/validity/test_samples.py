@@ -1,7 +1,7 @@
 """Promises made on a sample of a table hold for the table, rare classes and all.
 
-Two common classes overlap, fifty rare ones are easily told. A sample that keeps some rows
-of every rare class looks easier than the table: what is promised on it is false.
+Two common classes overlap, fifty rare ones are easily told. A sample that keeps some
+rows of every rare class looks easier than the table: what is promised on it is false.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ DRAWS = 40
 def drawn(n_rows, rng):
     """Rows of the law: classes 0 and 1 are common, rare ones name themselves."""
     rare = rng.random(n_rows) < RARE_SHARE
-    y = np.where(rare, rng.integers(2, 2 + N_RARE, n_rows), rng.integers(0, 2, n_rows))
+    low, high = np.where(rare, [[2], [2 + N_RARE]], [[0], [2]])
+    y = rng.integers(low, high)
     X = np.column_stack(
         [rng.normal(size=n_rows) + GAP * (y == 1), np.where(rare, y, 0)]
     )

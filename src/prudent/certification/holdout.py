@@ -137,10 +137,10 @@ class HeldOutClassifier(ClassifierMixin, BaseEstimator):
                 f"{REDRAWN}"
             )
         if self._unlearned:
-            # Their held-out rows count as wrong, as future ones will: no promise breaks.
+            # Their held-out rows count as wrong, as future ones will.
             warnings.warn(
-                f"{self._lost(self._unlearned)}, so these rows are never answered right, "
-                f"and count as wrong. {REDRAWN}",
+                f"{self._lost(self._unlearned)}, so these rows are never answered "
+                f"right, and count as wrong. {REDRAWN}",
                 PrudentWarning,
                 stacklevel=3,
             )
