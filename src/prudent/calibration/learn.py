@@ -41,7 +41,8 @@ from prudent.calibration.gaussian import (
     column_moments,
 )
 from prudent.calibration.model import Model, prepare
-from prudent.calibration.promises import error_promise
+from prudent.core.assumptions import Assumption
+from prudent.core.binomial import upper_limit
 from prudent.core.classes import spread_over_classes
 from prudent.core.guarantee import Guarantee
 from prudent.core.rows import Block, Rows
@@ -568,3 +569,35 @@ def _spread(statistics: Statistics, known: BoolArray) -> Statistics:
 def _sum(left: Statistics, right: Statistics) -> Statistics:
     """Statistics of two lots of rows together."""
     return [a + b for a, b in zip(left, right, strict=True)]
+
+
+# --- promises: the error bound of rows held apart -------------------------------------
+
+
+CONFIDENCE = 0.95
+
+
+def error_promise(
+    wrong: int, n_held_out: int, n_candidates: int, *, by_group: bool
+) -> Guarantee:
+    """Bound on the error rate from held-out rows of which `wrong` were missed.
+
+    The kept iterate is the best of `n_candidates` on those rows, so that each
+    candidate gets an equal share of the error probability.
+    """
+    level = (1 - CONFIDENCE) / n_candidates
+    return Guarantee(
+        quantity="error rate",
+        sense="<=",
+        bound=upper_limit(wrong, n_held_out, level=level),
+        confidence=CONFIDENCE,
+        assumptions=(Assumption.GROUPS if by_group else Assumption.INDEPENDENT,),
+        unit="group" if by_group else "row",
+        evidence={
+            "calibration rows": n_held_out,
+            "wrong": wrong,
+            "claims": n_candidates,
+            "pointwise level": level,
+        },
+        source="Clopper and Pearson 1934, Bonferroni over the iterates",
+    )

@@ -24,9 +24,8 @@ from prudent.adversarial.game.divergence import (
     frequencies,
     level_masses,
 )
-from prudent.adversarial.game.learn import learn
+from prudent.adversarial.game.learn import learn, promises
 from prudent.adversarial.game.model import SecurityCurve
-from prudent.adversarial.game.promises import promises
 from prudent.adversarial.game.solver import critical_divergence
 from prudent.core.assumptions import Assumption
 from prudent.core.types import BoolArray, FloatArray
