@@ -64,6 +64,24 @@ def test_data_frames_give_the_answers_of_arrays(estimator, rows):
         np.testing.assert_array_equal(model.predict(frame), expected)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16", "uint8", "uint64", "bool"])
+@each(CLASSIFIERS)
+def test_labels_of_every_integer_type_are_answered_as_words(estimator, dtype, rows):
+    X, y = rows
+    X, y = X[y != "unclear"], y[y != "unclear"]
+    largest = 1 if dtype == "bool" else np.iinfo(dtype).max
+    smallest = 0 if dtype == "bool" else np.iinfo(dtype).min
+    labels = np.where(y == "ill", largest, smallest).astype(dtype)
+    expected = fitted(estimator, X, y)
+    model = fitted(estimator, X, labels)
+    np.testing.assert_array_equal(model.classes_, np.unique(labels))
+    np.testing.assert_array_equal(
+        model.predict(X) == largest, expected.predict(X) == "ill"
+    )
+    if hasattr(estimator, "predict_set"):
+        np.testing.assert_array_equal(predict_set(model, X), predict_set(expected, X))
+
+
 @each(TABULAR)
 def test_fits_repeat_bit_for_bit(estimator, rows):
     X, y = rows

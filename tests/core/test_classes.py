@@ -125,3 +125,20 @@ def test_values_are_spread_over_all_classes(axis):
     np.testing.assert_array_equal(np.compress(seen, everything, axis=axis), values)
     assert (np.compress(~seen, everything, axis=axis) == -np.inf).all()
     assert spread_over_classes(values, np.ones(2, bool), 0.0) is values
+
+
+@pytest.mark.parametrize(
+    "dtype", [f"{sign}int{size}" for sign in ("", "u") for size in (8, 16, 32, 64)]
+)
+@pytest.mark.parametrize("width", [2, 200, 2**15])
+def test_classes_of_every_integer_type_keep_label_and_type(dtype, width):
+    limits = np.iinfo(dtype)
+    for low in (limits.min, limits.max - min(width, limits.max - limits.min)):
+        labels = np.array(
+            [low, min(low + width, limits.max), low, low + 1], dtype=dtype
+        )
+        moments = ClassMoments.from_arrays(ROWS, labels)
+        expected, counts = np.unique(labels, return_counts=True)
+        assert moments.classes.dtype == np.dtype(dtype)
+        assert moments.classes.tolist() == expected.tolist()
+        assert moments.weight.tolist() == counts.tolist()

@@ -42,6 +42,25 @@ def test_undecided_regions_are_hatched_and_only_they(iris):
     assert shown.hatches_.hatches == ["///"]
 
 
+def test_the_empty_set_is_drawn_as_no_class_and_named_in_the_legend():
+    grid = np.array([0.0, 1.0])
+    sets = np.array([[[1, 0], [0, 1]], [[1, 1], [0, 0]]], dtype=bool)
+    points, labels = np.array([[0.0, 0.0], [1.0, 0.0]]), np.array(["a", "b"])
+    shown = SetRegionDisplay((grid, grid), sets, labels, points, labels, ("x", "y"))
+    shown.plot(Figure().subplots())
+    drawn = np.asarray(shown.regions_.get_array()).reshape(2, 2)
+    assert drawn.tolist() == [[0, 1], [2, 3]]
+    colours = shown.regions_.cmap(shown.regions_.norm(np.arange(4)))
+    assert len(np.unique(colours, axis=0)) == 4
+    texts = [text.get_text() for text in shown.ax_.get_legend().get_texts()]
+    assert texts == ["a", "b", "no class"]
+    sets[1, 1, 0] = True
+    decided = SetRegionDisplay((grid, grid), sets, labels, points, labels, ("x", "y"))
+    decided.plot(Figure().subplots())
+    texts = [text.get_text() for text in decided.ax_.get_legend().get_texts()]
+    assert texts == ["a", "b"]
+
+
 def test_nothing_is_hatched_where_all_is_decided(iris):
     X, y = iris
     _, shown = display(X[:, 2:], y, radius=0.0, threshold="bayes")

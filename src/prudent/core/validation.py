@@ -184,11 +184,14 @@ def _distinct(labels: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
     if labels.dtype.kind in "iu" and len(labels):
         low = int(labels.min())
         if int(labels.max()) - low < LOOKUP_RANGE:
-            offset = (labels - low).astype(np.intp)
+            # In the labels' own type -100 and 100 would be further apart than it holds.
+            wide = np.uint64 if labels.dtype.kind == "u" else np.int64
+            offset = np.subtract(labels, wide(low), dtype=wide).astype(np.intp)
             present = np.flatnonzero(np.bincount(offset))
             table = np.zeros(present[-1] + 1, dtype=np.intp)
             table[present] = np.arange(len(present))
-            return (present + low).astype(labels.dtype), table[offset]
+            distinct = (present.astype(wide) + wide(low)).astype(labels.dtype)
+            return distinct, table[offset]
     try:
         return np.unique(labels, return_inverse=True)
     except TypeError as error:

@@ -16,10 +16,13 @@ from prudent.core.types import BoolArray, FloatArray
 from prudent.estimator_tools import predict_set
 from prudent.plots.display import Display
 
+#: Colour of the region where no class is left.
+NO_CLASS = "0.35"
+
 
 @dataclass(eq=False, repr=False)
 class SetRegionDisplay(Display):
-    """Regions of one class in colour; regions of several classes hatched.
+    """Regions of one class in colour; of several classes hatched; of none grey.
 
     With two features the plane is theirs. With more it is the plane through the
     mean of the rows along the first two discriminant axes: the rows are projected
@@ -43,7 +46,8 @@ class SetRegionDisplay(Display):
     Attributes
     ----------
     regions_ : matplotlib QuadMesh
-        Index of the class where one is left, and `n_classes` elsewhere.
+        Index of the class where one is left, `n_classes` where several are, and
+        `n_classes` + 1 where the set is empty.
     hatches_ : matplotlib QuadContourSet or None
         The undecided regions, None where there are none.
 
@@ -125,14 +129,17 @@ class SetRegionDisplay(Display):
         colours = plt.get_cmap("tab10" if n_classes <= 10 else "tab20")(
             np.arange(n_classes) % 20
         )
-        undecided = self.sets.sum(axis=-1) > 1
-        index = np.where(undecided, n_classes, self.sets.argmax(axis=-1))
+        sizes = self.sets.sum(axis=-1)
+        undecided, empty = sizes > 1, sizes == 0
+        index = np.select(
+            [undecided, empty], [n_classes, n_classes + 1], self.sets.argmax(axis=-1)
+        )
         self.regions_ = ax.pcolormesh(
             *self.grid,
             index,
-            cmap=ListedColormap([*(0.35 * colours + 0.65), (1.0, 1.0, 1.0, 1.0)]),
+            cmap=ListedColormap([*(0.35 * colours + 0.65), "white", NO_CLASS]),
             vmin=-0.5,
-            vmax=n_classes + 0.5,
+            vmax=n_classes + 1.5,
             rasterized=True,
         )
         self.hatches_ = None
@@ -148,6 +155,9 @@ class SetRegionDisplay(Display):
             chosen = self.labels == label
             style = {"color": colour, "markeredgecolor": "white", "markersize": 4}
             ax.plot(*self.points[chosen].T, "o", label=str(label), **style)
+        if empty.any():
+            style = {"color": NO_CLASS, "markeredgecolor": "black", "markersize": 8}
+            ax.plot([], [], "s", label="no class", **style)
         ax.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
         title = "hatched: undecided" if undecided.any() else None
         ax.legend(title=title, loc="upper right")  # "best" is slow with many rows
