@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.timing import Workload
 from prudent import SelectiveClassifier
-from prudent.certification.boundary import error_boundary
+from prudent.rules.boundary import error_boundary
 from prudent.certification.thresholds import RankedRows, certified_threshold
 
 ROWS = 100_000

@@ -30,7 +30,7 @@ from sklearn.preprocessing import StandardScaler
 
 import prudent
 from experiments.benchmark_data import load
-from prudent.certification.boundary import error_boundary
+from prudent.rules.boundary import error_boundary
 from prudent.certification.scores import answer_scores
 from prudent.certification.thresholds import RankedRows, certified_threshold
 from prudent.core.binomial import upper_limit

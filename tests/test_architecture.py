@@ -168,10 +168,10 @@ def test_a_promise_made_elsewhere_is_found():
 
 
 def mathematics(texts, families):
-    """Modules of `core` and of the families' mathematical half."""
+    """Modules of `core`, of `rules` and of the families' mathematical half."""
     for name, text in texts.items():
         parts = name.split(".")
-        if name.startswith("prudent.core.") or (
+        if name.startswith(("prudent.core.", "prudent.rules.")) or (
             len(parts) > 2
             and parts[1] in families
             and parts[-1] not in ESTIMATORS

@@ -10,13 +10,13 @@ from scipy.stats import binom
 
 from certification.worst_populations import worst_case
 from prudent.certification import error_boundary
-from prudent.certification.boundary import crossing_probability
 from prudent.certification.thresholds import (
     RankedRows,
     certified_threshold,
     share_threshold,
 )
 from prudent.core.binomial import most_wrong, upper_limit
+from prudent.rules.boundary import crossing_probability
 
 # n, error rate, confidence -> first ranks, last corner, corners, level, crossing.
 REFERENCE = [

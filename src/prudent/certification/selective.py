@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.certification.boundary import error_boundary
 from prudent.certification.holdout import HeldOutClassifier
 from prudent.certification.promises import selective_promises
 from prudent.certification.scores import Scoring, answer_scores, check_scoring
@@ -25,6 +24,7 @@ from prudent.core.binomial import check_fraction, fewest_rows, upper_limit
 from prudent.core.types import BoolArray
 from prudent.core.validation import shown
 from prudent.exceptions import PrudentWarning
+from prudent.rules.boundary import error_boundary
 
 
 def _inner_has(method: str) -> Any:

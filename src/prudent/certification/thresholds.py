@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.certification.boundary import ErrorBoundary
 from prudent.core.binomial import high_probability_rank
 from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.rules.boundary import ErrorBoundary
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,394 @@
+"""From scores of calibration rows and a rate to a rule and its promise.
+
+Each class holds what a rule is made of; `rule(rate)` makes it. The n own scores of a
+category are a_(1) <= ... <= a_(n), a_(0) = -inf; a rule leaves out what scores below
+a_(r), and all of its mathematics is the choice of the rank r:
+
+- on average r = `mean_rank`, the largest r with r / (n + 1) <= rate, which is what is
+  promised: never the rate asked for;
+- with a confidence c r = `high_probability_rank`, the largest r with
+  P(Bin(n, rate) <= r - 1) <= 1 - c.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.core.assumptions import Assumption
+from prudent.core.binomial import (
+    fewest_rows,
+    high_probability_rank,
+    mean_rank,
+    upper_limit,
+)
+from prudent.core.guarantee import AverageOver, Guarantee, Quantity
+from prudent.core.validation import shown
+from prudent.exceptions import InfeasibleError
+from prudent.rules.boundary import error_boundary
+from prudent.rules.rule import Rule
+from prudent.rules.scores import AnswerScores, CalibrationScores, ClassScores
+
+ON_AVERAGE = "Vovk, Gammerman and Shafer 2005, chapter 2"
+WITH_CONFIDENCE = "Vovk 2012"
+BOUNDARY = (
+    "exact boundary over all thresholds of held-out scores (prudent, user guide, "
+    "certification)"
+)
+SHARE = "C. J. Clopper and E. S. Pearson (1934), rows above a score of unanswered rows"
+ONE_CLASS = (
+    "X. Tong, Y. Feng and J. J. Li (2018), Neyman-Pearson classification, order "
+    "statistic of held-out rows of the class"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What all promises of a rule have in common.
+
+    `confidence` is None for promises on average. `frozen` says that the calibration
+    rows are all that was drawn: the model was there before; `grouped` that each of
+    them is a random row of a group of its own.
+    """
+
+    confidence: float | None = None
+    frozen: bool = False
+    grouped: bool = False
+
+    def rank(self, n_rows: int, rate: float) -> int:
+        """Rank r such that new scores fall below a_(r) at most at the rate, or 0."""
+        if self.confidence is None:
+            return mean_rank(n_rows, rate)
+        return high_probability_rank(n_rows, rate, self.confidence)
+
+    def promise(
+        self,
+        quantity: Quantity,
+        rate: float,
+        assumption: Assumption,
+        *also: Assumption,
+        scope: Any = None,
+        evidence: Mapping[str, float],
+        source: str,
+    ) -> Guarantee:
+        """The promise that what is bad happens at most at a rate."""
+        covers = quantity == "coverage"
+        drawn: AverageOver = "calibration rows" if self.frozen else "training samples"
+        first = Assumption.GROUPS if self.grouped else assumption
+        last = (Assumption.UNSEEN,) if self.frozen else ()
+        return Guarantee(
+            quantity=quantity,
+            bound=1 - rate if covers else rate,
+            sense=">=" if covers else "<=",
+            confidence=self.confidence,
+            average_over=drawn if self.confidence is None else None,
+            assumptions=(first, *also, *last),
+            scope=scope.item() if isinstance(scope, np.generic) else scope,
+            evidence=evidence,
+            source=source,
+        )
+
+    def promise_of_rank(
+        self,
+        quantity: Quantity,
+        rate: float,
+        n_rows: int,
+        exchangeable: Assumption,
+        *also: Assumption,
+        rank: int | None,
+        scope: Any = None,
+    ) -> Guarantee:
+        """The promise of a cut at a rank; `rank` is None where its law is not known."""
+        certain = self.confidence is not None
+        evidence = {"calibration rows": float(n_rows)}
+        if rank is not None:
+            evidence["rank"] = float(rank)
+        return self.promise(
+            quantity,
+            rate,
+            Assumption.INDEPENDENT if certain else exchangeable,
+            *also,
+            scope=scope,
+            evidence=evidence,
+            source=WITH_CONFIDENCE if certain else ON_AVERAGE,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Coverage:
+    """Sets that hold the label of a row: of all rows, of each class or each group.
+
+    The categories of `scores` are one, the `classes`, or the sorted `groups`. With
+    `smoothed` ties a coin of each row decides, and the rate is attained on average.
+    """
+
+    scores: CalibrationScores
+    classes: tuple[Any, ...]
+    by: Literal["class", "group"] | None = None
+    groups: tuple[Any, ...] = ()
+    smoothed: bool = False
+    terms: Terms = Terms()
+
+    def rule(self, rate: float) -> Rule:
+        """Sets that leave out the label at most at a rate.
+
+        A row whose label has no score is left out. Where it ranks among the r lowest,
+        it counts among the promised misses; else the promise assumes that there is
+        no such row.
+        """
+        sizes = self.scores.sizes.tolist()
+        ranks = [self.terms.rank(n, rate) for n in sizes]
+        exchangeable = {
+            None: Assumption.EXCHANGEABLE,
+            "class": Assumption.EXCHANGEABLE_CLASS,
+            "group": Assumption.EXCHANGEABLE_GROUP,
+        }[self.by]
+        scopes = {None: (None,), "class": self.classes, "group": self.groups}[self.by]
+        promises = []
+        for c, (n, rank, scope) in enumerate(zip(sizes, ranks, scopes, strict=True)):
+            attained = self.smoothed or self.terms.confidence is not None
+            counted = self.by != "class" and 1 + self.scores.unscored[c] <= rank
+            promise = self.terms.promise_of_rank(
+                "coverage",
+                rate if attained else rank / (n + 1),
+                n,
+                exchangeable,
+                *(() if counted else (Assumption.KNOWN_LABEL,)),
+                rank=None if self.smoothed else rank,
+                scope=scope,
+            )
+            promises.append(promise)
+        cuts = (self.scores.threshold(c, rank) for c, rank in enumerate(ranks))
+        return Rule(
+            kind="sets",
+            thresholds=() if self.smoothed else tuple(cuts),
+            guarantees=tuple(promises),
+            classes=self.classes,
+            by=self.by,
+            groups=self.groups,
+            smoothed_rate=rate if self.smoothed else None,
+            calibration=self,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FalseAlarms:
+    """Alarms for rows that score below ordinary ones.
+
+    Where `strange` is "high" the `scores` are those of the rows, negated. With `coin`,
+    a number drawn once from [0, 1), the rank is that of the mean or the next, so that
+    the rate is attained on average; with `smoothed` ties a coin of each row decides.
+    """
+
+    scores: CalibrationScores
+    strange: Literal["low", "high"] = "low"
+    smoothed: bool = False
+    coin: float | None = None
+    terms: Terms = Terms()
+
+    def rule(self, rate: float) -> Rule:
+        """Alarms for ordinary rows at most at a rate."""
+        (n,) = self.scores.sizes.tolist()
+        rank = known = self.terms.rank(n, rate)
+        promised = rank / (n + 1)
+        if self.smoothed or self.terms.confidence is not None:
+            promised = rate
+        if self.coin is not None:
+            promised, missing = rate, (n + 1) * rate - rank
+            # The law of the rate is the larger with the upper rank, so that a check
+            # by it never calls a true promise broken more often than it may.
+            upper = rank if missing <= 1e-12 * n else min(rank + 1, n)
+            known, rank = upper, upper if self.coin < missing else rank
+        cut = self.scores.threshold(0, rank)
+        promise = self.terms.promise_of_rank(
+            "false alarm rate",
+            promised,
+            n,
+            Assumption.EXCHANGEABLE_NORMAL,
+            rank=None if self.smoothed else known,
+        )
+        return Rule(
+            kind="alarms",
+            thresholds=(-cut if self.strange == "high" else cut,),
+            guarantees=(promise,),
+            strange=self.strange,
+            smoothed_rate=rate if self.smoothed else None,
+            record={"rank": rank},
+            calibration=self,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SelectiveError:
+    """Answers of which few are wrong, of the rows that are surest."""
+
+    scores: AnswerScores
+    terms: Terms
+
+    def rule(self, rate: float) -> Rule:
+        """Answer most rows of which the boundary certifies the error rate.
+
+        A rank is admitted if its wrong answers lie under the boundary; equal scores
+        are answered together or not at all.
+        """
+        rows, confidence = self.scores, self._confidence
+        boundary = error_boundary(rows.n_rows, rate, confidence=confidence)
+        admitted = boundary.admits(np.arange(1, rows.n_rows + 1), rows.wrong[1:])
+        admitted &= rows.sureness[:-1] > rows.sureness[1:]
+        k = int(np.flatnonzero(admitted).max(initial=-1)) + 1
+        cut = float(rows.sureness[k]) if k else math.inf
+        level = {"pointwise level": boundary.level}
+        return self._answering(cut, k, rate, level, BOUNDARY)
+
+    def share_rule(self, share: float) -> Rule:
+        """Answer at most a share of the rows; their error rate is promised.
+
+        The rows strictly above the (k + 1)-th score are independent draws given that
+        score, because it depends on the rows not answered only; with the rows equal
+        to the k-th score it would depend on answered ones, and an exact limit would
+        not be one.
+        """
+        rows = self.scores
+        # The product may fall an ulp below the integer it stands for (29 = 0.29 * 100).
+        product = share * rows.n_rows * (1 + 4e-16) + 1e-12
+        k = min(rows.n_rows, math.floor(product))
+        cut = float(rows.sureness[k])
+        answered = int(np.count_nonzero(rows.sureness[:k] > cut))
+        limit = 1.0
+        if answered:
+            wrong = int(rows.wrong[answered])
+            limit = upper_limit(wrong, answered, level=1 - self._confidence)
+        return self._answering(cut, answered, limit, {}, SHARE)
+
+    @property
+    def _confidence(self) -> float:
+        assert self.terms.confidence is not None
+        return self.terms.confidence
+
+    def _answering(
+        self,
+        cut: float,
+        answered: int,
+        rate: float,
+        evidence: Mapping[str, float],
+        source: str,
+    ) -> Rule:
+        counted = {
+            "calibration rows": float(self.scores.n_rows),
+            "answered": float(answered),
+            "wrong": float(self.scores.wrong[answered]),
+        }
+        promise = self.terms.promise(
+            "selective error rate",
+            rate,
+            Assumption.INDEPENDENT,
+            evidence={**counted, **evidence},
+            source=source,
+        )
+        return Rule(
+            kind="answers",
+            thresholds=(cut,),
+            guarantees=(promise,) if answered else (),
+            record={"answered": answered, "wrong": int(counted["wrong"])},
+            calibration=self,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClassErrors:
+    """Classes that are missed at most at a limit each, all of them at once.
+
+    Classes have rows of their own, so that each of m limits may use the m-th root of
+    the confidence. Without `in_sets` a row gets the first class, in the order of the
+    limits, whose threshold it reaches; rows that one class takes are lost to later
+    ones and count as the lowest scores there.
+    """
+
+    scores: ClassScores
+    in_sets: bool = False
+    terms: Terms
+
+    def rule(self, rate: Mapping[Any, float]) -> Rule:
+        """Labels, or sets, that keep the limit of each class named.
+
+        Raises InfeasibleError where labels cannot keep a limit; in sets a class of too
+        few rows is never ruled out.
+        """
+        classes, rows = tuple(self.scores.classes.tolist()), self.scores
+        assert self.terms.confidence is not None
+        each = self.terms.confidence ** (1 / max(len(rate), 1))
+        taken = np.zeros(len(rows.codes), dtype=bool)
+        thresholds, promises = [-math.inf] * len(classes), []
+        for label, limit in rate.items():
+            c = classes.index(label)
+            of_class = rows.codes == c
+            own = np.where(taken[of_class], -np.inf, rows.scores[of_class, c])
+            rank = high_probability_rank(len(own), limit, each)
+            thresholds[c] = CalibrationScores.of(own).threshold(0, rank)
+            if not self.in_sets:
+                n_taken = int(taken[of_class].sum())
+                if thresholds[c] == -math.inf:
+                    raise self._no_cut(label, limit, each, rank, len(own), n_taken)
+                taken |= rows.scores[:, c] >= thresholds[c]
+            promise = self.terms.promise(
+                "coverage" if self.in_sets else "class error rate",
+                limit,
+                Assumption.INDEPENDENT,
+                scope=label,
+                evidence={
+                    "calibration rows": float(len(own)),
+                    "rank": float(rank),
+                    "claims": float(len(rate)),
+                },
+                source=ONE_CLASS,
+            )
+            promises.append(promise)
+        return Rule(
+            kind="sets" if self.in_sets else "labels",
+            thresholds=tuple(thresholds),
+            guarantees=tuple(promises),
+            classes=classes,
+            by="class" if self.in_sets else None,
+            priority=tuple(rate),
+            empty="all" if self.in_sets else "best",
+            calibration=self,
+        )
+
+    def _no_cut(
+        self,
+        label: Any,
+        limit: float,
+        confidence: float,
+        rank: int,
+        n_rows: int,
+        n_taken: int,
+    ) -> InfeasibleError:
+        """Why no cut keeps a limit: too few rows, or earlier classes take too many."""
+        if rank:
+            return InfeasibleError(
+                f"{n_taken} of {n_rows} held-out rows of class {shown(label)} are "
+                "taken by the classes before it in `max_class_error`, at most "
+                f"{rank - 1} may be; raise the limits of those classes, change the "
+                "order, or set abstain=True."
+            )
+        least = upper_limit(0, n_rows, level=1 - confidence) if n_rows else 1.0
+        return InfeasibleError(
+            f"class {shown(label)} has {n_rows} held-out rows, of which no rank "
+            f"keeps a class error <= {limit:g} with confidence "
+            f"{self.terms.confidence:g}; the smallest possible limit is {least:.3g}, "
+            f"and {fewest_rows(limit, confidence)} rows are needed for {limit:g}."
+        )
+
+
+def class_scores_of(
+    scores: Any, labels: NDArray[Any], classes: NDArray[Any]
+) -> ClassScores:
+    """Scores of rows with the place of each label; a label that is no class has -1."""
+    known = labels[:, None] == classes
+    codes = np.where(known.any(axis=1), known.argmax(axis=1), -1)
+    return ClassScores(np.asarray(scores, dtype=np.float64), codes, classes)

@@ -1,0 +1,187 @@
+"""Scores of calibration rows, and the ranks of new rows among them.
+
+A high score is plausible. If the n own scores of a category and the score s of a new
+row under its own label are exchangeable, then p = (1 + #{a <= s}) / (n + 1) has
+P(p <= e) <= floor(e (n + 1)) / (n + 1) (Vovk, Gammerman and Shafer 2005, chapter 2).
+Equivalently a new row scores below the r-th smallest of them with probability at most
+r / (n + 1); given the n scores this probability is drawn from Beta(r, n + 1 - r), or
+less with ties.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.core.types import BoolArray, FloatArray, IntArray
+
+#: Scores by different formulas that are equal in exact arithmetic differ by rounding.
+ROUNDING = 1e-9
+
+
+class Counts(NamedTuple):
+    """Calibration scores below that of a new row, and level with it."""
+
+    below: IntArray
+    equal: IntArray
+
+    @property
+    def not_above(self) -> IntArray:
+        """Calibration scores that are at most that of the new row."""
+        return self.below + self.equal
+
+    def p_values(self, n: Any, coins: FloatArray | None = None) -> FloatArray:
+        """(1 + #{a <= s}) / (n + 1); with coins u (#{a < s} + u (1 + #{a = s})) / (n + 1)."""  # noqa: E501
+        if coins is None:
+            return (self.not_above + 1) / (n + 1)
+        return (self.below + coins * (self.equal + 1)) / (n + 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CalibrationScores:
+    """Own scores of the calibration rows, sorted within each category.
+
+    A score a counts as at most s iff a <= s + `tolerance` (1 + |s|), and as below s
+    iff a < s - `tolerance` (1 + |s|).
+    """
+
+    sorted: tuple[FloatArray, ...]  # one array a category
+    tolerance: float = 0.0
+
+    @classmethod
+    def of(
+        cls,
+        own: FloatArray,
+        category: IntArray | int = 0,
+        n_categories: int = 1,
+        tolerance: float = 0.0,
+    ) -> Self:
+        """Scores (n,) of rows under their own labels, by the category of each row."""
+        kept = np.broadcast_to(category, own.shape)
+        numbers = range(n_categories)
+        return cls(tuple(np.sort(own[kept == c]) for c in numbers), tolerance)
+
+    @classmethod
+    def merged(cls, parts: Sequence[Self]) -> Self:
+        """The union of several parts: what one machine would have sorted."""
+        united = zip(*(part.sorted for part in parts), strict=True)
+        scores = tuple(np.sort(np.concatenate(own)) for own in united)
+        return cls(scores, parts[0].tolerance)
+
+    @property
+    def sizes(self) -> IntArray:
+        """Calibration rows of each category."""
+        return np.array([len(own) for own in self.sorted], dtype=np.intp)
+
+    @property
+    def unscored(self) -> IntArray:
+        """Rows of each category whose own label has no score: -inf."""
+        lowest = [np.searchsorted(own, -np.inf, side="right") for own in self.sorted]
+        return np.array(lowest, dtype=np.intp)
+
+    def counts(self, scores: FloatArray, category: IntArray | int = 0) -> Counts:
+        """Calibration scores below and level with each score, of the category wanted.
+
+        Nothing is counted for a category that is not among those known, such as -1.
+        """
+        wanted = np.broadcast_to(category, scores.shape)
+        below, not_above = np.zeros((2, *scores.shape), dtype=np.intp)
+        for c, own in enumerate(self.sorted):
+            at: BoolArray = wanted == c
+            asked = scores[at]
+            low, high = -_raised(-asked, self.tolerance), _raised(asked, self.tolerance)
+            below[at] = np.searchsorted(own, low, side="left")
+            not_above[at] = np.searchsorted(own, high, side="right")
+        return Counts(below, not_above - below)
+
+    def p_values(
+        self,
+        scores: FloatArray,
+        category: IntArray | int = 0,
+        coins: FloatArray | None = None,
+    ) -> FloatArray:
+        """p-value of each score among those of its category; 1 in an unknown one."""
+        wanted = np.broadcast_to(category, scores.shape)
+        sizes = np.append(self.sizes, 0)[wanted]
+        return self.counts(scores, wanted).p_values(sizes, coins)
+
+    def threshold(self, category: int, rank: int) -> float:
+        """Smallest number that counts as at least the `rank`-th smallest score.
+
+        -inf for rank 0. Found by bisection over the doubles, so that s >= threshold
+        holds for exactly those s of which `counts` says #{a <= s} >= rank.
+        """
+        if rank == 0:
+            return -np.inf
+        own = float(self.sorted[category][rank - 1])
+        if not self.tolerance:
+            return own
+        low, high = _place(-np.inf), _place(np.inf)
+        while low < high:
+            middle = (low + high) // 2
+            if own <= _raised(np.float64(_double(middle)), self.tolerance):
+                high = middle
+            else:
+                low = middle + 1
+        return _double(low)
+
+
+def _raised(scores: Any, tolerance: float) -> Any:
+    """Score s + tolerance (1 + |s|), in steps of which each is monotone in s."""
+    if not tolerance:
+        return scores
+    slope = np.where(scores < 0, 1 - tolerance, 1 + tolerance)
+    with np.errstate(over="ignore"):
+        return scores * slope + tolerance
+
+
+def _place(value: float) -> int:
+    """Place of a double in the order of all doubles."""
+    (bits,) = struct.unpack("<q", struct.pack("<d", value))
+    return bits if bits >= 0 else -(bits & 0x7FFF_FFFF_FFFF_FFFF)
+
+
+def _double(place: int) -> float:
+    """The double at a place in the order of all doubles."""
+    (value,) = struct.unpack("<d", struct.pack("<q", abs(place)))
+    return float(value) if place >= 0 else -float(value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerScores:
+    """Calibration rows in order of falling sureness, with the wrong answers counted.
+
+    `sureness[k]` is that of the row behind the first k, the last one -inf; `wrong[k]`
+    counts the wrong answers among the first k.
+    """
+
+    sureness: FloatArray
+    wrong: IntArray
+
+    @classmethod
+    def of(cls, sureness: FloatArray, wrong: BoolArray) -> Self:
+        """Rows by how sure their answers are (n,), never NaN."""
+        order = np.argsort(-sureness, kind="stable")
+        return cls(
+            np.append(sureness[order], -np.inf),
+            np.concatenate([[0], np.cumsum(wrong[order])]),
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of calibration rows."""
+        return len(self.wrong) - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassScores:
+    """Scores of calibration rows under every class, and the class of each row."""
+
+    scores: FloatArray  # (n, n_classes)
+    codes: IntArray  # (n,): place of the label among the classes, -1 for no class
+    classes: NDArray[Any]  # (n_classes,)

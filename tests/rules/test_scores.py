@@ -1,0 +1,127 @@
+"""The theorem of ranks by enumeration, and thresholds to the last bit."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from prudent.rules.scores import ROUNDING, CalibrationScores
+
+BAGS = [
+    *product([0.0, 1.0, 2.0], repeat=4),
+    *product([-np.inf, 0.0, np.inf], repeat=3),
+    (1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
+]
+
+
+def in_turn(bag):
+    """Each row of a bag as the new one, with the others as calibration rows."""
+    for i, new in enumerate(bag):
+        others = np.array(bag[:i] + bag[i + 1 :])
+        yield CalibrationScores.of(others), np.array([new])
+
+
+@pytest.mark.parametrize("tolerance", [0.0, ROUNDING])
+def test_p_values_are_valid_in_every_bag(tolerance):
+    for bag in BAGS:
+        n = len(bag) - 1
+        p = [
+            CalibrationScores(kept.sorted, tolerance).p_values(new)[0]
+            for kept, new in in_turn(bag)
+        ]
+        for k in range(n + 2):
+            at_most = np.sum(np.array(p) <= k / (n + 1))
+            assert at_most <= k
+            assert at_most == k or len(set(bag)) < len(bag)
+
+
+def test_smoothed_p_values_are_uniform_in_every_bag():
+    for bag in BAGS:
+        n = len(bag) - 1
+        for e in (0.05, 0.1, 0.5, 0.77, 1.0):
+            total = 0.0
+            for kept, new in in_turn(bag):
+                below, equal = kept.counts(new)
+                # p <= e where the coin is at most this.
+                total += np.clip((e * (n + 1) - below[0]) / (1 + equal[0]), 0, 1)
+            assert total == pytest.approx(e * (n + 1), abs=1e-12)
+
+
+def test_a_new_score_is_below_the_threshold_as_often_as_its_rank_says():
+    for bag in BAGS:
+        for r in range(len(bag)):
+            below = sum(new[0] < kept.threshold(0, r) for kept, new in in_turn(bag))
+            assert below <= r
+            assert below == r or len(set(bag)) < len(bag)
+
+
+def neighbours(values):
+    """Values, the doubles next to them, and those about a tolerance away."""
+    near = [values]
+    for shift in (0.0, ROUNDING, -ROUNDING):
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = values + shift * (1 + np.abs(values))
+        for _ in range(3):
+            near += [moved, moved := np.nextafter(moved, np.inf)]
+        moved = values + shift * (1 + np.abs(np.where(np.isinf(values), 0, values)))
+        for _ in range(3):
+            near += [moved, moved := np.nextafter(moved, -np.inf)]
+    found = np.concatenate(near)
+    return found[~np.isnan(found)]
+
+
+@pytest.mark.parametrize("tolerance", [0.0, ROUNDING, 1e-3])
+@pytest.mark.parametrize("scale", [1e-300, 1e-16, 1.0, 1e6, 1e300])
+def test_thresholds_equal_comparison_with_tolerance_to_the_last_bit(tolerance, scale):
+    rng = np.random.default_rng(0)
+    extremes = [0.0, -0.0, np.inf, -np.inf, 1.0, -1.0, 5e-324]
+    own = np.concatenate([scale * rng.normal(size=30), extremes, [scale, scale]])
+    kept = CalibrationScores.of(own, tolerance=tolerance)
+    asked = neighbours(own)
+    found = kept.counts(asked)
+    assert (found.below >= 0).all()
+    assert (found.equal >= 0).all()
+    for r in range(len(own) + 1):
+        cut = kept.threshold(0, r)
+        np.testing.assert_array_equal(asked >= cut, found.not_above >= r)
+        if np.isfinite(cut):
+            beside = np.array([np.nextafter(cut, -np.inf), cut])
+            assert (kept.counts(beside).not_above >= r).tolist() == [False, True]
+
+
+def test_scores_within_the_tolerance_are_level():
+    kept = CalibrationScores.of(np.array([0.3, 1e9]), tolerance=ROUNDING)
+    found = kept.counts(np.array([0.1 + 0.2, 0.3 + 1e-8, 1e9 + 0.5, 1e9 + 2]))
+    assert found.equal.tolist() == [1, 0, 1, 0]
+    assert found.below.tolist() == [0, 1, 1, 2]
+    exact = CalibrationScores.of(np.array([0.3]))
+    assert exact.counts(np.array([0.1 + 0.2])).below.tolist() == [1]
+
+
+def test_rows_rank_among_those_of_their_category():
+    own, category = np.array([1.0, 5.0, 2.0, 6.0]), np.array([0, 1, 0, 1])
+    kept = CalibrationScores.of(own, category, 3)
+    assert kept.sizes.tolist() == [2, 2, 0]
+    scores = np.array([[1.5, 5.5, 0.0]])
+    np.testing.assert_allclose(kept.p_values(scores, np.arange(3)), [[2 / 3, 2 / 3, 1]])
+    assert kept.p_values(np.array([-9.0]), -1).tolist() == [1.0]
+
+
+def test_rows_without_a_score_of_their_label_are_counted():
+    own = np.array([-np.inf, 0.0, -np.inf, -np.inf])
+    kept = CalibrationScores.of(own, np.array([0, 0, 0, 1]), 2)
+    assert kept.unscored.tolist() == [2, 1]
+
+
+def test_merged_parts_equal_one_machine():
+    rng = np.random.default_rng(1)
+    own, category = rng.integers(0, 9, 50) / 7, rng.integers(0, 3, 50)
+    whole = CalibrationScores.of(own, category, 3, ROUNDING)
+    parts = [
+        CalibrationScores.of(own[rows], category[rows], 3, ROUNDING)
+        for rows in np.split(rng.permutation(50), [7, 7, 30])
+    ]
+    merged = CalibrationScores.merged(parts)
+    assert merged.tolerance == whole.tolerance
+    for one, other in zip(merged.sorted, whole.sorted, strict=True):
+        assert one.tobytes() == other.tobytes()
