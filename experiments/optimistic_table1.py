@@ -25,7 +25,8 @@ from prudent import OptimisticScoreClassifier
 from prudent.core.distances import MahalanobisFactors
 from prudent.exceptions import PrudentWarning
 from prudent.optimistic import best_threshold
-from prudent.optimistic.scores import GAUSSIAN_UPPER, NONPARAMETRIC_UPPER, ScoreFunction
+from prudent.optimistic.formulas import GAUSSIAN_UPPER, NONPARAMETRIC_UPPER
+from prudent.optimistic.scores import ScoreFunction
 
 # name -> GQDA CV, GQDA CLT, NPQDA CV, NPQDA CLT, KQDA, RQDA, SQDA as printed
 PAPER = {
