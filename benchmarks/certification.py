@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.timing import Workload
 from prudent import SelectiveClassifier
-from prudent.rules.boundary import error_boundary
 from prudent.certification.thresholds import RankedRows, certified_threshold
+from prudent.rules.boundary import error_boundary
 
 ROWS = 100_000
 

@@ -30,10 +30,10 @@ from sklearn.preprocessing import StandardScaler
 
 import prudent
 from experiments.benchmark_data import load
-from prudent.rules.boundary import error_boundary
 from prudent.certification.scores import answer_scores
 from prudent.certification.thresholds import RankedRows, certified_threshold
 from prudent.core.binomial import upper_limit
+from prudent.rules.boundary import error_boundary
 
 SETS = (
     "breast_cancer", "digits", "magic", "pulsar", "satellite", "letter_recognition",
