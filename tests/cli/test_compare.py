@@ -206,6 +206,20 @@ def test_promise_that_does_not_parse_is_a_usage_error(prudent, promise, words):
     assert all(word in outcome.err for word in words)
 
 
+def test_false_alarms_of_a_class_are_its_errors(prudent, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = prudent(
+        *("compare", "breast_cancer", "--promise", "false alarm benign<=5%"),
+        *("--methods", "sklearn.naive_bayes.GaussianNB", "--baselines", "lda"),
+    )
+    assert outcome.code == 0
+    assert "is understood as the error of class 'benign'" in outcome.err
+    (line,) = [s for s in outcome.out.splitlines() if s.startswith("To use it:")]
+    fitted = prudent(*shlex.split(line.removeprefix("To use it:"))[1:])
+    assert fitted.code == 0
+    assert "The class error rate of class 'benign' is at most 0.05" in fitted.out
+
+
 def test_next_command_works_as_printed(prudent, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     outcome = prudent("compare", "iris", "--methods", "conformal", "--baselines", "lda")

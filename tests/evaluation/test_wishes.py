@@ -50,6 +50,16 @@ CLASSES = ["benign", "malignant", "not sure and such"]
             ],
         ),
         ("false alarm <= 5%", [("false alarm rate", "<=", 0.05, None)]),
+        ("error<=5%", [("selective error rate", "<=", 0.05, None)]),
+        ("Coverage>=95%", [("coverage", ">=", 0.95, None)]),
+        ("false alarm benign <= 1%", [("class error rate", "<=", 0.01, "benign")]),
+        (
+            "missed malignant<=2%, benign<=5%",
+            [
+                ("class error rate", "<=", 0.02, "malignant"),
+                ("class error rate", "<=", 0.05, "benign"),
+            ],
+        ),
     ],
 )
 def test_sentence_becomes_guarantees(text, expected):
@@ -82,7 +92,10 @@ def test_guarantees_are_taken_as_they_are():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "accuracy >= 90%", "error < 5%", "missed", "missed a <= 2% and ", "coverage"],
+    [
+        *("", "accuracy >= 90%", "error < 5%", "missed", "missed a <= 2% and "),
+        *("coverage", "missed a <= 2%,", "false alarm", "error <= 5% in every class"),
+    ],
 )
 def test_what_does_not_parse_shows_the_forms(text):
     with pytest.raises(ValueError, match="is none of") as caught:
@@ -100,6 +113,26 @@ def test_rates_lie_between_0_and_1(text):
 def test_unknown_label_is_named_with_those_there_are():
     with pytest.raises(ValueError, match="names class 'cancer'; there are benign"):
         parse_promise("missed cancer <= 2%", CLASSES)
+
+
+def test_labels_may_hold_the_signs_of_the_grammar():
+    wish = parse_promise("missed <=50K <= 5% and >50K<=1%", ["<=50K", ">50K"])
+    assert [g.scope for g in wish.guarantees] == ["<=50K", ">50K"]
+
+
+def test_a_long_label_is_not_cut_where_it_is_misspelled():
+    label = "a class whose name is longer than the sixty-four characters of an echo"
+    with pytest.raises(ValueError, match=f"names class '{label}s'"):
+        parse_promise(f"missed {label}s <= 5%", [label[:60], "b"])
+
+
+def test_false_alarms_of_a_class_are_its_errors_and_said_so():
+    wish = parse_promise("false alarm benign <= 1%", CLASSES)
+    assert wish.understood == (
+        "'false alarm benign <= 1%' is understood as the error of class 'benign'"
+    )
+    assert parse_promise("missed benign <= 1%", CLASSES).understood is None
+    assert parse_promise("false alarm <= 1%", CLASSES).understood is None
 
 
 def test_labels_may_be_quoted_and_words_capitals():
@@ -131,11 +164,10 @@ def test_guarantees_are_about_one_quantity():
         parse_promise(two)
 
 
-def test_kinds_cannot_be_joined():
+@pytest.mark.parametrize("both", [" and ", ", "])
+def test_kinds_cannot_be_joined(both):
     with pytest.raises(ValueError, match="A promise is of one kind"):
-        parse_promise("missed benign <= 2% and error <= 5%", ["benign", "malignant"])
-    with pytest.raises(ValueError, match="is none of"):
-        parse_promise("missed benign <= 2%, error <= 5%", ["benign", "malignant"])
+        parse_promise(f"missed benign <= 2%{both}error <= 5%", ["benign", "malignant"])
 
 
 def test_strict_signs_are_named():

@@ -97,7 +97,7 @@ def fit(
 ) -> None:
     """Fit one method on all rows and write a model file for predict."""
     most_rows = options.sample_size(sample)
-    if method == DETECTOR or normal is not None or promise.startswith("false alarm"):
+    if method == DETECTOR or normal is not None or options.is_of_detector(promise):
         if method not in DETECTORS:
             known = ", ".join(DETECTORS)
             raise UsageError(f"detectors are {known}, got --method {method[:64]}.")

@@ -200,8 +200,19 @@ def checked_promise(promise: str, confidence: float, *, detector: bool) -> Any:
     is_alarm = wish is not None and wish.kind == "false alarm"
     if wish is not None and is_alarm != detector:
         hint = "prudent detect" if is_alarm else "'false alarm <= 5%'"
-        raise UsageError(f"the promise {promise[:64]!r} is not for this: use {hint}.")
+        raise UsageError(f"the promise {promise!r} is not for this: use {hint}.")
     return wish
+
+
+def is_of_detector(promise: str) -> bool:
+    """Whether a promise is about false alarms of all normal rows, not of a class."""
+    from prudent.evaluation.wishes import parse_promise
+
+    try:
+        wish = parse_promise(promise)
+    except ValueError:  # said where it is read
+        return False
+    return wish is not None and wish.kind == "false alarm"
 
 
 def names(listed: str | None) -> list[str]:

@@ -125,7 +125,12 @@ def run(
             *rows.constant,
             *(rows.features[j] for j in constant_columns(rows.X)),
         ),
-        notes=(*rows.notes, *([] if done is None else [done]), *notes),
+        notes=(
+            *rows.notes,
+            *([] if done is None else [done]),
+            *([] if wish is None or wish.understood is None else [wish.understood]),
+            *notes,
+        ),
     )
     settings = Settings(
         methods=tuple(m.name for m in methods if not m.is_baseline),

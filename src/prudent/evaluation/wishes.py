@@ -14,6 +14,7 @@ from scipy.special import bdtr
 from prudent.core.binomial import fewest_rows
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation.records import Needs
+from prudent.io.errors import MOST_NAMES, closest, shown
 
 Kind = Literal["coverage", "error", "missed", "false alarm"]
 
@@ -21,12 +22,18 @@ FORMS = (
     '"coverage >= 90% in every class"',
     '"coverage >= 95%"',
     '"error <= 5%"',
-    '"missed LABEL <= 2%" (any class label; several with `and`)',
+    '"missed LABEL <= 2%" (any class label; several with `and`; of a classifier '
+    '"false alarm LABEL" is the same)',
     '"none"',
 )
 OTHER_KINDS = ("error", "coverage", "false alarm")
 DETECTOR_FORM = '"false alarm <= 5%"'
 RATE = r"(\d+(?:\.\d*)?|\.\d+)\s*(%?)"
+# Promises about all rows, and what may be said before the name of a class.
+OVERALL = rf"(coverage\s*>=|error\s*<=|false alarm\s*<=)\s*{RATE}(\s+in every class)?"
+OF_CLASS = r"missed|false alarm"
+# A limit of one class; a label may hold any of the signs and words around it.
+LIMIT = rf"(?:(?:{OF_CLASS})\s+)?(.+?)\s*<=\s*{RATE}(?:,?\s+and\s+|,\s*|$)"
 COVERAGE_LEVELS = (0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995)
 ERROR_LEVELS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2)
 # Draws that may leave a class too few held-out rows.
@@ -52,6 +59,14 @@ class Wish:
             "class error rate": "missed",
             "false alarm rate": "false alarm",
         }[self.guarantees[0].quantity]  # type: ignore[return-value]
+
+    @property
+    def understood(self) -> str | None:
+        """What a sentence about detectors means when it is asked of a classifier."""
+        if self.kind != "missed" or not self.text.lower().startswith("false alarm"):
+            return None
+        names = " and ".join(f"class {str(g.scope)!r}" for g in self.guarantees)
+        return f"{self.text!r} is understood as the error of {names}"
 
     @property
     def by_class(self) -> bool:
@@ -101,26 +116,24 @@ def parse_promise(
     confident: dict[str, Any] = {"confidence": confidence}
     kind: dict[str, Any]
     overall = {
-        "coverage >=": ("coverage", ">=", averaged),
-        "error <=": ("selective error rate", "<=", confident),
-        "false alarm <=": ("false alarm rate", "<=", averaged),
+        "coverage": ("coverage", ">=", averaged),
+        "error": ("selective error rate", "<=", confident),
+        "false alarm": ("false alarm rate", "<=", averaged),
     }
-    form = rf"({'|'.join(overall)}) {RATE}( in every class)?"
-    said = re.fullmatch(form, text, re.IGNORECASE)
-    start = said[1].lower() if said else ""
-    if said and (said[4] is None or start == "coverage >="):
+    said = re.fullmatch(OVERALL, text, re.IGNORECASE)
+    start = said[1].lower().rstrip("<>= ") if said else ""
+    if said and (said[4] is None or start == "coverage"):
         quantity, sense, over = overall[start]
         bound = _rate(said[2], said[3], text)
         scopes = [None] if said[4] is None else list(classes or ["every class"])
         kind = {"quantity": quantity, "sense": sense, **over}
         promised = [Guarantee(bound=bound, scope=scope, **kind) for scope in scopes]
         return Wish(promise, tuple(promised))
-    if text.lower().startswith("missed "):
-        limits = _limits(text[len("missed ") :], text)
+    if re.match(rf"(?:{OF_CLASS})\s", text, re.IGNORECASE):
         kind = {"quantity": "class error rate", "sense": "<=", **confident}
         promised = [
             Guarantee(bound=bound, scope=_label(name, classes), **kind)
-            for name, bound in limits
+            for name, bound in _limits(text)
         ]
         return Wish(promise, tuple(promised))
     raise _not_understood(text)
@@ -247,17 +260,16 @@ def _from_guarantees(promise: Any) -> Wish:
     return Wish(" and ".join(map(str, given)), given)
 
 
-def _limits(listed: str, text: str) -> list[tuple[str, float]]:
-    """Split "a <= 2% and b <= 5%" into labels and limits."""
-    form = rf"(?:missed )?(.+?) <= {RATE}(?: and |$)"
+def _limits(text: str) -> list[tuple[str, float]]:
+    """Split "missed a <= 2% and b <= 5%" into labels and limits."""
     limits, position = [], 0
-    while position < len(listed):
-        said = re.match(form, listed[position:])
-        if said is None or "<=" in said[1]:
+    while position < len(text):
+        said = re.match(LIMIT, text[position:], re.IGNORECASE)
+        if said is None:
             raise _not_understood(text)
         limits.append((said[1], _rate(said[2], said[3], text)))
         position += said.end()
-    if not limits or listed.endswith(" and "):
+    if text.endswith(","):
         raise _not_understood(text)
     return limits
 
@@ -269,8 +281,13 @@ def _label(name: str, classes: Sequence[Any] | None) -> Any:
         for label in classes:
             if str(label) == spelled:
                 return label.item() if isinstance(label, np.generic) else label
-    names = ", ".join(str(label) for label in list(classes)[:5])
-    hint = " A promise is of one kind." if name.lower() in OTHER_KINDS else ""
+    known = [str(label) for label in classes]
+    like = closest(name, known)
+    hint = "" if like is None else f" Closest: {like!r}."
+    if name.lower() in OTHER_KINDS:
+        hint = " A promise is of one kind."
+    more = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
+    names = ", ".join(known[:MOST_NAMES]) + more
     raise ValueError(f"the promise names class {name!r}; there are {names}.{hint}")
 
 
@@ -292,6 +309,6 @@ def _rounded(rate: float) -> float:
 def _not_understood(text: str) -> ValueError:
     strict = " Write <= or >=." if re.search("[<>](?!=)", text) else ""
     return ValueError(
-        f"the promise {text[:64]!r} is none of {', '.join(FORMS)}, or for detectors "
+        f"the promise {shown(text)} is none of {', '.join(FORMS)}, or for detectors "
         f"{DETECTOR_FORM}. Rates are written 5% or 0.05.{strict}"
     )
