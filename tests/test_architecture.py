@@ -5,6 +5,7 @@ text) to what breaks it, so that a planted violation shows that it can fail.
 """
 
 import ast
+import operator
 import re
 import tomllib
 from functools import cache
@@ -162,6 +163,121 @@ def test_promises_are_made_behind_their_door():
 def test_a_promise_made_elsewhere_is_found():
     planted = {"prudent.minimax.solver": "def f():\n    return Guarantee(bound=0.1)"}
     assert list(promises_elsewhere(planted)) == ["prudent.minimax.solver"]
+
+
+#: What holds the sentences of promises, by name.
+SENTENCES = {"assumption", "assumptions", "assumed"}
+PROMISES = {"guarantee", "promise", "claim", "wish"}
+SEARCHES = {
+    *("startswith", "endswith", "partition", "rpartition", "split", "find", "rfind"),
+    *("index", "count", "removeprefix", "removesuffix", "replace", "casefold", "lower"),
+}
+
+
+def is_sentence(node, known):
+    """Whether an expression is the sentence of a promise, or several."""
+    if isinstance(node, ast.Subscript):
+        return is_sentence(node.value, known)
+    if isinstance(node, ast.Name):
+        return node.id in known
+    if isinstance(node, ast.Attribute):
+        return node.attr in SENTENCES
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Attribute):
+        made = {"join", "sentence", *SEARCHES}
+        parts = [node.func.value, *node.args]
+        return node.func.attr in made and any(is_sentence(p, known) for p in parts)
+    parts = [name for arg in node.args for name in ast.walk(arg)]
+    of_promise = any(
+        getattr(p, "id", getattr(p, "attr", "")) in PROMISES for p in parts
+    )
+    return isinstance(node.func, ast.Name) and node.func.id == "str" and of_promise
+
+
+def is_text(node):
+    """Whether an expression is text that stands in the code."""
+    parts = node.elts if isinstance(node, (ast.Tuple, ast.Set, ast.List)) else [node]
+    return any(
+        isinstance(part, ast.JoinedStr)
+        or (isinstance(part, ast.Constant) and isinstance(part.value, str))
+        for part in parts
+    )
+
+
+def sentences_read(texts):
+    """Places where code compares, parts or searches the sentence of a promise."""
+    for name, text in texts.items():
+        known = set(SENTENCES)
+        for node in nodes(text):
+            if isinstance(node, (ast.For, ast.comprehension)):
+                targets, value = [node.target], node.iter
+            elif isinstance(node, ast.Assign):
+                targets, value = node.targets, node.value
+            else:
+                continue
+            if is_sentence(value, known):
+                names = [n for target in targets for n in ast.walk(target)]
+                known |= {n.id for n in names if isinstance(n, ast.Name)}
+        for node in nodes(text):
+            read = False
+            if isinstance(node, ast.Compare):
+                sides = [node.left, *node.comparators]
+                said = [is_sentence(side, known) for side in sides]
+                # A member may be looked for among members, text never in a sentence.
+                in_calls = [isinstance(side, ast.Call) for side in sides]
+                searched = any(map(operator.and_, said, in_calls))
+                read = searched or (any(said) and any(map(is_text, sides)))
+            elif isinstance(node, ast.Match):
+                read = is_sentence(node.subject, known)
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                owner = node.func.value
+                by_pattern = isinstance(owner, ast.Name) and owner.id == "re"
+                read = (node.func.attr in SEARCHES and is_sentence(owner, known)) or (
+                    by_pattern and any(is_sentence(a, known) for a in node.args)
+                )
+            if read:
+                yield f"{name}, line {node.lineno}: {ast.unparse(node)}"
+
+
+def test_no_code_reads_a_sentence():
+    assert list(sentences_read(sources())) == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        'any("plug-in" in sentence for sentence in guarantee.assumptions)',
+        'any("plug-in" in one for one in guarantee.assumptions)',
+        '"rows are independent" in claim.assumptions',
+        "assumption.partition(', the covariances')",
+        "promise.assumptions[0].startswith(('shrunk', 'regularised'))",
+        "str(guarantee) == str(promise)",
+        "'on average' in str(row.guarantee)",
+        "'normal' in ' and '.join(promise.assumed)",
+        "promise.assumptions == ('p is known exactly',)",
+        "re.search('plug-in', str(promise))",
+        "str(promise).split(', assuming ')",
+        "said = str(promise)\nfound = 'plug-in' in said",
+        "match assumption:\n    case 'p is known exactly': pass",
+    ],
+)
+def test_a_sentence_that_is_read_is_found(planted):
+    assert list(sentences_read({"prudent.evaluation.words": planted}))
+
+
+@pytest.mark.parametrize(
+    "allowed",
+    [
+        "Assumption.KNOWN_LABEL in claim.assumptions",
+        "known is Assumption.DISTRIBUTION_SMOOTHED",
+        "' and '.join(guarantee.assumed)",
+        "PLUG_IN.isdisjoint(guarantee.assumptions)",
+        "print(str(promise))",
+    ],
+)
+def test_values_may_decide(allowed):
+    assert list(sentences_read({"prudent.evaluation.words": allowed})) == []
 
 
 # --- mathematics --------------------------------------------------------------------

@@ -95,7 +95,7 @@ print(game.reject(range(len(ink)), key="owner of door 4"))
 # %%
 # What is promised, and what is not
 # ---------------------------------
-# - Promised: the false-alarm rate, for rows exchangeable with the training rows. It
+# - Promised: the false-alarm rate, for rows exchangeable with the calibration rows. It
 #   breaks when handwriting drifts.
 # - Promised under an assumption that cannot be checked from rows: the miss rate of the
 #   game. It holds for intruders at the stated distance and a class that is known; the

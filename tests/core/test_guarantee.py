@@ -1,6 +1,7 @@
 """Promises: what they accept, say, and how they are held against data."""
 
 import copy
+import json
 import pickle
 from dataclasses import FrozenInstanceError
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import betabinom, binomtest
 
-from prudent import Guarantee
+from prudent import Assumption, Guarantee
 
 
 def promise(**changes):
@@ -60,6 +61,43 @@ def test_sentence_states_quantity_scope_bound_confidence_and_assumptions():
     )
 
 
+def test_sentence_states_the_subgroup():
+    coverage = promise(quantity="coverage", scope=1, subgroup="sex=Female", sense=">=")
+    assert str(coverage) == (
+        "The coverage of class 1 among rows with sex=Female is at least 0.2."
+    )
+
+
+def test_numbers_of_an_assumption_come_from_the_evidence():
+    shrunk = promise(
+        assumptions=(Assumption.SHRUNK, "moments {of mine}"),
+        evidence={"shrinkage": 0.25},
+    )
+    assert "shrunk by 0.25 towards their diagonal and moments {of mine}" in str(shrunk)
+
+
+def test_unit_is_a_row_or_a_group():
+    assert promise().unit == "row"
+    with pytest.raises(ValueError, match="`unit` must be 'row' or 'group', got 'herd'"):
+        promise(unit="herd")
+
+
+def test_json_names_assumptions_and_reads_back():
+    written = promise(
+        unit="group",
+        subgroup="age in 20..30",
+        scope=np.int64(2),
+        assumptions=(Assumption.GROUPS, "the moon is full"),
+        evidence={"calibration rows": 30, "largest": np.inf},
+    )
+    fields = json.loads(json.dumps(written.to_dict(), allow_nan=False))
+    assert fields["assumptions"] == ["GROUPS", "the moon is full"]
+    assert fields["sentence"] == str(written)
+    read = Guarantee.from_dict(fields | {"a key of tomorrow": 1})
+    assert read == written
+    assert read.assumptions[0] is Assumption.GROUPS
+
+
 def test_is_frozen_also_in_its_evidence():
     guarantee = promise(evidence={"duality gap": 1e-12})
     with pytest.raises(FrozenInstanceError):
@@ -69,8 +107,15 @@ def test_is_frozen_also_in_its_evidence():
 
 
 def test_pickle_and_copy_keep_every_field():
-    guarantee = promise(evidence={"duality gap": 1e-12}, scope=1, confidence=0.9)
-    assert pickle.loads(pickle.dumps(guarantee)) == guarantee
+    guarantee = promise(
+        evidence={"duality gap": 1e-12},
+        scope=1,
+        confidence=0.9,
+        assumptions=(Assumption.UNSEEN,),
+    )
+    again = pickle.loads(pickle.dumps(guarantee))
+    assert again == guarantee
+    assert again.assumptions[0] is Assumption.UNSEEN
     assert copy.deepcopy(guarantee) == guarantee
 
 

@@ -233,12 +233,12 @@ def test_bounds_without_a_bet():
 def test_sentence():
     text = str(PromiseMonitor(promise(confidence=0.9)).update(the_stream()))
     assert text.startswith(
-        "The error rate is at most 0.05 with confidence 0.9: consistent (35 violations "
-        "in 600 rows"
+        "The error rate is at most 0.05 with confidence 0.9. So far consistent (35 "
+        "violations in 600 rows"
     )
     assert text.endswith("probability at most 0.15, training included.")
     broken = str(PromiseMonitor(marginal()).update(the_stream()))
-    assert "on average over calibration rows: broken since row 600 (35" in broken
+    assert "on average over calibration rows. So far broken since row 600 (35" in broken
     assert broken.endswith("at most 0.05.")
     assert "np." not in repr(PromiseMonitor(promise())) + text + broken
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # What JSON says of a promise.
 RECORDED = (
     *("quantity", "scope", "bound", "sense", "confidence"),
-    *("evidence", "assumptions"),
+    *("evidence", "assumptions", "sentence"),
 )
 AS_NEW = "as new to the model as you say they are"
 
@@ -165,10 +165,8 @@ def _own_promises(loaded: LoadedModel, X: Any, y: NDArray[Any]) -> Iterator[str]
 
 
 def _record(promise: Guarantee) -> dict[str, Any]:
-    from prudent.monitoring.state import guarantee_to_dict
-
-    found = guarantee_to_dict(promise)
-    return {**{name: found[name] for name in RECORDED}, "sentence": str(promise)}
+    found = promise.to_dict()
+    return {name: found[name] for name in RECORDED}
 
 
 def plan(

@@ -6,12 +6,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from prudent.core.assumptions import SAME_LAW, Assumption, assumption_of, sentence_of
+from prudent.core.assumptions import (
+    SAME_LAW,
+    Assumption,
+    assumption_of,
+    name_of_assumption,
+    sentence_of,
+)
 from prudent.core.binomial import (
     beta_binomial_tails,
     check_fraction,
@@ -430,6 +436,49 @@ default=None
     def assumed(self) -> tuple[str, ...]:
         """The assumptions as sentences, with the numbers of the evidence filled in."""
         return tuple(sentence_of(a, self.evidence) for a in self.assumptions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the promise in JSON types: members by name, and its sentence.
+
+        Examples
+        --------
+        >>> from prudent import Assumption, Guarantee
+        >>> promise = Guarantee(
+        ...     quantity="error rate",
+        ...     bound=0.05,
+        ...     sense="<=",
+        ...     assumptions=(Assumption.INDEPENDENT,),
+        ... )
+        >>> promise.to_dict()["assumptions"]
+        ['INDEPENDENT']
+        >>> Guarantee.from_dict(promise.to_dict()) == promise
+        True
+        """
+        evidence = {}
+        for name, value in self.evidence.items():
+            number = float(value)
+            # Strict JSON has no infinity.
+            evidence[name] = number if math.isfinite(number) else repr(number)
+        scope = self.scope
+        return {
+            **self.__dict__,
+            "assumptions": [name_of_assumption(a) for a in self.assumptions],
+            "scope": scope.item() if isinstance(scope, np.generic) else scope,
+            "evidence": evidence,
+            "sentence": str(self),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` gave; keys that name no field are left out."""
+        known = {
+            key: value
+            for key, value in fields.items()
+            if key in cls.__dataclass_fields__
+        }
+        evidence = known.get("evidence", {})
+        known["evidence"] = {name: float(value) for name, value in evidence.items()}
+        return cls(**known)
 
     @property
     def rate_law(self) -> tuple[int, int] | None:

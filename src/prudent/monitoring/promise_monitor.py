@@ -23,8 +23,6 @@ from prudent.monitoring.state import (
     as_losses,
     check_format,
     checked_batch,
-    guarantee_from_dict,
-    guarantee_to_dict,
 )
 
 if TYPE_CHECKING:
@@ -304,7 +302,7 @@ class PromiseMonitor(Watcher):
         """State in JSON types, at most 20 kB: `from_dict` goes on bit for bit."""
         return {
             "format": FORMAT,
-            "guarantee": guarantee_to_dict(self.guarantee),
+            "guarantee": self.guarantee.to_dict(),
             "level": self.level,
             "watch": self.watch,
             **self._bets.to_dict(),
@@ -321,7 +319,7 @@ class PromiseMonitor(Watcher):
         """
         check_format(state)
         monitor = cls(
-            guarantee_from_dict(state["guarantee"]),
+            Guarantee.from_dict(state["guarantee"]),
             level=state["level"],
             watch=state["watch"],
         )
@@ -343,9 +341,9 @@ class PromiseMonitor(Watcher):
         since = f" since row {self.alarm_at_}" if self.verdict == "broken" else ""
         low, high = self.interval
         return (
-            f"{str(self.guarantee).removesuffix('.')}: {self.verdict}{since} "
+            f"{self.guarantee} So far {self.verdict}{since} "
             f"({self.violations_:g} violations in {self.n_} rows, limits {low:.3g} to "
-            f"{high:.3g}, e-value {self.e_value:.3g}); a promise that holds is ever "
+            f"{high:.3g}, e-value {self.e_value:.3g}). A promise that holds is ever "
             f"called broken with probability at most {min(wrong, 1.0):.3g}{included}."
         )
 

@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from prudent._version import __version__
-from prudent.core.assumptions import name_of_assumption
-from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
 
 FORMAT = 1
@@ -63,23 +61,6 @@ def check_counts(*arrays: Any) -> None:
 def number(value: float) -> float | str:
     """Return a float as strict JSON has it: "inf" is text, which `float` reads."""
     return value if math.isfinite(value) else repr(value)
-
-
-def guarantee_to_dict(guarantee: Guarantee) -> dict[str, Any]:
-    """Return the fields of a promise in JSON types."""
-    scope = guarantee.scope
-    return {
-        **vars(guarantee),
-        "assumptions": [name_of_assumption(a) for a in guarantee.assumptions],
-        "scope": scope.item() if isinstance(scope, np.generic) else scope,
-        "evidence": {name: number(float(v)) for name, v in guarantee.evidence.items()},
-    }
-
-
-def guarantee_from_dict(fields: dict[str, Any]) -> Guarantee:
-    """Return the promise that `guarantee_to_dict` described."""
-    evidence = {name: float(value) for name, value in fields["evidence"].items()}
-    return Guarantee(**{**fields, "evidence": evidence})
 
 
 class Watcher:

@@ -89,6 +89,7 @@ class Terms:
             average_over=drawn if self.confidence is None else None,
             assumptions=(first, *also, *last),
             scope=scope.item() if isinstance(scope, np.generic) else scope,
+            unit="group" if self.grouped else "row",
             evidence=evidence,
             source=source,
         )
