@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.timing import Workload
 from prudent import SelectiveClassifier
-from prudent.certification.thresholds import RankedRows, certified_threshold
-from prudent.rules.boundary import error_boundary
+from prudent.rules.make import SelectiveError, Terms
+from prudent.rules.scores import AnswerScores
 
 ROWS = 100_000
 
@@ -21,10 +21,16 @@ def workloads() -> Iterator[Workload]:
     rng = np.random.default_rng(0)
     scores = rng.random(ROWS)
     wrong = rng.random(ROWS) < 0.2 * (1 - scores)
-    boundary = error_boundary(ROWS, 0.05)
+    terms = Terms(confidence=0.95)
+
+    def threshold() -> None:
+        rows = AnswerScores.of(scores, wrong)
+        SelectiveError(scores=rows, terms=terms).rule(0.05)
+
+    threshold()  # the boundary is kept
     yield Workload(
         "threshold of 1e5 held-out rows",
-        lambda: certified_threshold(RankedRows.from_rows(scores, wrong), boundary),
+        threshold,
         "one stable argsort",
         lambda: np.argsort(-scores, kind="stable"),
         goal=3,

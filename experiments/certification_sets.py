@@ -31,9 +31,9 @@ from sklearn.preprocessing import StandardScaler
 import prudent
 from experiments.benchmark_data import load
 from prudent.certification.scores import answer_scores
-from prudent.certification.thresholds import RankedRows, certified_threshold
 from prudent.core.binomial import upper_limit
-from prudent.rules.boundary import error_boundary
+from prudent.rules.make import SelectiveError, Terms
+from prudent.rules.scores import AnswerScores
 
 SETS = (
     "breast_cancer", "digits", "magic", "pulsar", "satellite", "letter_recognition",
@@ -52,16 +52,16 @@ MODELS = {
     "imprecise": prudent.ImpreciseDiscriminantAnalysis(),
     "calibrated": prudent.RiskCalibratedClassifier(random_state=0),
 }
-Rule = Callable[[RankedRows], float]
+Rule = Callable[[AnswerScores], float]
 
 
-def by_boundary(rows: RankedRows) -> float:
+def by_boundary(rows: AnswerScores) -> float:
     """The boundary of `SelectiveClassifier`."""
-    boundary = error_boundary(rows.n_rows, RATE, confidence=1 - DELTA)
-    return certified_threshold(rows, boundary).value
+    terms = Terms(confidence=1 - DELTA)
+    return SelectiveError(scores=rows, terms=terms).rule(RATE).thresholds[0]
 
 
-def by_sgr(rows: RankedRows) -> float:
+def by_sgr(rows: AnswerScores) -> float:
     """Bisection over ranks, each test at an equal part of the level."""
     n, low, high, found = rows.n_rows, 1, rows.n_rows, inf
     steps = ceil(log2(n))
@@ -69,17 +69,17 @@ def by_sgr(rows: RankedRows) -> float:
         middle = ceil((low + high) / 2)
         limit = upper_limit(int(rows.wrong[middle]), middle, level=DELTA / steps)
         if limit <= RATE:
-            found, low = float(rows.next_scores[middle]), middle
+            found, low = float(rows.sureness[middle]), middle
         else:
             high = middle
     return found
 
 
-def by_plug_in(rows: RankedRows) -> float:
+def by_plug_in(rows: AnswerScores) -> float:
     """Largest answered set whose measured error is small enough."""
     ranks = np.arange(1, rows.n_rows + 1)
     good = np.flatnonzero(rows.wrong[1:] <= RATE * ranks)
-    return float(rows.next_scores[good[-1] + 1]) if len(good) else inf
+    return float(rows.sureness[good[-1] + 1]) if len(good) else inf
 
 
 RULES: dict[str, Rule] = {
@@ -124,7 +124,7 @@ def measure(name: str, model: str, seed: int) -> dict[str, tuple[float, int]]:
     broken = dict.fromkeys(RULES, 0)
     for _ in range(DRAWS):
         drawn = rng.integers(len(scores), size=HELD_OUT)
-        rows = RankedRows.from_rows(scores[drawn], wrong[drawn])
+        rows = AnswerScores.of(scores[drawn], wrong[drawn])
         for rule, choose in RULES.items():
             answered = scores > choose(rows)
             shares[rule].append(answered.mean())

@@ -10,13 +10,10 @@ from scipy.stats import binom
 
 from certification.worst_populations import worst_case
 from prudent.certification import error_boundary
-from prudent.certification.thresholds import (
-    RankedRows,
-    certified_threshold,
-    share_threshold,
-)
 from prudent.core.binomial import most_wrong, upper_limit
 from prudent.rules.boundary import crossing_probability
+from prudent.rules.make import SelectiveError, Terms
+from prudent.rules.scores import AnswerScores
 
 # n, error rate, confidence -> first ranks, last corner, corners, level, crossing.
 REFERENCE = [
@@ -246,14 +243,25 @@ def test_closing_ties_the_other_way_is_broken(delta, expected):
 # --- thresholds ----------------------------------------------------------------------
 
 
+def selective(scores, wrong):
+    rows = AnswerScores.of(scores, wrong)
+    return SelectiveError(scores=rows, terms=Terms(confidence=0.95))
+
+
+def certified_threshold(scores, wrong):
+    """Threshold, rows answered and wrong ones among them."""
+    rule = selective(scores, wrong).rule(0.05)
+    return *rule.thresholds, rule.record["answered"], rule.record["wrong"]
+
+
 def test_threshold_is_the_largest_admitted_rank():
     rng = np.random.default_rng(0)
     scores = rng.random(400).round(2)
     wrong = rng.random(400) < 0.25 * (1 - scores) ** 2
     boundary = error_boundary(400, 0.05)
-    found = certified_threshold(RankedRows.from_rows(scores, wrong), boundary)
-    above = scores > found.value
-    assert (above.sum(), wrong[above].sum()) == (found.n_answered, found.n_wrong)
+    cut, n_answered, n_wrong = certified_threshold(scores, wrong)
+    above = scores > cut
+    assert (above.sum(), wrong[above].sum()) == (n_answered, n_wrong)
 
     def certified(threshold):
         answered = scores > threshold
@@ -263,42 +271,35 @@ def test_threshold_is_the_largest_admitted_rank():
             for r, c in zip(boundary.ranks, boundary.wrong_allowed, strict=True)
         )
 
-    assert certified(found.value)
-    lower = [t for t in [*np.unique(scores), -np.inf] if t < found.value]
+    assert certified(cut)
+    lower = [t for t in [*np.unique(scores), -np.inf] if t < cut]
     assert not any(certified(t) for t in lower)
 
 
 def test_equal_scores_are_answered_together_or_not_at_all():
-    boundary = error_boundary(100, 0.05)
     right, wrong = np.zeros(100, dtype=bool), np.arange(100) < 40
     scores = np.ones(100)
-    found = certified_threshold(RankedRows.from_rows(scores, right), boundary)
-    assert (found.value, found.n_answered) == (-np.inf, 100)
-    found = certified_threshold(RankedRows.from_rows(scores, wrong), boundary)
-    assert (found.value, found.n_answered) == (np.inf, 0)
+    assert certified_threshold(scores, right) == (-np.inf, 100, 0)
+    assert certified_threshold(scores, wrong) == (np.inf, 0, 0)
 
 
 def test_infinite_scores_are_ranks_like_others():
     scores = np.repeat([np.inf, 0.0, -np.inf], [70, 20, 10])
     wrong = np.repeat([False, True, False], [70, 20, 10])
-    boundary = error_boundary(100, 0.05)
-    found = certified_threshold(RankedRows.from_rows(scores, wrong), boundary)
-    assert (found.value, found.n_answered, found.n_wrong) == (0.0, 70, 0)
+    assert certified_threshold(scores, wrong) == (0.0, 70, 0)
     # A threshold cannot lie below -inf, so these rows can never be answered.
-    rows = RankedRows.from_rows(scores, np.zeros(100, dtype=bool))
-    assert certified_threshold(rows, boundary).n_answered == 90
+    assert certified_threshold(scores, np.zeros(100, dtype=bool))[1] == 90
 
 
 @pytest.mark.parametrize(("share", "answered"), [(0.29, 29), (1.0, 100), (0.005, 0)])
 def test_share_of_distinct_scores(share, answered):
-    rows = RankedRows.from_rows(np.arange(100.0), np.zeros(100, dtype=bool))
-    assert share_threshold(rows, share).n_answered == answered
+    rows = selective(np.arange(100.0), np.zeros(100, dtype=bool))
+    assert rows.share_rule(share).record["answered"] == answered
 
 
 def test_share_leaves_ties_unanswered():
     scores = np.repeat([3.0, 2.0, 1.0], [10, 30, 60])
-    rows = RankedRows.from_rows(scores, scores == 2.0)
-    assert share_threshold(rows, 0.25).n_answered == 10
-    assert share_threshold(rows, 0.4).n_answered == 40
-    assert share_threshold(rows, 0.4).n_wrong == 30
-    assert share_threshold(rows, 0.05).n_answered == 0
+    rows = selective(scores, scores == 2.0)
+    assert rows.share_rule(0.25).record == {"answered": 10, "wrong": 0}
+    assert rows.share_rule(0.4).record == {"answered": 40, "wrong": 30}
+    assert rows.share_rule(0.05).record["answered"] == 0

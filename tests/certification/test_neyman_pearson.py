@@ -14,10 +14,10 @@ from sklearn.svm import SVC, LinearSVC
 
 import prudent
 from prudent import NeymanPearsonClassifier
-from prudent.certification.thresholds import cut_classes
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import high_probability_rank
 from prudent.exceptions import InfeasibleError, PrudentWarning
+from prudent.rules.make import ClassErrors, Terms, class_scores_of
 
 X, Y = load_breast_cancer(return_X_y=True)
 LDA = LinearDiscriminantAnalysis()
@@ -75,14 +75,16 @@ def test_rows_taken_before_count_as_the_lowest_scores():
     rng = np.random.default_rng(1)
     scores = rng.random((400, 3))
     labels = rng.integers(3, size=400)
-    cuts = cut_classes(scores, labels, {0: 0.6, 1: 0.6}, 0.9, in_turn=True)
+    rows = class_scores_of(scores, labels, np.arange(3))
+    made = ClassErrors(scores=rows, terms=Terms(confidence=0.9))
+    rule = made.rule({0: 0.6, 1: 0.6})
     each = np.sqrt(0.9)
     own = scores[labels == 1]
-    taken = own[:, 0] >= cuts[0].threshold
+    taken = own[:, 0] >= rule.thresholds[0]
     order = np.sort(np.where(taken, -np.inf, own[:, 1]))
     rank = high_probability_rank(len(own), 0.6, each)
-    assert cuts[1].threshold == order[rank - 1]
-    assert cuts[1].n_taken == taken.sum()
+    assert rule.thresholds[1] == order[rank - 1]
+    assert 0 < taken.sum() < rank
 
 
 def test_sets_hold_every_class_whose_threshold_is_reached():
@@ -297,3 +299,15 @@ def test_limited_class_whose_rows_are_all_held_out_is_refused_without_a_redraw()
         "FrozenEstimator; another `random_state` chosen after this would void the "
         "promise."
     )
+
+
+def test_parameters_changed_after_the_fit_change_no_answer():
+    model = NeymanPearsonClassifier(LDA, max_class_error={0: 0.05}, random_state=0)
+    model.fit(X, Y)
+    labels, sets = model.predict(X), model.predict_set(X)
+    model.set_params(abstain=True, max_class_error=0.3, confidence=0.5)
+    np.testing.assert_array_equal(model.predict(X), labels)
+    np.testing.assert_array_equal(model.predict_set(X), sets)
+    assert model.guarantees_ is model.rule_.guarantees
+    with pytest.raises(ValueError, match="bounds all 2 classes"):
+        model.with_class_error(0.3)  # fitted to give labels, not sets

@@ -423,7 +423,12 @@ def test_a_class_without_training_rows():
     plain = SelectiveClassifier(LDA, random_state=0).fit(X, Y)
     # The row of class 5 is predicted 0 or 1, and now counts as wrong.
     was_right = plain.estimator_.predict(X[[held_out]])[0] == Y[held_out]
-    assert model._ranked.wrong[-1] == plain._ranked.wrong[-1] + was_right
+    assert wrong_of(model) == wrong_of(plain) + was_right
+
+
+def wrong_of(model):
+    """Held-out rows that the estimator gets wrong, answered or not."""
+    return model.rule_.calibration.scores.wrong[-1]
 
 
 def test_one_class_without_the_held_out_rows():
@@ -463,3 +468,13 @@ def test_scores_of_ten_classes():
     )
     model = SelectiveClassifier(LDA, error_rate=0.2, random_state=0).fit(rows, labels)
     assert model.predict_set(rows).shape == (2000, 10)
+
+
+def test_parameters_changed_after_the_fit_change_no_answer():
+    model = SelectiveClassifier(LDA, error_rate=0.1, random_state=0).fit(X, Y)
+    answered, promises = model.answers(X), model.guarantees_
+    model.set_params(scoring="margin", error_rate=0.3, confidence=0.5)
+    np.testing.assert_array_equal(model.answers(X), answered)
+    assert model.guarantees_ is model.rule_.guarantees is promises
+    other = model.with_error_rate(0.2).guarantees_[0]
+    assert other.confidence == 0.95  # what was fitted

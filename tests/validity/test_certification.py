@@ -9,10 +9,10 @@ from sklearn.naive_bayes import GaussianNB
 
 from prudent import NeymanPearsonClassifier, SelectiveClassifier, certify
 from prudent.certification import error_rate_under_priors
-from prudent.certification.thresholds import RankedRows
 from prudent.core.binomial import most_wrong
 from prudent.core.shift import worst_rate
 from prudent.exceptions import InfeasibleError, PrudentWarning
+from prudent.rules.scores import AnswerScores
 from validity.finite_laws import (
     AtomScores,
     FiniteLaw,
@@ -95,7 +95,7 @@ def test_plain_tests_at_every_threshold_are_refuted():
     for _ in range(draws):
         rows, labels = law.draw(n, rng)
         scores = law.scores[rows[:, 0].astype(int)]
-        ranked = RankedRows.from_rows(
+        ranked = AnswerScores.of(
             scores.max(axis=1) + rng.uniform(0, 1e-9, n),
             scores.argmax(axis=1) != labels,
         )

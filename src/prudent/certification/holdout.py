@@ -8,22 +8,17 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import (
-    _safe_indexing,  # takes rows of any table that scikit-learn takes
-    check_random_state,
-    get_tags,
-)
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_is_fitted, indexable
 
 from prudent.certification.scores import name_of
-from prudent.core.assumptions import Assumption
 from prudent.core.binomial import check_fraction
 from prudent.core.holdout import held_out_count
 from prudent.core.validation import shown
-from prudent.estimator_tools import hold_out_unseen, refuse_dask
+from prudent.estimator_tools import HeldOutEstimator, refuse_dask
 from prudent.exceptions import PrudentWarning
 
 # What to do where the draw took all rows of a class.
@@ -34,13 +29,12 @@ REDRAWN = (
 MOST_NAMED = 5
 
 
-class HeldOutClassifier(ClassifierMixin, BaseEstimator):
+class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
     """A classifier around another one, with rows that the inner one never sees.
 
-    A class has `_check_parameters`, `_rank` and `_choose`.
+    A class has `_check_parameters`, `_scores` and `_rule`.
     """
 
-    estimator: Any
     calibration_size: float
     random_state: Any
 
@@ -66,47 +60,24 @@ class HeldOutClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : estimator
         """
-        name = type(self).__name__
         self._check_parameters()
-        _refuse_fit_parameters(name, unsupported)
-        _check_inner(name, self.estimator)
+        _refuse_fit_parameters(type(self).__name__, unsupported)
+        _check_inner(type(self).__name__, self.estimator)
         check_fraction("calibration_size", self.calibration_size)
         refuse_dask(X)
         X, y = indexable(X, y)
         y = _check_y(y)
         check_classification_targets(y)
         random = check_random_state(self.random_state)
-        self._promised_per_group = groups is not None
         if isinstance(self.estimator, FrozenEstimator):
             check_is_fitted(self.estimator)
         else:
             self._check_shares(y, groups)
-        split = hold_out_unseen(self, X, random, groups)
-        self.estimator_ = self._fitted(X, y, split.fit)
-        if not hasattr(self.estimator_, "classes_"):
-            raise TypeError(
-                f"{name}: {name_of(self.estimator)} is no classifier: after "
-                "`fit` it has no `classes_`."
-            )
-        self.classes_ = self.estimator_.classes_
-        for known in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(known, None)
-            if hasattr(self.estimator_, known):
-                setattr(self, known, getattr(self.estimator_, known))
-        self.n_calibration_ = len(split.held_out)
-        self._rank(_safe_indexing(X, split.held_out), y[split.held_out])
-        return self._choose()
+        self._unlearned: list[Any] = np.unique(y).tolist()
+        return self._fit_held_out(X, y, random, groups)
 
     def _check_parameters(self) -> None:
         """Refuse parameters out of range, before any work."""
-        raise NotImplementedError
-
-    def _rank(self, rows: Any, labels: NDArray[Any]) -> None:
-        """Keep what cuts are chosen by, of held-out rows and their labels."""
-        raise NotImplementedError
-
-    def _choose(self) -> Self:
-        """Find the cut that was asked for, and its promise."""
         raise NotImplementedError
 
     def _check_shares(self, y: NDArray[Any], groups: ArrayLike | None) -> None:
@@ -125,13 +96,27 @@ class HeldOutClassifier(ClassifierMixin, BaseEstimator):
                 "least 2 classes, or a fitted model in FrozenEstimator."
             )
 
-    def _fitted(self, X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> Any:
-        """The estimator, fitted to these rows unless it is frozen."""
-        self._unlearned: list[Any] = []
+    def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
         if isinstance(self.estimator, FrozenEstimator):
-            return self.estimator
-        self._unlearned = np.setdiff1d(y, y[rows]).tolist()
-        if self._unlearned and (y[rows] == y[rows][0]).all():
+            self.estimator_, self._unlearned = self.estimator, []
+        else:
+            self._refuse_unlearned(y)
+            self.estimator_ = clone(self.estimator).fit(X, y)
+        if not hasattr(self.estimator_, "classes_"):
+            raise TypeError(
+                f"{type(self).__name__}: {name_of(self.estimator)} is no classifier: "
+                "after `fit` it has no `classes_`."
+            )
+        self.classes_ = self.estimator_.classes_
+        for known in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(known, None)
+            if hasattr(self.estimator_, known):
+                setattr(self, known, getattr(self.estimator_, known))
+
+    def _refuse_unlearned(self, y: NDArray[Any]) -> None:
+        """Say which classes have no row to learn from; refuse if one alone has."""
+        self._unlearned = np.setdiff1d(self._unlearned, y).tolist()
+        if self._unlearned and (y == y[0]).all():
             raise ValueError(
                 f"{self._lost(self._unlearned)}, so one class alone is left to learn. "
                 f"{REDRAWN}"
@@ -142,9 +127,8 @@ class HeldOutClassifier(ClassifierMixin, BaseEstimator):
                 f"{self._lost(self._unlearned)}, so these rows are never answered "
                 f"right, and count as wrong. {REDRAWN}",
                 PrudentWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        return clone(self.estimator).fit(_safe_indexing(X, rows), y[rows])
 
     def _lost(self, labels: list[Any]) -> str:
         named = ", ".join(map(shown, labels[:MOST_NAMED]))
@@ -161,14 +145,6 @@ class HeldOutClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         refuse_dask(X)
         return X
-
-    def _assumptions(self) -> tuple[Assumption, ...]:
-        """What the promises of this fit rest on."""
-        by_group = self._promised_per_group
-        rows = Assumption.GROUPS if by_group else Assumption.INDEPENDENT
-        if isinstance(self.estimator, FrozenEstimator):
-            return rows, Assumption.UNSEEN
-        return (rows,)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

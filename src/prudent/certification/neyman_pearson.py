@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any, Self
 
@@ -13,20 +13,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.certification.holdout import REDRAWN, HeldOutClassifier
-from prudent.certification.promises import class_promises
 from prudent.certification.scores import class_scores, name_of
-from prudent.certification.thresholds import (
-    ClassCut,
-    best_of,
-    cut_classes,
-    first_reached,
-    reached,
-)
-from prudent.core.binomial import check_fraction, fewest_rows, upper_limit
-from prudent.core.guarantee import Guarantee
+from prudent.core.binomial import check_fraction, fewest_rows
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
 from prudent.exceptions import InfeasibleError, PrudentWarning
+from prudent.rules.make import ClassErrors, class_scores_of
+from prudent.rules.rule import Rule
+from prudent.rules.scores import ClassScores
 
 
 class NeymanPearsonClassifier(HeldOutClassifier):
@@ -72,6 +66,8 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         Labels with a limit, the most important first.
     n_calibration_ : int
         Held-out rows.
+    rule_ : prudent.rules.rule.Rule
+        What answers the scores of rows, and on what evidence.
     guarantees_ : tuple of Guarantee
         Error of each limited class, or with `abstain` how often its sets hold it.
 
@@ -162,9 +158,12 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         if not len(self.priority_):
             return np.asarray(self.estimator_.predict(rows))
         scores = self._class_scores(rows)
-        if self.abstain:
-            return self.classes_[best_of(reached(scores, self.thresholds_), scores)]
-        return self.classes_[first_reached(scores, self.thresholds_, self._priority())]
+        if self.rule_.kind == "labels":
+            return self.classes_[self.rule_.codes(scores)]
+        # Finite, so that a class in the set comes before all others.
+        scores = np.maximum(scores, np.finfo(np.float64).min)
+        chosen = np.where(self.rule_.sets(scores), scores, -np.inf).argmax(axis=1)
+        return self.classes_[chosen]
 
     def predict_set(self, X: Any) -> BoolArray:
         """Classes that a row may have; one of them without `abstain`.
@@ -179,8 +178,8 @@ class NeymanPearsonClassifier(HeldOutClassifier):
             Columns in the order of `classes_`.
         """
         rows = self._checked(X)
-        if self.abstain and len(self.priority_):
-            return reached(self._class_scores(rows), self.thresholds_)
+        if self.rule_.kind == "sets" and len(self.priority_):
+            return self.rule_.sets(self._class_scores(rows))
         sets: BoolArray = self.predict(X)[:, None] == self.classes_
         return sets
 
@@ -200,17 +199,51 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         NeymanPearsonClassifier
         """
         check_is_fitted(self)
-        other = copy.copy(self).set_params(max_class_error=max_class_error)
-        return other._choose()
+        in_sets = self.rule_.kind == "sets"
+        limits = self._limits(max_class_error, in_sets=in_sets)
+        with self._named():
+            return self._at(limits, max_class_error=max_class_error)
 
     def _check_parameters(self) -> None:
         check_fraction("confidence", self.confidence)
 
-    def _rank(self, rows: Any, labels: NDArray[Any]) -> None:
-        self._limits()
-        self._scores = self._class_scores(rows)
-        known = labels[:, None] == self.classes_
-        self._labels = np.where(known.any(axis=1), known.argmax(axis=1), -1)
+    def _scores(self, X: Any, y: Any) -> ClassScores:
+        self._limits(self.max_class_error, in_sets=self.abstain)  # or refuse them
+        return class_scores_of(self._class_scores(X), y, self.classes_)
+
+    def _rule(self, scores: ClassScores) -> Rule:
+        limits = self._limits(self.max_class_error, in_sets=self.abstain)
+        made = ClassErrors(scores=scores, in_sets=self.abstain, terms=self._terms())
+        with self._named():
+            return made.rule(limits)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let an error say whose it is."""
+        try:
+            yield
+        except InfeasibleError as error:
+            raise InfeasibleError(f"{type(self).__name__}: {error}") from None
+
+    def _adopt(self, rule: Rule) -> Self:
+        self.thresholds_ = np.array(rule.thresholds)
+        labels = self.classes_.tolist()
+        self.priority_ = self.classes_[[labels.index(c) for c in rule.priority]]
+        for promise in rule.guarantees if rule.kind == "sets" else ():
+            if promise.evidence["rank"] == 0:
+                limit = rule.record["limits"][promise.scope]
+                assert promise.confidence is not None
+                each = promise.confidence ** (1 / len(rule.guarantees))
+                needed = fewest_rows(limit, each)
+                n = promise.evidence["calibration rows"]
+                warnings.warn(
+                    f"{type(self).__name__}: class {shown(promise.scope)} has {n} "
+                    f"held-out rows, too few to rule it out ({needed} are needed for "
+                    f"{limit:g}); it is in every set.",
+                    PrudentWarning,
+                    stacklevel=4,
+                )
+        return super()._adopt(rule)
 
     def _class_scores(self, rows: Any) -> FloatArray:
         scores = class_scores(self.estimator_, rows)
@@ -222,9 +255,8 @@ class NeymanPearsonClassifier(HeldOutClassifier):
             )
         return scores
 
-    def _limits(self) -> dict[int, float]:
-        """Limit of each limited class, by its position, in order of priority."""
-        asked = self.max_class_error
+    def _limits(self, asked: Any, *, in_sets: bool) -> dict[Any, float]:
+        """Limit of each limited class, in order of priority."""
         if asked is None:
             return {}
         labels = self.classes_.tolist()
@@ -246,65 +278,11 @@ class NeymanPearsonClassifier(HeldOutClassifier):
                     f"`max_class_error` must lie in (0, 1), got {shown(limit)} for "
                     f"class {shown(label)}."
                 )
-        if len(asked) == len(labels) and not self.abstain:
+        if len(asked) == len(labels) and not in_sets:
             raise ValueError(
                 f"`max_class_error` bounds all {len(labels)} classes, so no class is "
                 "left to take the remaining rows; leave one out or set abstain=True."
             )
-        return {labels.index(label): float(limit) for label, limit in asked.items()}
-
-    def _priority(self) -> NDArray[np.intp]:
-        positions = self.classes_.tolist()
-        return np.array([positions.index(c) for c in self.priority_.tolist()], np.intp)
-
-    def _choose(self) -> Self:
-        limits = self._limits()
-        cuts = cut_classes(
-            self._scores,
-            self._labels,
-            limits,
-            float(self.confidence),
-            in_turn=not self.abstain,
-        )
-        self.thresholds_ = np.full(len(self.classes_), -np.inf)
-        for c, cut in cuts.items():
-            self._judge(c, cut, limits[c], len(limits))
-            self.thresholds_[c] = cut.threshold
-        self.priority_ = self.classes_[list(limits)]
-        self.guarantees_: tuple[Guarantee, ...] = class_promises(
-            {self.classes_[c]: limit for c, limit in limits.items()},
-            {self.classes_[c]: cut for c, cut in cuts.items()},
-            self.confidence,
-            self._assumptions(),
-            in_sets=self.abstain,
-        )
-        return self
-
-    def _judge(self, c: int, cut: ClassCut, limit: float, n_limits: int) -> None:
-        """Raise or warn where a cut keeps its limit by no rank, or cuts nothing."""
-        name, label = type(self).__name__, shown(self.classes_[c])
-        if cut.rank and (self.abstain or cut.threshold > -np.inf):
-            return
-        each = float(self.confidence) ** (1 / n_limits)
-        needed = fewest_rows(limit, each)
-        if cut.rank:
-            raise InfeasibleError(
-                f"{name}: {cut.n_taken} of {cut.n_rows} held-out rows of class {label} "
-                "are taken by the classes before it in `max_class_error`, at most "
-                f"{cut.rank - 1} may be; raise the limits of those classes, change the "
-                "order, or set abstain=True."
-            )
-        if not self.abstain:
-            least = upper_limit(0, cut.n_rows, level=1 - each) if cut.n_rows else 1.0
-            raise InfeasibleError(
-                f"{name}: class {label} has {cut.n_rows} held-out rows, of which no "
-                f"rank keeps a class error <= {limit:g} with confidence "
-                f"{self.confidence:g}; the smallest possible limit is {least:.3g}, and "
-                f"{needed} rows are needed for {limit:g}."
-            )
-        warnings.warn(
-            f"{name}: class {label} has {cut.n_rows} held-out rows, too few to rule it "
-            f"out ({needed} are needed for {limit:g}); it is in every set.",
-            PrudentWarning,
-            stacklevel=4,
-        )
+        return {
+            labels[labels.index(label)]: float(limit) for label, limit in asked.items()
+        }

@@ -2,90 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from prudent.certification.thresholds import ClassCut, Threshold
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import upper_limit
-from prudent.core.guarantee import AverageOver, Guarantee, Quantity, Unit
+from prudent.core.guarantee import AverageOver, Guarantee, Quantity
 from prudent.core.types import BoolArray
 
-BOUNDARY = (
-    "exact boundary over all thresholds of held-out scores (prudent, user guide, "
-    "certification)"
-)
-SHARE = "C. J. Clopper and E. S. Pearson (1934), rows above a score of unanswered rows"
 EXACT = "C. J. Clopper and E. S. Pearson (1934), exact one-sided limit"
 BETTING = "I. Waudby-Smith and A. Ramdas (2024), betting limit of a bounded mean"
-ONE_CLASS = (
-    "X. Tong, Y. Feng and J. J. Li (2018), Neyman-Pearson classification, order "
-    "statistic of held-out rows of the class"
-)
-
-
-def selective_promises(
-    bound: float,
-    confidence: float,
-    found: Threshold,
-    n_rows: int,
-    assumptions: tuple[Assumption, ...],
-    *,
-    pointwise_level: float | None,
-) -> tuple[Guarantee, ...]:
-    """Error rate of the answered rows, if any; without a level, of a given share."""
-    if found.n_answered == 0:
-        return ()
-    evidence: dict[str, float] = {
-        "calibration rows": n_rows,
-        "answered": found.n_answered,
-        "wrong": found.n_wrong,
-    }
-    if pointwise_level is not None:
-        evidence["pointwise level"] = pointwise_level
-    promise = Guarantee(
-        quantity="selective error rate",
-        bound=bound,
-        sense="<=",
-        confidence=confidence,
-        assumptions=assumptions,
-        unit=unit_of(assumptions),
-        evidence=evidence,
-        source=SHARE if pointwise_level is None else BOUNDARY,
-    )
-    return (promise,)
-
-
-def class_promises(
-    limits: Mapping[Any, float],
-    cuts: Mapping[Any, ClassCut],
-    confidence: float,
-    assumptions: tuple[Assumption, ...],
-    *,
-    in_sets: bool,
-) -> tuple[Guarantee, ...]:
-    """Error of each limited class, or with sets its coverage; all hold at once."""
-    return tuple(
-        Guarantee(
-            quantity="coverage" if in_sets else "class error rate",
-            bound=1 - limit if in_sets else limit,
-            sense=">=" if in_sets else "<=",
-            confidence=confidence,
-            assumptions=assumptions,
-            unit=unit_of(assumptions),
-            scope=_plain(label),
-            evidence={
-                "calibration rows": cuts[label].n_rows,
-                "rank": cuts[label].rank,
-                "claims": len(limits),
-            },
-            source=ONE_CLASS,
-        )
-        for label, limit in limits.items()
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,11 +79,6 @@ def mixed_promise(
         evidence={"claims": len(used)},
         source="fractional knapsack over the class shares (prudent, user guide)",
     )
-
-
-def unit_of(assumptions: Sequence[str]) -> Unit:
-    """What is drawn at random: a row of a new group where groups are drawn."""
-    return "group" if Assumption.GROUPS in assumptions else "row"
 
 
 def _plain(label: Any) -> Any:

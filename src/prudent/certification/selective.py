@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from typing import Any, Self
 
@@ -12,19 +11,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.certification.holdout import HeldOutClassifier
-from prudent.certification.promises import selective_promises
 from prudent.certification.scores import Scoring, answer_scores, check_scoring
-from prudent.certification.thresholds import (
-    RankedRows,
-    Threshold,
-    certified_threshold,
-    share_threshold,
-)
-from prudent.core.binomial import check_fraction, fewest_rows, upper_limit
+from prudent.core.binomial import check_fraction, fewest_rows
 from prudent.core.types import BoolArray
 from prudent.core.validation import shown
 from prudent.exceptions import PrudentWarning
-from prudent.rules.boundary import error_boundary
+from prudent.rules.make import SelectiveError
+from prudent.rules.rule import Rule
+from prudent.rules.scores import AnswerScores
 
 
 def _inner_has(method: str) -> Any:
@@ -86,6 +80,8 @@ class SelectiveClassifier(HeldOutClassifier):
         Held-out rows answered, and those of them answered wrong.
     answered_share_ : float
         Share of held-out rows answered. Nothing is promised about it.
+    rule_ : prudent.rules.rule.Rule
+        What answers the scores of rows, and on what evidence.
     guarantees_ : tuple of Guarantee
         The error rate among answered rows; empty when nothing can be promised.
 
@@ -179,10 +175,7 @@ class SelectiveClassifier(HeldOutClassifier):
         ndarray of bool, shape (n_samples,)
         """
         rows = self._checked(X)
-        answered: BoolArray = (
-            answer_scores(self.estimator_, rows, self.scoring) > self.threshold_
-        )
-        return answered
+        return self.rule_.answers(answer_scores(self.estimator_, rows, self._scoring))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The estimator's label of each row, or `reject_label` where not answered.
@@ -250,9 +243,8 @@ class SelectiveClassifier(HeldOutClassifier):
         SelectiveClassifier
         """
         check_is_fitted(self)
-        other = copy.copy(self).set_params(error_rate=error_rate, answered_share=None)
-        other._check_parameters()
-        return other._choose()
+        check_fraction("error_rate", error_rate)
+        return self._at(error_rate, error_rate=error_rate, answered_share=None)
 
     def _check_parameters(self) -> None:
         if (self.error_rate is None) == (self.answered_share is None):
@@ -268,63 +260,51 @@ class SelectiveClassifier(HeldOutClassifier):
         check_fraction("confidence", self.confidence)
         check_scoring(self.scoring)
 
-    def _rank(self, rows: Any, labels: NDArray[Any]) -> None:
+    def _scores(self, X: Any, y: Any) -> AnswerScores:
         if self.reject_label is not None and self.reject_label in self.classes_:
             raise ValueError(
                 "`reject_label` must differ from every class, got "
                 f"{shown(self.reject_label)}."
             )
-        scores = answer_scores(self.estimator_, rows, self.scoring)
-        wrong = np.asarray(self.estimator_.predict(rows) != labels)
-        self._ranked = RankedRows.from_rows(scores, wrong)
+        self._scoring = self.scoring
+        sureness = answer_scores(self.estimator_, X, self._scoring)
+        wrong = np.asarray(self.estimator_.predict(X) != y)
+        return AnswerScores.of(sureness, wrong)
 
-    def _choose(self) -> Self:
-        found, bound, level = (
-            self._keep_rate(self.error_rate)
-            if self.answered_share is None
-            else self._keep_share(float(self.answered_share))
-        )
-        self.threshold_ = found.value
-        self.n_answered_, self.n_wrong_ = found.n_answered, found.n_wrong
-        self.answered_share_ = found.n_answered / self.n_calibration_
-        self.guarantees_ = selective_promises(
-            bound,
-            self.confidence,
-            found,
-            self.n_calibration_,
-            self._assumptions(),
-            pointwise_level=level,
-        )
-        return self
+    def _rule(self, scores: AnswerScores) -> Rule:
+        made = SelectiveError(scores=scores, terms=self._terms())
+        if self.answered_share is not None:
+            return made.share_rule(float(self.answered_share))
+        assert self.error_rate is not None
+        return made.rule(self.error_rate)
 
-    def _keep_rate(self, rate: Any) -> tuple[Threshold, float, float]:
-        n = self.n_calibration_
-        boundary = error_boundary(n, rate, confidence=float(self.confidence))
-        found = certified_threshold(self._ranked, boundary)
-        if found.n_answered == 0:
-            fewest = fewest_rows(rate, self.confidence)
-            _warn(
-                f"no threshold certifies an error rate <= {rate:g} with confidence "
-                f"{self.confidence:g} on {n} held-out rows (at least {fewest} rows "
-                "without an error are needed); nothing is answered."
+    def _adopt(self, rule: Rule) -> Self:
+        (self.threshold_,) = rule.thresholds
+        self.n_answered_, self.n_wrong_ = rule.record["answered"], rule.record["wrong"]
+        self.answered_share_ = self.n_answered_ / self.n_calibration_
+        if self.n_answered_ == 0:
+            warnings.warn(
+                f"SelectiveClassifier: {self._why_nothing()}",
+                PrudentWarning,
+                stacklevel=4,
             )
-        return found, rate, boundary.level
+        return super()._adopt(rule)
 
-    def _keep_share(self, share: float) -> tuple[Threshold, float, None]:
-        found = share_threshold(self._ranked, share)
-        if found.n_answered == 0:
-            _warn(
-                f"`answered_share={share:g}` answers none of {self.n_calibration_} "
+    def _why_nothing(self) -> str:
+        """Why no row is answered."""
+        n = self.n_calibration_
+        if self.error_rate is None:
+            return (
+                f"`answered_share={self.answered_share:g}` answers none of {n} "
                 "held-out rows, because scores are equal or rows are few; nothing is "
                 "promised."
             )
-            return found, 1.0, None
-        level = 1 - float(self.confidence)
-        return found, upper_limit(found.n_wrong, found.n_answered, level=level), None
-
-
-def _warn(text: str) -> None:
-    warnings.warn(f"SelectiveClassifier: {text}", PrudentWarning, stacklevel=5)
+        fewest = fewest_rows(self.error_rate, self.confidence)
+        return (
+            f"no threshold certifies an error rate <= {self.error_rate:g} with "
+            f"confidence {self.confidence:g} on {n} held-out rows (at least {fewest} "
+            "rows without an error are needed); nothing is answered."
+        )
 
 
 def _or_rejected(

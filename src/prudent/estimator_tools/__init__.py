@@ -6,6 +6,7 @@ from prudent.estimator_tools.answers import (
     held_against,
     predict_set,
 )
+from prudent.estimator_tools.held_out import HeldOutEstimator
 from prudent.estimator_tools.moment_fits import (
     MomentFitMixin,
     MomentsMixin,
@@ -29,6 +30,7 @@ from prudent.estimator_tools.validation import (
 )
 
 __all__ = [
+    "HeldOutEstimator",
     "MomentFitMixin",
     "MomentsMixin",
     "RateMixin",

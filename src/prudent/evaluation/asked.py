@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -187,12 +186,8 @@ def _frontier(wrapped: Any, wish: Wish, X: FloatArray, found: Decisions) -> IntA
         from prudent.certification.scores import answer_scores
 
         scores = answer_scores(wrapped.estimator_, X, wrapped.scoring)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of levels that answer nothing
-            decided = [
-                int(np.count_nonzero(scores > wrapped.with_error_rate(q).threshold_))
-                for q in wish.levels
-            ]
+        rules = (wrapped.rule_.at(q) for q in wish.levels)
+        decided = [int(rule.answers(scores).sum()) for rule in rules]
     return np.array(decided, dtype=np.intp)
 
 
@@ -204,10 +199,8 @@ def _limits_frontier(
     Where every class has a limit, rows with one answer.
     """
     from prudent.certification.scores import class_scores
-    from prudent.certification.thresholds import first_reached, reached
 
     scores = class_scores(fitted.estimator_, X)
-    names = fitted.classes_
     named = np.isin(truth, [g.scope for g in wish.guarantees])
     found = []
     for level in wish.levels:
@@ -216,17 +209,13 @@ def _limits_frontier(
             for g in wish.guarantees
         }
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of classes that are never ruled out
-                cut = fitted.with_class_error(grown)
+            rule = fitted.rule_.at(grown)
         except InfeasibleError:
             found.append(0)
             continue
-        if fitted.abstain:
-            alone = reached(scores, cut.thresholds_).sum(axis=1) == 1
-            found.append(int(alone.sum()))
+        if rule.kind == "sets":
+            found.append(int((rule.sets(scores).sum(axis=1) == 1).sum()))
         else:
-            first = np.array([names.tolist().index(c) for c in cut.priority_.tolist()])
-            said = names[first_reached(scores, cut.thresholds_, first)]
-            found.append(int(((said == truth) & ~named).sum()))
+            right = rule.labels(scores) == truth
+            found.append(int((right & ~named).sum()))
     return np.array(found, dtype=np.intp)

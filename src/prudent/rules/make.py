@@ -280,9 +280,9 @@ class SelectiveError:
         source: str,
     ) -> Rule:
         counted = {
-            "calibration rows": float(self.scores.n_rows),
-            "answered": float(answered),
-            "wrong": float(self.scores.wrong[answered]),
+            "calibration rows": self.scores.n_rows,
+            "answered": answered,
+            "wrong": int(self.scores.wrong[answered]),
         }
         promise = self.terms.promise(
             "selective error rate",
@@ -295,7 +295,7 @@ class SelectiveError:
             kind="answers",
             thresholds=(cut,),
             guarantees=(promise,) if answered else (),
-            record={"answered": answered, "wrong": int(counted["wrong"])},
+            record={"answered": answered, "wrong": counted["wrong"]},
             calibration=self,
         )
 
@@ -342,9 +342,9 @@ class ClassErrors:
                 Assumption.INDEPENDENT,
                 scope=label,
                 evidence={
-                    "calibration rows": float(len(own)),
-                    "rank": float(rank),
-                    "claims": float(len(rate)),
+                    "calibration rows": len(own),
+                    "rank": rank,
+                    "claims": len(rate),
                 },
                 source=ONE_CLASS,
             )
@@ -357,6 +357,7 @@ class ClassErrors:
             by="class" if self.in_sets else None,
             priority=tuple(rate),
             empty="all" if self.in_sets else "best",
+            record={"limits": dict(rate)},
             calibration=self,
         )
 

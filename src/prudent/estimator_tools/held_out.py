@@ -1,0 +1,81 @@
+"""One way from rows to a promise: split, fit, scores of the held-out rows, rule."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import (
+    _safe_indexing,  # takes rows of any table that scikit-learn takes
+)
+
+from prudent.estimator_tools.validation import hold_out_unseen
+from prudent.rules.make import Terms
+from prudent.rules.rule import Rule
+
+
+class HeldOutEstimator(BaseEstimator):
+    """An estimator whose promise rests on rows that its model has not seen.
+
+    A class has `_fit_part`, which fits the model to some rows, `_scores`, which gives
+    what is known of others by it, and `_rule`, which makes the rule of that. Answers
+    follow from `rule_`: parameters changed after `fit` change neither them nor the
+    promises.
+    """
+
+    estimator: Any
+    confidence: float | None
+    rule_: Rule
+
+    def _fit_held_out(
+        self,
+        X: Any,
+        y: Any,
+        random: np.random.RandomState,
+        groups: ArrayLike | None,
+    ) -> Self:
+        """Fit to one part of the rows, and find the rule on the other."""
+        self._grouped = groups is not None
+        split = hold_out_unseen(self, X, random, groups)
+
+        def part(positions: Any) -> tuple[Any, Any]:
+            labels = None if y is None else y[positions]
+            return _safe_indexing(X, positions), labels
+
+        self._fit_part(*part(split.fit), random)
+        self.n_calibration_ = len(split.held_out)
+        return self._adopt(self._rule(self._scores(*part(split.held_out))))
+
+    def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
+        """Fit the model to these rows; a frozen one is left as it is."""
+        raise NotImplementedError
+
+    def _scores(self, X: Any, y: Any) -> Any:
+        """What the rule is made of, of held-out rows."""
+        raise NotImplementedError
+
+    def _rule(self, scores: Any) -> Rule:
+        """The rule that the parameters ask for."""
+        raise NotImplementedError
+
+    def _adopt(self, rule: Rule) -> Self:
+        """Answer by a rule from now on."""
+        self.rule_, self.guarantees_ = rule, rule.guarantees
+        return self
+
+    def _at(self, rate: Any, **parameter: Any) -> Self:
+        """Fitted copy with the rule of the same rows for another rate."""
+        other = copy.copy(self).set_params(**parameter)
+        return other._adopt(self.rule_.at(rate))
+
+    def _terms(self) -> Terms:
+        """What all promises of this fit have in common."""
+        return Terms(
+            confidence=self.confidence,
+            frozen=isinstance(self.estimator, FrozenEstimator),
+            grouped=self._grouped,
+        )
