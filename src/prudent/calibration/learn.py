@@ -189,14 +189,44 @@ def learn(
     by_group: bool = False,
     weighted: bool = False,
 ) -> Learned:
-    """Calibrate the closed-form fit of `rows`, blocks of `Trial`.
+    """Calibrate the closed-form fit of rows.
 
-    With `stopping="holdout"` their held-out rows choose the iterate, with "cv" those of
-    `folds` the number of updates (None where some class cannot be validated). Code k
-    stands for classes[k]; the seed is that of batches and random starts. `watch` is
-    called after each evaluation of the path that is returned; True ends it. Rows held
-    out bound the error, those `by_group` as one row a group; those `weighted`, which
-    are no independent draws, do not.
+    Parameters
+    ----------
+    rows : Rows
+        Blocks of `Trial`. With `stopping="holdout"` their held-out rows choose the
+        iterate, and bound its error.
+    folds : iterable of Rows or None
+        With `stopping="cv"` the trials of each fold, which choose the number of
+        updates; None where some class cannot be validated.
+    settings : Settings
+    classes : sequence
+        Label of each code, for messages.
+    seed : int
+        Of batches and random starts.
+    watch : callable
+        Called after each evaluation of the path that is returned; True ends it.
+    by_group : bool
+        Whether each held-out row stands for a group.
+    weighted : bool
+        Whether rows have weights: then they are no independent draws, and their error
+        is not promised.
+
+    Returns
+    -------
+    Learned
+
+    Raises
+    ------
+    ValueError
+        If a class has no row to learn from, or a family returns NaN.
+    SingularCovarianceError
+        If a covariance of the start is singular.
+
+    Warns
+    -----
+    PrudentWarning
+        If a class cannot be validated.
     """
     climb = partial(_climb, settings=settings, classes=classes, seed=seed)
     stopping, max_updates = settings.stopping, float("inf")
@@ -292,7 +322,13 @@ def closed_form_start(
 
 
 def _posed(trials: Rows, settings: Settings, classes: Sequence[Any]) -> Objective:
-    """The family made of the rows to fit, and what it is to lower on them."""
+    """The family made of the rows to fit, and what it is to lower on them.
+
+    Raises
+    ------
+    ValueError
+        If a class has no row to fit.
+    """
     n_rows, spread = fitted_spread(
         trials,
         len(classes),
@@ -320,7 +356,7 @@ def _posed(trials: Rows, settings: Settings, classes: Sequence[Any]) -> Objectiv
 def _batches(
     rows: Rows, batch_size: int | None, seed: int
 ) -> Iterator[IntArray] | None:
-    """Rows behind each step; None for all of them."""
+    """Positions of the rows behind each step, without end; None for all of them."""
     if batch_size is None:
         return None
     (n_rows,) = rows.map(_n_fitted)
@@ -387,7 +423,15 @@ def _n_fitted(trial: Trial) -> int:
 def _check_valid(
     family: Family, statistics: Statistics, classes: Sequence[Any]
 ) -> None:
-    """Raise unless every class block gives valid parameters."""
+    """Raise unless the statistics of every class give valid parameters.
+
+    Raises
+    ------
+    DegenerateDataError
+        If they are not finite, have another number of blocks, or are not valid.
+    SingularCovarianceError
+        If a covariance is singular, which the message names.
+    """
     name = type(family).__name__
     for block in statistics:
         if len(block) != len(classes) or not np.isfinite(block).all():
@@ -439,7 +483,10 @@ class Stream:
         classes: NDArray[Any],
         is_declared: bool,
     ) -> Stream:
-        """Stream without rows, standardised by the first batch."""
+        """Stream without rows, whose first batch sets the units.
+
+        Centre, scale and features that vary stay those of this block.
+        """
         spread = None
         if settings.structure is not None:
             weight = weights(block)
@@ -478,7 +525,10 @@ class Stream:
         )
 
     def add(self, block: Block, settings: Settings) -> Stream:
-        """Add the statistics of a batch and take one step on it, if that can be."""
+        """Add the statistics of a batch and take one step on it, if there is a model.
+
+        The step takes the batch as a sample of all rows so far.
+        """
         family, weight, costs = self.family, weights(block), settings.costs
         rows = prepare(family, block.X)
         if hasattr(family, "with_rows"):

@@ -39,10 +39,11 @@ _EIGENVALUE_FLOOR = 1e-9  # of the largest eigenvalue
 
 
 def feature_scale(scale: str, moments: ClassMoments, rows: Rows | None) -> FloatArray:
-    """Spread s_j of every feature, in its units; 1 where it would be 0.
+    """Spread s_j of every feature (p,), in its units; 1 where it would be 0.
 
     "std" is that of the whole sample (denominator N), "within" the one pooled within
-    the classes (denominator N - K), "range" that of `rows`.
+    the classes (denominator N - K), and "range" the largest less the smallest value of
+    `rows`.
     """
     if scale == "range":
         assert rows is not None
@@ -194,9 +195,20 @@ def class_covariances(
 ) -> ClassCovariances:
     """Matrices of every class under one rule, in scaled units.
 
-    "tied" gives one matrix for all classes, "identity" one without a rule. "auto" is
-    "empirical" where all matrices are well conditioned, else "oas". `rows`, of the
-    features in use, serve "ledoit_wolf" and functions of rows.
+    Parameters
+    ----------
+    covariance_type : {"full", "tied", "diag", "identity"}
+        "tied" gives one matrix for all classes, "identity" one without a rule.
+    rule : str, float or callable
+        "auto" is "empirical" where all matrices are well conditioned, else "oas".
+    classes : ScaledClasses
+    rows : Rows or None
+        Of the features in use; for "ledoit_wolf" and functions of rows.
+
+    Returns
+    -------
+    ClassCovariances
+        With (K, p, p) or (1, p, p) matrices, repaired where they are singular.
     """
     if covariance_type == "identity":
         return ClassCovariances(
@@ -253,7 +265,10 @@ class Learned:
     scale: FloatArray  # (n_features,) in units of the features; 1 where constant
 
     def in_units(self) -> FloatArray:
-        """Covariances of all classes in units of X, 0 for what is left out."""
+        """Covariances of all classes and features in the units of X, (n_classes, d, d).
+
+        0 for classes without rows and for constant features.
+        """
         features, n_features = self.model.features, len(self.scale)
         everything = np.zeros((len(self.seen), n_features, n_features))
         place = np.ix_(np.flatnonzero(self.seen), features, features)
@@ -274,8 +289,36 @@ def learn(
 ) -> Learned:
     """Learn the boxes from class moments and, where a setting asks, their rows.
 
-    Classes of weight 0 have not been seen yet; `rows` are those behind the moments, all
-    features. The settings are those of `ImpreciseDiscriminantAnalysis`.
+    Parameters
+    ----------
+    moments : ClassMoments
+        Of all declared classes; those of weight 0 have not been seen yet.
+    rows : Rows or None
+        The rows behind the moments, all features.
+    covariance_type : {"full", "tied", "diag", "identity"}
+        One matrix for each class, one for all, variances only, or the identity in units
+        of the scale.
+    covariance : str, float or callable
+        The setting `covariance=`, in units of the scale.
+    scale : {"std", "within", "range"}, array-like of shape (n_features,) or None
+        What the units are; None leaves the features as they are.
+    box : {"mean", "natural"}
+        What moves: the means, or the natural parameters.
+    priors : array-like of shape (n_classes,) or None
+        None is the share of the rows.
+
+    Returns
+    -------
+    Learned
+
+    Raises
+    ------
+    ValueError
+        If a given scale or given priors do not fit.
+    DegenerateDataError
+        If no feature varies, or there are not more rows than classes.
+    SingularCovarianceError
+        If a covariance cannot be inverted after all repairs.
     """
     seen, prior = classes_seen(moments), class_priors(priors, moments.weight)
     features = varying_features(moments)

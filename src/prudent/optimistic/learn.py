@@ -49,7 +49,10 @@ class Learned:
     set_radii: FloatArray  # (n_classes,)
 
     def covariances(self, n_features: int) -> FloatArray:
-        """Nominal covariances of all classes and features, 0 for what is left out."""
+        """Nominal covariances of all classes and features, (n_classes, d, d).
+
+        0 for classes without rows and for constant features.
+        """
         everything = np.zeros((len(self.model.seen), n_features, n_features))
         classes = np.flatnonzero(self.model.seen)
         place = np.ix_(classes, self.features, self.features)
@@ -74,9 +77,43 @@ def learn(
 ) -> Learned:
     """Learn the rule from class moments and, where a setting asks, their rows.
 
-    Classes of weight 0 have not been seen yet; `rows` are those behind the moments, all
-    features; `exact` moments are known, not estimated; `random` draws resamples. The
-    other settings are those of `OptimisticScoreClassifier`.
+    Parameters
+    ----------
+    moments : ClassMoments
+        Of all declared classes; those of weight 0 have not been seen yet.
+    rows : Rows or None
+        The rows behind the moments, all features.
+    likelihood : {"gaussian", "nonparametric"}
+        What scores a row under given moments.
+    rule : {"ratio", "minimax"}
+        Optimistic scores against a threshold, or the least worst-case posterior error.
+    radius : {"clt", "moments", "bootstrap"} or array-like of shape (n_classes,)
+        Where the radii of the balls come from, or the radii.
+    radius_level : float
+        Nominal level of an estimated radius, in (0, 1).
+    radius_scale : float or None
+        Factor of an estimated radius. None is 1, and 0.1 for sets.
+    covariance : str, float or callable
+        The setting `covariance=` of the nominal moments.
+    threshold : {"tuned", "bayes"}, float or callable
+        What optimistic scores are compared with.
+    priors : array-like of shape (n_classes,) or None
+        None is the share of the rows.
+    exact : bool
+        Whether the moments are known, not estimated: any class size will do.
+    random : RandomState
+        Draws resamples of the bootstrap.
+
+    Returns
+    -------
+    Learned
+
+    Raises
+    ------
+    ValueError
+        If settings do not go together, or do not fit the number of classes.
+    DegenerateDataError
+        If a class is too small for its covariance.
     """
     _check_settings(moments, likelihood, rule, radius, covariance, threshold)
     seen, features = classes_seen(moments), varying_features(moments)
@@ -122,6 +159,7 @@ def _check_settings(
     covariance: CovarianceRule,
     threshold: Threshold,
 ) -> None:
+    """Refuse settings that do not go together, before any work."""
     if moments.structure != "full":
         raise ValueError(
             "the moments keep variances only: accumulate with structure='full'."
@@ -147,7 +185,12 @@ def _check_settings(
 def _offsets(
     threshold: Threshold, model: Model, prior: FloatArray, rows: Rows | None
 ) -> FloatArray:
-    """Offsets of sum 0 that stand for the threshold, one per class seen."""
+    """Offsets of the class scores that stand for the threshold, (n_seen,), of sum 0.
+
+    "bayes" takes log priors. A ratio tau stands for log tau / 2 and its negative.
+    "tuned" needs one pass over the rows, whose accuracy it maximises. A function is
+    asked for each row at prediction, so that it stands for nothing here.
+    """
     if threshold == "bayes":
         log_priors = log_probabilities(prior)
         return log_priors - log_priors[log_priors > -np.inf].mean()

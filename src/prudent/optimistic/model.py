@@ -79,9 +79,19 @@ class Model:
     def decision(
         self, X: NDArray[Any], log_thresholds: FloatArray | None = None
     ) -> FloatArray:
-        """Two classes: ratio less threshold (n,); more: compared values (n, K).
+        """What decides: the score ratio less the threshold, or the compared scores.
 
-        `log_thresholds` (n,) are the thresholds of a rule that has one for each row.
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The features in use.
+        log_thresholds : ndarray of shape (n,) or None
+            Thresholds of a rule that has one for each row.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
+            Two classes: >= 0 is the second. More: the largest wins.
         """
         n_classes = len(self.priors)
         decision = np.empty((len(X), n_classes) if n_classes > 2 else len(X))
@@ -101,7 +111,11 @@ class Model:
     def sets(
         self, X: NDArray[Any], log_thresholds: FloatArray | None = None
     ) -> BoolArray:
-        """Classes that no other dominates, and the winner, shape (n, K)."""
+        """Classes that no other dominates, and the winner, (n, n_classes).
+
+        Class b is dominated where its score by the best moments of its ball of
+        `set_radii` is below that of some class by the worst moments of its own.
+        """
         log_priors = self._log_priors()
         ends: tuple[Bound, ...] = ("lower", self.set_radii), ("upper", self.set_radii)
         same = np.array_equal(self.set_radii, self.radii)
@@ -128,7 +142,15 @@ class Model:
             yield rows, scores, decision
 
     def posterior_bounds(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-        """Least and largest posterior of each class, 0 for a class not seen."""
+        """Least and largest posterior of each class over all moments in the balls.
+
+        Both are (n, n_classes), 0 for a class without rows.
+
+        Raises
+        ------
+        ValueError
+            Of the nonparametric score, which is no density.
+        """
         if self.likelihood != "gaussian":
             raise ValueError(
                 "posterior_bounds needs likelihood='gaussian': without a likelihood "
@@ -204,9 +226,22 @@ class Model:
     def most_plausible(
         self, k: int, row: FloatArray, covariance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """mu* - m and Sigma* that explain a row best, equations 8 and 11.
+        """Moments in the ball of a class that explain a row best, equations 8 and 11.
 
-        They lie in the ball of class k of those seen, whose covariance is given.
+        Parameters
+        ----------
+        k : int
+            Number of the class among those with rows.
+        row : ndarray of shape (d,)
+        covariance : ndarray of shape (d, d)
+            The nominal one of the class.
+
+        Returns
+        -------
+        shift : ndarray of shape (d,)
+            mu* - m.
+        covariance : ndarray of shape (d, d)
+            Sigma*.
         """
         centred = (row - self.factors.means[k]) - self.factors.means_lo[k]
         z = self.factors.inverse_factors[k] @ centred
@@ -223,6 +258,7 @@ class Model:
         return share * centred, covariance + share * outer
 
     def _to_log_score(self, k: int, scores: FloatArray, out: FloatArray) -> None:
+        """Turn solutions of the score equation of a class into log scores, in `out`."""
         if self.likelihood == "gaussian":
             np.subtract(scores, self.factors.log_determinants[k], out=scores)
             np.multiply(scores, 0.5, out=out)

@@ -182,6 +182,7 @@ def standardised(block: Block, k: int, moments: ClassMoments) -> FloatArray:
 
 
 def _check_sizes(moments: ClassMoments, rule: CovarianceRule) -> None:
+    """Refuse classes too small for their covariance, by name."""
     n_features = moments.mean.shape[1]
     shrinks = callable(rule) or rule not in ("empirical", 0.0)
     for label, weight in zip(moments.classes, moments.weight, strict=True):

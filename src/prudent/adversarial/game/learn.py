@@ -35,11 +35,33 @@ def learn(
 ) -> Learned:
     """Solve the game for a false-alarm rate, or for a miss rate.
 
-    `value` is the probability of one event and `mass` that of all events an entry
-    stands for. Intruders are any distributions at least the bound away (None is 0), or
-    the `adversaries` (n_intruders, n_events); against the former, events whose
-    probabilities lie closer than `tie_tol`, relative to their size, are treated alike.
-    One of both rates is given, of which the other is the least.
+    Parameters
+    ----------
+    value : ndarray of shape (n_events,)
+        Probability of one event of each entry.
+    mass : ndarray of shape (n_events,)
+        Probability of all events that the entry stands for; `value` where it is one.
+    divergence : Divergence
+    divergence_bound : float or None
+        Least divergence of an intruder from the target, in its unit; None is 0.
+    adversaries : ndarray of shape (n_intruders, n_events) or None
+        Intruders in place of all who are far enough.
+    strategy : {"soft", "hard"}
+        Randomised rules, or deterministic ones.
+    tie_tol : float
+        Against far intruders, events whose probabilities lie closer than this, relative
+        to their size, are treated alike.
+    false_alarm_rate, miss_rate : float or None
+        One of both is given; the other is made as small as it can be.
+
+    Returns
+    -------
+    Learned
+
+    Raises
+    ------
+    InfeasibleError
+        If no intruder is as far as the bound.
     """
     events = group_events(value, mass)
     tied = events.tied(tie_tol)

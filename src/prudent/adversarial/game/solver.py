@@ -54,7 +54,7 @@ class Events:
         return np.bincount(self.level[present], shares).astype(np.float64)
 
     def smallest(self, per_event: FloatArray) -> FloatArray:
-        """Smallest number among the events of each level."""
+        """Smallest number per event in each level, (n_levels,)."""
         lowest = np.full(len(self.value), np.inf)
         present = self.level >= 0
         np.minimum.at(lowest, self.level[present], per_event[present])
