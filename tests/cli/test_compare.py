@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from prudent import load
 from prudent.evaluation import methods
 
 TWO_METHODS = ("--methods", "optimistic,minimax", "--baselines", "lda")
@@ -234,6 +235,31 @@ def test_next_command_works_as_printed(prudent, tmp_path, monkeypatch):
     assert predicted.out.splitlines()[0] == (
         "prediction,set,p-value setosa,p-value versicolor,p-value virginica"
     )
+
+
+@pytest.mark.parametrize("confidence", [(), ("--confidence", "0.9")])
+def test_next_command_makes_the_promise_of_the_table(
+    prudent, tmp_path, monkeypatch, confidence
+):
+    monkeypatch.chdir(tmp_path)
+    outcome = prudent(
+        *("compare", "breast_cancer", "--methods", "minimax"),
+        *("--baselines", "lda", "--promise", "coverage >= 80% in every class"),
+        *("--cv", 2, *confidence),
+    )
+    said = " ".join(outcome.out.split())
+    if confidence:
+        assert "in every class, with confidence 0.9 for all methods together" in said
+    else:
+        assert "(on average over training samples)" in said
+    (line,) = [s for s in outcome.out.splitlines() if s.startswith("To use it:")]
+    words = shlex.split(line.removeprefix("To use it:"))
+    assert ("--average" in words) == (not confidence)
+    assert ("0.95" in words) == bool(confidence)  # 0.9 is shared by two methods
+    assert prudent(*words[1:]).code == 0
+    for promise in load("model.prudent").guarantees_:
+        assert (promise.average_over is None) == bool(confidence)
+        assert (promise.confidence is None) == (not confidence)
 
 
 def test_parameters_and_classes_of_others_are_taken(prudent):

@@ -25,6 +25,7 @@ from prudent import (
     predict_set,
     save,
 )
+from prudent.core.binomial import high_probability_rank
 from prudent.datasets import BUNDLED
 from prudent.io import read_table, training_data
 from prudent.persistence import HEADER
@@ -111,10 +112,69 @@ def test_a_promise_on_average_is_that_of_compare(prudent, tmp_path):
         )
         (promise,) = load(path).guarantees_
         assert (promise.average_over is None) == (option == ())
-        assert ("--average makes that one" in outcome.err) == (option == ())
+        about = "this very model, with confidence 0.95, so that prudent monitor can"
+        assert (about in outcome.err) == (option == ())
         predicted = prudent("predict", "breast_cancer", "-m", path, "--set")
         decided[option] = sum("|" not in row for row in predicted.out.splitlines())
     assert decided[()] <= decided[("--average",)]
+
+
+IN_EVERY_CLASS = "coverage >= 80% in every class"
+
+
+def test_confidence_is_that_of_all_classes_at_once(prudent, tmp_path):
+    path = tmp_path / "model.prudent"
+    fit = ("fit", "digits", "--method", "lda", "--promise", IN_EVERY_CLASS, "-o", path)
+    for confidence in (0.9, 0.97):
+        outcome = prudent(*fit, "--confidence", confidence)
+        assert outcome.code == 0, outcome.err
+        assert (
+            f"with confidence {confidence:g} for all 10 classes at once" in outcome.err
+        )
+        promises = load(path).guarantees_
+        assert [promise.scope for promise in promises] == list(range(10))
+        for promise in promises:
+            assert promise.confidence == pytest.approx(confidence)
+            assert promise.evidence["claims"] == 10
+            # As Neyman-Pearson: the product over classes is the confidence.
+            n, each = promise.evidence["calibration rows"], confidence**0.1
+            rank = high_probability_rank(int(n), 0.2, each)
+            assert promise.evidence["rank"] == rank
+
+
+def test_confidence_is_never_ignored(prudent, tmp_path):
+    path = tmp_path / "model.prudent"
+    fit = ("fit", "iris", "--method", "lda", "-o", path)
+    promised = (*fit, "--promise", IN_EVERY_CLASS)
+    outcome = prudent(*promised, "--confidence", "0.999")
+    assert outcome.code == 3
+    assert "needs 120 rows of class 'setosa', and there are 50" in outcome.err
+    assert not path.exists()
+    outcome = prudent(*promised)
+    assert "the promise is on average over training samples, and prudent" in outcome.err
+    assert load(path).guarantees_[0].average_over == "training samples"
+    for given, said in (
+        ((*promised, "--confidence", "0.9", "--average"), "leave one out"),
+        ((*fit, "--confidence", "0.9"), "give --promise, too"),
+        ((*fit, "--promise", "error <= 5%", "--average"), "--average is for promises"),
+    ):
+        outcome = prudent(*given)
+        assert outcome.code == 2
+        assert said in outcome.err
+
+
+def test_confidence_of_a_detector(prudent, tmp_path):
+    path = tmp_path / "model.prudent"
+    fit = ("fit", "breast_cancer", "--method", "conformal", "--normal", "benign")
+    promised = (*fit, "--promise", "false alarm <= 5%", "-o", path)
+    for confidence in (0.9, 0.99):
+        assert prudent(*promised, "--confidence", confidence).code == 0
+        assert load(path).guarantees_[0].confidence == confidence
+    assert prudent(*promised, "--average").code == 0
+    assert load(path).guarantees_[0].average_over == "training samples"
+    outcome = prudent(*promised, "--confidence", "0.999999")
+    assert outcome.code == 3
+    assert "with confidence 0.999999" in outcome.err
 
 
 def test_probabilities_are_added(prudent, iris_model):

@@ -7,6 +7,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import prudent
+from prudent.core.binomial import high_probability_rank
 from prudent.evaluation.folds import make_folds
 
 DATA = load_breast_cancer()
@@ -77,6 +78,40 @@ def test_sets_are_those_of_the_conformal_wrapper(compared):
     assert asked.decided == pytest.approx(decided / len(Y))
     counts = {item.guarantee.scope: item.violations for item in asked.items}
     assert counts == {"malignant": ill, "benign": well}
+
+
+def test_coverage_with_confidence_is_that_of_all_classes_and_methods_at_once():
+    promise = [
+        prudent.Guarantee(
+            quantity="coverage", bound=0.8, sense=">=", scope=label, confidence=0.95
+        )
+        for label in ("benign", "malignant")
+    ]
+    found = prudent.compare(
+        X, Y, promise=promise, methods=(), baselines=("majority", "lda")
+    )
+    assert found.settings.confidence == 0.95
+    each = CONFIDENCE**0.5
+
+    def ranks(fold_counts):
+        return [high_probability_rank(n, 0.2, each) for n in fold_counts]
+
+    decided = 0
+    for fold in make_folds(CODES, 5, 1, random_state=0):
+        fitted = prudent.ConformalClassifier(
+            lda(), method="split", condition="class", random_state=0
+        ).fit(X[fold.train], Y[fold.train])
+        cut = np.array(ranks(fitted.class_count_)) / (fitted.class_count_ + 1)
+        sets = fitted.p_values(X[fold.test]) > cut + 1e-9
+        sets |= fitted.predict(X[fold.test])[:, None] == fitted.classes_
+        decided += (sets.sum(axis=1) == 1).sum()
+    asked = row(found).asked
+    assert asked.decided == pytest.approx(decided / len(Y))
+    for item in asked.items:
+        assert item.guarantee.confidence == pytest.approx(CONFIDENCE)
+        assert item.guarantee.average_over is None
+    at = found.frontier.levels.index(found.frontier.asked)
+    assert found.frontier.decided["lda"][at] == pytest.approx(asked.decided)
 
 
 def test_refusals_are_those_of_the_selective_wrapper(compared):

@@ -70,11 +70,31 @@ def test_sentence_becomes_guarantees(text, expected):
     assert wish.text == text
 
 
-def test_confidence_goes_where_the_promise_has_one():
-    error = parse_promise("error <= 5%", confidence=0.9).guarantees[0]
-    coverage = parse_promise("coverage >= 95%", confidence=0.9).guarantees[0]
-    assert (error.confidence, error.average_over) == (0.9, None)
+@pytest.mark.parametrize(
+    "text",
+    ["error <= 5%", "coverage >= 95%", "missed benign <= 5%", "false alarm <= 5%"],
+)
+def test_confidence_asked_for_is_that_of_every_promise(text):
+    (promise,) = parse_promise(text, confidence=0.9).guarantees
+    assert (promise.confidence, promise.average_over) == (0.9, None)
+
+
+def test_without_a_confidence_errors_have_one_and_coverage_is_on_average():
+    error = parse_promise("error <= 5%").guarantees[0]
+    coverage = parse_promise("coverage >= 95%").guarantees[0]
+    assert (error.confidence, error.average_over) == (0.95, None)
     assert (coverage.confidence, coverage.average_over) == (None, "training samples")
+
+
+def test_confidence_of_a_guarantee_is_kept_and_two_are_refused():
+    given = Guarantee(quantity="coverage", bound=0.9, sense=">=", confidence=0.99)
+    assert parse_promise(given).confidence == 0.99
+    assert parse_promise(given, confidence=0.99).confidence == 0.99
+    with pytest.raises(ValueError, match="with one confidence, got 0.9 and 0.99"):
+        parse_promise(given, confidence=0.9)
+    error = Guarantee(quantity="error rate", bound=0.1, sense="<=")
+    assert parse_promise(error, confidence=0.9).confidence == 0.9
+    assert parse_promise(error).confidence == 0.95
 
 
 def test_none_asks_for_nothing():

@@ -52,7 +52,7 @@ def compare(
             "95%', 'error <= 5%', 'missed LABEL <= 2%' (several with and), or none.",
         ),
     ] = DEFAULT_PROMISE,
-    confidence: options.Confidence = 0.95,
+    confidence: options.Confidence = None,
     methods: Annotated[
         str,
         typer.Option(

@@ -85,7 +85,7 @@ def detect(
     most_rows = options.sample_size(sample)
     check_writable(output, report, model_out)
     if promise is not None:
-        asked = options.checked_promise(promise, CONFIDENCE, detector=True)
+        asked = options.checked_promise(promise, None, detector=True)
         if asked is None:
             raise UsageError("--promise none: a detector needs a false-alarm rate.")
         false_alarm = asked.allowed
@@ -99,7 +99,7 @@ def detect(
     detector = build_detector(
         *(method, false_alarm),
         n_rows=n_normal - n_normal // FOLDS,
-        watched=model_out is not None,
+        confidence=None if model_out is None else CONFIDENCE,
         preparation=rows.preparation,
         random_state=seed,
     )

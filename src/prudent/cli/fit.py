@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -27,12 +28,18 @@ from prudent.evaluation.methods import BASELINES, METHODS
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from prudent.core.types import IntArray
+    from prudent.evaluation.wishes import Wish
     from prudent.io import Survey, TrainingData
 
     # Rows, what prepares them, and how many they are of.
     Read = Callable[[], tuple[TrainingData, Any, str]]
 
 SELECTION_FOLDS = 5
+# Times the least held-out rows of a promise with confidence, for it to be useful.
+ENOUGH = 2
 # The method that is a detector by its name; others are, of one class.
 DETECTOR = "low-density"
 # What `--select cv` tries: the parameter that trades caution for sharpness.
@@ -76,13 +83,14 @@ def fit(
             "alarm <= 5%'; none: the method as it is.",
         ),
     ] = "none",
-    confidence: options.Confidence = 0.95,
+    confidence: options.Confidence = None,
     average: Annotated[
         bool,
         typer.Option(
             "--average",
             help="Promise a coverage on average over training samples, as compare "
-            "does: smaller sets, and nothing that monitor can watch.",
+            "does: smaller sets, and nothing that monitor can watch. Without it a "
+            "coverage is promised with --confidence, 0.95 where the rows allow.",
         ),
     ] = False,
     param: options.Param = None,
@@ -97,17 +105,29 @@ def fit(
 ) -> None:
     """Fit one method on all rows and write a model file for predict."""
     most_rows = options.sample_size(sample)
+    if average and confidence is not None:
+        raise UsageError("a promise on --average has no --confidence: leave one out.")
     if method == DETECTOR or normal is not None or options.is_of_detector(promise):
         if method not in DETECTORS:
             known = ", ".join(DETECTORS)
             raise UsageError(f"detectors are {known}, got --method {method[:64]}.")
         if groups is not None or select is not None:
             raise UsageError("--groups and --select are not for detectors.")
-        alarms = options.checked_promise(promise, CONFIDENCE, detector=True)
+        alarms = options.checked_promise(promise, confidence, detector=True)
         check_writable(output)
         rows = read_normal(data, target, normal, columns, most_rows, seed)
+        from prudent.evaluation.detection import allow_confidence
+
         rate = FALSE_ALARM if alarms is None else alarms.allowed
-        detector = _detector(method, rate, param or [], rows, seed)
+        certain = None if average else confidence or CONFIDENCE
+        detector = _detector(method, rate, param or [], rows, seed, certain)
+        if confidence and not allow_confidence(rows.n_normal, rate, confidence):
+            raise CommandError(
+                f"{thousands(rows.n_normal)} normal rows are too few for a false-alarm "
+                f"rate of {rate:g} with confidence {confidence:g}. Ask for a lower "
+                "--confidence, give more rows, or promise it on --average",
+                ExitCode.DATA,
+            )
         with failing_as_data():
             detector.fit(rows.training.X[rows.inside])
         _say_fitted(method, f"{thousands(rows.n_normal)} normal rows", rows.found)
@@ -118,6 +138,8 @@ def fit(
         raise UsageError(f"--method takes one of {known}, got {method[:64]!r}.")
     check_writable(output)
     asked = options.checked_promise(promise, confidence, detector=False)
+    if average and (asked is None or asked.kind != "coverage"):
+        raise UsageError("--average is for promises of coverage and of false alarms.")
     if select is not None and method not in GRIDS:
         raise UsageError(f"--select cv: {method} has no parameter to choose.")
     estimator = built(method, param or [], seed)
@@ -128,20 +150,13 @@ def fit(
             said, fitted = _plain(estimator, method, select, found, read)
         else:
             said, fitted = _promising(
-                *(estimator, promise, confidence, read, seed), watched=not average
+                *(estimator, promise, confidence, read, seed), average=average
             )
     if asked is not None and not fitted.guarantees_:
         raise CommandError(
             f"{method} cannot promise {promise!r} on these rows: it would answer none. "
             "Ask for less, give more rows, or fit it with --promise none",
             ExitCode.DATA,
-        )
-    certain = asked is not None and any(g.confidence for g in fitted.guarantees_)
-    if asked is not None and asked.kind == "coverage" and certain:
-        note(
-            f"the promise is about this very model, with confidence {CONFIDENCE:g}, so "
-            "that prudent monitor can watch it: it decides fewer rows than compare "
-            "shows, whose promise is on average (--average makes that one)"
         )
     save_model(fitted, output, found.preparation, data)
     _say_fitted(method, said, found)
@@ -150,16 +165,21 @@ def fit(
 
 
 def _detector(
-    method: str, rate: float, assignments: list[str], rows: NormalRows, seed: int
+    method: str,
+    rate: float,
+    assignments: list[str],
+    rows: NormalRows,
+    seed: int,
+    confidence: float | None,
 ) -> Any:
     """A detector whose own parameters are set as they were given."""
     from prudent.evaluation.detection import build_detector
 
-    plain = build_detector(method, rate, n_rows=FEWEST_ROWS, watched=False)
+    plain = build_detector(method, rate, n_rows=FEWEST_ROWS)
     return build_detector(
         *(method, rate),
         n_rows=rows.n_normal,
-        watched=True,
+        confidence=confidence,
         preparation=rows.preparation,
         parameters=_read_parameters(plain, method, assignments),
         random_state=seed,
@@ -216,17 +236,17 @@ def _all_rows(found: Survey) -> str:
 def _promising(
     estimator: Any,
     promise: str,
-    confidence: float,
+    confidence: float | None,
     read: Read,
     seed: int,
     *,
-    watched: bool,
+    average: bool,
 ) -> tuple[str, Any]:
     """Fit the method so that it makes the promise asked for, and say on which rows."""
     import numpy as np
 
     from prudent.evaluation.asked import promising
-    from prudent.evaluation.wishes import groups_for, parse_promise
+    from prudent.evaluation.wishes import groups_for, parse_promise, promised
 
     training, preparation, said = read()
     X, y, groups = training.X, training.y, training.groups
@@ -234,13 +254,57 @@ def _promising(
     classes, counts = np.unique(y, return_counts=True)
     wish = parse_promise(promise, classes.tolist(), confidence=confidence)
     assert wish is not None
+    if wish.kind == "coverage" and not average:
+        wish = _about_the_model(wish, counts, classes)
     wrapped = promising(
         *(estimator, wish, preparation, counts),
         grouped=groups is not None,
         seed=seed,
-        watched=watched,
     )
-    return said, wrapped.fit(X, y, **groups_for(wrapped, groups))
+    wrapped.fit(X, y, **groups_for(wrapped, groups))
+    wrapped.guarantees_ = promised(wrapped, wish, 1)
+    return said, wrapped
+
+
+def _about_the_model(wish: Wish, counts: IntArray, classes: NDArray[Any]) -> Wish:
+    """A coverage with confidence, where the rows allow or it was asked for, aloud."""
+    from prudent.evaluation.wishes import SPLIT_SHARE, fewest_held_out
+
+    certain = wish if wish.confidence else wish.confident(CONFIDENCE)
+    label, n_rows = "", int(counts.sum())
+    if wish.by_class:
+        rarest = int(counts.argmin())
+        label, n_rows = f" of class {str(classes[rarest])!r}", int(counts[rarest])
+    least = fewest_held_out(certain, 1)
+    needs = (
+        f"about this very model with confidence {certain.confidence:g}"
+        f"{_at_once(certain)} needs {{}} rows{label}, and there are {thousands(n_rows)}"
+    )
+    if wish.confidence and SPLIT_SHARE * n_rows < least:
+        needed = thousands(math.ceil(least / SPLIT_SHARE))
+        raise CommandError(
+            f"{wish.text!r} {needs.format(needed)}. Ask for a lower --confidence, give "
+            "more rows, or promise it on --average",
+            ExitCode.DATA,
+        )
+    if not wish.confidence and SPLIT_SHARE * n_rows < ENOUGH * least:
+        needed = thousands(math.ceil(ENOUGH * least / SPLIT_SHARE))
+        note(
+            "the promise is on average over training samples, and prudent monitor "
+            f"cannot watch it: a useful one {needs.format(needed)}"
+        )
+        return wish
+    note(
+        f"the promise is about this very model, with confidence {certain.confidence:g}"
+        f"{_at_once(certain)}, so that prudent monitor can watch it; one on average "
+        "(--average), as compare shows it without --confidence, decides more rows"
+    )
+    return certain
+
+
+def _at_once(wish: Wish) -> str:
+    n_claims = len(wish.guarantees)
+    return f" for all {n_claims} classes at once" if n_claims > 1 else ""
 
 
 def _plain(

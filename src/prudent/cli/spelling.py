@@ -72,10 +72,13 @@ def with_next(
     if has_promise:
         words += ["--promise", known["promise"]]
         asked = useful[0].asked
-        confident = asked and any(i.guarantee.confidence for i in asked.items)
-        if confident:  # the choice among so many methods used these rows
-            shared = 1 - (1 - float(known["confidence"])) / n_methods
+        items = [] if asked is None else asked.items
+        if any(item.guarantee.confidence for item in items):
+            # The choice among so many methods used these rows.
+            shared = 1 - (1 - comparison.settings.confidence) / n_methods
             words += ["--confidence", f"{shared:.6g}"]
+        elif items:  # as in the table
+            words += ["--average"]
     left_out = {str(p.name) for p in context.command.params} - {*SHARED}
     words += [*_options(context, left_out), "-o", "model.prudent"]
     settings = replace(comparison.settings, next_command=shlex.join(words))

@@ -19,7 +19,7 @@ def compare(
     y: Any,
     *,
     promise: str | Guarantee | Sequence[Guarantee] = DEFAULT_PROMISE,
-    confidence: float = 0.95,
+    confidence: float | None = None,
     methods: str | Sequence[Any] | Mapping[str, Any] = "all",
     baselines: Sequence[str] = tuple(BASELINES),
     cv: int = 5,
@@ -51,16 +51,18 @@ def compare(
 
         - ``"coverage >= 90% in every class"``: sets of answers that hold the true
           class for 90 % of the rows of every class, on average over training
-          samples (:class:`~prudent.ConformalClassifier`);
+          samples or with `confidence` (:class:`~prudent.ConformalClassifier`);
         - ``"coverage >= 95%"``: the same over all rows;
         - ``"error <= 5%"``: of the rows that are answered, at most 5 % wrong
           (:class:`~prudent.SelectiveClassifier`);
         - ``"missed LABEL <= 2%"``, several with ``and``: at most 2 % of the rows of
           a class answered wrongly (:class:`~prudent.NeymanPearsonClassifier`);
         - ``"none"``: methods as they are.
-    confidence : float, default=0.95
-        Probability over training samples, in (0, 1), of promises about errors and
-        missed classes: for all methods together, so that the one chosen keeps it.
+    confidence : float or None, default=None
+        Probability over training samples, in (0, 1), that what is promised of a
+        fitted model is true: of all classes at once, and for all methods together, so
+        that the one chosen keeps it. None: 0.95 of promises about errors and missed
+        classes, and coverage on average.
     methods : "all", sequence or mapping, default="all"
         Names among "optimistic", "minimax", "calibrated", "imprecise", "rejection",
         "conformal", dotted paths of classes, and pairs of a name and an estimator;

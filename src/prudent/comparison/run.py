@@ -34,7 +34,7 @@ from prudent.evaluation.table import (
     fingerprint,
     preprocessing,
 )
-from prudent.evaluation.wishes import parse_promise
+from prudent.evaluation.wishes import CONFIDENCE, parse_promise
 from prudent.io.errors import counted, listed
 from prudent.io.notes import treatment
 
@@ -49,7 +49,7 @@ class Protocol:
     """How methods are compared; see `compare`."""
 
     promise: str | Guarantee | Sequence[Guarantee] = DEFAULT_PROMISE
-    confidence: float = 0.95
+    confidence: float | None = None
     cv: int = 5
     n_repeats: int = 1
     costs: FloatArray | None = None
@@ -63,6 +63,7 @@ class Protocol:
         n_jobs, limit, sample = self.n_jobs, self.time_limit, self.sample
         has_jobs = isinstance(n_jobs, Integral) and n_jobs != 0
         has_limit = limit is None or 0 < limit < float("inf")
+        has_confidence = self.confidence is None or 0 < self.confidence < 1
         has_sample = sample is None or _is_whole(sample, 2)
         for name, is_possible, must in (
             ("cv", _is_whole(self.cv, 2), "be an integer >= 2"),
@@ -70,7 +71,7 @@ class Protocol:
             ("n_jobs", has_jobs, "be an integer other than 0"),
             ("sample", has_sample, "be an integer >= 2 or None"),
             ("time_limit", has_limit, "be a number of seconds > 0 or None"),
-            ("confidence", 0 < self.confidence < 1, "lie in (0, 1)"),
+            ("confidence", has_confidence, "lie in (0, 1), or be None"),
         ):
             if not is_possible:
                 given = getattr(self, name)
@@ -136,7 +137,7 @@ def run(
         methods=tuple(m.name for m in methods if not m.is_baseline),
         baselines=tuple(m.name for m in methods if m.is_baseline),
         promise="none" if wish is None else wish.text,
-        confidence=protocol.confidence,
+        confidence=(wish and wish.confidence) or protocol.confidence or CONFIDENCE,
         n_folds=n_folds,
         n_repeats=protocol.n_repeats,
         random_state=protocol.random_state,

@@ -10,22 +10,32 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from prudent.core.binomial import fewest_rows
+from prudent.core.binomial import high_probability_rank
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.evaluation.estimators import FrequentClasses
 from prudent.evaluation.folds import Fold, Task
-from prudent.evaluation.measurements import Decisions, Tally, decide, sets_at
+from prudent.evaluation.measurements import (
+    Decisions,
+    Tally,
+    decide,
+    sets_at,
+)
 from prudent.evaluation.table import in_front
-from prudent.evaluation.wishes import SPLIT_SHARE, Wish, fewest_held_out, wrap
+from prudent.evaluation.wishes import (
+    SPLIT_SHARE,
+    Wish,
+    coverage_settings,
+    each_confidence,
+    fewest_held_out,
+    promised,
+    wrap,
+)
 from prudent.exceptions import InfeasibleError
 
 # Of a class of fewer rows, what is not held out may be less than can be learned from
 # (happens in one of ten thousand draws at the limit).
 MAY_BE_LACKING = 12
-# Times the least held-out rows of a promise with confidence, for it to be useful.
-ENOUGH = 2.0
-CONFIDENCE = 0.95
 # Limits of a curve stay below 1.
 WIDEST = 0.99
 
@@ -53,22 +63,17 @@ def promising(
     grouped: bool,
     seed: int,
     n_methods: int = 1,
-    watched: bool = False,
 ) -> Any:
     """A classifier, not fitted: the method makes the promise asked for.
 
-    `counts` are the training rows of each class. With `watched`, a promise of coverage
-    about the fitted model itself, with confidence, is preferred where every class has
-    the rows for it.
+    `counts` are the training rows of each class.
     """
     inner = clone(estimator)
-    certain = {}
-    if watched and _allow_confidence(wish, counts):
-        certain = {"guarantee": "high_probability", "confidence": CONFIDENCE}
     if is_full_conformal(inner):
         if grouped:
             inner.set_params(method="split")
         if wish.kind == "coverage" and preparation is None:  # promises by itself
+            certain = coverage_settings(wish, n_methods)
             if certain or grouped:
                 split = {"method": "split", "calibration_size": SPLIT_SHARE}
                 inner.set_params(**split, **certain)
@@ -76,22 +81,13 @@ def promising(
             return inner.set_params(level=round(wish.allowed, 12), condition=condition)
     if counts.min() < MAY_BE_LACKING:
         inner = FrequentClasses(inner)
-    wrapped = wrap(
+    return wrap(
         in_front(preparation, inner),
         wish,
         n_classes=len(counts),
         n_methods=n_methods,
         random_state=seed,
     )
-    return wrapped.set_params(**certain)
-
-
-def _allow_confidence(wish: Wish, counts: IntArray) -> bool:
-    if wish.kind != "coverage":
-        return False
-    fewest = counts.min() if wish.by_class else counts.sum()
-    least = fewest_rows(wish.allowed, CONFIDENCE)
-    return bool(SPLIT_SHARE * fewest >= ENOUGH * least)
 
 
 def is_full_conformal(estimator: Any) -> bool:
@@ -137,9 +133,9 @@ def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
         tally=Tally.count(true, found.predicted, sets, len(classes)),
         decided=decided,
         wrong=decided & ~sets[np.arange(len(true)), true],
-        guarantees=tuple(wrapped.guarantees_),
+        guarantees=promised(wrapped, wish, task.n_methods),
         lacking=_lacking(wrapped, wish, classes, task.n_methods),
-        frontier=_frontier(wrapped, wish, X, found) if frontier is None else frontier,
+        frontier=_frontier(wrapped, task, X, found) if frontier is None else frontier,
     )
 
 
@@ -176,11 +172,14 @@ def _lacking(
     return tuple(np.flatnonzero(few).tolist())
 
 
-def _frontier(wrapped: Any, wish: Wish, X: FloatArray, found: Decisions) -> IntArray:
+def _frontier(wrapped: Any, task: Task, X: FloatArray, found: Decisions) -> IntArray:
     """Rows decided at each level of the wish, by the same fit."""
+    wish = task.wish
+    assert wish is not None
     if wish.kind == "coverage":
         assert found.p_values is not None
-        sets = [sets_at(1 - q, found.p_values, found.predicted) for q in wish.levels]
+        cuts = [_cut(wrapped, task, 1 - q) for q in wish.levels]
+        sets = [sets_at(cut, found.p_values, found.predicted) for cut in cuts]
         decided = [int((members.sum(axis=1) == 1).sum()) for members in sets]
     else:
         from prudent.certification.scores import answer_scores
@@ -189,6 +188,21 @@ def _frontier(wrapped: Any, wish: Wish, X: FloatArray, found: Decisions) -> IntA
         rules = (wrapped.rule_.at(q) for q in wish.levels)
         decided = [int(rule.answers(scores).sum()) for rule in rules]
     return np.array(decided, dtype=np.intp)
+
+
+def _cut(wrapped: Any, task: Task, level: float) -> FloatArray | float:
+    """The p-value (of each class) up to which a label is ruled out at a level."""
+    wish, classes = task.wish, task.rows.classes
+    assert wish is not None
+    if wish.confidence is None:
+        return level
+    each = each_confidence(wish, task.n_methods)
+    ranked = np.zeros(len(classes), dtype=np.intp)
+    ranked[np.searchsorted(classes, wrapped.classes_)] = wrapped.class_count_
+    if not wish.by_class:
+        ranked[:] = ranked.sum()
+    ranks = [high_probability_rank(n, level, each) if n else 0 for n in ranked.tolist()]
+    return np.array(ranks) / (ranked + 1)
 
 
 def _limits_frontier(

@@ -18,7 +18,10 @@ from prudent.evaluation.checks import check_promises
 from prudent.evaluation.records import PromiseCheck
 from prudent.evaluation.table import in_front
 
-CONFIDENCE = 0.95
+
+def allow_confidence(n_rows: int, rate: float, confidence: float) -> bool:
+    """Whether so many rows allow a rate to be promised of the detector itself."""
+    return high_probability_rank(n_rows // 2, rate, confidence) > 0
 
 
 def build_detector(
@@ -26,26 +29,26 @@ def build_detector(
     false_alarm_rate: float,
     *,
     n_rows: int,
-    watched: bool,
+    confidence: float | None = None,
     preparation: Any = None,
     parameters: Mapping[str, Any] | None = None,
     random_state: int = 0,
 ) -> Any:
     """A detector, not fitted, that holds out enough rows for a cut at all.
 
-    A rate r needs 1/r - 1 held-out rows; up to half of the normal rows go there. One
-    that is `watched` promises for itself, not on average, where the rows allow.
+    A rate r needs 1/r - 1 held-out rows; up to half of the normal rows go there. With
+    `confidence` it promises for itself, not on average, where the rows allow.
     """
     from prudent.adversarial import LowDensityRejector
     from prudent.conformal import ConformalDetector
     from prudent.minimax import MinimaxOutlierDetector
 
     fewest = 1 / false_alarm_rate - 1
-    certain = watched and high_probability_rank(
-        n_rows // 2, false_alarm_rate, CONFIDENCE
+    certain = confidence is not None and allow_confidence(
+        n_rows, false_alarm_rate, confidence
     )
-    if certain:
-        fewest = math.log(1 - CONFIDENCE) / math.log1p(-false_alarm_rate) + 1
+    if confidence is not None and certain:
+        fewest = math.log(1 - confidence) / math.log1p(-false_alarm_rate) + 1
     rate: dict[str, Any] = {"false_alarm_rate": false_alarm_rate}
     settings: dict[str, Any] = {
         **rate,
@@ -53,7 +56,7 @@ def build_detector(
         "random_state": random_state,
     }
     if certain:
-        settings |= {"guarantee": "high_probability", "confidence": CONFIDENCE}
+        settings |= {"guarantee": "high_probability", "confidence": confidence}
     detector: Any = {
         "low-density": LowDensityRejector,
         "minimax": MinimaxOutlierDetector,

@@ -240,6 +240,7 @@ def _needs(
         n_methods=task.n_methods,
         n_folds=task.settings.n_folds,
         full=method.name == "conformal"
+        and task.wish.confidence is None
         and task.preparation is None
         and task.rows.groups is None,
     )

@@ -115,6 +115,9 @@ def decide(estimator: Any, X: NDArray[Any], classes: NDArray[Any]) -> Decisions:
     predicted = np.searchsorted(classes, estimator.predict(X))
     if hasattr(estimator, "p_values"):
         p_values = spread(estimator.p_values(X))
+        if any(promise.confidence for promise in estimator.guarantees_):
+            # Fewer rows are ruled out than on average at the level.
+            return Decisions(predicted, spread(estimator.predict_set(X)), p_values)
         return Decisions(
             predicted, sets_at(estimator.level, p_values, predicted), p_values
         )
@@ -123,8 +126,13 @@ def decide(estimator: Any, X: NDArray[Any], classes: NDArray[Any]) -> Decisions:
     return Decisions(predicted)
 
 
-def sets_at(level: float, p_values: FloatArray, predicted: IntArray) -> BoolArray:
-    """Conformal sets at a level; the predicted class is added, so none is empty."""
+def sets_at(
+    level: FloatArray | float, p_values: FloatArray, predicted: IntArray
+) -> BoolArray:
+    """Conformal sets at a level, or at one for each class.
+
+    The predicted class is added, so none is empty.
+    """
     sets: BoolArray = p_values > level + ROUNDING
     sets[np.arange(len(sets)), predicted] = True
     return sets

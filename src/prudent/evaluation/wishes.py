@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -36,6 +36,8 @@ OF_CLASS = r"missed|false alarm"
 LIMIT = rf"(?:(?:{OF_CLASS})\s+)?(.+?)\s*<=\s*{RATE}(?:,?\s+and\s+|,\s*|$)"
 COVERAGE_LEVELS = (0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995)
 ERROR_LEVELS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2)
+# Of promises about errors, where none is given.
+CONFIDENCE = 0.95
 # Draws that may leave a class too few held-out rows.
 RARELY = 0.01
 # Shares that the wrappers hold out.
@@ -74,6 +76,19 @@ class Wish:
         return self.guarantees[0].scope is not None
 
     @property
+    def confidence(self) -> float | None:
+        """Probability that all guarantees hold at once; None: on average."""
+        return self.guarantees[0].confidence
+
+    def confident(self, confidence: float) -> Wish:
+        """The same about the fitted model itself instead of on average."""
+        certain = tuple(
+            replace(g, average_over=None, confidence=confidence)
+            for g in self.guarantees
+        )
+        return replace(self, guarantees=certain)
+
+    @property
     def allowed(self) -> float:
         """Share of rows that may break the promise; the least, if there are several."""
         return min(
@@ -93,13 +108,15 @@ def parse_promise(
     promise: str | Guarantee | Sequence[Guarantee],
     classes: Sequence[Any] | None = None,
     *,
-    confidence: float = 0.95,
+    confidence: float | None = None,
 ) -> Wish | None:
     """What is asked for, as guarantees without evidence; None for "none".
 
     One of `FORMS`, or of detectors `DETECTOR_FORM`, or guarantees. Where `classes` are
     not known yet, they are left as they are spelled; "in every class" is one guarantee.
-    Raises ValueError for other sentences, rates outside (0, 1) and unknown classes.
+    Without a `confidence` errors are promised with 0.95, coverage and false alarms on
+    average. Raises ValueError for other sentences, rates outside (0, 1), unknown
+    classes and two confidences.
 
     Examples
     --------
@@ -108,12 +125,14 @@ def parse_promise(
     [('b', 0.02), ('c', 0.05)]
     """
     if not isinstance(promise, str):
-        return _from_guarantees(promise)
+        return _from_guarantees(promise, confidence)
     text = " ".join(promise.replace("≥", ">=").replace("≤", "<=").split())
     if text == "none":
         return None
+    confident: dict[str, Any] = {"confidence": confidence or CONFIDENCE}
     averaged: dict[str, Any] = {"average_over": "training samples"}
-    confident: dict[str, Any] = {"confidence": confidence}
+    if confidence is not None:
+        averaged = confident
     kind: dict[str, Any]
     overall = {
         "coverage": ("coverage", ">=", averaged),
@@ -146,7 +165,9 @@ def wrap(
 
     `estimator` is the whole way from rows to scores, so that nothing is learned from
     the rows that are held out. Confidences are asked at 1 - (1 - c) / M for M methods,
-    so that the one that is chosen may be any of them.
+    so that the one that is chosen may be any of them; a coverage of K classes at the
+    K-th root of that: the held-out rows of different classes are independent given
+    the fit and their numbers, so all K promises hold at once with the product.
     """
     if wish.kind == "coverage":
         from prudent.conformal import ConformalClassifier
@@ -158,6 +179,7 @@ def wrap(
             level=_rounded(wish.allowed),
             calibration_size=SPLIT_SHARE,
             random_state=random_state,
+            **coverage_settings(wish, n_methods),
         )
     confidence = shared_confidence(wish, n_methods)
     if wish.kind == "error":
@@ -188,20 +210,46 @@ def wrap(
     )
 
 
+def coverage_settings(wish: Wish, n_methods: int) -> dict[str, Any]:
+    """Settings of a conformal classifier for the confidence asked for, if one is."""
+    if wish.confidence is None:
+        return {}
+    each = each_confidence(wish, n_methods)
+    return {"guarantee": "high_probability", "confidence": each}
+
+
+def promised(fitted: Any, wish: Wish, n_methods: int) -> tuple[Guarantee, ...]:
+    """What a fitted wrapper promises, coverages with confidence all at once."""
+    given: tuple[Guarantee, ...] = tuple(fitted.guarantees_)
+    if wish.kind != "coverage" or wish.confidence is None:
+        return given
+    n_claims = len(wish.guarantees)
+    return tuple(
+        replace(
+            promise,
+            confidence=shared_confidence(wish, n_methods),
+            evidence={**promise.evidence, "claims": n_claims},
+        )
+        for promise in given
+        if promise.scope in [g.scope for g in wish.guarantees]
+    )
+
+
 def shared_confidence(wish: Wish, n_methods: int) -> float:
     """Confidence of each of so many methods, for one that holds for all of them."""
-    asked = wish.guarantees[0].confidence or 0.95
-    return 1 - (1 - asked) / n_methods
+    return 1 - (1 - (wish.confidence or CONFIDENCE)) / n_methods
+
+
+def each_confidence(wish: Wish, n_methods: int) -> float:
+    """Confidence of each guarantee, for that of the method to hold for all of them."""
+    return float(shared_confidence(wish, n_methods) ** (1 / len(wish.guarantees)))
 
 
 def fewest_held_out(wish: Wish, n_methods: int) -> int:
     """Held-out rows (of each class named) without which nothing can be promised."""
-    if wish.kind == "coverage":
+    if wish.kind == "coverage" and wish.confidence is None:
         return fewest_rows(_rounded(wish.allowed))
-    confidence = shared_confidence(wish, n_methods)
-    if wish.kind == "missed":  # several limits hold at once
-        confidence **= 1 / len(wish.guarantees)
-    return fewest_rows(wish.allowed, confidence)
+    return fewest_rows(_rounded(wish.allowed), each_confidence(wish, n_methods))
 
 
 def rows_needed(
@@ -238,7 +286,7 @@ def groups_for(estimator: Any, groups: Any) -> dict[str, Any]:
     return {name: groups} if known else {}
 
 
-def _from_guarantees(promise: Any) -> Wish:
+def _from_guarantees(promise: Any, confidence: float | None) -> Wish:
     is_listed = isinstance(promise, Sequence) and not isinstance(promise, bytes)
     given = tuple(promise) if is_listed else (promise,)
     if not given or not all(isinstance(g, Guarantee) for g in given):
@@ -257,7 +305,18 @@ def _from_guarantees(promise: Any) -> Wish:
         raise ValueError(
             f"`promise` may be about {', '.join(sorted(known))}, got {kinds.pop()}."
         )
-    return Wish(" and ".join(map(str, given)), given)
+    confidences = {g.confidence for g in given if g.confidence is not None}
+    if confidence is not None:
+        confidences.add(confidence)
+    if len(confidences) > 1:
+        raise ValueError(
+            "the guarantees of `promise` hold at once, with one confidence, got "
+            f"{' and '.join(f'{c:g}' for c in sorted(confidences))}."
+        )
+    wish = Wish(" and ".join(map(str, given)), given)
+    if confidences or wish.kind != "coverage":
+        return wish.confident(*(confidences or {CONFIDENCE}))
+    return wish
 
 
 def _limits(text: str) -> list[tuple[str, float]]:
