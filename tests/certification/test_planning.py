@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, binomtest
 
 import prudent
 from prudent.certification.planning import _first_row_of_power, _rows_that_suffice
@@ -11,6 +11,7 @@ from prudent.core.binomial import (
     fewest_rows,
     fewest_rows_for,
     most_wrong,
+    upper_limit,
 )
 
 PAIRS = [
@@ -27,7 +28,7 @@ def test_table(bound, expected, rows):
 
 @pytest.mark.parametrize(
     ("options", "rows"),
-    [({"power": 0.9}, 361), ({"answered_share": 0.6}, 477), ({"claims": 4}, 417)],
+    [({"power": 0.9}, 361), ({"answered_share": 0.6}, 438), ({"claims": 4}, 417)],
 )
 def test_options(options, rows):
     assert prudent.plan(**options).rows == rows
@@ -67,6 +68,72 @@ def test_plan_equals_brute_force(arguments):
     assert found.power == pytest.approx(
         binom.cdf(found.wrong_allowed, found.rows_answered, expected)
     )
+
+
+SHARES = [
+    # bound, expected, confidence, power, claims, answered share, longest
+    (0.05, 0.02, 0.95, 0.8, 1, 0.6, 900),
+    (0.05, 0.02, 0.95, 0.8, 1, 0.99, 700),
+    (0.05, 0.02, 0.95, 0.8, 1, 0.999, 700),
+    (0.2, 0.05, 0.9, 0.8, 1, 0.9999, 200),
+    (0.3, 0.2, 0.99, 0.5, 1, 0.3, 900),  # a smooth mean: bisected
+    (0.1, 0.05, 0.9, 0.95, 3, 0.3, 2000),
+    (0.5, 0.3, 0.8, 0.99, 2.5, 0.05, 2700),
+    (0.05, 0.0, 0.95, 0.8, 1, 0.5, 400),
+    (0.05, 1e-7, 0.95, 0.999, 1, 0.9, 400),
+]
+
+
+def planned(bound, expected, confidence, power, claims, share):
+    return prudent.plan(
+        bound=bound, expected=expected, confidence=confidence, power=power,
+        claims=claims, answered_share=share,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", SHARES)
+def test_rows_of_which_a_random_number_counts_equal_enumeration(arguments):
+    """The binomial law of the count, summed over every count, for every N."""
+    bound, expected, confidence, power, claims, share, longest = arguments
+    n = np.arange(longest + 1)
+    level = (1 - confidence) / claims
+    allowed = [most_wrong(int(k), bound, level) if k else -1 for k in n]
+    saw = binom.cdf(allowed, n, expected)
+    mean = np.array(
+        [binom.pmf(n[: k + 1], k, share) @ saw[: k + 1] for k in range(longest + 1)]
+    )
+    assert (mean[-longest // 4 :] >= power).all()
+    plan = planned(*arguments[:-1])
+    assert plan.rows == np.flatnonzero(mean < power)[-1] + 1
+    assert plan.power == pytest.approx(mean[plan.rows], rel=1e-9)
+    assert plan.rows_answered == round(plan.rows * share)
+    assert plan.wrong_allowed == most_wrong(plan.rows_answered, bound, level)
+
+
+@pytest.mark.parametrize("arguments", [SHARES[0], SHARES[5], SHARES[7]])
+def test_the_power_is_the_share_of_draws_that_certify(arguments):
+    """Rows drawn, counted or not, wrong or not; certified by the limit's own code."""
+    bound, expected, confidence, power, claims, share, _ = arguments
+    plan = planned(*arguments[:-1])
+    rng = np.random.default_rng(31)
+    n_draws = 20_000
+    counted = rng.binomial(plan.rows, share, size=n_draws)
+    wrong = rng.binomial(counted, expected)
+    pairs, repeats = np.unique([counted, wrong], axis=1, return_counts=True)
+    level = (1 - confidence) / claims
+    certified = sum(
+        int(times)
+        for n, w, times in zip(*pairs, repeats, strict=True)
+        if n > 0 and upper_limit(w, n, level=level) <= bound
+    )
+    assert binomtest(certified, n_draws, plan.power).pvalue > 1e-4
+    assert plan.power >= power
+
+
+def test_a_small_share_of_many_rows_is_planned_at_once():
+    plan = planned(0.05, 0.01, 0.95, 0.8, 1, 1e-6)
+    assert plan.rows_answered == 130
+    assert 0.8 <= plan.power < 0.8 + 1e-6
 
 
 def by_the_whole_saw(bound, expected, level, power):

@@ -186,6 +186,8 @@ def test_plan_in_words(prudent):
     outcome = prudent("plan", "--answered-share", 0.6, "--claims", 2)
     assert outcome.code == 0
     assert outcome.out.splitlines()[0].endswith("rows that the model has not seen")
+    assert "of which about" in outcome.out
+    assert "each with probability 0.6" in outcome.out
     assert "for 2 promises at once." in outcome.out
 
 

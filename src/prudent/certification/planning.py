@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
+from scipy.stats import binom
 
 from prudent.core.binomial import (
     binomial_tail,
@@ -29,13 +31,15 @@ class Plan:
     rows : int
         Held-out rows, answered or not.
     rows_answered : int
-        Rows that the promise counts: answered ones, or rows of the class.
+        Rows among them that the promise counts: answered ones, or rows of the class.
+        With a share below 1 their number is random, and this is its rounded mean.
     wrong_allowed : int
-        Wrong ones among them with which the bound is still certified.
+        Wrong ones among `rows_answered` with which the bound is still certified.
     power : float
-        Probability of no more than these if the true rate is the expected one.
+        Probability that the bound is certified if the true rate is the expected one,
+        over the number of rows that count and the number of wrong ones.
     rows_without_errors : int
-        Fewest rows that certify the bound if none is wrong.
+        Fewest counted rows that certify the bound if none is wrong.
     """
 
     rows: int
@@ -70,8 +74,8 @@ def plan(
     power : float, default=0.8
         Chance of getting the promise, in (0, 1).
     answered_share : float, default=1.0
-        Share of the rows that the promise counts, in (0, 1]: answered rows, or the
-        share of the class in question.
+        Probability that the promise counts a row, in (0, 1]: that it is answered, or
+        of the class in question.
     claims : float, default=1
         Promises that are to hold at once: each is certified at level
         (1 - `confidence`) / `claims`. For a `SelectiveClassifier` about
@@ -90,19 +94,25 @@ def plan(
     Notes
     -----
     n rows certify the bound with at most c(n) wrong ones, c(n) the largest c with
-    P(Bin(n, bound) <= c) <= level. The power P(Bin(n, expected) <= c(n)) is a saw: it
-    falls while c stays. The answer is the first rank behind the last tooth whose end
-    is below `power`.
+    P(Bin(n, bound) <= c) <= level. The power g(n) = P(Bin(n, expected) <= c(n)) is a
+    saw: it falls while c stays. The answer is the first rank behind the last tooth
+    whose end is below `power`.
+
+    How many of N rows count is random where `answered_share` is below 1: Bin(N, share),
+    and the power is the mean of g over it: with the mean number N * share alone,
+    ``plan(expected=0, answered_share=0.5)`` would be sure of 118 rows that are enough
+    in 0.54 of cases.
 
     Examples
     --------
     >>> from prudent import plan
     >>> plan()
     Plan(rows=286, rows_answered=286, wrong_allowed=8, power=0.8..., rows_without_errors=59)
-    >>> plan(
-    ...     expected=0.01, answered_share=0.026
-    ... ).rows  # of a class of 2.6 % of the rows
-    4770
+
+    To certify the error of a class of 2.6 % of the rows:
+
+    >>> plan(expected=0.01, answered_share=0.026).rows
+    5003
     """  # noqa: E501
     check_fraction("bound", bound)
     check_fraction("confidence", confidence)
@@ -116,17 +126,99 @@ def plan(
     if not claims >= 1:
         raise ValueError(f"`claims` must be at least 1, got {shown(claims)}.")
     level = (1 - confidence) / claims
-    first = n = fewest_rows(bound, 1 - level)
-    if expected > 0:
-        n = _first_row_of_power(bound, expected, level, power)
-    wrong = most_wrong(n, bound, level)
+    if answered_share < 1:
+        count = _RandomCount(bound, expected, level, answered_share)
+        rows = count.first_row_of_power(power)
+        answered, reached = round(rows * answered_share), count.power_of(rows)[0]
+        wrong = most_wrong(answered, bound, level)
+    else:
+        answered = fewest_rows(bound, 1 - level)
+        if expected > 0:
+            answered = _first_row_of_power(bound, expected, level, power)
+        rows, wrong = answered, most_wrong(answered, bound, level)
+        reached = float(binomial_tail(wrong, rows, expected)) if expected else 1.0
     return Plan(
-        rows=math.ceil(n / answered_share - 1e-9),
-        rows_answered=n,
+        rows=rows,
+        rows_answered=answered,
         wrong_allowed=wrong,
-        power=float(binomial_tail(wrong, n, expected)) if expected else 1.0,
-        rows_without_errors=first,
+        power=reached,
+        rows_without_errors=fewest_rows(bound, 1 - level),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _RandomCount:
+    """Power of N rows of which Bin(N, share) count: the mean of the saw g over them."""
+
+    bound: float
+    expected: float
+    level: float
+    share: float
+
+    def first_row_of_power(self, power: float) -> int:
+        """Fewest rows from which on the power suffices.
+
+        The mean of the ends of the teeth lies below it and rises with the rows: from
+        where that suffices on, all do. Backwards from there the power itself is looked
+        at. A mean over more than two teeth has no saw left (its ripple is
+        exp(-2 (pi width / tooth)^2) of a tooth's height) and is bisected. Else a row
+        less costs at most `share` times the steepest rise of g, which says how many
+        rows need no look.
+        """
+        high = _least(lambda n: self._mean_of_ends(n) >= power, 0, 1)
+        width = math.sqrt(high * self.share * (1 - self.share))
+        if width * self.bound > 2:
+            low, step = high, math.ceil(1 / (self.bound * self.share))
+            while low > 0 and self.power_of(low)[0] >= power:
+                low, step = max(0, low - step), 2 * step
+            return _least(lambda n: self.power_of(n)[0] >= power, low, high)
+        while high > 0:
+            mean, rise = self.power_of(high - 1)
+            if mean < power:
+                break
+            high -= 1 + int((mean - power) / (self.share * rise))
+        return high
+
+    def power_of(self, n_rows: int) -> tuple[float, float]:
+        """The mean of g over the number of rows that count, and g's steepest rise."""
+        n = np.arange(self._least_count(n_rows), self._most_count(n_rows) + 1)
+        wrong, starts = self._teeth(int(n[0]), int(n[-1]))
+        c = wrong[np.searchsorted(starts, n, side="right")]
+        power = np.zeros(len(n))
+        power[c >= 0] = binomial_tail(c[c >= 0], n[c >= 0], self.expected)
+        rise = np.diff(power, prepend=0.0).max()
+        return float(binom.pmf(n, n_rows, self.share) @ power), max(float(rise), 1e-9)
+
+    def _mean_of_ends(self, n_rows: int) -> float:
+        """The mean of g one row behind the end of the tooth of each count."""
+        wrong, starts = self._teeth(self._least_count(n_rows), self._most_count(n_rows))
+        share = np.diff(binom.cdf(starts - 1, n_rows, self.share), prepend=0.0)
+        some = wrong >= 0
+        ends = binomial_tail(wrong[some], starts[some], self.expected)
+        return float(share[some] @ ends)
+
+    def _least_count(self, n_rows: int) -> int:
+        return int(binom.ppf(1e-15, n_rows, self.share))
+
+    def _most_count(self, n_rows: int) -> int:
+        return int(binom.isf(1e-15, n_rows, self.share))
+
+    def _teeth(self, first: int, last: int) -> tuple[IntArray, IntArray]:
+        """Wrong rows allowed in each tooth of these counts; where the next starts."""
+        least = most_wrong(first, self.bound, self.level) if first else -1
+        most = most_wrong(last, self.bound, self.level) if last else -1
+        wrong = np.arange(least, most + 1)
+        return wrong, fewest_rows_for(wrong + 1, self.bound, self.level)
+
+
+def _least(suffices: Callable[[int], bool], low: int, high: int) -> int:
+    """Least number above `low` that suffices, where all behind one that does do."""
+    while not suffices(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high
 
 
 def _first_row_of_power(

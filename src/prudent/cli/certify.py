@@ -178,7 +178,9 @@ def plan(
     power: Annotated[float, typer.Option(help="Chance of getting the promise.")] = 0.8,
     answered_share: Annotated[
         float,
-        typer.Option(help="Share of the rows it counts: answered ones, or one class."),
+        typer.Option(
+            help="Probability that it counts a row: one answered, or of one class."
+        ),
     ] = 1.0,
     claims: Annotated[
         float, typer.Option(help="Promises that are to hold at once.")
@@ -204,15 +206,22 @@ def plan(
     if write_json({"settings": settings, **asdict(found)}, json_file):
         return
     print(f"{thousands(found.rows)} rows that the model has not seen")
-    if found.rows != found.rows_answered:
-        print(f"of which {thousands(found.rows_answered)} count ({answered_share:g})")
+    up_to, behind = "Up to", ""
+    if answered_share < 1:
+        counted = thousands(found.rows_answered)
+        print(
+            f"of which about {counted} count: each with probability {answered_share:g}"
+        )
+        up_to, behind = f"If {counted} count, up to", " that count"
     print(
-        f"Up to {thousands(found.wrong_allowed)} wrong ones certify a rate of at most "
-        f"{bound:g} with confidence {confidence:g}"
+        f"{up_to} {thousands(found.wrong_allowed)} wrong ones certify a rate of at "
+        f"most {bound:g} with confidence {confidence:g}"
         + ("." if claims == 1 else f", for {claims:g} promises at once.")
     )
     print(
         f"If the rate is {expected:g}, that succeeds with probability "
         f"{found.power:.3f}, and with more rows at least with {power:g}."
     )
-    print(f"Without a wrong one {thousands(found.rows_without_errors)} would do.")
+    print(
+        f"Without a wrong one {thousands(found.rows_without_errors)}{behind} would do."
+    )
