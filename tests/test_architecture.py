@@ -24,7 +24,6 @@ ESTIMATORS = {
     "detector",
     "cross_validation",
     "rejection_game",
-    "training",  # from the parameters and rows of an estimator to its mathematics
     "default_classifier",
     "linear_classifier",
     "pairwise",

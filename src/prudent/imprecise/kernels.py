@@ -354,15 +354,15 @@ def bound_node(
     when it is below `target` or never will be.
     """
     n = len(field)
-    found = True
-    while found:
-        found = False
+    fixed_one = True
+    while fixed_one:
+        fixed_one = False
         for i in range(n):
             pull = node[PULL, i]
             if node[SIGN, i] == 0.0 and abs(pull) >= node[REACHES, i]:
                 sign = 1.0 if pull >= 0.0 else -1.0
                 _move(coupling, dual, radius, node, i, sign, 1.0)
-                found = True
+                fixed_one = True
     bound = 0.0
     for i in range(n):
         bound += 0.5 * radius * coupling[i, i]
@@ -1061,10 +1061,10 @@ def critical_rows(
                     critical[i, b] = math.inf
         for b in range(base.shape[1]):
             if critical[i, b] == 0.0:
-                critical[i, b], asked = _critical(
+                critical[i, b], n_open = _critical(
                     forms, wide, narrow, b, max_nodes, grid
                 )
-                unanswered += asked
+                unanswered += n_open
     return unanswered
 
 
