@@ -210,9 +210,6 @@ def test_compressed_member_is_refused(model_file):
 @pytest.mark.parametrize(
     "change",
     [
-        {"preparation": {"columns": [1]}},
-        {"preparation": {"columns": [], "gaps": False}},
-        {"preparation": {"columns": [{"name": ["a"], "levels": []}], "gaps": False}},
         {"features": [["a"]]},
         {"features": 1},
     ],

@@ -337,6 +337,7 @@ def outcome(kind: str, content: bytes, folder: Path, rng: random.Random) -> str:
 def seeded(folder: Path) -> dict[str, list[bytes]]:
     """Write the rows and models that are read, and return valid files to mutate."""
     import numpy as np
+    import pandas as pd
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -349,7 +350,6 @@ def seeded(folder: Path) -> dict[str, list[bytes]]:
     (folder / "rows.csv").write_bytes(ROWS)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
-    names = [prudent.io.Column("a"), prudent.io.Column("b")]
     models = [
         prudent.MinimaxProbabilityClassifier(),
         prudent.OptimisticScoreClassifier(),
@@ -363,17 +363,16 @@ def seeded(folder: Path) -> dict[str, list[bytes]]:
     ]
     found = []
     for estimator in models:
-        rows = np.column_stack([X[:, 0], np.abs(X[:, 1].round())])
+        rows = pd.DataFrame({"a": X[:, 0], "b": np.abs(X[:, 1].round())})
         path = folder / "seed.prudent"
-        preparation = prudent.io.Preparation(tuple(names))
         with contextlib.suppress(ValueError):
-            prudent.save(estimator.fit(rows, y), path, preparation=preparation)
+            prudent.save(estimator.fit(rows, y), path)
             found.append(path.read_bytes())
     watched = folder / "watched.prudent"
     classifier = prudent.ConformalClassifier(
         LogisticRegression(), method="split", random_state=0
     )
-    prudent.save(classifier.fit(X, y), watched, preparation=preparation)
+    prudent.save(classifier.fit(pd.DataFrame(X, columns=["a", "b"]), y), watched)
     stored = folder / "seed.json"
     options = ["--data", str(folder / "rows.csv"), "--target", "y"]
     _run(["monitor", str(watched), *options, "--state", str(stored)], debug=False)

@@ -14,7 +14,7 @@ import json
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
@@ -27,7 +27,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent._version import __version__
 from prudent.exceptions import PrudentWarning
-from prudent.io import Preparation
 from prudent.soundness import is_sound
 
 FORMAT = 2
@@ -64,8 +63,6 @@ class Header:
     digest : str
         SHA-256 of the file, as `sha256sum` says; in format 1 of the members. It
         names the file and protects nothing: anyone can compute it.
-    preparation : dict or None
-        How the training table became the features, see `prudent.io.Preparation`.
     table : str
         SHA-256 of the training table, if it was one file; "" if it is not known.
     """
@@ -77,7 +74,6 @@ class Header:
     features: list[str]
     classes: list[str]
     digest: str
-    preparation: dict[str, Any] | None = None
     table: str = ""
 
 
@@ -85,7 +81,6 @@ def save(
     estimator: Any,
     path: str | Path,
     *,
-    preparation: Preparation | None = None,
     table: str = "",
 ) -> None:
     """Write a fitted estimator to a file that `load` reads, without pickle.
@@ -96,9 +91,6 @@ def save(
         One of prudent's, or scikit-learn's with prudent's inside.
     path : str or Path
         File to write.
-    preparation : Preparation, default=None
-        How a table became the features, if it was read by `prudent.io`; `predict`
-        on the command line repeats it.
     table : str, default=""
         SHA-256 of the training table, for `certify` on the command line to know it.
 
@@ -144,7 +136,6 @@ def save(
         "parameters": {name: repr(value) for name, value in parameters.items()},
         "features": list(map(str, getattr(estimator, "feature_names_in_", ()))),
         "classes": list(map(str, getattr(estimator, "classes_", ()))),
-        "preparation": None if preparation is None else asdict(preparation),
         "table": table,
     }
     with ZipFile(buffer, "a") as archive:
@@ -225,8 +216,6 @@ def _header(content: bytes, path: str) -> Header:
                 )
         if stored["format"] > 1:
             stored["digest"] = hashlib.sha256(content).hexdigest()
-        if stored.get("preparation") is not None:
-            Preparation.from_dict(stored["preparation"])
         words = [*stored["features"], stored.get("table", "")]
         if not all(isinstance(word, str) for word in words):
             raise TypeError

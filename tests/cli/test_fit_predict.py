@@ -7,8 +7,10 @@ import io
 import json
 import pickle
 import zipfile
+from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
@@ -31,6 +33,14 @@ from prudent.io import read_table, training_data
 from prudent.persistence import HEADER
 
 X, Y = load_iris(return_X_y=True)
+IRIS = pa.table(
+    {
+        f"{part}_{side}_cm": X[:, j]
+        for j, (part, side) in enumerate(
+            product(("sepal", "petal"), ("length", "width"))
+        )
+    }
+)
 CLASSES = ("setosa", "versicolor", "virginica")
 METHODS = ("optimistic", "minimax", "calibrated", "imprecise", "rejection")
 ROWS = [(i, i * i % 7 + 0.5, "uv"[i % 3 == 0]) for i in range(30)]
@@ -74,7 +84,7 @@ def test_predictions_are_those_of_the_estimator(prudent, iris_model, method):
     outcome = prudent("predict", "iris", "-m", path, "--keep", "species")
     rows = parsed(outcome.out)
     assert outcome.code == 0
-    assert [row["prediction"] for row in rows] == estimator.predict(X).tolist()
+    assert [row["prediction"] for row in rows] == estimator.predict(IRIS).tolist()
     assert {row["species"] for row in rows} == set(CLASSES)
 
 
@@ -181,14 +191,14 @@ def test_probabilities_are_added(prudent, iris_model):
     path = iris_model("calibrated")
     rows = parsed(prudent("predict", "iris", "-m", path, "--proba").out)
     found = [[float(row[f"probability {c}"]) for c in CLASSES] for row in rows]
-    np.testing.assert_array_equal(found, load(path).predict_proba(X))
+    np.testing.assert_array_equal(found, load(path).predict_proba(IRIS))
 
 
 def test_sets_are_added(prudent, iris_model):
     path = iris_model("imprecise")
     rows = parsed(prudent("predict", "iris", "-m", path, "--set").out)
     sizes = [len(row["set"].split("|")) for row in rows]
-    assert sizes == load(path).predict_set(X).sum(axis=1).tolist()
+    assert sizes == load(path).predict_set(IRIS).sum(axis=1).tolist()
 
 
 @pytest.mark.parametrize(
@@ -306,7 +316,7 @@ def test_rows_that_are_not_answered_are_empty(prudent, tmp_path):
 
 def load_breast_cancer_rows():
     table = read_table(str(BUNDLED["breast_cancer"].path), text_columns=["diagnosis"])
-    return training_data(table, "diagnosis").X
+    return training_data(table, "diagnosis").frame
 
 
 def test_detector_can_be_deployed(prudent, tmp_path):
@@ -329,7 +339,7 @@ def test_parameters_are_set(prudent, tmp_path):
     assert (
         prudent("fit", "iris", "--method", "minimax", "-o", model, *options).code == 0
     )
-    assert load(model).covariance == 0.25
+    assert load(model)[-1].covariance == 0.25
 
 
 @pytest.mark.parametrize("assignment", ["colour=red", "covariance"])

@@ -7,16 +7,15 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import prudent as library
 from prudent import Guarantee, MinimaxProbabilityClassifier, PromiseMonitor
 from prudent.cli import state_file
 from prudent.cli.exits import CommandError
-from prudent.io import Column, Preparation
 
 LABELS = np.array(["bad", "good"])
-PREPARATION = Preparation((Column("a"), Column("b")))
 
 
 def draw(n, seed, shift=0.0):
@@ -25,13 +24,17 @@ def draw(n, seed, shift=0.0):
     return rng.normal(size=(n, 2)) + 3 * y[:, None] + shift, LABELS[y]
 
 
+def named(X):
+    return pd.DataFrame(X, columns=["a", "b"])
+
+
 @pytest.fixture
 def operator(prudent, tmp_path, monkeypatch):
     """A folder with a model, and a way to write the day's table."""
     monkeypatch.chdir(tmp_path)
     X, y = draw(400, 0)
-    model = MinimaxProbabilityClassifier().fit(X, y)
-    library.save(model, "model.prudent", preparation=PREPARATION)
+    model = MinimaxProbabilityClassifier().fit(named(X), y)
+    library.save(model, "model.prudent")
 
     class Operator:
         def table(self, name, n=100, seed=1, shift=0.0, labels="all"):
@@ -92,7 +95,7 @@ def test_runs_with_a_state_equal_one_monitor(operator):
     for day in range(1, 4):
         operator.run(operator.table("day.csv", seed=day), *STATE)
         X, y = draw(100, day)
-        wrong = model.predict(np.round(X, 6)) != y
+        wrong = model.predict(named(np.round(X, 6))) != y
         for label in LABELS:
             losses[label] += wrong[y == label].tolist()
     for guarantee, stored in zip(
@@ -186,7 +189,7 @@ def test_labels_the_model_does_not_know_count_as_wrong(operator, tmp_path):
     guarantee = Guarantee(quantity="error rate", bound=0.5, sense="<=")
     model = library.load("model.prudent")
     model.guarantees_ = (guarantee,)
-    library.save(model, "model.prudent", preparation=PREPARATION)
+    library.save(model, "model.prudent")
     text = "a,b,y\n" + "0,0,new\n" * 30
     (tmp_path / "new.csv").write_text(text)
     assert operator.run("new.csv").code == 7
@@ -196,8 +199,8 @@ def test_a_model_replaced_underneath(operator):
     operator.run(operator.table("new.csv"), *STATE)
     before = operator.state()
     X, y = draw(400, 9)
-    model = MinimaxProbabilityClassifier().fit(X, y)
-    library.save(model, "model.prudent", preparation=PREPARATION)
+    model = MinimaxProbabilityClassifier().fit(named(X), y)
+    library.save(model, "model.prudent")
     outcome = operator.run(operator.table("new.csv", seed=2), *STATE)
     assert outcome.code == 4
     assert f"watch.json watches another model ({before['model'][:4]}.., this is " in (
@@ -318,7 +321,7 @@ def test_bad_rows_count_nothing(operator, tmp_path):
 def test_a_model_without_promise_or_reference(operator):
     model = library.load("model.prudent")
     model.guarantees_ = ()
-    library.save(model, "model.prudent", preparation=PREPARATION)
+    library.save(model, "model.prudent")
     outcome = operator.run(operator.table("new.csv"))
     assert outcome.code == 4
     assert outcome.err == (
@@ -335,7 +338,7 @@ def test_promises_that_cannot_be_watched_say_why(operator):
                   average_over="training samples"),
         *model.guarantees_[:1],
     )  # fmt: skip
-    library.save(model, "model.prudent", preparation=PREPARATION)
+    library.save(model, "model.prudent")
     outcome = operator.run(operator.table("new.csv"), *STATE)
     assert outcome.code == 0
     assert "not watched: the promise holds on average over calibration" in outcome.out

@@ -15,6 +15,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -166,9 +167,9 @@ def test_model_that_cannot_predict_is_refused(tmp_path):
     """Its checksums fit, and so do its types; its arrays do not."""
     path = tmp_path / "m.prudent"
     X = np.random.default_rng(0).normal(size=(40, 2))
-    model = prudent.MinimaxProbabilityClassifier().fit(X, np.arange(40) % 2)
-    columns = tuple(prudent.io.Column(name) for name in "ab")
-    prudent.save(model, path, preparation=prudent.io.Preparation(columns))
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    model = prudent.MinimaxProbabilityClassifier().fit(frame, np.arange(40) % 2)
+    prudent.save(model, path)
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     for name, content in members.items():

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prudent.io import Preparation, TableError, read_table, training_data
+from prudent.io import Column, Preparation, TableError, read_table, training_data
 from prudent.io.errors import LONGEST_VALUE, counted, listed, shown
 from prudent.io.notes import _collinear
 from prudent.io.table import MISSING_WORDS
@@ -71,9 +71,7 @@ def test_written_table_is_read_back_exactly(
     read = read_table(str(path), delimiter=delimiter, text_columns=[names[-1]])
     assert read.names == names
     assert read.text(names[-1]).to_pylist() == [row[-1] for row in rows]
-    preparation = Preparation.from_dict(
-        {"columns": [{"name": n, "levels": []} for n in names[:-1]], "gaps": False}
-    )
+    preparation = Preparation(tuple(map(Column, names[:-1])))
     np.testing.assert_array_equal(
         preparation.transform(read), [row[:-1] for row in rows]
     )
@@ -98,9 +96,7 @@ def test_one_row_more_than_a_block_of_integers_may_have_fractions(tmp_path):
     path = tmp_path / "long.csv"
     path.write_text("a,b\n" + "1,2\n" * 300_000 + "1.5,2.5\n")
     table = read_table(str(path))
-    X = Preparation.from_dict(
-        {"columns": [{"name": n, "levels": []} for n in "ab"], "gaps": False}
-    ).transform(table)
+    X = Preparation(tuple(map(Column, "ab"))).transform(table)
     assert X[-1].tolist() == [1.5, 2.5]
     assert X[:-1].sum() == 900_000
 

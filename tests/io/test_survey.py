@@ -15,6 +15,7 @@ from scipy.stats import binomtest, chisquare
 
 from prudent import ClassMoments
 from prudent.io import (
+    Column,
     Preparation,
     TableError,
     all_rows,
@@ -255,9 +256,7 @@ def test_identifier_of_a_sample_says_so():
 
 def test_rows_to_predict_are_checked_over_all_parts(tmp_path, small_parts):
     path = tmp_path / "new.csv"
-    preparation = Preparation.from_dict(
-        {"columns": [{"name": n, "levels": []} for n in "ab"], "gaps": False}
-    )
+    preparation = Preparation(tuple(map(Column, "ab")))
     path.write_text("a,b\n" + "1,2\n" * 20 + ",2\n" * 20 + "1,\n" * 3)
     with pytest.raises(TableError, match="23 missing values in 2 columns .a: 20, b: 3"):
         preparation.check(open_table(str(path)))

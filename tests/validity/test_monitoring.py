@@ -12,6 +12,7 @@ from io import StringIO
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom
 
@@ -24,7 +25,6 @@ from prudent import (
 )
 from prudent.cli import main
 from prudent.core.binomial import high_probability_rank, mean_rank
-from prudent.io import Column, Preparation
 from prudent.monitoring import broken_promises
 
 STREAMS, ROWS = 10_000, 10_000
@@ -377,11 +377,9 @@ def test_a_kill_of_the_command_leaves_its_update_whole_or_not_at_all(
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 400)
-    model = MinimaxProbabilityClassifier().fit(
-        rng.normal(size=(400, 2)) + 3 * y[:, None], LABELS[y]
-    )
-    columns = Preparation((Column("a"), Column("b")))
-    library.save(model, "model.prudent", preparation=columns)
+    X = pd.DataFrame(rng.normal(size=(400, 2)) + 3 * y[:, None], columns=["a", "b"])
+    model = MinimaxProbabilityClassifier().fit(X, LABELS[y])
+    library.save(model, "model.prudent")
     Path(day(0)).rename("old.csv")
     update(0, "watch.json")
     start = time.perf_counter()

@@ -17,10 +17,10 @@ from prudent.cli.output import check_writable, note, write_json
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from prudent.core.guarantee import Guarantee
-    from prudent.core.types import FloatArray
 
 
 # What JSON says of a promise.
@@ -98,7 +98,7 @@ def certify(
 
 
 def _labelled(
-    X: FloatArray, words: NDArray[Any], table: str, target: str, loaded: LoadedModel
+    frame: pa.Table, words: NDArray[Any], table: str, target: str, loaded: LoadedModel
 ) -> tuple[Any, NDArray[Any]]:
     """Labelled rows as the model takes them, and labels as it names them."""
     known = {str(label): label for label in _labels(loaded)}
@@ -121,7 +121,7 @@ def _labelled(
         )
     import numpy as np
 
-    return loaded.rows(X[kept]), np.array([known[word] for word in labels])
+    return loaded.rows(frame.filter(kept)), np.array([known[word] for word in labels])
 
 
 def _labels(loaded: LoadedModel) -> list[Any]:

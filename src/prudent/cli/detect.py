@@ -19,7 +19,13 @@ from prudent.cli.loading import (
     look_through,
     open_data,
 )
-from prudent.cli.models import save_model, say_written
+from prudent.cli.models import (
+    last_step,
+    of_a_table,
+    preprocessing_of,
+    save_model,
+    say_written,
+)
 from prudent.cli.output import (
     check_writable,
     note,
@@ -31,6 +37,7 @@ from prudent.io.errors import TableError, counted, listed, shown, thousands
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from prudent.evaluation.detection import Detection
@@ -103,9 +110,10 @@ def detect(
         preparation=rows.preparation,
         random_state=seed,
     )
+    detector = of_a_table(rows.training.preparation, detector)
     with failing_as_data():
-        X, inside = rows.training.X, rows.inside
-        detection = run(detector, X, inside, cv=FOLDS, random_state=seed)
+        frame, inside = rows.training.frame, rows.inside
+        detection = run(detector, frame, inside, cv=FOLDS, random_state=seed)
         n_flagged = _score_all(found, detection, output)
     title = f"{data}: {method} detector"
     heads, line = _summary(detection, n_flagged)
@@ -115,7 +123,7 @@ def detect(
         print(f"fitted and measured on {drawn}; flagged are all rows")
     print_table(heads, [line])
     if model_out is not None:
-        save_detector(found, detection.detector, normal, model_out, data)
+        save_detector(detection.detector, normal, model_out, data)
     if output is not None:
         note(f"scores of {thousands(found.n_rows)} rows in {output}")
     if report is not None:
@@ -139,6 +147,11 @@ class NormalRows:
         """Rows to learn."""
         return int(self.inside.sum())
 
+    @property
+    def normal(self) -> pa.Table:
+        """The rows to learn."""
+        return self.training.frame.filter(self.inside)
+
 
 def read_normal(
     data: str,
@@ -150,8 +163,6 @@ def read_normal(
 ) -> NormalRows:
     """Read a table of which one class is to be learned; all rows without a target."""
     import numpy as np
-
-    from prudent.evaluation.table import preprocessing
 
     source, target = open_data(data, target, columns)
     if target is None and normal is not None:
@@ -177,8 +188,7 @@ def read_normal(
             f"{counted(n_normal, 'normal row')}: too few to learn a class from. "
             f"Give at least {FEWEST_ROWS}"
         )
-    is_text = training.preparation.is_text
-    preparation = preprocessing(training.X[inside], is_text, missing=columns.filling)
+    preparation = preprocessing_of(training, inside, missing=columns.filling)
     return NormalRows(found, training, inside, preparation)
 
 
@@ -192,8 +202,9 @@ def _score_all(found: Survey, detection: Detection, output: Path | None) -> int:
     def lines() -> Iterator[tuple[Any, ...]]:
         nonlocal n_flagged
         for block in found.blocks():
-            outlier = detection.detector.predict(block.X) == -1
-            score = detection.detector.decision_function(block.X)
+            frame = block.frame
+            outlier = detection.detector.predict(frame) == -1
+            score = detection.detector.decision_function(frame)
             n_flagged += int(outlier.sum())
             numbers = (block.rows + 1).tolist()
             yield from zip(
@@ -207,14 +218,13 @@ def _score_all(found: Survey, detection: Detection, output: Path | None) -> int:
     return n_flagged
 
 
-def save_detector(
-    found: Survey, detector: Any, normal: str | None, output: Path, data: str
-) -> None:
+def save_detector(detector: Any, normal: str | None, output: Path, data: str) -> None:
     """Write the detector, which knows of which class it promises, and say what."""
-    detector.guarantees_ = tuple(
+    last = last_step(detector)
+    last.guarantees_ = tuple(
         replace(promise, scope=normal) for promise in detector.guarantees_
     )
-    save_model(detector, output, found.preparation, data)
+    save_model(detector, output, data)
     for promise in detector.guarantees_:
         print(promise)
         if promise.confidence is None:

@@ -22,7 +22,14 @@ from prudent.cli.detect import (
 )
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import all_or_sample, drawn_from, failing_as_data, survey
-from prudent.cli.models import last_step, save_model, say_written
+from prudent.cli.models import (
+    last_step,
+    of_a_table,
+    preprocessing_of,
+    save_model,
+    say_written,
+    table_columns,
+)
 from prudent.cli.output import check_writable, note
 from prudent.evaluation.methods import BASELINES, METHODS
 from prudent.io.errors import thousands
@@ -129,9 +136,9 @@ def fit(
                 ExitCode.DATA,
             )
         with failing_as_data():
-            detector.fit(rows.training.X[rows.inside])
+            detector.fit(rows.normal)
         _say_fitted(method, f"{thousands(rows.n_normal)} normal rows", rows.found)
-        save_detector(rows.found, detector, normal, output, data)
+        save_detector(detector, normal, output, data)
         return
     if "." not in method and method not in (*METHODS, *BASELINES):
         known = ", ".join([*METHODS, *BASELINES])
@@ -158,7 +165,7 @@ def fit(
             "Ask for less, give more rows, or fit it with --promise none",
             ExitCode.DATA,
         )
-    save_model(fitted, output, found.preparation, data)
+    save_model(fitted, output, data)
     _say_fitted(method, said, found)
     _say_promises(fitted)
     say_written(output)
@@ -176,7 +183,7 @@ def _detector(
     from prudent.evaluation.detection import build_detector
 
     plain = build_detector(method, rate, n_rows=FEWEST_ROWS)
-    return build_detector(
+    detector = build_detector(
         *(method, rate),
         n_rows=rows.n_normal,
         confidence=confidence,
@@ -184,6 +191,7 @@ def _detector(
         parameters=_read_parameters(plain, method, assignments),
         random_state=seed,
     )
+    return of_a_table(rows.training.preparation, detector)
 
 
 def built(method: str, assignments: list[str], seed: int) -> Any:
@@ -221,11 +229,8 @@ def _read(
     found: Survey, groups: str | None, sample: int | None, seed: int, filling: Any
 ) -> tuple[TrainingData, Any, str]:
     """Rows in memory, what fills and encodes them, and how many they are of."""
-    from prudent.evaluation.table import preprocessing
-
     training, _ = all_or_sample(found, sample, seed, groups)
-    is_text = training.preparation.is_text
-    preparation = preprocessing(training.X, is_text, missing=filling)
+    preparation = preprocessing_of(training, missing=filling)
     return training, preparation, drawn_from(training) or _all_rows(found)
 
 
@@ -249,7 +254,7 @@ def _promising(
     from prudent.evaluation.wishes import groups_for, parse_promise, promised
 
     training, preparation, said = read()
-    X, y, groups = training.X, training.y, training.groups
+    y, groups = training.y, training.groups
     assert y is not None
     classes, counts = np.unique(y, return_counts=True)
     wish = parse_promise(promise, classes.tolist(), confidence=confidence)
@@ -261,9 +266,11 @@ def _promising(
         grouped=groups is not None,
         seed=seed,
     )
-    wrapped.fit(X, y, **groups_for(wrapped, groups))
-    wrapped.guarantees_ = promised(wrapped, wish, 1)
-    return said, wrapped
+    model = of_a_table(training.preparation, wrapped)
+    model.fit(training.frame, y, **groups_for(model, groups))
+    last = last_step(model)
+    last.guarantees_ = promised(last, wish, 1)
+    return said, model
 
 
 def _about_the_model(wish: Wish, counts: IntArray, classes: NDArray[Any]) -> Wish:
@@ -311,41 +318,42 @@ def _plain(
     estimator: Any, method: str, select: str | None, found: Survey, read: Read
 ) -> tuple[str, Any]:
     """Fit, and say on which rows: all of them if they fit or moments suffice."""
-    from sklearn.pipeline import Pipeline
-
+    from prudent.estimator_tools import matched_by_name
     from prudent.evaluation.table import in_front
     from prudent.evaluation.wishes import groups_for
 
     by_moments = select is None and hasattr(estimator, "fit_moments")
+    columns = table_columns(found.preparation)
     if by_moments and found.holds_numbers:
         moments = found.moments(**estimator._moment_options())
-        return _all_rows(found), estimator.fit_moments(moments)
+        columns.fit(next(found.blocks()).frame)
+        return _all_rows(found), matched_by_name(
+            columns, estimator.fit_moments(moments)
+        )
     training, preparation, said = read()
-    X, y = training.X, training.y
+    model = matched_by_name(columns, in_front(preparation, estimator))
     if by_moments and preparation is not None:
         # What fills and encodes is learned from these rows, the method from all.
-        preparation.fit(X)
-        moments = found.moments(preparation.transform, **estimator._moment_options())
-        method_step = ("method", estimator.fit_moments(moments))
-        return _all_rows(found), Pipeline([("preparation", preparation), method_step])
-    model = in_front(preparation, estimator)
+        front = model[:-1].fit(training.frame)
+        moments = found.moments(front.transform, **estimator._moment_options())
+        estimator.fit_moments(moments)
+        return _all_rows(found), model
+    frame, y = training.frame, training.y
     if select is not None:
-        return said, _selected(model, method, X, y)
-    return said, model.fit(X, y, **groups_for(model, training.groups))
+        return said, _selected(model, method, frame, y)
+    return said, model.fit(frame, y, **groups_for(model, training.groups))
 
 
 def _selected(model: Any, method: str, X: Any, y: Any) -> Any:
     """Return the model of least error over folds, fitted on all rows."""
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
-    from sklearn.pipeline import Pipeline
 
     from prudent.metrics import u80_scorer
 
     folds = StratifiedKFold(SELECTION_FOLDS, shuffle=True, random_state=0)
     # The precise decision of the imprecise method does not depend on its parameter.
     scoring = u80_scorer if method == "imprecise" else "accuracy"
-    prefix = "method__" if isinstance(model, Pipeline) else ""
-    grid = {prefix + name: values for name, values in GRIDS[method].items()}
+    grid = {f"method__{name}": values for name, values in GRIDS[method].items()}
     chosen = GridSearchCV(model, grid, scoring=scoring, cv=folds).fit(X, y)
     print(f"chosen by {SELECTION_FOLDS}-fold cross-validation: {chosen.best_params_}")
     return chosen.best_estimator_
@@ -358,7 +366,7 @@ def _say_fitted(method: str, said: str, found: Survey) -> None:
 
 
 def _say_promises(fitted: Any) -> None:
-    promises = getattr(last_step(fitted), "guarantees_", ())
+    promises = getattr(fitted, "guarantees_", ())
     for promise in promises:
         print(promise)
     if not promises:

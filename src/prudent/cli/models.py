@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from prudent.cli.exits import CommandError, ExitCode
-from prudent.cli.loading import fingerprint
+from prudent.cli.loading import failing_as_data, fingerprint
 from prudent.io.errors import listed, shown
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from prudent.core.types import FloatArray
-    from prudent.io import Preparation, TableSource
-
-# Stands for every word that no encoder knows.
-UNKNOWN = "\0"
+    from prudent.io import Preparation, TableSource, TrainingData
+    from prudent.persistence import Header
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,8 @@ class LoadedModel:
     path: Path
     estimator: Any
     preparation: Preparation
-    frames: Any = None  # library of the data frames it takes; None for arrays
-    words: Mapping[str, Encoded] = field(default_factory=dict)
+    words: Mapping[str, Encoded]
+    frames: str = "pyarrow"  # library of the data frames it takes
     table: str = ""  # SHA-256 of the training table, "" if it is not known
 
     def has_seen(self, data: str) -> bool:
@@ -49,7 +48,7 @@ class LoadedModel:
     @property
     def text_columns(self) -> list[str]:
         """Columns to be read as the file spells them: 01 may be a word."""
-        return [c.name for c in self.preparation.columns if c.levels]
+        return list(self.words)
 
     @property
     def last(self) -> Any:
@@ -63,9 +62,10 @@ class LoadedModel:
 
     def read(
         self, source: TableSource, target: str | None
-    ) -> tuple[FloatArray, NDArray[Any]]:
+    ) -> tuple[pa.Table, NDArray[Any]]:
         """Features of all rows, once checked, and labels as text, None for none."""
         import numpy as np
+        import pyarrow as pa
 
         from prudent.io.table import check_column
 
@@ -75,36 +75,81 @@ class LoadedModel:
         names = [*self.preparation.names, *([] if target is None else [target])]
         blocks, labels = [], []
         for part in source.parts(list(dict.fromkeys(names))):
-            blocks.append(self.preparation.read(part))
+            blocks.append(self.preparation.frame(part))
             words = [] if target is None else part.text(target).to_pylist()
             labels += [word or None for word in words]
-        X = np.concatenate(blocks)
-        truth = np.empty(len(X), dtype=object)
+        frame = pa.concat_tables(blocks)
+        truth = np.empty(frame.num_rows, dtype=object)
         truth[: len(labels)] = labels
-        return X, truth
+        return frame, truth
 
-    def rows(self, X: FloatArray) -> Any:
-        """Rows as the estimator takes them: words in the place of codes, by name."""
-        if self.frames is None:
-            return X
+    def codes(self, frame: pa.Table) -> FloatArray:
+        """Numbers, and codes of the words that the model knows; missing are NaN."""
+        from prudent.io import Table
+
+        return self.preparation.read(Table(frame, "", str))
+
+    def rows(self, frame: pa.Table) -> Any:
+        """Rows as the estimator takes them, by name."""
+        self._refuse_unknown_words(frame)
+        if self.frames == "pyarrow":
+            return frame
         import narwhals as nw
 
-        columns: dict[str, Any] = dict(zip(self.preparation.names, X.T, strict=True))
+        columns = {name: frame[name].to_numpy() for name in frame.column_names}
         for name, encoded in self.words.items():
-            columns[name] = self._decoded(name, encoded, columns[name])
-        return nw.from_dict(columns, backend=self.frames).to_native()
+            missing = encoded.missing if self.frames == "pandas" else None
+            words = frame[name].to_pylist()
+            columns[name] = [missing if word is None else word for word in words]
+        library: Any = self.frames
+        return nw.from_dict(columns, backend=library).to_native()
 
-    def _decoded(self, name: str, encoded: Encoded, codes: FloatArray) -> list[Any]:
-        levels = encoded.levels
-        if encoded.refuses and (codes == len(levels)).any():
-            raise CommandError(
-                f"column {shown(name)} holds a word that {self.path} does not know: "
-                f"its encoder knows {listed(levels)} and refuses others",
-                ExitCode.DATA,
-            )
-        missing = encoded.missing if self.frames == "pandas" else None
-        said = [*levels, UNKNOWN]
-        return [missing if code != code else said[int(code)] for code in codes.tolist()]
+    def _refuse_unknown_words(self, frame: pa.Table) -> None:
+        from pyarrow import compute
+
+        for name, encoded in self.words.items():
+            known = {*encoded.levels, None}
+            if encoded.refuses and {*compute.unique(frame[name]).to_pylist()} - known:
+                raise CommandError(
+                    f"column {shown(name)} holds a word that {self.path} does not "
+                    f"know: its encoder knows {listed(encoded.levels)} and refuses "
+                    "others",
+                    ExitCode.DATA,
+                )
+
+
+def table_columns(preparation: Preparation) -> Any:
+    """What finds the columns of a table by name, not fitted."""
+    from prudent.estimator_tools import TableColumns
+
+    return TableColumns([c.name for c in preparation.columns if c.levels])
+
+
+def of_a_table(preparation: Preparation, method: Any) -> Any:
+    """The method on a table: its columns are matched by name.
+
+    What wraps an estimator to make a promise stays outermost, and holds rows out before
+    anything is learned from them.
+    """
+    from prudent.estimator_tools import matched_by_name
+
+    columns = table_columns(preparation)
+    inner = getattr(method, "estimator", None)
+    if inner is None:
+        return matched_by_name(columns, method)
+    return method.set_params(estimator=matched_by_name(columns, inner))
+
+
+def preprocessing_of(
+    training: TrainingData, rows: Any = None, *, missing: Literal["fill", "mean"]
+) -> Any:
+    """What fills and encodes the rows, or some of them; None if there is no need."""
+    from prudent.evaluation.table import preprocessing
+
+    preparation = training.preparation
+    X = training.X if rows is None else training.X[rows]
+    is_text, names = preparation.is_text, preparation.names
+    return preprocessing(X, is_text, missing=missing, names=names)
 
 
 def last_step(estimator: Any) -> Any:
@@ -113,11 +158,11 @@ def last_step(estimator: Any) -> Any:
     return estimator if steps is None else steps[-1][1]
 
 
-def save_model(fitted: Any, output: Path, preparation: Preparation, data: str) -> None:
+def save_model(fitted: Any, output: Path, data: str) -> None:
     """Write a model file, which knows the table it was fitted to."""
     from prudent.persistence import save
 
-    save(fitted, output, preparation=preparation, table=fingerprint(data) or "")
+    save(fitted, output, table=fingerprint(data) or "")
 
 
 def say_written(output: Path) -> None:
@@ -127,7 +172,6 @@ def say_written(output: Path) -> None:
 
 def load_model(path: Path) -> LoadedModel:
     """Read a model file and how its features come out of a table."""
-    from prudent.io import Column, Preparation
     from prudent.persistence import ModelFileError, load, read_header
 
     try:
@@ -140,29 +184,58 @@ def load_model(path: Path) -> LoadedModel:
             f"cannot read {path}: {error.strerror}. Give a file written by prudent fit",
             ExitCode.MODEL,
         ) from error
-    if header.preparation is not None:
-        preparation = Preparation.from_dict(header.preparation)
-        return LoadedModel(path, estimator, preparation, table=header.table)
     if not header.features:
         raise CommandError(
             f"{path} does not know the names of its features. Fit it by prudent fit, "
             "or on a data frame",
             ExitCode.MODEL,
         )
+    with failing_as_data(path):
+        return _described(path, estimator, header)
+
+
+def _described(path: Path, estimator: Any, header: Header) -> LoadedModel:
+    """What a model takes, as its fitted parts say."""
+    from prudent.io import Column, Preparation
+
     words = dict(_encoded(estimator))
-    frames = next((name for name in ("pandas", "polars") if find_spec(name)), None)
-    if words and frames is None:
+    columns = tuple(
+        Column(name, words[name].levels if name in words else ())
+        for name in header.features
+    )
+    return LoadedModel(
+        path,
+        estimator,
+        Preparation(columns, gaps=_takes_gaps(estimator)),
+        words,
+        _frames_for(estimator, words, path),
+        header.table,
+    )
+
+
+def _frames_for(estimator: Any, words: Mapping[str, Encoded], path: Path) -> str:
+    """Library of the data frames that a model takes."""
+    if _matches_names(estimator):
+        return "pyarrow"
+    library = next((name for name in ("pandas", "polars") if find_spec(name)), None)
+    if words and library is None:
         raise CommandError(
             f"{path} was fitted to data frames, and takes words in them. Install "
             "pandas or polars",
             ExitCode.MODEL,
         )
-    columns = tuple(
-        Column(name, words[name].levels if name in words else ())
-        for name in header.features
-    )
-    preparation = Preparation(columns, gaps=_takes_gaps(estimator))
-    return LoadedModel(path, estimator, preparation, frames, words)
+    return library or "pyarrow"
+
+
+def _matches_names(estimator: Any) -> bool:
+    """Whether the model begins with columns found by name, as prudent fit saves it."""
+    from prudent.estimator_tools import TableColumns
+
+    steps = getattr(estimator, "steps", None)
+    if steps is not None:
+        return isinstance(steps[0][1], TableColumns)
+    inner = getattr(estimator, "estimator", None)
+    return inner is not None and _matches_names(inner)
 
 
 def _encoded(part: Any) -> Iterator[tuple[str, Encoded]]:
@@ -193,14 +266,21 @@ def _takes_gaps(estimator: Any, behind: Any = None) -> bool:
     """Whether missing cells are filled or understood, whichever column they are in."""
     from sklearn.utils import get_tags
 
+    from prudent.estimator_tools import TableColumns
+
     for fitted in ("best_estimator_", "estimator_"):
         estimator = getattr(estimator, fitted, estimator)
-    if isinstance(estimator, str) or estimator is None:  # what is passed through
+    passes = isinstance(estimator, (str, TableColumns)) or estimator is None
+    if passes:  # cells go on as they are
         return behind is not None and _takes_gaps(behind)
     if hasattr(estimator, "steps"):  # a pipeline does not say so itself
         first, *others = [step for _, step in estimator.steps]
+        if isinstance(first, TableColumns):
+            first, *others = others
         return _takes_gaps(first, others[0] if others else behind)
     if hasattr(estimator, "transformers_"):
         parts = [part for _, part, _ in estimator.transformers_ if part != "drop"]
         return all(_takes_gaps(part, behind) for part in parts)
+    if getattr(estimator, "missing_values", 0) is None:  # an imputer of words
+        return True
     return bool(get_tags(estimator).input_tags.allow_nan)

@@ -23,6 +23,8 @@ from prudent.cli.state_file import read_state, replace_state
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from prudent.cli.watching import Watch
     from prudent.core.types import FloatArray
 
@@ -165,7 +167,8 @@ class Rows(NamedTuple):
     name: str
     digest: str
     features_digest: str
-    X: FloatArray
+    frame: pa.Table  # features by name
+    codes: FloatArray  # the same in numbers
     truth: Any
 
 
@@ -173,8 +176,10 @@ def _read(data: str, target: str | None, reading: Reading, loaded: LoadedModel) 
     """Read all rows, and check them before any of them is counted."""
     digest = _digest(data)
     source, target = open_data(data, target, reading, text_columns=loaded.text_columns)
-    X, truth = loaded.read(source, target)
-    return Rows(data, digest, hashlib.sha256(X.tobytes()).hexdigest(), X, truth)
+    frame, truth = loaded.read(source, target)
+    codes = loaded.codes(frame)
+    features_digest = hashlib.sha256(codes.tobytes()).hexdigest()
+    return Rows(data, digest, features_digest, frame, codes, truth)
 
 
 def _digest(data: str) -> str:
@@ -212,11 +217,10 @@ def _compare_with(
             f"{path} compares with the calibration scores of the model. Leave "
             "--reference out, or start a new state."
         )
-    n_kept = found.compare_with(rows.X, rows.digest)
-    if n_kept < len(rows.X):
-        note(
-            f"{thousands(n_kept)} of {thousands(len(rows.X))} reference rows are drawn"
-        )
+    n_kept = found.compare_with(rows.codes, rows.digest)
+    n_rows = len(rows.codes)
+    if n_kept < n_rows:
+        note(f"{thousands(n_kept)} of {thousands(n_rows)} reference rows are drawn")
 
 
 def _say_what_is_not_watched(
@@ -251,12 +255,13 @@ def _count(
     _refuse_counted(found, rows, again=again)
     seen = [u for u in found.updates if u["features"] == rows.features_digest]
     look = drift and (again or not any(u["drift"] for u in seen))
+    X = loaded.rows(rows.frame)
     if look:
-        found.see(rows.X)
+        found.see(X, rows.codes)
     elif drift and found.drift is not None:
         text = f"{rows.name}: rows that were seen before, counted for their labels only"
         note(text, always=True)
-    found.count(loaded.estimator, loaded.rows(rows.X), rows.truth, normal)
+    found.count(loaded.estimator, X, rows.truth, normal)
     found.note_run(rows.digest, rows.features_digest, rows.truth, drift=look)
 
 

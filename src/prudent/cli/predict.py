@@ -61,7 +61,7 @@ def predict(
     and how missing cells are filled; --missing drop-rows leaves the answers of rows
     with missing cells empty instead, --missing error refuses them.
     """
-    from prudent.io.table import check_column
+    from prudent.io.table import check_column, without_gaps
 
     check_writable(output)
     loaded = load_model(model)
@@ -90,18 +90,17 @@ def predict(
     def lines() -> Iterator[Sequence[Any]]:
         nonlocal n_rows, n_left_out
         for part in source.parts(list(dict.fromkeys([*preparation.names, *kept]))):
-            X = preparation.read(part)
-            n_rows += len(X)
+            frame = preparation.frame(part)
+            n_rows += frame.num_rows
             found: list[Iterable[Any]] = [part.text(n).to_pylist() for n in kept]
             if columns.missing != "drop-rows":
-                rows = loaded.rows(X)
+                rows = loaded.rows(frame)
                 found += [column for _, find in answers for column in find(rows)]
             else:
-                whole = (X == X).all(axis=1)  # NaN differs from itself
+                whole = without_gaps(frame)
                 n_left_out += int((~whole).sum())
-                found += _answers_of_some(
-                    answers, loaded.rows(X[whole]), whole.tolist()
-                )
+                rows = loaded.rows(frame.filter(whole))
+                found += _answers_of_some(answers, rows, whole.tolist())
             yield from zip(*found, strict=True)
 
     with failing_as_data(model):

@@ -87,10 +87,11 @@ class Watch:
         self.reference = digest
         return len(kept)
 
-    def see(self, X: FloatArray) -> None:
-        """Look for drift in new rows."""
-        if self.drift is not None and len(X):
-            self.drift.update(X if self.reference is None else without_missing(X))
+    def see(self, X: Any, codes: FloatArray) -> None:
+        """Look for drift in new rows, as the model takes them or in numbers."""
+        if self.drift is not None and len(codes):
+            own_scores = self.reference is None
+            self.drift.update(X if own_scores else without_missing(codes))
 
     def count(
         self, estimator: Any, X: Any, truth: NDArray[Any], normal: Any = None

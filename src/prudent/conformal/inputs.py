@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
@@ -133,8 +134,15 @@ def new_rows(estimator: Any, X: Any) -> Any:
 
 
 def _rows_of_another(estimator: Any, X: Any, *, reset: bool) -> Any:
-    if hasattr(X, "columns"):  # a data frame: names and types are kept
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    """Rows as they came where only the wrapped estimator knows what they are.
+
+    So are data frames (which a pipeline may match by name), sparse matrices and texts.
+    """
+    if hasattr(X, "columns"):
+        if reset:
+            validate_data(estimator, X, skip_check_array=True)
+        return X
+    if issparse(X) or np.ndim(X[:1]) == 1:
         return X
     return validate_data(estimator, X, dtype=None, ensure_all_finite=False, reset=reset)
 

@@ -14,6 +14,11 @@ from prudent.estimator_tools.moment_fits import (
     is_covariance_estimator,
     warn_repairs,
 )
+from prudent.estimator_tools.tables import (
+    TableColumns,
+    TablePipeline,
+    matched_by_name,
+)
 from prudent.estimator_tools.threads import one_thread
 from prudent.estimator_tools.validation import (
     Split,
@@ -35,6 +40,8 @@ __all__ = [
     "MomentsMixin",
     "RateMixin",
     "Split",
+    "TableColumns",
+    "TablePipeline",
     "check_groups",
     "check_rows",
     "check_training",
@@ -46,6 +53,7 @@ __all__ = [
     "hold_out_rows",
     "hold_out_unseen",
     "is_covariance_estimator",
+    "matched_by_name",
     "one_thread",
     "positive_weights",
     "predict_set",

@@ -203,6 +203,8 @@ def hold_out_unseen(
             held_out = one_row_per_group(check_groups(groups, n_rows), random)
         return HeldOut(np.empty(0, dtype=np.intp), held_out)
     values = X.to_numpy() if hasattr(X, "to_numpy") else X
+    if hasattr(X, "column_names"):  # a pyarrow table
+        values = np.asarray(X)
     if not isinstance(values, np.ndarray) or values.ndim != 2:
         values = np.empty((n_rows, 0), dtype=object)  # not searched for repeats
     return hold_out_rows(estimator, values, estimator.calibration_size, random, groups)

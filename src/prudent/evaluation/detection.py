@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import KFold
+from sklearn.utils import _safe_indexing
 
 from prudent.core.binomial import high_probability_rank
 from prudent.estimator_tools import held_against
@@ -88,21 +89,25 @@ class Detection:
 
 def detect(
     detector: Any,
-    X: NDArray[Any],
+    X: Any,
     normal: NDArray[np.bool_],
     *,
     cv: int = 5,
     random_state: int = 0,
 ) -> Detection:
-    """Fit a detector on the normal rows and hold its promise against held-out ones."""
-    inside, others = X[normal], X[~normal]
+    """Fit a detector on the normal rows and hold its promise against held-out ones.
+
+    `X` are rows of any table that the detector takes.
+    """
+    inside, others = _safe_indexing(X, normal), _safe_indexing(X, ~normal)
     splitter = KFold(cv, shuffle=True, random_state=random_state)
     counted, found = [], []
     for train, test in splitter.split(inside):
-        fitted = clone(detector).fit(inside[train])
+        fitted = clone(detector).fit(_safe_indexing(inside, train))
         ordinary = np.ones(len(test), dtype=np.intp)
         promises = fitted.guarantees_
-        counted.append([*held_against(fitted, promises, inside[test], ordinary)])
+        tested = _safe_indexing(inside, test)
+        counted.append([*held_against(fitted, promises, tested, ordinary)])
         if len(others):
             found.append(float(np.mean(fitted.predict(others) == -1)))
     fitted = clone(detector).fit(inside)

@@ -11,7 +11,6 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -21,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from prudent.core.types import FloatArray, IntArray
-from prudent.estimator_tools import check_groups, refuse_dask
+from prudent.estimator_tools import TableColumns, check_groups, refuse_dask
 from prudent.io.errors import listed
 
 
@@ -161,27 +160,37 @@ RARE_LEVEL = 0.01
 
 
 def preprocessing(
-    X: FloatArray, is_text: Sequence[bool], *, missing: Filling = "fill"
+    X: FloatArray,
+    is_text: Sequence[bool],
+    *,
+    missing: Filling = "fill",
+    names: Sequence[str] | None = None,
 ) -> ColumnTransformer | None:
     """Transformer that turns a table into finite numbers; None if it holds such.
 
     "fill" is the median of the column and an indicator column, "mean" the mean; text
-    columns get their most frequent word.
+    columns get their most frequent word. Columns are found by their position in an
+    array of numbers and codes, or by `names` in what `TableColumns` makes of a table.
     """
-    gaps: Any = np.isnan(X).any(axis=0)
+    gaps = bool(np.isnan(X).any())
     text = np.flatnonzero(is_text)
-    if not gaps.any() and not len(text):
+    if not gaps and not len(text):
         return None
     numbers = np.flatnonzero(~np.asarray(is_text, dtype=bool))
+
+    def chosen(positions: IntArray) -> list[Any]:
+        found: list[Any] = positions.tolist()
+        return found if names is None or not len(text) else [names[j] for j in found]
+
     strategy, indicator = ("median", True) if missing == "fill" else ("mean", False)
     steps: list[tuple[str, Any, Any]] = []
     if len(numbers):
-        filled: Any = "passthrough"
-        if gaps[numbers].any():
+        filled: Any = "passthrough" if names is None else TableColumns()
+        if gaps:
             filled = SimpleImputer(
                 strategy=strategy, add_indicator=indicator, keep_empty_features=True
             )
-        steps.append(("numbers", filled, numbers.tolist()))
+        steps.append(("numbers", filled, chosen(numbers)))
     if len(text):
         encoded: Any = OneHotEncoder(
             drop="first",
@@ -189,14 +198,18 @@ def preprocessing(
             handle_unknown="infrequent_if_exist",
             sparse_output=False,
         )
-        if gaps[text].any():
-            filled = SimpleImputer(strategy="most_frequent", keep_empty_features=True)
+        if gaps:
+            filled = SimpleImputer(
+                missing_values=np.nan if names is None else None,
+                strategy="most_frequent",
+                keep_empty_features=True,
+            )
             encoded = make_pipeline(filled, encoded)
-        steps.append(("words", encoded, text.tolist()))
+        steps.append(("words", encoded, chosen(text)))
     return ColumnTransformer(steps, verbose_feature_names_out=False)
 
 
-def in_front(preparation: BaseEstimator | None, estimator: Any) -> Any:
+def in_front(preparation: Any, estimator: Any) -> Any:
     """The method with the preprocessing in front of it, if there is any to do."""
     if preparation is None:
         return estimator

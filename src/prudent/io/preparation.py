@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 
 from prudent.core.types import BoolArray, FloatArray
 from prudent.io.errors import TableError, counted, listed, shown, thousands
@@ -82,23 +82,23 @@ class Preparation:
         if not self.gaps:
             refuse_missing(found)
 
+    def frame(self, part: Table) -> pa.Table:
+        """Return the features by name: numbers (NaN) and words (null for missing)."""
+        return pa.table(
+            {
+                column.name: part.words_or_null(column.name)
+                if column.levels
+                else part.numbers_or_nan(column.name)
+                for column in self.columns
+            }
+        )
+
     def read(self, part: Table) -> FloatArray:
         """Return the features: numbers, codes of words, NaN for missing cells."""
         X = np.empty((part.n_rows, len(self.columns)))
         for j, column in enumerate(self.columns):
             X[:, j] = column.read(part)
         return X
-
-    @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> Self:
-        """Read back what `dataclasses.asdict` gave, from a model file."""
-        columns = tuple(
-            Column(c["name"], tuple(c["levels"])) for c in stored["columns"]
-        )
-        texts = [text for column in columns for text in (column.name, *column.levels)]
-        if not texts or not all(isinstance(text, str) for text in texts):
-            raise TypeError("columns and levels have names.")
-        return cls(columns, bool(stored["gaps"]))
 
 
 @dataclass

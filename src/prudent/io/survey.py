@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from prudent.core.moments import ClassMoments
@@ -37,15 +38,27 @@ Categorical = Literal["onehot", "drop", "error"]
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some rows, ready for a fit: n of them, in d columns."""
+    """Some rows of a table: n of them, in d columns."""
 
-    X: FloatArray  # (n, d): numbers, and codes of words; missing cells are NaN
+    part: Table
+    preparation: Preparation
     codes: IntArray  # (n,): their labels, as positions in `Survey.labels`
     rows: IntArray  # (n,): their positions in the table
 
+    @cached_property
+    def X(self) -> FloatArray:
+        """Numbers, and codes of words, shape (n, d); missing cells are NaN."""
+        return self.preparation.read(self.part)
+
+    @property
+    def frame(self) -> pa.Table:
+        """Numbers and words by name, n rows."""
+        return self.preparation.frame(self.part)
+
     def only(self, mask: BoolArray) -> Block:
         """Some of the rows."""
-        return Block(self.X[mask], self.codes[mask], self.rows[mask])
+        part = self.part.only(mask)
+        return Block(part, self.preparation, self.codes[mask], self.rows[mask])
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +111,10 @@ class Survey:
             if self.label is not None:
                 found, distinct = part.encoded(self.label)
                 codes = np.searchsorted(words, distinct)[found]
-            yield Block(self.preparation.read(part), codes, rows)
+            yield Block(part, self.preparation, codes, rows)
 
     def moments(
-        self, transform: Callable[[FloatArray], Any] | None = None, **options: Any
+        self, transform: Callable[[pa.Table], Any] | None = None, **options: Any
     ) -> ClassMoments:
         """Moments of all rows, each class by its label.
 
@@ -109,7 +122,7 @@ class Survey:
         """
         return ClassMoments.reduce(
             ClassMoments.from_arrays(
-                block.X if transform is None else transform(block.X),
+                block.X if transform is None else transform(block.frame),
                 self.labels[block.codes],
                 classes=self.labels,
                 **options,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -131,6 +132,18 @@ class Table:
             text = compute.cast(self.columns[name], pa.string())
             return compute.utf8_trim_whitespace(compute.fill_null(text, ""))
 
+    def words_or_null(self, name: str) -> pa.ChunkedArray:
+        """Return `text`, and null in the place of words for "missing"."""
+        text = self.text(name)
+        missing = compute.is_in(text, value_set=pa.array(MISSING_WORDS))
+        return compute.if_else(missing, pa.scalar(None, pa.string()), text)
+
+    def numbers_or_nan(self, name: str) -> pa.ChunkedArray:
+        """Return `numbers` as a column; doubles are not copied."""
+        if self.columns.schema.field(name).type == pa.float64():
+            return compute.fill_null(self.columns[name], math.nan)
+        return pa.chunked_array([pa.array(self.numbers(name))])
+
     @contextmanager
     def _cells_of(self, name: str) -> Iterator[None]:
         try:
@@ -180,6 +193,15 @@ class Table:
         positions |= dict.fromkeys(MISSING_WORDS, np.nan)
         values = [positions.get(word, len(levels)) for word in distinct.tolist()]
         return np.array(values, dtype=np.float64)[codes]
+
+
+def without_gaps(columns: pa.Table) -> BoolArray:
+    """Which rows have no missing cell, NaN or null, shape (n,)."""
+    whole = np.ones(columns.num_rows, dtype=bool)
+    for column in columns.itercolumns():
+        missing = compute.is_null(column, nan_is_null=True)
+        whole &= ~np.asarray(missing.to_numpy(), dtype=bool)
+    return whole
 
 
 def part_rows(n_columns: int) -> int:

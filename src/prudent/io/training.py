@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from prudent.core.moments import ClassMoments
 from prudent.core.types import FloatArray, IntArray
 from prudent.io.preparation import Preparation
 from prudent.io.survey import Block, Survey, survey_table
-from prudent.io.table import TableSource
+from prudent.io.table import Table, TableSource
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Arrays ready for a fit: n rows in d columns."""
+    """Rows ready for a fit: n of them, in d columns."""
 
-    X: FloatArray  # (n, d): numbers, and codes of words; missing cells are NaN
+    frame: pa.Table  # numbers and words by name; missing are NaN and null
     y: NDArray[Any] | None  # (n,): labels, integers where every label is one
-    preparation: Preparation  # how `X` came about
+    preparation: Preparation  # how `frame` came about
     notes: tuple[str, ...]  # what a reader should know, one sentence each
     constant: tuple[str, ...]  # columns of one value, which were left out
     rows: IntArray  # (n,): their positions in the table
     n_available: int  # rows these were drawn from
     groups: NDArray[Any] | None = None  # rows that belong together have equal values
+
+    @cached_property
+    def X(self) -> FloatArray:
+        """Numbers, and codes of words, shape (n, d); missing cells are NaN."""
+        return self.preparation.read(Table(self.frame, "", str))
 
 
 def training_data(
@@ -40,11 +47,7 @@ def training_data(
 
 def all_rows(found: Survey) -> TrainingData:
     """All rows of a surveyed table."""
-    data = _allocated(found, found.n_rows)
-    start = 0
-    for block in found.blocks():
-        start = _put(data, start, found, block)
-    return data
+    return _joined(found, list(found.blocks()))
 
 
 def sample_rows(
@@ -62,43 +65,38 @@ def sample_rows(
     """
     rng = np.random.default_rng(random_state)
     n_drawn = min(size, found.n_rows)
-    drawn = np.sort(rng.choice(found.n_rows, n_drawn, replace=False, shuffle=False))
-    data = _allocated(found, n_drawn)
-    empty = ClassMoments.empty(np.unique(found.labels), data.X.shape[1])
+    positions = np.sort(rng.choice(found.n_rows, n_drawn, replace=False, shuffle=False))
+    drawn: list[Block] = []
+    n_columns = len(found.preparation.names)
+    empty = ClassMoments.empty(np.unique(found.labels), n_columns)
 
     def others() -> Iterator[ClassMoments]:
-        start, seen = 0, 0
+        seen = 0
         for block in found.blocks():
-            first, last = np.searchsorted(drawn, [seen, seen + len(block.X)])
-            chosen = np.zeros(len(block.X), dtype=bool)
-            chosen[drawn[first:last] - seen] = True
-            seen += len(block.X)
-            start = _put(data, start, found, block.only(chosen))
+            n_rows = len(block.rows)
+            first, last = np.searchsorted(positions, [seen, seen + n_rows])
+            chosen = np.zeros(n_rows, dtype=bool)
+            chosen[positions[first:last] - seen] = True
+            seen += n_rows
+            drawn.append(block.only(chosen))
             rest = block.only(~chosen)
-            if len(rest.X) and found.holds_numbers:
+            if len(rest.rows) and found.holds_numbers:
                 labels = found.labels[rest.codes]
                 yield ClassMoments.from_arrays(rest.X, labels, classes=found.labels)
 
     moments = ClassMoments.reduce(chain([empty], others()))
-    return data, moments if found.holds_numbers else None
+    return _joined(found, drawn), moments if found.holds_numbers else None
 
 
-def _allocated(found: Survey, n_rows: int) -> TrainingData:
+def _joined(found: Survey, blocks: Sequence[Block]) -> TrainingData:
+    """The rows of some blocks together."""
+    codes = np.concatenate([block.codes for block in blocks])
     return TrainingData(
-        X=np.empty((n_rows, len(found.preparation.names))),
-        y=None if found.label is None else np.empty(n_rows, found.labels.dtype),
+        frame=pa.concat_tables([block.frame for block in blocks]),
+        y=None if found.label is None else found.labels[codes],
         preparation=found.preparation,
         notes=found.notes,
         constant=found.constant,
-        rows=np.empty(n_rows, dtype=np.intp),
+        rows=np.concatenate([block.rows for block in blocks]),
         n_available=found.n_rows,
     )
-
-
-def _put(data: TrainingData, start: int, found: Survey, block: Block) -> int:
-    """Write a block into the arrays; return where the next one begins."""
-    end = start + len(block.X)
-    data.X[start:end], data.rows[start:end] = block.X, block.rows
-    if data.y is not None:
-        data.y[start:end] = found.labels[block.codes]
-    return end
