@@ -149,6 +149,42 @@ def test_no_law_with_the_moments_breaks_a_bound(law, name, n_fits):
     assert sum(broken) == 0
 
 
+SINGLE = {
+    "lda": LinearDiscriminantAnalysis(),
+    "ridge": RidgeClassifier(),
+    "logistic": LogisticRegression(max_iter=20),
+    "perceptron": Perceptron(max_iter=20),
+}
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("law", [integer_grid, four_classes, tight_classes])
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e6, 1e7, 1e30])
+def test_bounds_of_models_of_single_precision_are_never_broken(name, law, offset):
+    """scikit-learn computes in single precision where the rows are of it."""
+    broken = bounds = 0
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        X, chances = law(rng)
+        X = (X * max(1.0, offset * 1e-7) + offset).astype(np.float32)
+        share = np.full(len(chances), 1 / len(chances))
+        rows, y = training_rows(X, chances, share, 60, rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                model = SINGLE[name].fit(rows.astype(np.float32), y)
+                promises = guarantees_of(model, moments_of(X.astype(float), chances))
+                predicted = model.predict(X)
+            except (ValueError, IndexError, np.linalg.LinAlgError):
+                continue  # what the model cannot do has no promise
+        for promise in promises:
+            truth = chances[promise.scope, predicted != promise.scope].sum()
+            broken += truth > promise.bound + ROUNDING
+            bounds += promise.bound < 1
+    assert broken == 0
+    assert bounds or offset > 0
+
+
 def at_the_plane(mean, covariance, normal, offset, side, further):
     """The law with these moments that has most rows beyond normal'x = offset.
 

@@ -20,17 +20,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from prudent.core.types import FloatArray
 
-EPS = float(np.finfo(np.float64).eps)
+DOUBLE = np.finfo(np.float64)
 #: Entry (i, j) of a covariance, and the mean of feature i, are trusted to this share of
 #: sigma_i sigma_j and of sigma_i: the accuracy of accumulated moments.
 MOMENT_ROUNDING = 1e-13
-#: Relative rounding of an offset.
-ROUNDING = 4 * EPS
+#: Relative rounding of an offset, in units of the arithmetic that predicts.
+OFFSET_ROUNDINGS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,10 @@ class ClassMargin:
 
     `center` is a'm, `deviation` the largest standard deviation of a'z (0 only where no
     feature of the plane varies), `radius` = nu, `doubt` the largest rounding of a'z at
-    the mean, `reach` = |a|'sigma, which bounds the root mean square of |a|'|z - m|, and
-    `blur` the root mean square of what rounding adds beyond the mean, in deviations.
+    the mean, `reach` = |a|'sigma, which bounds the root mean square of |a|'|z - m|,
+    `blur` the root mean square of what rounding adds beyond the mean, in deviations,
+    `rounding` the relative rounding of an offset, and `overflow` bounds the probability
+    of a row whose decision value is no number.
     """
 
     center: float
@@ -49,6 +52,8 @@ class ClassMargin:
     doubt: float
     reach: float
     blur: float
+    rounding: float = OFFSET_ROUNDINGS * float(DOUBLE.eps)
+    overflow: float = 0.0
 
     @classmethod
     def along(
@@ -61,12 +66,13 @@ class ClassMargin:
         factor: float = 1.0,
         *,
         size: FloatArray | None = None,
+        arithmetic: np.finfo[Any] = DOUBLE,
     ) -> ClassMargin:
         """View a class, its mean as a pair, along a normal.
 
         `covariance` includes every additive radius, `radius` is nu >= 0 and `factor`
         gamma >= 1. `size` is the magnitude of what is multiplied by the rows, where the
-        normal is a sum of it.
+        normal is a sum of it; `arithmetic` that of decision values as predicted.
         """
         width = math.sqrt(factor)
         if size is None:
@@ -77,15 +83,22 @@ class ClassMargin:
         variance = max(factor * float(normal @ covariance @ normal), 0.0)
         deviation = math.sqrt(variance + MOMENT_ROUNDING * trusted * trusted)
         # Of a decision value, of this evaluation, and of the mean's last digits.
-        unit = (2 * len(normal) + 16) * EPS
+        n_roundings = 2 * len(normal) + 16
+        unit = n_roundings * float(arithmetic.eps)
         at_mean = float(size @ np.abs(mean)) + radius * reach
         return cls(
             center=math.fsum(normal * mean) + float(normal @ mean_lo),
             deviation=deviation,
             radius=radius,
-            doubt=unit * at_mean + MOMENT_ROUNDING * trusted,
+            doubt=unit * at_mean
+            + MOMENT_ROUNDING * trusted
+            + n_roundings * float(arithmetic.tiny),
             reach=reach,
             blur=unit * reach / deviation if deviation > 0 else 0.0,
+            rounding=OFFSET_ROUNDINGS * float(arithmetic.eps),
+            # Markov's inequality for the square of |a|'|z|, whose root mean square is
+            # at most |a|'|m| + |a|'sigma.
+            overflow=min(1.0, ((at_mean + reach) / float(arithmetic.max)) ** 2),
         )
 
     def kappa(self, offset: float, side: float, shift: float = 0.0) -> float:
@@ -94,7 +107,7 @@ class ClassMargin:
         `side` is 1 for a class that is predicted for a'z >= offset, else -1; `shift`
         is the magnitude of what the offset is the difference of, if it is one.
         """
-        rounding = self.doubt + ROUNDING * max(abs(offset), shift)
+        rounding = self.doubt + self.rounding * max(abs(offset), shift)
         ahead = side * (self.center - offset) - rounding
         if self.deviation > 0:
             return ahead / self.deviation - self.radius
@@ -102,13 +115,14 @@ class ClassMargin:
 
     def error(self, offset: float, side: float, shift: float = 0.0) -> float:
         """Largest probability of a row that is not predicted on its side."""
-        return chebyshev(self.kappa(offset, side, shift), self.blur)
+        kappa = self.kappa(offset, side, shift)
+        return min(1.0, chebyshev(kappa, self.blur) + self.overflow)
 
     def offset_for(self, rate: float) -> float:
         """Largest offset b such that at most `rate` of the class has a'z < b."""
         kappa = math.sqrt(max((1 + self.blur) ** 2 / rate - 1, 0.0))
         offset = self.center - self.doubt - self.deviation * (kappa + self.radius)
-        return offset - ROUNDING * abs(offset)
+        return offset - self.rounding * abs(offset)
 
     def distances(self, scores: FloatArray, side: float) -> FloatArray:
         """Standard deviations, >= 0, of scores a'z beyond the mean, against `side`."""
@@ -148,7 +162,7 @@ def certified_radius(
     """
     reach = np.abs(root) @ np.sqrt(np.diagonal(covariance))
     whitened = root @ covariance @ root.T
-    unit = (2 * len(root) + 16) * EPS
+    unit = (2 * len(root) + 16) * float(DOUBLE.eps)
     doubt = MOMENT_ROUNDING * float(reach @ reach)
     spread = math.sqrt(float(np.trace(whitened)) + doubt)
     spread += unit * float(np.linalg.norm(reach))

@@ -14,7 +14,7 @@ from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
-from prudent.minimax.certificate import ClassMargin
+from prudent.minimax.certificate import DOUBLE, ClassMargin
 from prudent.minimax.classification.classifier import MinimaxProbabilityClassifier
 from prudent.minimax.classification.promises import linear_promises
 from prudent.minimax.radii import given_radii
@@ -103,7 +103,8 @@ def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ..
     -------
     tuple of Guarantee
         One bound on the error rate of each class, under every law with these moments:
-        the sum over the classes it may lose to. Rounding of the scores is added.
+        the sum over the classes it may lose to. Rounding of the scores is added: that
+        of single precision for a model fitted to rows of single precision.
 
     Raises
     ------
@@ -157,7 +158,8 @@ def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ..
             "object that has its `coef_`, `intercept_` and `classes_` only."
         )
     sizes = _sizes_of_terms(classifier, w)
-    return linear_promises(classes, _linear_errors(w, b, moments, sizes))
+    arithmetic = _arithmetic(classifier)
+    return linear_promises(classes, _linear_errors(w, b, moments, sizes, arithmetic))
 
 
 def _largest_score_wins(classifier: Any, n_classes: int) -> bool:
@@ -192,12 +194,26 @@ def _sizes_of_terms(classifier: Any, w: FloatArray) -> FloatArray:
     return np.concatenate([0.0 * total, total])
 
 
+def _arithmetic(classifier: Any) -> np.finfo[Any]:
+    """The floating point numbers that decision values are computed in, at worst.
+
+    scikit-learn keeps the type of the rows a model was fitted to: a model of single
+    precision predicts rows of single precision by sums of single precision.
+    """
+    kept = np.asarray(_dense(classifier.coef_)).dtype
+    return np.finfo(kept if kept in (np.float16, np.float32) else np.float64)
+
+
 def _dense(values: Any) -> Any:
     return values.toarray() if issparse(values) else values
 
 
 def _linear_errors(
-    w: FloatArray, b: FloatArray, moments: ClassMoments, sizes: FloatArray
+    w: FloatArray,
+    b: FloatArray,
+    moments: ClassMoments,
+    sizes: FloatArray,
+    arithmetic: np.finfo[Any],
 ) -> FloatArray:
     """Largest error of each class under any law, (K,), of linear scores w z + b.
 
@@ -205,7 +221,9 @@ def _linear_errors(
     """
     errors = np.zeros(len(w))
     for k, l in itertools.permutations(range(len(w)), 2):
-        margin = _margin(moments, k, w[k] - w[l], size=sizes[k] + sizes[l])
+        margin = _margin(
+            moments, k, w[k] - w[l], size=sizes[k] + sizes[l], arithmetic=arithmetic
+        )
         shift = float(abs(b[k]) + abs(b[l]))
         errors[k] += margin.error(float(b[l] - b[k]), 1.0, shift=shift)
     return np.minimum(errors, 1.0)
@@ -246,10 +264,18 @@ def _margin(
     rho: float = 0.0,
     gamma: float = 1.0,
     size: FloatArray | None = None,
+    arithmetic: np.finfo[Any] = DOUBLE,
 ) -> ClassMargin:
     S = moments.scatter[k] / moments.weight[k]
     if rho:
         S = S + rho * np.eye(len(S))
     return ClassMargin.along(
-        normal, moments.mean[k], moments.mean_lo[k], S, nu, gamma, size=size
+        normal,
+        moments.mean[k],
+        moments.mean_lo[k],
+        S,
+        nu,
+        gamma,
+        size=size,
+        arithmetic=arithmetic,
     )
