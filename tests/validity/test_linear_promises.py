@@ -245,34 +245,77 @@ def test_some_law_attains_the_bound_and_none_is_beyond(name):
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "n_fits"), [(8, 60), pytest.param(8, 1000, marks=pytest.mark.slow),
-                           pytest.param(60, 1000, marks=pytest.mark.slow)],
-)  # fmt: skip
+    ("n_rows", "n_features", "gap", "n_fits"),
+    [
+        (8, 3, 9.0, 60),
+        (30, 1, 4.0, 200),
+        *(
+            pytest.param(n_rows, n_features, gap, 1500, marks=pytest.mark.slow)
+            for n_rows, n_features in ((8, 3), (8, 1), (60, 3), (60, 1), (500, 1))
+            for gap in (2.0, 9.0)
+        ),
+    ],
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.filterwarnings("ignore:MinimaxProbabilityClassifier")
-def test_bounds_for_normal_rows_hold_with_their_confidence(n_rows, n_fits):
+def test_bounds_for_normal_rows_hold_with_their_confidence(
+    n_rows, n_features, gap, n_fits, n_classes
+):
     """Ten times as many rows of one class; true errors of planes are normal tails."""
-    rng = np.random.default_rng(n_rows)
-    root = rng.normal(size=(2, 3, 3))
-    covariances = root @ root.transpose(0, 2, 1) + 0.2 * np.eye(3)
-    means = np.array([[0.0, 0.0, 0.0], [9.0, 1.0, 0.0]])
-    counts, confidence = (n_rows, 10 * n_rows), 0.9
+    rng = np.random.default_rng((n_rows, n_features, n_classes))
+    root = rng.normal(size=(n_classes, n_features, n_features))
+    covariances = root @ root.transpose(0, 2, 1) + 0.2 * np.eye(n_features)
+    means = np.zeros((n_classes, n_features))
+    means[:, 0] = gap * np.arange(n_classes)
+    counts, confidence = [n_rows, 10 * n_rows, n_rows][:n_classes], 0.9
+    y = np.repeat(np.arange(n_classes), counts)
+    fresh = rng.normal(size=(20_000, n_features))
     broken = 0
     for _ in range(n_fits):
         X = np.concatenate(
             [
                 rng.multivariate_normal(means[k], covariances[k], counts[k])
-                for k in (0, 1)
+                for k in range(n_classes)
             ]
         )
         model = MinimaxProbabilityClassifier(
             uncertainty="gaussian", confidence=confidence
-        ).fit(X, np.repeat([0, 1], counts))
-        w, b = model.coef_[0], model.intercept_[0]
-        ahead = np.array([-1, 1]) * (means @ w + b)
-        truth = norm.sf(ahead / np.sqrt(np.einsum("i,kij,j->k", w, covariances, w)))
+        ).fit(X, y)
         assert all(promise.confidence == confidence for promise in model.guarantees_)
-        broken += any(truth[p.scope] > p.bound for p in model.guarantees_)
+        if n_classes == 2:
+            w, b = model.coef_[0], model.intercept_[0]
+            ahead = np.array([-1, 1]) * (means @ w + b)
+            deviation = np.sqrt(np.einsum("i,kij,j->k", w, covariances, w))
+            truth, slack = norm.sf(ahead / deviation), 0.0
+        else:
+            truth = np.array(
+                [
+                    (model.predict(fresh @ root_k + mean) != k).mean()
+                    for k, (root_k, mean) in enumerate(
+                        zip(np.linalg.cholesky(covariances).mT, means, strict=True)
+                    )
+                ]
+            )
+            slack = 4 * np.sqrt(truth * (1 - truth) / len(fresh))
+        broken += any(
+            truth[p.scope] - np.broadcast_to(slack, truth.shape)[p.scope] > p.bound
+            for p in model.guarantees_
+        )
     assert binom.sf(broken - 1, n_fits, 1 - confidence) > LEVEL
+
+
+def test_normal_bounds_are_far_below_those_for_every_law():
+    """The radii hold for both; what differs is the tail beyond the plane."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 1000)
+    X = rng.normal(size=(2000, 5)) + 2.5 * y[:, None] / np.sqrt(5)
+    model = MinimaxProbabilityClassifier(uncertainty="gaussian").fit(X, y)
+    for promise in model.guarantees_:
+        kappa = model.kappa_
+        assert promise.bound == pytest.approx(norm.sf(kappa), rel=1e-6)
+        chebyshev = model.class_worst_case_error_[promise.scope]
+        assert chebyshev == pytest.approx(1 / (1 + kappa**2), rel=1e-6)
+        assert promise.bound < 0.35 * chebyshev
 
 
 # --- what is not proved is refused ----------------------------------------------------

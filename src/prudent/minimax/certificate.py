@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from prudent.core.types import FloatArray
 
@@ -32,6 +33,8 @@ DOUBLE = np.finfo(np.float64)
 MOMENT_ROUNDING = 1e-13
 #: Relative rounding of an offset, in units of the arithmetic that predicts.
 OFFSET_ROUNDINGS = 4
+#: Rows further out than this many of their mean deviations count as errors.
+NORMAL_REACH = 37.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,22 @@ class ClassMargin:
         """Largest probability of a row that is not predicted on its side."""
         kappa = self.kappa(offset, side, shift)
         return min(1.0, chebyshev(kappa, self.blur) + self.overflow)
+
+    def normal_error(self, offset: float, side: float) -> float:
+        """Largest probability of a row not on its side, if the class is normal.
+
+        With t = s (a'm - b) >= 0 of the mean used and w the largest variance of a'z, a
+        normal class whose mean is nu away at most, in its own metric, and whose
+        variance is v <= w, lies beyond the plane with probability Phi(nu - t / sqrt(v))
+        <= Phi(nu - t / sqrt(w)). What rounding adds is at most u W, where W/omega is a
+        convex combination of absolute standard normals: P(W > x omega) <= 2 exp(-x^2/2)
+        by Jensen's inequality for exp.
+        """
+        kappa = self.kappa(offset, side) - NORMAL_REACH * self.blur
+        if not kappa + self.radius >= 0:
+            return 1.0
+        tail = float(ndtr(-kappa)) * (1 + 1e-12) + 2 * math.exp(-(NORMAL_REACH**2) / 2)
+        return min(1.0, tail + self.overflow)
 
     def offset_for(self, rate: float) -> float:
         """Largest offset b such that at most `rate` of the class has a'z < b."""

@@ -128,7 +128,8 @@ default="empirical"
     constant_features_ : ndarray of int
         Features that take one value in all rows; their coefficients are 0.
     guarantees_ : tuple of Guarantee
-        One bound on the error rate per class. Empty for kernels, bootstrap radii, and
+        One bound on the error rate per class; with ``uncertainty="gaussian"`` that of
+        normal classes. Empty for kernels, bootstrap radii, and
         when an estimated direction without variance separates the classes; without
         the classes that seem not to vary along a normal.
 
@@ -147,6 +148,11 @@ default="empirical"
     moments are plug-in estimates, and the bound is conditional on them. The bound is
     tight for two classes, a union bound for more. It is evaluated for the plane as it
     predicts, rounding included. Weights other than 0 and 1 remove the confidence.
+    With ``uncertainty="gaussian"``, which assumes that the classes are normal, the
+    promise is Phi(-kappa) of each plane, summed over the planes of a class: on the
+    event that the radii hold, of probability `confidence`, a normal class lies beyond
+    its plane with at most this probability. `class_worst_case_error_` stays the bound
+    for every law within the radii.
 
     References
     ----------

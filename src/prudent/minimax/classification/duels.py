@@ -82,6 +82,13 @@ class Duel:
         return below.error(self.offset, -1.0), above.error(self.offset, 1.0)
 
     @property
+    def normal_errors(self) -> tuple[float, float]:
+        """Certified largest errors of the plane if both classes are normal."""
+        below, above = self.margins
+        negative = below.normal_error(self.offset, -1.0)
+        return negative, above.normal_error(self.offset, 1.0)
+
+    @property
     def exact_errors(self) -> tuple[float, float]:
         """Worst-case errors of the plane in exact arithmetic."""
         return chebyshev(self.class_kappa[0]), chebyshev(self.class_kappa[1])
@@ -104,6 +111,17 @@ def union_errors(
     for duel in duels:
         errors[list(duel.pair)] += duel.errors if certified else duel.exact_errors
     return np.minimum(errors, 1.0)
+
+
+def normal_errors(duels: tuple[Duel, ...], worst: FloatArray) -> FloatArray:
+    """Probability, at most, that each class loses some duel if it is normal, (K,).
+
+    Never above `worst`, the bound for every law with the moments.
+    """
+    errors = np.zeros(len(worst))
+    for duel in duels:
+        errors[list(duel.pair)] += duel.normal_errors
+    return np.minimum(errors, worst)
 
 
 def exact_errors(

@@ -26,6 +26,7 @@ from prudent.minimax.classification.duels import (
     Duel,
     Objective,
     exact_errors,
+    normal_errors,
     solve_duels,
     union_errors,
 )
@@ -111,10 +112,11 @@ def learn(
     worst, trivial = float(errors.max()), None
     if objective == "mean":
         worst, trivial = float(prior @ errors), float(prior.max())
+    normal = uncertainty == "gaussian" and not repeated
     guarantees = class_guarantees(
         duels,
         own.classes,
-        errors,
+        normal_errors(duels, errors) if normal else errors,
         proved=not proves_nothing and span is None and uncertainty != "bootstrap",
         origin=uncertainty or ("given" if exact else "plug-in"),
         covariance=covariance,

@@ -18,6 +18,8 @@ from prudent.minimax.assumptions import Origin, known_moments
 from prudent.minimax.classification.duels import Duel, constant_classes
 from prudent.minimax.routes import ACCEPTED_GAP
 
+NORMAL_TAIL = "normal tail beyond kappa, radii of normal samples (prudent, user guide)"
+
 
 def class_guarantees(
     duels: tuple[Duel, ...],
@@ -47,6 +49,7 @@ def class_guarantees(
     )
     if sure:
         known, numbers = (Assumption.NORMALITY,), {}
+    theorem = f"Lanckriet et al. 2002, Theorem {3 if with_radii else 2}"
     evidence = {
         "kappa": min(duel.kappa for duel in duels),
         "duality gap": max(duel.gap for duel in duels),
@@ -65,7 +68,7 @@ def class_guarantees(
             assumptions=known,
             scope=labels[k : k + 1].tolist()[0],
             evidence=evidence,
-            source=f"Lanckriet et al. 2002, Theorem {3 if with_radii else 2}",
+            source=NORMAL_TAIL if sure else theorem,
         )
         for k in np.flatnonzero(~unproved)
     )
