@@ -141,7 +141,7 @@ def test_nearly_singular_rows_get_a_recorded_floor():
     with pytest.warns(PrudentWarning, match="feature's variance was added"):
         model = MinimaxProbabilityClassifier().fit(X[rows], y[rows])
     assert model.covariance_floor_ == 1e-8
-    assert "1e-08 of each feature's variance added" in str(model.guarantees_[0])
+    assert "1e-08 of each feature's variance is added" in str(model.guarantees_[0])
     assert model.score(X[rows], y[rows]) == 1
     assert MinimaxProbabilityClassifier().fit(X, y).covariance_floor_ == 0
 
