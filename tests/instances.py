@@ -77,7 +77,7 @@ def adversarial():
     return [
         LowDensityRejector(),
         LowDensityRejector(estimator=plain, reference="grid"),
-        LowDensityRejector(estimator=plain, reference="box", guarantee="exact"),
+        LowDensityRejector(estimator=plain, reference="box", exact=True),
         LowDensityRejector(estimator=plain, strategy="soft", divergence_bound=2.0),
     ]
 

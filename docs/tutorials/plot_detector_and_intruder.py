@@ -27,7 +27,7 @@ train, fresh = train_test_split(X[y == 9], test_size=0.35, random_state=0)
 # The promise
 # -----------
 # The detector learns a score on one part of the rows and sets its threshold on the
-# other part. With ``guarantee="mean"`` the false-alarm rate holds on average over such
+# other part. The false-alarm rate holds on average over such
 # splits, whatever the score, the dimension or the law of the data.
 detector = LowDensityRejector(false_alarm_rate=0.1, random_state=0).fit(train)
 promise = detector.guarantees_[0]

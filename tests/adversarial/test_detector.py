@@ -46,10 +46,10 @@ def default():
 @pytest.mark.parametrize(
     ("params", "k", "bound"),
     [
-        ({"guarantee": "mean"}, 4, 4 / 91),
-        ({"guarantee": "mean", "false_alarm_rate": 0.1}, 9, 9 / 91),
-        ({"guarantee": "high_probability"}, 1, 0.05),
-        ({"guarantee": "exact", "false_alarm_rate": 10 / 91}, 10, 10 / 91),
+        ({}, 4, 4 / 91),
+        ({"false_alarm_rate": 0.1}, 9, 9 / 91),
+        ({"confidence": 0.95}, 1, 0.05),
+        ({"exact": True, "false_alarm_rate": 10 / 91}, 10, 10 / 91),
     ],
 )
 def test_rank_and_promise(params, k, bound):
@@ -58,7 +58,7 @@ def test_rank_and_promise(params, k, bound):
     assert (detector.n_calibration_, detector.k_) == (90, k)
     assert promise.quantity == "false alarm rate"
     assert promise.bound == pytest.approx(bound)
-    careful = params["guarantee"] == "high_probability"
+    careful = "confidence" in params
     expected = Assumption.INDEPENDENT if careful else EXCHANGEABLE
     assert promise.assumptions == (expected,)
     assert dict(promise.evidence) == {"calibration rows": 90.0, "rank": float(k)}
@@ -68,8 +68,7 @@ def test_rank_and_promise(params, k, bound):
 
 def test_exact_promise_carries_the_upper_of_its_two_ranks():
     detectors = [
-        quick(guarantee="exact", random_state=seed).fit(normal_rows(100))
-        for seed in range(20)
+        quick(exact=True, random_state=seed).fit(normal_rows(100)) for seed in range(20)
     ]  # (30 + 1) * 0.05 = 1.55
     assert {detector.k_ for detector in detectors} == {1, 2}
     assert {d.guarantees_[0].evidence["rank"] for d in detectors} == {2.0}
@@ -111,18 +110,22 @@ def test_repeated_rows_across_the_split_are_named():
 
 def test_exact_rank_is_rounded_up_as_often_as_it_should():
     ranks = [
-        quick(guarantee="exact", random_state=seed).fit(normal_rows(100)).k_
+        quick(exact=True, random_state=seed).fit(normal_rows(100)).k_
         for seed in range(400)
     ]  # (30 + 1) * 0.05 = 1.55
     assert set(ranks) == {1, 2}
     assert abs(np.mean(ranks) - 1.55) <= 4 * np.sqrt(0.55 * 0.45 / 400)
 
 
-def test_without_a_guarantee_the_cut_is_that_of_the_mean():
-    plain = quick(guarantee=None).fit(normal_rows())
-    mean = quick().fit(normal_rows())
-    assert plain.guarantees_ == ()
-    assert plain.threshold_ == mean.threshold_
+def test_parameters_changed_after_the_fit_change_no_answer():
+    detector, rows = quick().fit(normal_rows()), normal_rows(500, seed=1)
+    alarms = detector.predict(rows)
+    detector.set_params(false_alarm_rate=0.3, confidence=0.9, strategy="soft")
+    np.testing.assert_array_equal(detector.predict(rows), alarms)
+    assert detector.guarantees_ is detector.rule_.guarantees
+    other = detector.with_false_alarm_rate(0.2)
+    assert other.guarantees_[0].confidence is None  # as fitted
+    assert other.guarantees_[0].bound == 18 / 91
 
 
 def test_decision_predict_and_threshold_agree(default):
@@ -312,7 +315,7 @@ def test_classifiers_with_margin_or_probability_will_do(estimator):
         ("calibration_size", 1.0),
         ("confidence", 0.0),
         ("reference", "uniform"),
-        ("guarantee", "median"),
+        ("exact", "median"),
         ("strategy", "both"),
         ("divergence_bound", np.nan),
     ],
@@ -328,10 +331,15 @@ def test_soft_needs_a_bound():
 
 
 def test_soft_keeps_its_rate_on_average_only():
-    with pytest.raises(ValueError, match="'mean' or None, got 'exact'"):
-        quick(strategy="soft", divergence_bound=1.0, guarantee="exact").fit(
-            normal_rows()
-        )
+    for params in ({"exact": True}, {"confidence": 0.9}):
+        detector = quick(strategy="soft", divergence_bound=1.0, **params)
+        with pytest.raises(ValueError, match="leave `confidence` and `exact` out"):
+            detector.fit(normal_rows())
+
+
+def test_an_exact_rate_holds_on_average_only():
+    with pytest.raises(ValueError, match="`exact=True` attains the rate on average"):
+        quick(exact=True, confidence=0.9).fit(normal_rows())
 
 
 def test_estimator_without_scores_is_refused():
@@ -469,7 +477,7 @@ def test_one_row_is_too_few():
 
 @pytest.mark.parametrize(
     ("params", "needed"),
-    [({}, 19), ({"guarantee": "high_probability"}, 59),
+    [({}, 19), ({"confidence": 0.95}, 59),
      ({"strategy": "soft", "divergence_bound": 0.0}, 19)],
 )  # fmt: skip
 def test_too_few_calibration_rows_reject_nothing_and_say_how_many(params, needed):

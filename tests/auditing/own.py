@@ -45,10 +45,10 @@ OWN = {
     "low density": LowDensityRejector(),
     "low density, grid": LowDensityRejector(estimator=PLAIN, reference="grid"),
     "low density, sure": LowDensityRejector(
-        estimator=PLAIN, reference="gaussian", guarantee="high_probability"
+        estimator=PLAIN, reference="gaussian", confidence=0.95
     ),
     "low density, exact": LowDensityRejector(
-        estimator=PLAIN, reference="box", guarantee="exact"
+        estimator=PLAIN, reference="box", exact=True
     ),
     "low density, soft": LowDensityRejector(
         estimator=PLAIN, strategy="soft", divergence_bound=2.0

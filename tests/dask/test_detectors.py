@@ -83,8 +83,8 @@ def test_rows_are_asked_for_by_their_number_in_any_blocks():
     "params",
     [
         {},
-        {"reference": "gaussian", "guarantee": "high_probability"},
-        {"reference": "box", "guarantee": "exact"},
+        {"reference": "gaussian", "confidence": 0.95},
+        {"reference": "box", "exact": True},
         {"reference": "grid", "false_alarm_rate": 0.1},
         {"strategy": "soft", "divergence_bound": 3.0},
     ],
@@ -129,7 +129,7 @@ def test_rank_and_promise_are_those_of_a_plain_fit():
     assert vars(detector).keys() == vars(plain).keys()
 
 
-@pytest.mark.parametrize("params", [{}, {"reference": "box", "guarantee": "exact"}])
+@pytest.mark.parametrize("params", [{}, {"reference": "box", "exact": True}])
 def test_the_detector_is_that_of_a_plain_fit(params):
     X, fresh = rows(), rows(500, seed=1)
     detector, plain = fit(quick(**params), blocks(X)), quick(**params).fit(X)

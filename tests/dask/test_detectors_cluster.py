@@ -36,7 +36,7 @@ def learned(*names):
 FITS = {
     "rejector": (
         lambda: LowDensityRejector(random_state=0),
-        learned("_calibration_scores", "threshold_"),
+        learned("calibration_scores_", "threshold_"),
     ),
     "soft rejector": (
         lambda: LowDensityRejector(
@@ -46,7 +46,7 @@ FITS = {
             divergence_bound=2.0,
             random_state=0,
         ),
-        learned("_calibration_scores", "_learned.fit_scores"),
+        learned("rule_.calibration.scores.sorted", "_learned.fit_scores"),
     ),
     "minimax detector": (
         lambda: MinimaxOutlierDetector(random_state=0),

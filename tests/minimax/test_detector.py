@@ -8,6 +8,7 @@ from sklearn.covariance import LedoitWolf
 
 from prudent import ClassMoments, MinimaxOutlierDetector
 from prudent.core.assumptions import Assumption
+from prudent.core.binomial import high_probability_rank
 from prudent.exceptions import (
     DegenerateDataError,
     InfeasibleError,
@@ -148,7 +149,7 @@ def test_calibration_needs_rows_to_learn_from():
 def test_promises_say_on_what_they_rest():
     calibrated = MinimaxOutlierDetector(random_state=0).fit(rows()).guarantees_[0]
     assert calibrated.quantity == "false alarm rate"
-    assert calibrated.bound == 0.1
+    assert calibrated.bound == 6 / 61
     assert calibrated.evidence["calibration rows"] == 60
     assert "exchangeable" in str(calibrated)
     free = MinimaxOutlierDetector(threshold="distribution_free").fit(rows())
@@ -207,7 +208,7 @@ def test_another_rate_needs_no_new_fit():
     fresh = MinimaxOutlierDetector(false_alarm_rate=0.2, random_state=0).fit(X)
     assert other.offset_ == fresh.offset_ > detector.offset_
     assert other.guarantees_ == fresh.guarantees_
-    assert detector.guarantees_[0].bound == 0.1
+    assert detector.guarantees_[0].bound == 6 / 61
     with pytest.raises(ValueError, match="false_alarm_rate"):
         detector.with_false_alarm_rate(1.5)
 
@@ -270,3 +271,29 @@ def test_dask_is_refused():
 
     with pytest.raises(TypeError, match="dask"):
         MinimaxOutlierDetector().fit(da.ones((10, 2)))
+
+
+def test_the_promise_is_that_of_the_rank():
+    never = MinimaxOutlierDetector(false_alarm_rate=0.01, random_state=0)
+    with pytest.warns(PrudentWarning, match="too few for false_alarm_rate=0.01"):
+        (promise,) = never.fit(rows()).guarantees_
+    assert (promise.bound, promise.evidence["rank"]) == (0, 0)  # true, if useless
+    assert never.rule_.guarantees == (promise,)
+    sure = MinimaxOutlierDetector(confidence=0.9, random_state=0).fit(rows())
+    (promise,) = sure.guarantees_
+    assert (promise.bound, promise.confidence, promise.average_over) == (0.1, 0.9, None)
+    assert promise.evidence["rank"] == high_probability_rank(60, 0.1, 0.9)
+    moments = MinimaxOutlierDetector(threshold="distribution_free", confidence=0.9)
+    with pytest.raises(ValueError, match="`confidence` needs threshold='calibrated'"):
+        moments.fit(rows())
+
+
+def test_parameters_changed_after_the_fit_change_no_answer():
+    detector = MinimaxOutlierDetector(random_state=0).fit(rows())
+    alarms = detector.predict(rows())
+    detector.set_params(false_alarm_rate=0.5, confidence=0.9)
+    np.testing.assert_array_equal(detector.predict(rows()), alarms)
+    np.testing.assert_array_equal(
+        alarms == -1, detector.rule_.alarms(detector.score_samples(rows()))
+    )
+    assert detector.guarantees_ is detector.rule_.guarantees

@@ -297,13 +297,13 @@ def test_merged_counts_are_safe_where_products_are_not():
             {"guarantee": marginal(0, 12, bound=0.05)},
             ValueError,
             "PromiseMonitor: the promise holds on average over calibration sets by an "
-            "unknown law. Fit with guarantee='high_probability', or strategy='hard'.",
+            "unknown law. Fit with a `confidence`, or with strategy='hard'.",
         ),
         (
             {"guarantee": promise(average_over="training samples")},
             ValueError,
             "PromiseMonitor: the promise holds on average over calibration sets by an "
-            "unknown law. Fit with guarantee='high_probability', or strategy='hard'.",
+            "unknown law. Fit with a `confidence`, or with strategy='hard'.",
         ),
         (
             {"guarantee": promise("false discovery rate")},

@@ -8,9 +8,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from prudent import RejectionGame
-from prudent.adversarial.density.cut import choose_rank, scale_to_rate
+from prudent.adversarial.density.cut import scale_to_rate
 from prudent.adversarial.game.divergence import DIVERGENCES, Divergence
-from prudent.estimator_tools import RateMixin
+from prudent.core.binomial import high_probability_rank, mean_rank
+from prudent.rules.make import FalseAlarms
+from prudent.rules.scores import CalibrationScores
 
 SETTINGS = settings(max_examples=60, deadline=None)
 
@@ -154,25 +156,13 @@ scores = st.lists(
 )
 
 
-class Held(RateMixin):
-    """A detector whose rows are their own scores."""
-
-    def __init__(self, calibration_scores):
-        self._calibration_scores = calibration_scores
-
-    def score_samples(self, X):
-        return X
-
-
 @SETTINGS
 @given(scores, st.floats(-9, 9), st.floats(0.01, 0.99))
 def test_the_cut_and_the_p_value_take_the_same_decision(held_out, score, rate):
-    held_out = np.sort(held_out)
-    k = choose_rank("mean", len(held_out), rate, 0.95, 0.0)
+    rule = FalseAlarms(scores=CalibrationScores.of(np.array(held_out))).rule(rate)
     assume(abs((len(held_out) + 1) * rate - round((len(held_out) + 1) * rate)) > 1e-9)
-    rejected = k > 0 and score < held_out[k - 1]
-    p_value = Held(held_out).p_value(np.array([score]))[0]
-    assert rejected == (p_value <= rate)
+    row = np.array([score])
+    assert rule.alarms(row)[0] == (rule.p_values(row)[0] <= rate)
 
 
 @SETTINGS
@@ -190,10 +180,10 @@ def test_the_scale_spends_the_budget_and_no_more(rejection, rate):
 @SETTINGS
 @given(st.integers(1, 3000), rates, st.floats(0.01, 0.99))
 def test_ranks_keep_their_rate(m, rate, confidence):
-    mean = choose_rank("mean", m, rate, confidence, 0.0)
+    mean = mean_rank(m, rate)
     assert mean / (m + 1) <= rate * (1 + 1e-12)
     assert (mean + 1) / (m + 1) > rate or mean == m
-    careful = choose_rank("high_probability", m, rate, max(confidence, 0.6), 0.0)
+    careful = high_probability_rank(m, rate, max(confidence, 0.6))
     assert careful <= mean + 1
 
 
@@ -210,9 +200,9 @@ def test_no_small_sample_breaks_a_promise_on_average(rate):
             cuts, coins = [], []
             for i in range(n):
                 others = np.sort(np.delete(scores, i))
-                rank = choose_rank("mean", n - 1, rate, 0.5, 0.0)
+                rank = mean_rank(n - 1, rate)
                 cuts.append(rank > 0 and scores[i] < others[rank - 1])
                 scale = scale_to_rate(others, rate, 10.0)
                 coins.append(min(1.0, scale * scores[i]))
-            assert np.mean(cuts) <= choose_rank("mean", n - 1, rate, 0.5, 0.0) / n
+            assert np.mean(cuts) <= mean_rank(n - 1, rate) / n
             assert np.mean(coins) <= rate + 1e-12

@@ -5,7 +5,9 @@ for every model and dimension. Totals over independent repetitions are tested ex
 two-sided, at level 1e-4; with ties from above only.
 """
 
+import copy
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from prudent import LowDensityRejector, RejectionGame
 from prudent.exceptions import PrudentWarning
+from prudent.rules.make import Terms
 
 N, N_FRESH, REPETITIONS, RATE, LEVEL = 400, 500, 60, 0.05, 1e-4
 
@@ -59,6 +62,16 @@ def tails(observed, law):
     return law[: observed + 1].sum(), law[observed:].sum()
 
 
+def recut(detector, kind):
+    """The same fit with a cut of another kind."""
+    made = replace(
+        detector.rule_.calibration,
+        terms=Terms(confidence=0.95 if kind == "high_probability" else None),
+        coin=detector._learned.coin if kind == "exact" else None,
+    )
+    return copy.copy(detector)._adopt(made.rule(RATE))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 10, 30])
 def test_false_alarms_follow_the_beta_binomial_law(d):
@@ -67,7 +80,7 @@ def test_false_alarms_follow_the_beta_binomial_law(d):
     ranks = {kind: [] for kind in kinds}
     for detector, fresh in repeat(heavy_tailed_clusters, d):
         for kind in kinds:
-            cut = detector.set_params(guarantee=kind).with_false_alarm_rate(RATE)
+            cut = recut(detector, kind)
             alarms[kind].append(false_alarms(cut, fresh))
             ranks[kind].append(cut.k_)
     m = detector.n_calibration_
@@ -171,6 +184,7 @@ def test_events_that_tie_are_treated_alike():
 # --- check --------------------------------------------------------------------------
 
 DRAWS, ROWS, CHECK_LEVEL = 2000, 500, 0.05
+KINDS = {"mean": {}, "high_probability": {"confidence": 0.95}, "exact": {"exact": True}}
 
 
 def scored(kind, seed, m, **params):
@@ -181,7 +195,7 @@ def scored(kind, seed, m, **params):
         detector = LowDensityRejector(
             estimator=FrozenEstimator(IDENTITY),
             reference="box",
-            guarantee=kind,
+            **KINDS[kind],
             calibration_size=m / (m + 10),
             random_state=seed,
             **params,
@@ -274,7 +288,7 @@ def test_with_groups_the_promise_holds_for_a_random_row_of_a_new_group(kind):
         )
         groups = np.repeat(np.arange(n_groups), 10)
         detector = LowDensityRejector(
-            estimator=LogisticRegression(), reference="gaussian", guarantee=kind,
+            estimator=LogisticRegression(), reference="gaussian", **KINDS[kind],
             false_alarm_rate=0.2, calibration_size=0.5, random_state=seed,
         ).fit(rows, groups=groups)  # fmt: skip
         fresh = rng.normal(size=(1000, 2)) + 0.2 * rng.normal(size=(1000, 2))

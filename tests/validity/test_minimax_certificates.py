@@ -224,7 +224,7 @@ def test_scores_are_equal_in_any_batch(region):
             np.testing.assert_array_equal(whole, alone)
             np.testing.assert_array_equal(whole[1:37:3], odd)
         offset = detector.offset_
-        held = detector._calibration_scores
+        held = detector.calibration_scores_
         assert offset == held[int(detector.guarantees_[0].evidence["rank"]) - 1]
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
 
 from prudent.adversarial import LowDensityRejector
 from prudent.adversarial.density.detector import check_settings
 from prudent.core.holdout import hold_out
 from prudent.core.moments import ClassMoments
-from prudent.core.types import FloatArray, IntArray
 from prudent.dask.chunks import Block, Chunks, block_moments
 from prudent.dask.split import Mask, NumberedRows, chosen, masks
 from prudent.estimator_tools import is_covariance_estimator
@@ -35,8 +31,8 @@ def fit_rejector(detector: LowDensityRejector, chunks: Chunks) -> None:
     sample, _ = rows.sample(split.fit)
     detector.n_features_in_ = chunks.n_features
     detector._grouped = False
-    sample = sample.astype(np.float64)
-    detector._learn(sample, partial(_answers, rows, split.held_out), rng)
+    detector._fit_part(sample.astype(np.float64), None, rng)
+    detector._calibrate(rows.ask(split.held_out, detector._scores), split)
 
 
 def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> None:
@@ -52,6 +48,7 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
             f"MinimaxOutlierDetector with {needed} needs all rows at once; use "
             "kernel='linear' and a named covariance, or fit it on a sample."
         )
+    detector._check_settings()
     options = detector._moment_options()
     if detector.threshold == "distribution_free":
         detector.fit_moments(_moments(chunks, options, None))
@@ -60,9 +57,9 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
     rng = check_random_state(detector.random_state)
     split = hold_out(rows.n_rows, detector.calibration_size, rng)
     detector._check_learnable(len(split.fit), rows.n_rows)
-    moments = _moments(chunks, options, masks(split.fit, rows.sizes))
-    ask = partial(_answers, rows, split.held_out)
-    detector._fit_from(moments, ask_held_out=ask)
+    detector._grouped = False
+    detector._fit_from(_moments(chunks, options, masks(split.fit, rows.sizes)))
+    detector._calibrate(rows.ask(split.held_out, detector._scores), split)
 
 
 def _moments(
@@ -82,21 +79,6 @@ def _moments(
 def _numbered(chunks: Chunks) -> NumberedRows:
     """Check and count the rows of every block."""
     return NumberedRows(chunks, chunks.map(_checked_size))
-
-
-def _answers(
-    rows: NumberedRows,
-    positions: IntArray,
-    question: Callable[[FloatArray], NDArray[Any]],
-) -> NDArray[Any]:
-    """`question(rows)` of the rows there, in row order: only answers travel."""
-    return np.concatenate(rows.ask(positions, _answer, question))
-
-
-def _answer(
-    X: NDArray[Any], y: Any, question: Callable[[FloatArray], NDArray[Any]]
-) -> NDArray[Any]:
-    return question(X.astype(np.float64))
 
 
 def _checked_size(block: Block) -> int:

@@ -26,6 +26,7 @@ from prudent.core.selection import (
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.violations import ALARMS, violated_rows
 from prudent.exceptions import PrudentWarning
+from prudent.rules.scores import CalibrationScores
 
 
 def predict_set(estimator: Any, X: Any) -> BoolArray:
@@ -135,9 +136,8 @@ def _keeps_scores(detector: Any) -> bool:
 class RateMixin:
     """A detector that cuts at held-out scores for its `false_alarm_rate`.
 
-    A class has `score_samples`, `_set_rate()` which finds `offset_` and promise, and
-    `_holds_out_rows()` by its parameters: whether the cut is an order statistic. Once
-    fitted it has `_calibration_scores`, sorted, unless nothing is held out.
+    A class has `score_samples`, `offset_`, `rule_` where rows are held out, and
+    `_holds_out_rows()` by its parameters: whether the cut is an order statistic.
     """
 
     def _is_calibrated(self) -> bool:
@@ -191,16 +191,26 @@ class RateMixin:
         found: Self = other._set_rate()
         return found
 
+    def _set_rate(self) -> Self:
+        """Find the cut for another `false_alarm_rate`, and its promise."""
+        estimator: Any = self
+        found: Self = estimator._adopt(
+            estimator.rule_.at(float(estimator.false_alarm_rate))
+        )
+        return found
+
     @property
     def calibration_scores_(self) -> FloatArray:
         """Sorted scores of the calibration rows."""
-        scores = vars(self).get("_calibration_scores")
-        if scores is None:
+        rule = vars(self).get("rule_")
+        if rule is None:
             raise AttributeError(
                 f"{type(self).__name__} keeps no calibration scores: it is not fitted, "
                 "or its settings hold out no rows."
             )
-        return np.asarray(scores, dtype=np.float64)
+        (scores,) = rule.calibration.scores.sorted
+        kept: FloatArray = scores
+        return kept
 
     def calibrated_scores(self, X: Any) -> FloatArray:
         """Scores of rows on the scale of `calibration_scores_`."""
@@ -223,8 +233,8 @@ class RateMixin:
         ndarray of shape (n_samples,)
             In [1 / (m + 1), 1], of m calibration rows.
         """
-        scores, known = self.calibrated_scores(X), self.calibration_scores_
-        return (1 + np.searchsorted(known, scores, side="right")) / (len(known) + 1)
+        known: CalibrationScores = self.rule_.calibration.scores  # type: ignore[attr-defined]
+        return known.p_values(self.calibrated_scores(X))
 
     @available_if(_holds_out_rows)
     def select(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,9 +14,11 @@ from sklearn.utils import (
     _safe_indexing,  # takes rows of any table that scikit-learn takes
 )
 
+from prudent.core.holdout import HeldOut
 from prudent.estimator_tools.validation import hold_out_unseen
 from prudent.rules.make import Terms
 from prudent.rules.rule import Rule
+from prudent.rules.scores import CalibrationScores
 
 
 class HeldOutEstimator(BaseEstimator):
@@ -40,15 +43,27 @@ class HeldOutEstimator(BaseEstimator):
     ) -> Self:
         """Fit to one part of the rows, and find the rule on the other."""
         self._grouped = groups is not None
-        split = hold_out_unseen(self, X, random, groups)
+        split = self._hold_out(X, random, groups)
 
         def part(positions: Any) -> tuple[Any, Any]:
             labels = None if y is None else y[positions]
             return _safe_indexing(X, positions), labels
 
         self._fit_part(*part(split.fit), random)
+        return self._calibrate([self._scores(*part(split.held_out))], split)
+
+    def _calibrate(self, parts: Sequence[Any], split: HeldOut) -> Self:
+        """Find the rule by what `_scores` says of all parts of the held-out rows."""
         self.n_calibration_ = len(split.held_out)
-        return self._adopt(self._rule(self._scores(*part(split.held_out))))
+        return self._adopt(
+            self._rule(parts[0] if len(parts) == 1 else self._merged(parts))
+        )
+
+    def _hold_out(
+        self, X: Any, random: np.random.RandomState, groups: ArrayLike | None
+    ) -> HeldOut:
+        """Draw the rows to hold out."""
+        return hold_out_unseen(self, X, random, groups)
 
     def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
         """Fit the model to these rows; a frozen one is left as it is."""
@@ -57,6 +72,10 @@ class HeldOutEstimator(BaseEstimator):
     def _scores(self, X: Any, y: Any) -> Any:
         """What the rule is made of, of held-out rows."""
         raise NotImplementedError
+
+    def _merged(self, parts: Sequence[Any]) -> Any:
+        """What `_scores` would say of several parts together."""
+        return CalibrationScores.merged(parts)
 
     def _rule(self, scores: Any) -> Rule:
         """The rule that the parameters ask for."""
@@ -76,6 +95,6 @@ class HeldOutEstimator(BaseEstimator):
         """What all promises of this fit have in common."""
         return Terms(
             confidence=self.confidence,
-            frozen=isinstance(self.estimator, FrozenEstimator),
+            frozen=isinstance(getattr(self, "estimator", None), FrozenEstimator),
             grouped=self._grouped,
         )

@@ -52,8 +52,7 @@ class Null:
         if law is None or (law[0] < 1 and bound > 0):
             raise ValueError(
                 "PromiseMonitor: the promise holds on average over calibration sets by "
-                "an unknown law. Fit with guarantee='high_probability', or "
-                "strategy='hard'."
+                "an unknown law. Fit with a `confidence`, or with strategy='hard'."
             )
         return cls(max(bound, law[0] / (law[1] + 1)), *law)
 

@@ -1,37 +1,20 @@
-"""Rules from held-out scores, whose false-alarm rate is known in advance.
-
-A cut at an order statistic, or the rejection game played on the estimated density and
-scaled to its rate.
-"""
+"""The rejection game on an estimated density, scaled to its false-alarm rate."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any
 
 import numpy as np
 
 from prudent.adversarial.game.divergence import Divergence
 from prudent.adversarial.game.solver import group_events, solve_game, split_levels
-from prudent.core.binomial import high_probability_rank, mean_rank
 from prudent.core.coins import keyed_uniform
+from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
-
-GuaranteeKind = Literal["mean", "high_probability", "exact"]
+from prudent.rules.make import FalseAlarms
 
 _SMALLEST = 1e-300  # probability of a cell
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Reject scores strictly below the threshold."""
-
-    rank: int  # of the threshold among the calibration scores; 0: no cut
-    threshold: float
-
-    def decision(self, scores: FloatArray, X: FloatArray) -> FloatArray:
-        """Score minus threshold."""
-        return scores - self.threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +25,8 @@ class SoftRule:
     rejection: FloatArray  # (n,), r of each
     scale: float  # t
     key: bytes  # of the coins: the same row gets the same answer
+    calibration: FalseAlarms  # what it was scaled by
+    guarantees: tuple[Guarantee, ...]
 
     def rejection_at(self, scores: FloatArray) -> FloatArray:
         """Probability at the largest known score not above; at the lowest below."""
@@ -55,31 +40,6 @@ class SoftRule:
         return coins - self.rejection_at(scores)
 
 
-def choose_rank(
-    kind: GuaranteeKind, n_scores: int, rate: float, confidence: float, coin: float
-) -> int:
-    """Rank k: reject below the k-th smallest of m = `n_scores` held-out scores.
-
-    The false-alarm rate is at most `rate` on average ("mean"), with probability
-    `confidence` over the held-out scores ("high_probability"), or exactly `rate` on
-    average ("exact": k is (m + 1) rate, rounded up where the coin, uniform in [0, 1),
-    is below its fractional part). 0: no cut keeps the promise, reject nothing.
-    """
-    if kind == "high_probability":
-        return high_probability_rank(n_scores, rate, confidence)
-    rank = mean_rank(n_scores, rate)
-    if kind == "exact" and coin < (n_scores + 1) * rate - rank:
-        return upper_rank(n_scores, rate)
-    return rank
-
-
-def upper_rank(n_scores: int, rate: float) -> int:
-    """Larger of the two ranks of "exact": (m + 1) rate rounded up, at most m."""
-    rank = mean_rank(n_scores, rate)
-    is_whole = (n_scores + 1) * rate - rank <= 1e-12 * n_scores
-    return rank if is_whole else min(rank + 1, n_scores)
-
-
 def play_on_density(
     fit_scores: FloatArray,
     calibration_scores: FloatArray,
@@ -87,12 +47,14 @@ def play_on_density(
     rate: float,
     bound: float,
     key: bytes,
+    **known: Any,
 ) -> SoftRule:
     """Solve the game on the fit rows, then scale it to the false-alarm rate.
 
     `fit_scores` are rising estimates of log p: the row's cell has probability volume
     times p, and the row stands for 1/n of the target. Intruders are `bound` bits away.
-    The rate is kept on average whatever the density.
+    The rate is kept on average whatever the density. `known` are the other fields of
+    the rule.
     """
     n = len(fit_scores)
     value = np.exp(fit_scores + log_cell_volume).clip(_SMALLEST, 1.0)
@@ -101,7 +63,7 @@ def play_on_density(
     solution = solve_game(levels, rate)
     rejection = events.spread(solution.rejection, 1.0)
     largest = 1 / rejection[rejection > 0].min(initial=1.0)
-    rule = SoftRule(fit_scores, rejection, 1.0, key)
+    rule = SoftRule(fit_scores, rejection, 1.0, key, **known)
     held_out = rule.rejection_at(calibration_scores)
     return replace(rule, scale=scale_to_rate(held_out, rate, float(largest)))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OutlierMixin, clone
-from sklearn.frozen import FrozenEstimator
+from numpy.typing import ArrayLike
+from sklearn.base import OutlierMixin, clone
 from sklearn.utils import check_random_state
 
 from prudent._compat import (
@@ -19,13 +19,16 @@ from prudent._compat import (
     fit_context,
     validate_data,
 )
-from prudent.adversarial.density.cut import Cut
+from prudent.adversarial.density.cut import SoftRule, play_on_density
 from prudent.adversarial.density.default_classifier import LogOdds, MeanLogitClassifier
-from prudent.adversarial.density.learn import AskHeldOut, learn
-from prudent.adversarial.density.promises import held_out_promise
+from prudent.adversarial.density.learn import learn
+from prudent.adversarial.density.promises import soft_promise
+from prudent.adversarial.density.reference import GridReference
 from prudent.core.binomial import fewest_rows
+from prudent.core.holdout import HeldOut
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
+    HeldOutEstimator,
     RateMixin,
     check_rows,
     hold_out_rows,
@@ -33,11 +36,14 @@ from prudent.estimator_tools import (
     warn_constant_features,
 )
 from prudent.exceptions import PrudentWarning
+from prudent.rules.make import FalseAlarms
+from prudent.rules.rule import Rule
+from prudent.rules.scores import CalibrationScores
 
 REFERENCES = {"mixture", "gaussian", "box", "grid"}
 
 
-class LowDensityRejector(RateMixin, OutlierMixin, BaseEstimator):
+class LowDensityRejector(RateMixin, OutlierMixin, HeldOutEstimator):
     """Reject rows of low density, with a false-alarm rate that is kept.
 
     Learns one class. A classifier tells its rows from artificial rows of a known
@@ -65,12 +71,12 @@ class LowDensityRejector(RateMixin, OutlierMixin, BaseEstimator):
         `log_density(X)` their exact log density, -inf outside its support.
     calibration_size : float, default=0.3
         Share of the rows held out for the cut, in (0, 1).
-    guarantee : {"mean", "high_probability", "exact"} or None, default="mean"
-        False-alarm rate at most `false_alarm_rate` on average over training sets,
-        with probability `confidence`, or equal to it on average (randomised rank).
-        None: cut as for "mean", nothing promised.
-    confidence : float, default=0.95
-        Probability for "high_probability", in (0, 1).
+    confidence : float or None, default=None
+        Probability, in (0, 1), over the held-out rows with which this very fit keeps
+        the rate; None: the rate is kept on average over training samples.
+    exact : bool, default=False
+        Whether the rate, on average, is attained and not only kept: the rank of the
+        cut is drawn at random from two.
     strategy : {"hard", "soft"}, default="hard"
         Cut at a threshold, or reject with the probabilities of the rejection game
         played on the estimated density, scaled to keep the false-alarm rate.
@@ -100,14 +106,17 @@ class LowDensityRejector(RateMixin, OutlierMixin, BaseEstimator):
     constant_features_ : ndarray of int
         Columns of one value in the fit rows; a row that differs there scores below
         all others.
+    rule_ : prudent.rules.rule.Rule
+        What answers the scores of rows, and on what evidence ("hard").
     guarantees_ : tuple of Guarantee
-        The false-alarm rate; empty for `guarantee=None`.
+        The false-alarm rate.
 
     Raises
     ------
     ValueError
         If a parameter is outside its range, "soft" lacks `divergence_bound` or is
-        combined with another guarantee than "mean" or None, or X has one row.
+        combined with `confidence` or `exact`, `exact` with `confidence`, or X has one
+        row.
     TypeError
         If `estimator` has neither `predict_proba` nor `decision_function`.
     InfeasibleError
@@ -129,7 +138,7 @@ class LowDensityRejector(RateMixin, OutlierMixin, BaseEstimator):
 
     **Guarantee.** Future normal rows are exchangeable with the training rows; drift,
     repeated rows and rates chosen after a look at the data break it. On average over
-    training samples unless `guarantee="high_probability"`: one detector may exceed it.
+    training samples unless there is a `confidence`: one detector may exceed it.
     `fit_predict` answers for rows it does not cover. None about intruders.
 
     References
@@ -159,8 +168,8 @@ class LowDensityRejector(RateMixin, OutlierMixin, BaseEstimator):
         ],
         "reference": [StrOptions(REFERENCES), HasMethods(["sample", "log_density"])],
         "calibration_size": [Interval(Real, 0, 1, closed="neither")],
-        "guarantee": [StrOptions({"mean", "high_probability", "exact"}), None],
-        "confidence": [Interval(Real, 0, 1, closed="neither")],
+        "confidence": [Interval(Real, 0, 1, closed="neither"), None],
+        "exact": ["boolean"],
         "strategy": [StrOptions({"hard", "soft"})],
         "divergence_bound": [Interval(Real, None, None, closed="neither"), None],
         "random_state": ["random_state"],
@@ -173,8 +182,8 @@ class LowDensityRejector(RateMixin, OutlierMixin, BaseEstimator):
         estimator: Any = None,
         reference: Literal["mixture", "gaussian", "box", "grid"] | Any = "mixture",
         calibration_size: float = 0.3,
-        guarantee: Literal["mean", "high_probability", "exact"] | None = "mean",
-        confidence: float = 0.95,
+        confidence: float | None = None,
+        exact: bool = False,
         strategy: Literal["hard", "soft"] = "hard",
         divergence_bound: float | None = None,
         random_state: Any = None,
@@ -183,8 +192,8 @@ class LowDensityRejector(RateMixin, OutlierMixin, BaseEstimator):
         self.estimator = estimator
         self.reference = reference
         self.calibration_size = calibration_size
-        self.guarantee = guarantee
         self.confidence = confidence
+        self.exact = exact
         self.strategy = strategy
         self.divergence_bound = divergence_bound
         self.random_state = random_state
@@ -211,24 +220,20 @@ class LowDensityRejector(RateMixin, OutlierMixin, BaseEstimator):
         refuse_dask(X)
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         random = check_random_state(self.random_state)
-        split = hold_out_rows(self, X, self.calibration_size, random, groups)
-        self._grouped = groups is not None
-        return self._learn(X[split.fit], lambda ask: ask(X[split.held_out]), random)
+        return self._fit_held_out(X, None, random, groups)
 
-    def _learn(
-        self,
-        rows: FloatArray,
-        ask_held_out: AskHeldOut,
-        random: np.random.RandomState,
-    ) -> Self:
-        """Learn the density from fit rows and the cut from all held-out rows."""
+    def _hold_out(
+        self, X: Any, random: np.random.RandomState, groups: ArrayLike | None
+    ) -> HeldOut:
+        return hold_out_rows(self, X, self.calibration_size, random, groups)
+
+    def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
         if self.estimator is None:
             classifier = MeanLogitClassifier(random_state=random.randint(2**31 - 1))
         else:
             classifier = clone(self.estimator)
         self._learned = learned = learn(
-            rows,
-            ask_held_out,
+            X,
             fit_classifier=lambda X, labels: LogOdds(classifier.fit(X, labels)),
             reference=self.reference,
             with_kernels=self.estimator is None,
@@ -240,10 +245,23 @@ class LowDensityRejector(RateMixin, OutlierMixin, BaseEstimator):
         varies = learned.density.standardisation.varies
         self.constant_features_ = np.flatnonzero(~varies)
         warn_constant_features(self, self.constant_features_)
-        self._calibration_scores = learned.calibration_scores
-        self.n_calibration_ = len(self._calibration_scores)
         self.cell_size_ = learned.cell_size
-        self.missing_mass_ = learned.missing_mass
+
+    def _scores(self, X: Any, y: Any) -> tuple[CalibrationScores, int]:
+        """Scores of held-out rows, and how many of them no cell of the grid covers."""
+        rows = np.asarray(X, dtype=np.float64)
+        density, n_missing = self._learned.density, 0
+        if isinstance(density.reference, GridReference):
+            n_missing = int(np.sum(~density.covers(rows)))
+        return CalibrationScores.of(density.score(rows)), n_missing
+
+    def _merged(self, parts: Sequence[Any]) -> tuple[CalibrationScores, int]:
+        scores, n_missing = zip(*parts, strict=True)
+        return CalibrationScores.merged(scores), sum(n_missing)
+
+    def _rule(self, scores: Any) -> Any:
+        known, n_missing = scores
+        self.missing_mass_ = n_missing / self.n_calibration_
         if self.missing_mass_ > self.false_alarm_rate / 2:
             warnings.warn(
                 f"LowDensityRejector: {self.missing_mass_:.1%} of the held-out rows "
@@ -252,7 +270,10 @@ class LowDensityRejector(RateMixin, OutlierMixin, BaseEstimator):
                 PrudentWarning,
                 stacklevel=3,
             )
-        return self._set_rate()
+        coin = self._learned.coin if self.exact else None
+        made = FalseAlarms(scores=known, coin=coin, terms=self._terms())
+        rule = made.rule(float(self.false_alarm_rate))
+        return self._play(rule) if self.strategy == "soft" else rule
 
     def score_samples(self, X: Any) -> FloatArray:
         """Estimated log density of each row, up to a constant.
@@ -282,7 +303,10 @@ class LowDensityRejector(RateMixin, OutlierMixin, BaseEstimator):
             Negative where the row is rejected; +inf everywhere if `k_` is 0.
         """
         rows = self._rows(X)
-        return self._model.decision(rows)
+        scores = self._learned.density.score(rows)
+        if isinstance(self.rule_, SoftRule):
+            return self.rule_.decision(scores, rows)
+        return scores - self.threshold_
 
     def _holds_out_rows(self) -> bool:
         return bool(self.strategy == "hard")
@@ -292,43 +316,56 @@ class LowDensityRejector(RateMixin, OutlierMixin, BaseEstimator):
         return np.asarray(check_rows(self, X), dtype=np.float64) + 0.0
 
     def _set_rate(self) -> Self:
-        """Find the cut, or the scale of the game's rule, for `false_alarm_rate`."""
-        m, rate = self.n_calibration_, float(self.false_alarm_rate)
-        kind = self.guarantee or "mean"
-        if self.strategy == "soft" and self.divergence_bound is not None:
-            self._model = self._learned.soft(rate, self.divergence_bound)
-        else:
-            self._model = self._learned.hard(rate, kind, self.confidence)
-        rule = self._model.rule
-        if isinstance(rule, Cut):
-            self.k_, self.threshold_, rejects = rule.rank, rule.threshold, rule.rank > 0
-        else:
+        if isinstance(self.rule_, SoftRule):
+            made = self.rule_.calibration
+            return self._adopt(self._play(made.rule(float(self.false_alarm_rate))))
+        return super()._set_rate()
+
+    def _play(self, rule: Rule) -> Any:
+        """The rule of the game on the density, at the rate of a cut of its scores."""
+        assert isinstance(rule.calibration, FalseAlarms)
+        assert self.divergence_bound is not None
+        assert self._learned.fit_scores is not None
+        (scores,) = rule.calibration.scores.sorted
+        rate = float(self.false_alarm_rate)
+        return play_on_density(
+            self._learned.fit_scores,
+            scores,
+            self._learned.log_cell_volume,
+            rate,
+            self.divergence_bound,
+            self._learned.key,
+            calibration=rule.calibration,
+            guarantees=(soft_promise(rate, len(scores), rule.calibration.terms),),
+        )
+
+    def _adopt(self, rule: Any) -> Self:
+        if isinstance(rule, SoftRule):
             self.k_, self.threshold_, rejects = 0, np.nan, rule.scale > 0
+        else:
+            self.k_, (self.threshold_,) = rule.record["rank"], rule.thresholds
+            rejects = self.k_ > 0
         self.offset_ = self.threshold_
         if not rejects:
-            certain = self.confidence if kind == "high_probability" else None
+            confidence = rule.guarantees[0].confidence
             warnings.warn(
-                f"LowDensityRejector: nothing is rejected, {m} calibration rows are "
-                f"too few for a false-alarm rate of {rate}; at least "
-                f"{fewest_rows(rate, certain)} are needed.",
+                f"LowDensityRejector: nothing is rejected, {self.n_calibration_} "
+                "calibration rows are too few for a false-alarm rate of "
+                f"{self.false_alarm_rate}; at least "
+                f"{fewest_rows(self.false_alarm_rate, confidence)} are needed.",
                 PrudentWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        promise = held_out_promise(
-            kind,
-            m,
-            rate,
-            rank=self.k_ if isinstance(rule, Cut) else None,
-            confidence=self.confidence,
-            is_fit_given=isinstance(self.estimator, FrozenEstimator),
-            grouped=self._grouped,
-        )
-        self.guarantees_ = () if self.guarantee is None else (promise,)
-        return self
+        return super()._adopt(rule)
 
 
 def check_settings(detector: LowDensityRejector) -> None:
     """Refuse combinations of parameters that mean nothing."""
+    if detector.exact and detector.confidence is not None:
+        raise ValueError(
+            "`exact=True` attains the rate on average: leave `confidence` out, got "
+            f"{detector.confidence!r}."
+        )
     if detector.strategy != "soft":
         return
     if detector.divergence_bound is None:
@@ -336,8 +373,8 @@ def check_settings(detector: LowDensityRejector) -> None:
             "`strategy='soft'` needs `divergence_bound`, the least divergence of an "
             "intruder in bits."
         )
-    if detector.guarantee not in ("mean", None):
+    if detector.exact or detector.confidence is not None:
         raise ValueError(
-            "`strategy='soft'` keeps its rate on average only: `guarantee` must be "
-            f"'mean' or None, got {detector.guarantee!r}."
+            "`strategy='soft'` keeps its rate on average only: leave `confidence` and "
+            f"`exact` out, got {detector.confidence!r} and {detector.exact!r}."
         )

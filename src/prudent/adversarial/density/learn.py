@@ -1,4 +1,4 @@
-"""From rows of one class to a detector: a density, then a rule by held-out scores."""
+"""From rows of one class to an estimate of their density."""
 
 from __future__ import annotations
 
@@ -9,14 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from prudent.adversarial.density.cut import (
-    Cut,
-    GuaranteeKind,
-    choose_rank,
-    play_on_density,
-)
 from prudent.adversarial.density.kernel_density import NormalKernels, kernel_width
-from prudent.adversarial.density.model import Density, Model
+from prudent.adversarial.density.model import Density
 from prudent.adversarial.density.reference import (
     GridReference,
     ReferenceName,
@@ -31,8 +25,6 @@ _MOST_ROWS_FOR_KERNELS = 10_000  # more teach the classifier what no kernel says
 #: Fits a classifier to rows with labels 1 (of the class) and 0 (artificial) and
 #: returns its log odds of label 1.
 FitClassifier = Callable[[FloatArray, FloatArray], Callable[[FloatArray], FloatArray]]
-#: The answer of a function of rows about all held-out rows, wherever they are.
-AskHeldOut = Callable[[Callable[[FloatArray], Any]], Any]
 
 
 @dataclass(frozen=True)
@@ -40,39 +32,19 @@ class Learned:
     """What one fit found; a rule for any false-alarm rate follows without another."""
 
     density: Density
-    calibration_scores: FloatArray  # (m,), rising, of the held-out rows
     fit_scores: FloatArray | None  # (n,), rising, of the fit rows, for the soft rule
-    missing_mass: float  # share of held-out rows outside the cells of the grid
     cell_size: float  # else width of the kernels, in standard deviations
     key: bytes  # of the soft rule's coins
     coin: float  # of the randomised rank, in [0, 1)
 
-    def hard(
-        self, false_alarm_rate: float, kind: GuaranteeKind, confidence: float
-    ) -> Model:
-        """Model that cuts at the order statistic which keeps the rate."""
-        scores = self.calibration_scores
-        rank = choose_rank(kind, len(scores), false_alarm_rate, confidence, self.coin)
-        rule = Cut(rank, float(scores[rank - 1]) if rank else -math.inf)
-        return Model(self.density, rule)
-
-    def soft(self, false_alarm_rate: float, divergence_bound: float) -> Model:
-        """Model that plays the rejection game on the estimated density."""
-        assert self.fit_scores is not None
-        rule = play_on_density(
-            self.fit_scores,
-            self.calibration_scores,
-            self.density.standardisation.n_varying * math.log(self.cell_size),
-            false_alarm_rate,
-            divergence_bound,
-            self.key,
-        )
-        return Model(self.density, rule)
+    @property
+    def log_cell_volume(self) -> float:
+        """Logarithm of the volume of a cell, or of a cube of the kernels' width."""
+        return self.density.standardisation.n_varying * math.log(self.cell_size)
 
 
 def learn(
     rows: FloatArray,
-    ask_held_out: AskHeldOut,
     *,
     fit_classifier: FitClassifier,
     reference: ReferenceName | Any,
@@ -80,7 +52,7 @@ def learn(
     is_soft: bool,
     random: np.random.RandomState,
 ) -> Learned:
-    """Learn a density from fit rows (n, d) and score the held-out rows.
+    """Learn a density from fit rows (n, d).
 
     `reference` is the name of the artificial density or an object with `sample` and
     `log_density`; `with_kernels` adds kernel densities, up to 10 000 rows; `is_soft`
@@ -91,15 +63,11 @@ def learn(
     )
     key, coin = random.bytes(32), float(random.uniform())
     cell_size = kernel_width(len(rows), density.standardisation.n_varying)
-    missing_mass = 0.0
     if isinstance(density.reference, GridReference):
         cell_size = density.reference.size
-        missing_mass = float(np.mean(~ask_held_out(density.covers)))
     return Learned(
         density=density,
-        calibration_scores=np.sort(ask_held_out(density.score)),
         fit_scores=np.sort(density.score(rows)) if is_soft else None,
-        missing_mass=missing_mass,
         cell_size=cell_size,
         key=key,
         coin=coin,

@@ -1,4 +1,4 @@
-"""A fitted detector: rows in; scores, decisions and p-values out."""
+"""An estimate of a log density: rows in, scores out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.adversarial.density.cut import Cut, SoftRule
 from prudent.adversarial.density.kernel_density import NormalKernels
 from prudent.adversarial.density.reference import (
     GivenReference,
@@ -71,18 +70,6 @@ class Density:
             return self.reference.log_density_of_rows(X)
         assert self.reference is not None
         return self.reference.log_density(Z)
-
-
-@dataclass(frozen=True)
-class Model:
-    """Density, and the rule that its held-out scores led to."""
-
-    density: Density
-    rule: Cut | SoftRule
-
-    def decision(self, X: FloatArray) -> FloatArray:
-        """Negative where a row is rejected."""
-        return self.rule.decision(self.density.score(X), X)
 
 
 def _rounded(scores: FloatArray) -> FloatArray:

@@ -8,14 +8,17 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.base import OutlierMixin
 from sklearn.utils import check_random_state
 
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
+from prudent.core.binomial import fewest_rows
+from prudent.core.holdout import HeldOut
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import LocalRows
-from prudent.core.types import FloatArray, IntArray
+from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
+    HeldOutEstimator,
     MomentsMixin,
     RateMixin,
     check_rows,
@@ -26,13 +29,15 @@ from prudent.estimator_tools import (
 )
 from prudent.exceptions import PrudentWarning
 from prudent.minimax.kernel import Span, span_of
-from prudent.minimax.one_class.learn import AskHeldOut, cut, learn
-from prudent.minimax.one_class.model import Model
+from prudent.minimax.one_class.learn import learn
 from prudent.minimax.pairwise import KERNEL_CONSTRAINTS, KernelMixin, TrainingKernel
+from prudent.rules.make import FalseAlarms
+from prudent.rules.rule import Rule
+from prudent.rules.scores import CalibrationScores
 
 
 class MinimaxOutlierDetector(
-    KernelMixin, MomentsMixin, RateMixin, OutlierMixin, BaseEstimator
+    KernelMixin, MomentsMixin, RateMixin, OutlierMixin, HeldOutEstimator
 ):
     """Outlier detector from the mean and covariance of one class.
 
@@ -55,6 +60,10 @@ class MinimaxOutlierDetector(
         holds for every law with the moments of all rows.
     calibration_size : float, default=0.3
         Share of the rows held out, in (0, 1); for "calibrated" only.
+    confidence : float or None, default=None
+        Probability, in (0, 1), over the held-out rows with which this very fit keeps
+        the rate; None: the rate holds on average over training samples. For
+        "calibrated" only.
     covariance, covariance_radius
         As in MinimaxProbabilityClassifier; the metric is S + rho I.
     mean_radius, covariance_factor : float, default=0.0, 1.0
@@ -78,6 +87,8 @@ class MinimaxOutlierDetector(
         Statistics of the rows used; linear fits only.
     constant_features_ : ndarray of int
         Features that take one value in all rows; they are ignored.
+    rule_ : prudent.rules.rule.Rule
+        What answers the scores of rows, and on what evidence; "calibrated" only.
     guarantees_ : tuple of Guarantee
         The false-alarm rate. Empty for a kernel with "distribution_free".
 
@@ -92,11 +103,13 @@ class MinimaxOutlierDetector(
 
     Notes
     -----
-    Guarantee, "calibrated": new rows exchangeable with the training rows are rejected
-    with probability at most `false_alarm_rate`, on average over training samples;
-    any law. The rate of one fit may lie above it: with rank k among m held-out rows
-    it is Beta(k, m + 1 - k). "distribution_free": at most that rate under every law
-    with the moments used, which are plug-in estimates after `fit`.
+    Guarantee, "calibrated": new rows exchangeable with the m held-out rows are
+    rejected with probability at most k / (m + 1), the largest such number that is at
+    most `false_alarm_rate`, on average over training samples; any law. The rate of
+    one fit may lie above it: it is Beta(k, m + 1 - k). With `confidence` the fit
+    itself keeps `false_alarm_rate` with this probability. "distribution_free": at most
+    that rate under every law with the moments used, which are plug-in estimates after
+    `fit`.
 
     References
     ----------
@@ -121,6 +134,7 @@ class MinimaxOutlierDetector(
         "region": [StrOptions({"ellipsoid", "halfspace"})],
         "threshold": [StrOptions({"calibrated", "distribution_free"})],
         "calibration_size": [Interval(Real, 0, 1, closed="neither")],
+        "confidence": [Interval(Real, 0, 1, closed="neither"), None],
         "covariance": "no_validation",  # see `covariance_rule`
         "mean_radius": [Interval(Real, 0, None, closed="left")],
         "covariance_radius": [Interval(Real, 0, None, closed="left")],
@@ -140,6 +154,7 @@ class MinimaxOutlierDetector(
         kernel_params: dict[str, Any] | None = None,
         threshold: Literal["calibrated", "distribution_free"] = "calibrated",
         calibration_size: float = 0.3,
+        confidence: float | None = None,
         covariance: Any = "empirical",
         mean_radius: float = 0.0,
         covariance_radius: float = 0.0,
@@ -155,6 +170,7 @@ class MinimaxOutlierDetector(
         self.kernel_params = kernel_params
         self.threshold = threshold
         self.calibration_size = calibration_size
+        self.confidence = confidence
         self.covariance = covariance
         self.mean_radius = mean_radius
         self.covariance_radius = covariance_radius
@@ -182,22 +198,18 @@ class MinimaxOutlierDetector(
         refuse_dask(X)
         self._check_settings()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        fitted, ask = self._split(X, groups)
-        rows, span = X[fitted], None
+        if self._is_calibrated():
+            random = check_random_state(self.random_state)
+            return self._fit_held_out(X, None, random, groups)
+        if groups is not None:
+            raise ValueError(
+                "`groups` are held out, which threshold='distribution_free' does not "
+                "do: use threshold='calibrated'."
+            )
         if self.kernel != "linear":
-            self._kernel = TrainingKernel.of(self, X, fitted)
-            span = span_of(self._kernel.values(rows))
-            rows = span.rows
-        one_class = np.zeros(len(rows), dtype=np.intp)
-        return self._fit_rows(
-            rows,
-            one_class,
-            None,
-            rows=LocalRows.of(rows, one_class),
-            ask_held_out=ask,
-            span=span,
-            grouped=groups is not None,
-        )
+            self._kernel = TrainingKernel.of(self, X, np.arange(len(X)))
+        self._fit_part(X, None)
+        return self
 
     def _rows_needed_for(self) -> str | None:
         if self.threshold != "distribution_free":
@@ -207,6 +219,11 @@ class MinimaxOutlierDetector(
     def _check_settings(self) -> None:
         """Raise ValueError for an ellipsoid that a kernel does not define."""
         covariance_rule(self.covariance)
+        if self.confidence is not None and not self._is_calibrated():
+            raise ValueError(
+                f"`confidence` needs threshold='calibrated', got {self.threshold!r}, "
+                "whose promise rests on moments and not on held-out rows."
+            )
         if self.kernel == "linear" or self.region == "halfspace":
             return
         if self.threshold == "distribution_free" or self.kernel == "precomputed":
@@ -216,22 +233,48 @@ class MinimaxOutlierDetector(
                 "kernel with threshold='calibrated'."
             )
 
-    def _split(
-        self, X: FloatArray, groups: ArrayLike | None
-    ) -> tuple[IntArray, AskHeldOut | None]:
-        """Rows to learn from, and a way to ask those held out for the threshold."""
-        if self.threshold == "distribution_free":
-            if groups is not None:
-                raise ValueError(
-                    "`groups` are held out, which threshold='distribution_free' does "
-                    "not do: use threshold='calibrated'."
-                )
-            return np.arange(len(X)), None
-        random = check_random_state(self.random_state)
-        split = hold_out_rows(self, X, self.calibration_size, random, groups)
+    def _hold_out(
+        self, X: Any, random: np.random.RandomState, groups: ArrayLike | None
+    ) -> HeldOut:
+        drawn = hold_out_rows(self, X, self.calibration_size, random, groups)
+        split = HeldOut(np.sort(drawn.fit), np.sort(drawn.held_out))
         self._check_learnable(len(split.fit), len(X))
-        held_out = X[np.sort(split.held_out)]
-        return np.sort(split.fit), lambda score: score(*self._coordinates(held_out))
+        if self.kernel != "linear":
+            self._kernel = TrainingKernel.of(self, X, split.fit)
+        return split
+
+    def _fit_part(
+        self, X: Any, y: Any, random: np.random.RandomState | None = None
+    ) -> None:
+        span = None
+        if self.kernel != "linear":
+            span = span_of(self._kernel.values(X))
+            X = span.rows
+        one_class = np.zeros(len(X), dtype=np.intp)
+        rows = LocalRows.of(X, one_class)
+        self._fit_rows(X, one_class, None, rows=rows, span=span)
+
+    def _scores(self, X: Any, y: Any) -> CalibrationScores:
+        scores = self._model.scores(*self._coordinates(np.asarray(X, np.float64)))
+        return CalibrationScores.of(scores)
+
+    def _rule(self, scores: CalibrationScores) -> Rule:
+        made = FalseAlarms(scores=scores, terms=self._terms())
+        return made.rule(float(self.false_alarm_rate))
+
+    def _adopt(self, rule: Rule) -> Self:
+        (self.offset_,) = rule.thresholds
+        if np.isinf(self.offset_):
+            confidence = rule.guarantees[0].confidence
+            warnings.warn(
+                f"MinimaxOutlierDetector: {self.n_calibration_} held-out rows are too "
+                f"few for false_alarm_rate={self.false_alarm_rate:g}, so no row is an "
+                "outlier: give more rows or a larger calibration_size (at least "
+                f"{fewest_rows(self.false_alarm_rate, confidence)} are needed).",
+                PrudentWarning,
+                stacklevel=4,
+            )
+        return super()._adopt(rule)
 
     def _check_learnable(self, n_fitted: int, n_rows: int) -> None:
         if n_fitted < 2:
@@ -247,10 +290,9 @@ class MinimaxOutlierDetector(
         *,
         given: bool = False,
         rows: LocalRows | None = None,
-        ask_held_out: AskHeldOut | None = None,
         span: Span | None = None,
-        grouped: bool = False,
     ) -> None:
+        calibrated = self._is_calibrated()
         learned = learn(
             moments,
             rows,
@@ -259,14 +301,11 @@ class MinimaxOutlierDetector(
             mean_radius=self.mean_radius,
             covariance_radius=self.covariance_radius,
             covariance_factor=self.covariance_factor,
-            false_alarm_rate=self.false_alarm_rate,
-            ask_held_out=ask_held_out,
-            grouped=grouped,
+            false_alarm_rate=None if calibrated else self.false_alarm_rate,
             exact=given,
             span=span,
         )
         warn_constant_features(self, learned.constant)
-        self.guarantees_, self._grouped = learned.guarantees, grouped
         self.constant_features_ = learned.constant
         weights = learned.model.weights(moments.mean.shape[1])
         if span is None:
@@ -274,28 +313,11 @@ class MinimaxOutlierDetector(
             self.covariances_ = learned.covariances
         if weights is not None:
             setattr(self, "coef_" if span is None else "dual_coef_", weights)
-        scores = learned.model.calibration_scores
-        self._calibration_scores = None if ask_held_out is None else scores
-        self.n_calibration_ = len(scores)
-        self._cut_by(learned.model)
-
-    def _cut_by(self, model: Model) -> None:
-        self._model, self.offset_ = model, model.offset
-        if self.threshold == "calibrated" and np.isinf(self.offset_):
-            warnings.warn(
-                f"MinimaxOutlierDetector: {self.n_calibration_} held-out rows are too "
-                f"few for false_alarm_rate={self.false_alarm_rate:g}, so no row is an "
-                "outlier: give more rows or a larger calibration_size.",
-                PrudentWarning,
-                stacklevel=4,
-            )
-
-    def _set_rate(self) -> Self:
-        """Find the cut for `false_alarm_rate`, and its promise."""
-        model, promise = cut(self._model, self.false_alarm_rate, grouped=self._grouped)
-        self.guarantees_ = (promise,)
-        self._cut_by(model)
-        return self
+        self._model = learned.model
+        if not calibrated:
+            self.__dict__.pop("rule_", None)
+            self.offset_, self.n_calibration_ = learned.offset, 0
+            self.guarantees_ = learned.guarantees
 
     def _is_calibrated(self) -> bool:
         return bool(self.threshold == "calibrated")

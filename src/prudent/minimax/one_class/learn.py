@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from prudent.core.binomial import mean_rank
 from prudent.core.classes import check_not_tiny, constant_features
 from prudent.core.covariance import CovarianceRule, estimate_covariances
 from prudent.core.guarantee import Guarantee
@@ -20,17 +17,18 @@ from prudent.exceptions import DegenerateDataError
 from prudent.minimax.certificate import ClassMargin, certified_radius
 from prudent.minimax.kernel import Span
 from prudent.minimax.one_class.model import HalfSpace, Model, ellipsoid, halfspace
-from prudent.minimax.one_class.promises import calibrated_promise, moment_promise
-
-#: The scores of all held-out rows, wherever they are, by a function of rows.
-AskHeldOut = Callable[[Callable[..., FloatArray]], NDArray[Any]]
+from prudent.minimax.one_class.promises import moment_promise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Learned:
-    """What a fit found: `covariances` before any radius, `constant` features."""
+    """What a fit found: `covariances` before any radius, `constant` features.
+
+    Scores below `offset` are those of outliers; -inf without a rate.
+    """
 
     model: Model
+    offset: float
     covariances: FloatArray
     constant: IntArray
     guarantees: tuple[Guarantee, ...]
@@ -45,17 +43,15 @@ def learn(
     mean_radius: float,
     covariance_radius: float,
     covariance_factor: float,
-    false_alarm_rate: float,
-    ask_held_out: AskHeldOut | None,
-    grouped: bool,
+    false_alarm_rate: float | None,
     exact: bool,
     span: Span | None,
 ) -> Learned:
     """Learn a region and its threshold from the moments of one class.
 
-    Settings are those of `MinimaxOutlierDetector`. `ask_held_out(f)` is f of the
-    held-out rows, one of each group if `grouped`; without it the moments cut. `exact`
-    moments are known, not estimated; `span` holds the coordinates of a kernel.
+    Settings are those of `MinimaxOutlierDetector`. The moments cut at a false-alarm
+    rate; without one, held-out rows are to cut. `exact` moments are known, not
+    estimated; `span` holds the coordinates of a kernel.
     """
     if len(moments.classes) != 1:
         raise ValueError(
@@ -75,20 +71,17 @@ def learn(
         rho = span.default_radius
     mean, mean_lo = moments.mean[0, features], moments.mean_lo[0, features]
     S = covariances[0][np.ix_(features, features)] + rho * np.eye(len(features))
-    if region == "halfspace":
-        model = Model(halfspace(mean, S), features, span, np.empty(0), -np.inf)
-    else:
-        found = ellipsoid(mean, mean_lo, S, rho)
-        model = Model(found, features, span, np.empty(0), -np.inf)
+    found = (
+        halfspace(mean, S)
+        if region == "halfspace"
+        else ellipsoid(mean, mean_lo, S, rho)
+    )
+    model = Model(found, features, span)
+    offset = -np.inf
     guarantees: tuple[Guarantee, ...] = ()
-    if ask_held_out is not None:
-        model = replace(model, calibration_scores=np.sort(ask_held_out(model.scores)))
-        model, promise = cut(model, false_alarm_rate, grouped=grouped)
-        guarantees = (promise,)
-    else:
+    if false_alarm_rate is not None:
         radii = mean_radius, covariance_factor
         offset = _moment_offset(model, mean, mean_lo, S, false_alarm_rate, *radii)
-        model = replace(model, offset=offset)
         if span is None:  # moments in feature space, of few rows, promise nothing
             promise = moment_promise(
                 false_alarm_rate,
@@ -100,7 +93,11 @@ def learn(
             guarantees = (promise,)
     constant = np.setdiff1d(np.arange(moments.mean.shape[1]), features)
     return Learned(
-        model=model, covariances=covariances, constant=constant, guarantees=guarantees
+        model=model,
+        offset=offset,
+        covariances=covariances,
+        constant=constant,
+        guarantees=guarantees,
     )
 
 
@@ -135,12 +132,3 @@ def _moment_offset(
     if model.span is not None:
         return exact
     return ClassMargin.along(region.weights, mean, mean_lo, S, *radii).offset_for(rate)
-
-
-def cut(model: Model, rate: float, *, grouped: bool) -> tuple[Model, Guarantee]:
-    """The model with its threshold at the order statistic that keeps a rate."""
-    scores = model.calibration_scores
-    rank = mean_rank(len(scores), rate)
-    offset = float(scores[rank - 1]) if rank else -np.inf
-    promise = calibrated_promise(rate, len(scores), rank, grouped=grouped)
-    return replace(model, offset=offset), promise

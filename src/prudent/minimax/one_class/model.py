@@ -129,17 +129,11 @@ def ellipsoid(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """A region of some features, the scores it was held to, and where they cut.
-
-    With a `span` rows are kernel values. Scores below `offset` are those of outliers;
-    `calibration_scores` (m,) rise.
-    """
+    """A region of some features; with a `span` rows are kernel values."""
 
     region: HalfSpace | Ellipsoid
     features: IntArray
     span: Span | None
-    calibration_scores: FloatArray
-    offset: float
 
     def scores(self, X: NDArray[Any], diagonal: FloatArray | None = None) -> FloatArray:
         """Score of each row, (n,): the lower, the more unusual.

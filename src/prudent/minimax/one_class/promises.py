@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from prudent.core.assumptions import Assumption
 from prudent.core.covariance import CovarianceRule
 from prudent.core.guarantee import Guarantee
 from prudent.minimax.assumptions import Origin, known_moments
@@ -29,21 +28,4 @@ def moment_promise(
         assumptions=known,
         evidence=numbers,
         source=SOURCES[region],
-    )
-
-
-def calibrated_promise(
-    rate: float, n_calibration: int, rank: int, *, grouped: bool
-) -> Guarantee:
-    """The promise of a threshold at an order statistic of held-out scores."""
-    rows = Assumption.GROUPS if grouped else Assumption.EXCHANGEABLE_NORMAL
-    return Guarantee(
-        quantity="false alarm rate",
-        bound=rate,
-        sense="<=",
-        average_over="training samples",
-        assumptions=(rows,),
-        unit="group" if grouped else "row",
-        evidence={"calibration rows": float(n_calibration), "rank": float(rank)},
-        source="order statistic of held-out scores (split conformal)",
     )
