@@ -41,9 +41,16 @@ def test_describe_is_golden(prudent, golden):
 
 
 def test_game_is_golden(prudent, golden):
-    outcome = prudent("game", "--demo", "--divergence", "3")
+    outcome = prudent("game", "--demo")
     assert outcome.code == 0
     golden("game_demo.txt", outcome.out)
+
+
+def test_demo_shows_a_rule_that_gains_and_a_game_without_gain_says_so(prudent):
+    assert ", 2.96 times as often as ordinary events" in prudent("game", "--demo").out
+    outcome = prudent("game", "--demo", "--divergence", "1")
+    assert "intruder at least 1 bit away" in outcome.out
+    assert "at least 0.050000, no more than a coin does" in outcome.out
 
 
 def test_game_file_is_read(prudent, table_file):

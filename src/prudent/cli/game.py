@@ -15,9 +15,11 @@ from prudent.io.errors import TableError, counted
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-DEMO = (0.01, 0.02, 0.03, 0.05, 0.09, 0.12, 0.18, 0.5)
+DEMO = (0.01, 0.015, 0.02, 0.025, 0.03, 0.3, 0.3, 0.3)
 PROBABILITY = "probability"
 MOST_EVENTS = 20
+# Share by which a rule has to be better than a coin, beyond rounding.
+GAIN = 1e-6
 
 
 def game(
@@ -40,7 +42,7 @@ def game(
     ] = 0.05,
     divergence: Annotated[
         float, typer.Option(help="Least divergence of the intruder, in bits.")
-    ] = 1.0,
+    ] = 2.0,
     strategy: Annotated[
         Literal["soft", "hard"],
         typer.Option(help="Randomised rule, or deterministic one."),
@@ -84,12 +86,20 @@ def _probabilities(game_file: str) -> NDArray[Any]:
 
 
 def _summary(solved: Any, n_events: int) -> list[str]:
+    bits = f"{solved.divergence_bound:g} bit{'s' * (solved.divergence_bound != 1)}"
+    gain = solved.rejection_rate_ / solved.false_alarm_rate
+    gained = (
+        f"{gain:.3g} times as often as ordinary events"
+        if gain > 1 + GAIN
+        else "no more than a coin does without a look at the event: a larger "
+        "--divergence leaves the intruder less"
+    )
     return [
         f"{counted(n_events, 'event')}, {counted(solved.n_levels_, 'level')}, "
         f"{solved.strategy} rule at false alarm rate {solved.false_alarm_rate:g}, "
-        f"intruder at least {solved.divergence_bound:g} bits away",
+        f"intruder at least {bits} away",
         f"value: every such intruder is rejected with probability at least "
-        f"{solved.rejection_rate_:.6f}",
+        f"{solved.rejection_rate_:.6f}, {gained}",
         f"certificate: no {solved.strategy} rule gets more than "
         f"{solved.upper_bound_:.6f} (gap {solved.gap_:.1e})",
         *map(str, solved.guarantees_),

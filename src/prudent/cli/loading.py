@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # the array made of them, and what a fit adds.
 MEMORY_PER_BYTE = 3
 MUCH_TEXT = 10**9
+LAST = "last"
 GB = 1e9
 
 
@@ -36,9 +37,11 @@ def open_data(
 ) -> tuple[TableSource, str | None]:
     """Open the table that DATA names, and return it with its target.
 
-    A bundled name knows its target; a file of the same name wins, with a note.
+    A bundled name knows its target; a file of the same name wins, with a note. The
+    target "last" is the last column, unless one has that name.
     """
     from prudent.io import open_table
+    from prudent.io.delimited import DelimitedSource
 
     path = data
     if data in BUNDLED:
@@ -56,6 +59,10 @@ def open_data(
         text_columns=(*text_columns, *([] if target is None else [target])),
         one_column=one_column,
     )
+    if target == LAST and LAST not in source.names:
+        target = source.names[-1]
+        if isinstance(source, DelimitedSource):
+            source = replace(source, text_columns=(*source.text_columns, target))
     return source, target
 
 

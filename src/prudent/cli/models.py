@@ -76,8 +76,9 @@ class LoadedModel:
         blocks, labels = [], []
         for part in source.parts(list(dict.fromkeys(names))):
             blocks.append(self.preparation.frame(part))
-            words = [] if target is None else part.text(target).to_pylist()
-            labels += [word or None for word in words]
+            if target is not None:
+                codes, words = part.labels(target)
+                labels += [word or None for word in words[codes].tolist()]
         frame = pa.concat_tables(blocks)
         truth = np.empty(frame.num_rows, dtype=object)
         truth[: len(labels)] = labels

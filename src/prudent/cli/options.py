@@ -30,7 +30,8 @@ Data = Annotated[
     ),
 ]
 Target = Annotated[
-    str | None, typer.Option(metavar="COL", help="Column with the class labels.")
+    str | None,
+    typer.Option(metavar="COL", help="Column with the class labels, or last."),
 ]
 Normal = Annotated[
     str | None,

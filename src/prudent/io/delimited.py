@@ -38,6 +38,8 @@ from prudent.io.table import (
 DELIMITERS = (",", ";", "\t", "|")
 OTHER_DELIMITERS = (*DELIMITERS, ":", " ")
 SNIFFED_RECORDS = 20
+# Records that a first line is compared with, itself among them.
+FIRST_ROWS = 200
 # Bytes of text in a part; some tens of parts are read ahead, which is most of the
 # memory that streaming takes. A row has to fit into one.
 PART_BYTES = 1 << 20
@@ -331,4 +333,37 @@ def _read_names(
             f"first line looks like data: use --no-header. It reads {listed(names)}"
         )
     check_unique(names)
+    if header and _looks_like_data(first, source, delimiter):
+        raise TableError(
+            f"first line looks like data: use --no-header, or rename the columns. It "
+            f"reads {listed(names)}"
+        )
     return names, end
+
+
+def _looks_like_data(first: Sequence[str], source: TextSource, delimiter: str) -> bool:
+    """Whether a first line is more like the rows below it than like names.
+
+    It is if it has numbers where they do, and words elsewhere, and fractions among the
+    numbers or mostly words that its columns hold too; years may be names.
+    """
+    below = islice(_records(source, delimiter, most=FIRST_ROWS), 1, None)
+    rows = [record for _, record in below if len(record) == len(first)]
+    columns = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)]
+    cells = [cell.strip() for cell in first]
+    present = [[c for c in column if c not in MISSING_WORDS] for column in columns]
+    if not rows or any(
+        cell not in MISSING_WORDS and is_number(cell) != all(map(is_number, column))
+        for cell, column in zip(cells, present, strict=True)
+        if column
+    ):
+        return False
+    numbers = [cell for cell in cells if is_number(cell)]
+    if any(not float(number).is_integer() for number in numbers):
+        return True
+    words = [
+        cell in column
+        for cell, column in zip(cells, columns, strict=True)
+        if cell and not is_number(cell)
+    ]
+    return sum(words) > len(words) / 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ FEW_WORDS = 20
 FEWEST_IDENTIFIERS = 20
 # Different words of a column that are kept in memory; no message needs more.
 MOST_WORDS = 100_000
+# Words of a column that are looked at to see whether they are times.
+MOST_INSPECTED_WORDS = 1000
 # Rows on which collinear and identifier-like columns are looked for: notes only.
 INSPECTED_ROWS = 20_000
 
@@ -214,7 +217,7 @@ def look_through(
 
     def look(parts: Iterator[Table]) -> tuple[list[Cells], Words | None]:
         cells = [Cells(column) for column in columns]
-        words = [Words(label, most=most_labels) for label in labels]
+        words = [Words(name, most=most_labels, are_labels=True) for name in labels]
         gathering: list[Cells | Words] = [*cells, *words]
         for part in parts:
             kept = part if only is None else part.only(only(part))
@@ -232,6 +235,7 @@ class Words:
     name: str
     decimal: str = "."
     most: int | None = None
+    are_labels: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     # Rows of words beyond the `most` different ones that are kept.
     more_numbers: int = 0
@@ -242,15 +246,15 @@ class Words:
     def add(self, part: Table) -> None:
         """Count the words of one part."""
         most = MOST_WORDS if self.most is None else self.most
-        codes, distinct = part.encoded(self.name)
+        codes, distinct = (part.labels if self.are_labels else part.encoded)(self.name)
         rows = np.bincount(codes, minlength=len(distinct)).tolist()
         for code, (word, count) in enumerate(zip(distinct.tolist(), rows, strict=True)):
             is_word = self._is_word(word)
             self.hold_numbers &= not is_word
-            if word == "" or is_word:
-                self._places.setdefault(
-                    "word" if word else "empty", _place(part, codes == code)
-                )
+            place = "word" if word else "empty"
+            # Once only: the search goes through all rows of the part.
+            if (word == "" or is_word) and place not in self._places:
+                self._places[place] = _place(part, codes == code)
             known = word in self.counts or word in MISSING_WORDS
             if known or len(self.counts) < most:
                 self.counts[word] += count
@@ -274,6 +278,11 @@ class Words:
         return self.more_words > 0 or (
             len(counts) >= FEWEST_IDENTIFIERS and max(counts) == 1
         )
+
+    @property
+    def are_times(self) -> bool:
+        """Whether the words look like dates, or times of a day."""
+        return look_like_times(self.levels[:MOST_INSPECTED_WORDS])
 
     @property
     def are_decimal_commas(self) -> bool:
@@ -324,6 +333,25 @@ class Words:
         return TableError(
             f"column {shown(self.name)} is text: {where} not {noun}). {advice}"
         )
+
+
+DATE = r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})"
+TIME = r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s?[AaPp][Mm])?(\s?(Z|UTC|[+-]\d{2}:?\d{2}))?"
+MOMENT = re.compile(rf"({DATE})([T ]\s*{TIME})?|{TIME}")
+
+
+def look_like_times(words: Sequence[str]) -> bool:
+    """Whether all words are written as dates, times of a day, or both.
+
+    Examples
+    --------
+    >>> (
+    ...     look_like_times(["2024-02-29", "2024-03-01T12:30:00Z"]),
+    ...     look_like_times(["3-4"]),
+    ... )
+    (True, False)
+    """
+    return bool(words) and all(MOMENT.fullmatch(word) for word in words)
 
 
 def _place(part: Table, found: BoolArray) -> Callable[[], str]:

@@ -109,7 +109,7 @@ class Survey:
                 continue
             codes = np.zeros(part.n_rows, dtype=np.intp)
             if self.label is not None:
-                found, distinct = part.encoded(self.label)
+                found, distinct = part.labels(self.label)
                 codes = np.searchsorted(words, distinct)[found]
             yield Block(part, self.preparation, codes, rows)
 
@@ -183,7 +183,7 @@ def _complete(columns: Sequence[Column], target: str | None, part: Table) -> Boo
     """Which rows of a part have a label, and no missing cell."""
     kept = np.ones(part.n_rows, dtype=bool)
     if target is not None:
-        codes, words = part.encoded(target)
+        codes, words = part.labels(target)
         kept &= (words != "")[codes]
     for column in columns:
         kept &= ~np.isnan(column.read(part))
@@ -293,10 +293,12 @@ def _choose_columns(
         elif categorical == "drop":
             notes.append(f"column {shown(name)} is text: dropped")
         elif found.are_all_different and not keep_identifiers:
-            notes.append(
-                f"column {shown(name)} has a different word in every row: dropped as "
-                "an identifier (--keep-identifiers)"
+            why = (
+                "looks like a time, with a different one in every row: dropped"
+                if found.are_times
+                else "has a different word in every row: dropped as an identifier"
             )
+            notes.append(f"column {shown(name)} {why} (--keep-identifiers)")
         elif found.more_words:
             raise TableError(
                 f"column {shown(name)} has more than {thousands(len(found.levels))} "
@@ -306,6 +308,12 @@ def _choose_columns(
             chosen.append(of_column)
             if found.mixed is not None:
                 notes.append(found.mixed)
+            if found.are_times:
+                notes.append(
+                    f"column {shown(name)} looks like a time, but is taken for words, "
+                    "of which later times are new ones: --drop "
+                    f"{name} leaves it out"
+                )
     if not chosen:
         raise TableError(f"{table} has no feature column left. {notes[-1]}")
     return chosen, notes

@@ -18,6 +18,7 @@ from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.io.errors import TableError, closest, listed, shown
 
 MISSING_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "?")
+UNKNOWN_LABEL = "?"
 # Cells of a part: 8 MB as numbers, enough for the work to outweigh the calls.
 PART_CELLS = 1_000_000
 Found = TypeVar("Found")
@@ -160,6 +161,14 @@ class Table:
         encoded = compute.dictionary_encode(self.text(name)).combine_chunks()
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
         return codes, np.array(encoded.dictionary.to_pylist(), dtype=str)
+
+    def labels(self, name: str) -> tuple[IntArray, NDArray[np.str_]]:
+        """Return `encoded`, a label that is not known as an empty word.
+
+        Words such as "NA" and "None" may be classes; "?" is none.
+        """
+        codes, distinct = self.encoded(name)
+        return codes, np.where(distinct == UNKNOWN_LABEL, "", distinct)
 
     def words(self, name: str) -> NDArray[np.str_]:
         """Return `text` as an array; each distinct word is made once."""
