@@ -12,10 +12,10 @@ from prudent import Guarantee
 from prudent.core.binomial import mean_rank, upper_limit
 from prudent.evaluation.wishes import (
     fewest_held_out,
-    parse_promise,
     rows_needed,
     shared_confidence,
 )
+from prudent.rules.wish import parse_promise
 
 CLASSES = ["benign", "malignant", "not sure and such"]
 

@@ -16,8 +16,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from prudent import compare
 from prudent.evaluation.asked import promising
-from prudent.evaluation.wishes import parse_promise
 from prudent.io import open_table, sample_rows, survey_table
+from prudent.rules.wish import parse_promise
 
 N_RARE, RARE_SHARE, GAP = 50, 0.06, 2.4
 DRAWS = 40

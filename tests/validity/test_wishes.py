@@ -8,7 +8,8 @@ from scipy.stats import binomtest, norm
 from sklearn.naive_bayes import GaussianNB
 
 from prudent.evaluation.asked import promising
-from prudent.evaluation.wishes import parse_promise, promised
+from prudent.evaluation.wishes import promised
+from prudent.rules.wish import parse_promise
 
 N_CLASSES, FITS, LEVEL = 10, 100, 0.001
 # Rows of a class at the quantiles of its law: rates among them are exact to 1/1000.

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prudent.core.types import IntArray
-    from prudent.evaluation.wishes import Wish
     from prudent.io import Survey, TrainingData
+    from prudent.rules.wish import Wish
 
     # Rows, what prepares them, and how many they are of.
     Read = Callable[[], tuple[TrainingData, Any, str]]
@@ -251,7 +251,8 @@ def _promising(
     import numpy as np
 
     from prudent.evaluation.asked import promising
-    from prudent.evaluation.wishes import groups_for, parse_promise, promised
+    from prudent.evaluation.wishes import groups_for, promised
+    from prudent.rules.wish import parse_promise
 
     training, preparation, said = read()
     y, groups = training.y, training.groups

@@ -194,7 +194,7 @@ def check_confidence(confidence: float) -> None:
 
 def checked_promise(promise: str, confidence: float | None, *, detector: bool) -> Any:
     """The promise as guarantees, its classes not known yet; None for "none"."""
-    from prudent.evaluation.wishes import parse_promise
+    from prudent.rules.wish import parse_promise
 
     if confidence is not None:
         check_confidence(confidence)
@@ -213,7 +213,7 @@ def checked_promise(promise: str, confidence: float | None, *, detector: bool) -
 
 def is_of_detector(promise: str) -> bool:
     """Whether a promise is about false alarms of all normal rows, not of a class."""
-    from prudent.evaluation.wishes import parse_promise
+    from prudent.rules.wish import parse_promise
 
     try:
         wish = parse_promise(promise)

@@ -34,9 +34,9 @@ from prudent.evaluation.table import (
     fingerprint,
     preprocessing,
 )
-from prudent.evaluation.wishes import CONFIDENCE, parse_promise
 from prudent.io.errors import counted, listed
 from prudent.io.notes import treatment
+from prudent.rules.wish import CONFIDENCE, parse_promise
 
 LONGEST_REASON = 300
 PACKAGES = ("prudent", "numpy", "scipy", "scikit-learn")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -203,3 +204,12 @@ def is_text(labels: NDArray[Any]) -> bool:
     return labels.dtype.kind in "US" or (
         labels.dtype.kind == "O" and len(labels) > 0 and isinstance(labels[0], str)
     )
+
+
+def closest(name: str, names: Sequence[str]) -> str | None:
+    """Return the name most like `name`, whatever its case, if any is like it."""
+    from difflib import get_close_matches  # the command line starts without it
+
+    by_folded = {candidate.casefold(): candidate for candidate in names}
+    found = get_close_matches(name.casefold(), by_folded, n=1)
+    return by_folded[found[0]] if found else None

@@ -18,7 +18,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.core.types import BoolArray, FloatArray
-from prudent.io.errors import closest, listed, shown
+from prudent.core.validation import closest
+from prudent.io.errors import listed, shown
 from prudent.io.table import MISSING_WORDS, is_number
 
 

@@ -24,7 +24,6 @@ from prudent.evaluation.measurements import (
 from prudent.evaluation.table import in_front
 from prudent.evaluation.wishes import (
     SPLIT_SHARE,
-    Wish,
     coverage_settings,
     each_confidence,
     fewest_held_out,
@@ -32,6 +31,7 @@ from prudent.evaluation.wishes import (
     wrap,
 )
 from prudent.exceptions import InfeasibleError
+from prudent.rules.wish import Wish
 
 # Of a class of fewer rows, what is not held out may be less than can be learned from
 # (happens in one of ten thousand draws at the limit).

@@ -19,7 +19,8 @@ from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.evaluation.estimators import FEWEST_TO_LEARN
 from prudent.evaluation.records import Settings
 from prudent.evaluation.table import LabelledRows
-from prudent.evaluation.wishes import Wish, groups_for
+from prudent.evaluation.wishes import groups_for
+from prudent.rules.wish import Wish
 
 
 @dataclass(frozen=True, eq=False)

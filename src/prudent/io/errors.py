@@ -36,15 +36,6 @@ def listed(values: Iterable[object]) -> str:
     return ", ".join(names[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def closest(name: str, names: Sequence[str]) -> str | None:
-    """Return the name most like `name`, whatever its case, if any is like it."""
-    from difflib import get_close_matches  # the command line starts without it
-
-    by_folded = {candidate.casefold(): candidate for candidate in names}
-    found = get_close_matches(name.casefold(), by_folded, n=1)
-    return by_folded[found[0]] if found else None
-
-
 def thousands(count: int) -> str:
     """Group digits by spaces: 1 234 567."""
     return f"{count:,}".replace(",", " ")

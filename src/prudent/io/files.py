@@ -16,7 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from prudent.io.errors import NoFileError, TableError, closest, shown
+from prudent.core.validation import closest
+from prudent.io.errors import NoFileError, TableError, shown
 
 CHUNK = 1 << 20
 LONGEST_PATH = 1000

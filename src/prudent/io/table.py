@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.io.errors import TableError, closest, listed, shown
+from prudent.core.validation import closest
+from prudent.io.errors import TableError, listed, shown
 
 MISSING_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "?")
 UNKNOWN_LABEL = "?"

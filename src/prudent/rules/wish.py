@@ -1,0 +1,244 @@
+"""The grammar of promises: from the words of a wish to guarantees without evidence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from prudent.core.guarantee import Guarantee
+from prudent.core.validation import closest
+
+Kind = Literal["coverage", "error", "missed", "false alarm"]
+
+FORMS = (
+    '"coverage >= 90% in every class"',
+    '"coverage >= 95%"',
+    '"error <= 5%"',
+    '"missed LABEL <= 2%" (any class label; several with `and`; of a classifier '
+    '"false alarm LABEL" is the same)',
+    '"none"',
+)
+OTHER_KINDS = ("error", "coverage", "false alarm")
+DETECTOR_FORM = '"false alarm <= 5%"'
+RATE = r"(\d+(?:\.\d*)?|\.\d+)\s*(%?)"
+# Promises about all rows, and what may be said before the name of a class.
+OVERALL = rf"(coverage\s*>=|error\s*<=|false alarm\s*<=)\s*{RATE}(\s+in every class)?"
+OF_CLASS = r"missed|false alarm"
+# A limit of one class; a label may hold any of the signs and words around it.
+LIMIT = rf"(?:(?:{OF_CLASS})\s+)?(.+?)\s*<=\s*{RATE}(?:,?\s+and\s+|,\s*|$)"
+COVERAGE_LEVELS = (0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995)
+ERROR_LEVELS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2)
+# Of promises about errors, where none is given.
+CONFIDENCE = 0.95
+# Names of classes that a message lists.
+MOST_NAMES = 5
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A promise asked for: the text, and guarantees without evidence."""
+
+    text: str
+    guarantees: tuple[Guarantee, ...]  # one for each class where classes are promised
+
+    @property
+    def kind(self) -> Kind:
+        """What is promised, and with it by which wrapper."""
+        return {
+            "coverage": "coverage",
+            "selective error rate": "error",
+            "error rate": "error",
+            "class error rate": "missed",
+            "false alarm rate": "false alarm",
+        }[self.guarantees[0].quantity]  # type: ignore[return-value]
+
+    @property
+    def understood(self) -> str | None:
+        """What a sentence about detectors means when it is asked of a classifier."""
+        if self.kind != "missed" or not self.text.lower().startswith("false alarm"):
+            return None
+        names = " and ".join(f"class {str(g.scope)!r}" for g in self.guarantees)
+        return f"{self.text!r} is understood as the error of {names}"
+
+    @property
+    def by_class(self) -> bool:
+        """Whether classes are named."""
+        return self.guarantees[0].scope is not None
+
+    @property
+    def confidence(self) -> float | None:
+        """Probability that all guarantees hold at once; None: on average."""
+        return self.guarantees[0].confidence
+
+    def confident(self, confidence: float) -> Wish:
+        """The same about the fitted model itself instead of on average."""
+        certain = tuple(
+            replace(g, average_over=None, confidence=confidence)
+            for g in self.guarantees
+        )
+        return replace(self, guarantees=certain)
+
+    @property
+    def allowed(self) -> float:
+        """Share of rows that may break the promise; the least, if there are several."""
+        return min(
+            1 - g.bound if g.quantity == "coverage" else g.bound
+            for g in self.guarantees
+        )
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Levels at which the frontier is drawn, the one asked for among them."""
+        known = COVERAGE_LEVELS if self.kind == "coverage" else ERROR_LEVELS
+        asked = 1 - self.allowed if self.kind == "coverage" else self.allowed
+        return tuple(sorted({*known, round(asked, 12)}))
+
+
+def parse_promise(
+    promise: str | Guarantee | Sequence[Guarantee],
+    classes: Sequence[Any] | None = None,
+    *,
+    confidence: float | None = None,
+) -> Wish | None:
+    """What is asked for, as guarantees without evidence; None for "none".
+
+    One of `FORMS`, or of detectors `DETECTOR_FORM`, or guarantees. Where `classes` are
+    not known yet, they are left as they are spelled; "in every class" is one guarantee.
+    Without a `confidence` errors are promised with 0.95, coverage and false alarms on
+    average. Raises ValueError for other sentences, rates outside (0, 1), unknown
+    classes and two confidences.
+
+    Examples
+    --------
+    >>> wish = parse_promise("missed b <= 2% and c <= 5%", ["a", "b", "c"])
+    >>> [(g.scope, g.bound) for g in wish.guarantees]
+    [('b', 0.02), ('c', 0.05)]
+    """
+    if not isinstance(promise, str):
+        return _from_guarantees(promise, confidence)
+    text = " ".join(promise.replace("≥", ">=").replace("≤", "<=").split())
+    if text == "none":
+        return None
+    confident: dict[str, Any] = {"confidence": confidence or CONFIDENCE}
+    averaged: dict[str, Any] = {"average_over": "training samples"}
+    if confidence is not None:
+        averaged = confident
+    kind: dict[str, Any]
+    overall = {
+        "coverage": ("coverage", ">=", averaged),
+        "error": ("selective error rate", "<=", confident),
+        "false alarm": ("false alarm rate", "<=", averaged),
+    }
+    said = re.fullmatch(OVERALL, text, re.IGNORECASE)
+    start = said[1].lower().rstrip("<>= ") if said else ""
+    if said and (said[4] is None or start == "coverage"):
+        quantity, sense, over = overall[start]
+        bound = _rate(said[2], said[3], text)
+        scopes = [None] if said[4] is None else list(classes or ["every class"])
+        kind = {"quantity": quantity, "sense": sense, **over}
+        promised = [Guarantee(bound=bound, scope=scope, **kind) for scope in scopes]
+        return Wish(promise, tuple(promised))
+    if re.match(rf"(?:{OF_CLASS})\s", text, re.IGNORECASE):
+        kind = {"quantity": "class error rate", "sense": "<=", **confident}
+        promised = [
+            Guarantee(bound=bound, scope=_label(name, classes), **kind)
+            for name, bound in _limits(text)
+        ]
+        return Wish(promise, tuple(promised))
+    raise _not_understood(text)
+
+
+def _from_guarantees(promise: Any, confidence: float | None) -> Wish:
+    is_listed = isinstance(promise, Sequence) and not isinstance(promise, bytes)
+    given = tuple(promise) if is_listed else (promise,)
+    if not given or not all(isinstance(g, Guarantee) for g in given):
+        raise ValueError(
+            f"`promise` must be a sentence, a Guarantee or several, got "
+            f"{promise!r:.64}. Sentences are {', '.join(FORMS)}."
+        )
+    kinds = {g.quantity for g in given}
+    known = {"coverage", "selective error rate", "error rate", "class error rate"}
+    if len(kinds) != 1:
+        raise ValueError(
+            f"the guarantees of `promise` must be about one quantity, got "
+            f"{', '.join(sorted(kinds))}."
+        )
+    if not kinds <= known:
+        raise ValueError(
+            f"`promise` may be about {', '.join(sorted(known))}, got {kinds.pop()}."
+        )
+    confidences = {g.confidence for g in given if g.confidence is not None}
+    if confidence is not None:
+        confidences.add(confidence)
+    if len(confidences) > 1:
+        raise ValueError(
+            "the guarantees of `promise` hold at once, with one confidence, got "
+            f"{' and '.join(f'{c:g}' for c in sorted(confidences))}."
+        )
+    wish = Wish(" and ".join(map(str, given)), given)
+    if confidences or wish.kind != "coverage":
+        return wish.confident(*(confidences or {CONFIDENCE}))
+    return wish
+
+
+def _limits(text: str) -> list[tuple[str, float]]:
+    """Split "missed a <= 2% and b <= 5%" into labels and limits."""
+    limits, position = [], 0
+    while position < len(text):
+        said = re.match(LIMIT, text[position:], re.IGNORECASE)
+        if said is None:
+            raise _not_understood(text)
+        limits.append((said[1], _rate(said[2], said[3], text)))
+        position += said.end()
+    if text.endswith(","):
+        raise _not_understood(text)
+    return limits
+
+
+def _label(name: str, classes: Sequence[Any] | None) -> Any:
+    if classes is None:
+        return name
+    for spelled in (name, name.strip("'\"")):
+        for label in classes:
+            if str(label) == spelled:
+                return label.item() if isinstance(label, np.generic) else label
+    known = [str(label) for label in classes]
+    like = closest(name, known)
+    hint = "" if like is None else f" Closest: {like!r}."
+    if name.lower() in OTHER_KINDS:
+        hint = " A promise is of one kind."
+    more = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
+    names = ", ".join(known[:MOST_NAMES]) + more
+    raise ValueError(f"the promise names class {name!r}; there are {names}.{hint}")
+
+
+def _rate(number: str, percent: str, text: str) -> float:
+    rate = float(number) / (100 if percent else 1)
+    if not 0 < rate < 1:
+        raise ValueError(
+            f"the rate of a promise lies between 0 and 1 (or 0% and 100%), got "
+            f"{number}{percent} in {text!r}."
+        )
+    return rounded(rate)
+
+
+def rounded(rate: float) -> float:
+    """The rate that was meant: 1 - 0.9 is 0.1."""
+    return round(rate, 12)
+
+
+def _not_understood(text: str) -> ValueError:
+    strict = " Write <= or >=." if re.search("[<>](?!=)", text) else ""
+    return ValueError(
+        f"the promise {_cut(text)!r} is none of {', '.join(FORMS)}, or for detectors "
+        f"{DETECTOR_FORM}. Rates are written 5% or 0.05.{strict}"
+    )
+
+
+def _cut(text: str, longest: int = 64) -> str:
+    """A text of the user's, so short that it cannot fill the page."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
