@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from prudent.minimax.exact_bound import largest_exit_probability
-from prudent.minimax.least_favourable import worst_moments
+from prudent.minimax.certificate import largest_exit_probability, worst_moments
 from prudent.minimax.radii import (
     bootstrap_covariance_radius,
     covariance_factor,

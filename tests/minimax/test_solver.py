@@ -8,7 +8,7 @@ import pytest
 from prudent.exceptions import DegenerateDataError
 from prudent.minimax import solve, solver
 from prudent.minimax.curve import Balance, ScaledDuel, shares
-from prudent.minimax.routes import lanczos, newton, spectral
+from prudent.minimax.solver import lanczos, newton, spectral
 
 MEAN_POS, MEAN_NEG = np.array([1.0, 2.0]), np.array([-1.0, 0.0])
 GAP = MEAN_POS - MEAN_NEG

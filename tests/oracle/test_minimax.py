@@ -7,7 +7,7 @@ import pytest
 
 from prudent import MinimaxProbabilityClassifier
 from prudent.minimax import solve
-from prudent.minimax.exact_bound import largest_exit_probability
+from prudent.minimax.certificate import largest_exit_probability
 from prudent.minimax.one_class import halfspace
 
 cp = pytest.importorskip("cvxpy")

@@ -1,4 +1,4 @@
-"""`solve` for few features in one compiled pass; the steps are those of `routes`.
+"""`solve` for few features in one compiled pass; the steps are those of `solver`.
 
 Whatever is not plainly well posed (singular, asymmetric, not finite, no certificate) is
 left to the NumPy path, which takes it or says what is wrong. Imported lazily: numba is
@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from prudent.minimax.curve import MAX_LOGIT, MAX_STEPS
-from prudent.minimax.routes import (
+from prudent.minimax.curve import (
     ACCEPTED_GAP,
     END_LOGIT,
+    MAX_LOGIT,
+    MAX_STEPS,
     ROUNDING,
     TIE_SHIFT,
     TINY_PIVOT,

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import ndtr
 
 from prudent.core.types import FloatArray
@@ -35,6 +36,11 @@ MOMENT_ROUNDING = 1e-13
 OFFSET_ROUNDINGS = 4
 #: Rows further out than this many of their mean deviations count as errors.
 NORMAL_REACH = 37.0
+SMALLEST_EIGENVALUE = 1e-12
+#: Share of a limit that is set aside for rounding of the scores.
+SHARE = 1e-7
+#: Relative push beyond the plane, so that a tie does not count as right.
+PUSH = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,3 +195,185 @@ def certified_radius(
     if radius:
         length += radius * math.sqrt(float(np.linalg.eigvalsh(whitened)[-1]) + doubt)
     return math.sqrt(factor) * length * (1 + unit)
+
+
+# --- losing any of several duels: the generalised Chebyshev program -------------------
+#
+# Among all laws with mean 0 and covariance R, the largest probability of leaving
+# {x : x_i < d_i for all i} is the least value of E f over quadratics f(x) = x'Px + 2q'x
+# + r that are >= 0 everywhere and >= 1 where some x_i >= d_i. Only the scores of a
+# class in its own duels matter, so x has K - 1 coordinates.
+
+
+def certified_exit_probability(
+    normals: FloatArray,
+    covariance: FloatArray,
+    limits: FloatArray,
+    *,
+    reach: FloatArray,
+    blur: FloatArray,
+) -> float:
+    """Largest probability that some score, as computed, reaches its limit.
+
+    Scores are those of rows less their mean along normals (m, n) of unit deviation,
+    limits are in standard deviations; 1 unless all are > 0. `covariance` (n, n)
+    includes every radius; `reach` and `blur` as in `ClassMargin`, in deviations.
+    """
+    if limits.min() <= 0:
+        return 1.0
+    R = normals @ covariance @ normals.T
+    R += np.diag(len(limits) * MOMENT_ROUNDING * reach**2)
+    # Rounding beyond SHARE of a limit is a matter of its own.
+    rounded = float(np.sum((blur / (SHARE * limits)) ** 2))
+    return largest_exit_probability(R, (1 - SHARE) * limits) + rounded
+
+
+def largest_exit_probability(R: FloatArray, limits: FloatArray) -> float:
+    """Largest probability that some x_i >= limits[i], for mean 0 and covariance R.
+
+    R (m, m) has a unit diagonal, the limits (m,) are > 0. A valid upper bound: what the
+    solver's quadratic lacks in feasibility is added to its value. ImportError without
+    clarabel. Vandenberghe, Boyd and Comanor (2007), Generalized Chebyshev bounds via
+    semidefinite programming, SIAM Review 49, 52-64.
+    """
+    # x = F u with u of covariance I: a singular R would leave the quadratic unbounded.
+    values, vectors = np.linalg.eigh(R)
+    F = vectors * np.sqrt(np.maximum(values, SMALLEST_EIGENVALUE * values[-1]))
+    m, rank = F.shape
+    size = rank + 1
+    above = np.tril_indices(size)  # of the transpose: the upper triangle by columns
+    root = np.where(above[0] == above[1], 1.0, np.sqrt(2.0))
+
+    def packed(matrix: FloatArray) -> FloatArray:
+        return matrix[above] * root
+
+    corner = np.zeros((size, size))
+    corner[rank, rank] = 1.0
+    multipliers = []
+    for row, limit in zip(F, limits, strict=True):
+        B = -limit * corner
+        B[rank, :rank] = B[:rank, rank] = 0.5 * row
+        multipliers.append(B)
+
+    n_packed = len(root)
+    minus_Z = -sparse.eye_array(n_packed)
+    blocks: list[list[Any]] = [[minus_Z, sparse.csc_array((n_packed, m))]]
+    right = [np.zeros(n_packed)]
+    for i, B in enumerate(multipliers):
+        column = sparse.csc_array(
+            (packed(B), (np.arange(n_packed), np.full(n_packed, i))), (n_packed, m)
+        )
+        blocks.append([minus_Z, column])
+        right.append(-packed(corner))
+    blocks.append([sparse.csc_array((m, n_packed)), -sparse.eye_array(m)])
+    right.append(np.zeros(m))
+    solution = _solve_cone(
+        np.concatenate([packed(np.eye(size)), np.zeros(m)]),
+        sparse.block_array(blocks, format="csc"),
+        np.concatenate(right),
+        [size] * (m + 1),
+        m,
+    )
+    Z = np.zeros((size, size))
+    Z[above] = solution[:n_packed] / root
+    Z = Z + Z.T - np.diag(np.diag(Z))
+    taus = np.maximum(solution[n_packed:], 0.0)
+    required = [
+        Z,
+        *(Z - corner - t * B for t, B in zip(taus, multipliers, strict=True)),
+    ]
+    lacking = max(0.0, -min(float(np.linalg.eigvalsh(M)[0]) for M in required))
+    value = float(np.trace(Z)) + lacking * size
+    return min(max(value, 0.0), 1.0)
+
+
+def _solve_cone(
+    objective: FloatArray,
+    A: Any,
+    b: FloatArray,
+    semidefinite: list[int],
+    nonnegative: int,
+) -> FloatArray:
+    """Minimise objective'x with b - A x in semidefinite cones, then x >= 0."""
+    try:
+        import clarabel
+    except ImportError as error:
+        raise ImportError(
+            "bound='exact' needs clarabel; install it with: "
+            "pip install 'prudent[solvers]'"
+        ) from error
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    cones = [clarabel.PSDTriangleConeT(n) for n in semidefinite]
+    cones.append(clarabel.NonnegativeConeT(nonnegative))
+    nothing = sparse.csc_matrix((len(objective), len(objective)))
+    solver = clarabel.DefaultSolver(
+        nothing, objective, sparse.csc_matrix(A), b, cones, settings
+    )
+    return np.asarray(solver.solve().x)
+
+
+# --- laws that attain a bound ---------------------------------------------------------
+
+
+def least_favourable_rows(
+    normal: FloatArray,
+    offset: float,
+    mean: FloatArray,
+    covariance: FloatArray,
+    n_samples: int,
+    random: np.random.RandomState,
+    *,
+    positive: bool,
+) -> FloatArray:
+    """Draw rows with exactly these moments that err with probability 1 / (1 + k^2).
+
+    k is the number of standard deviations from the mean to the plane a'z = b. With
+    v = S a / sqrt(a'S a), a row is mean + v t + g: g is normal with covariance
+    S - v v' and lies along the plane, t has two values, one just beyond the plane
+    with probability 1 / (1 + k^2), mean 0 and variance 1. `positive` is the class with
+    a'z >= b; it must vary along the normal, and its mean lie strictly on its side.
+    Marshall and Olkin (1960), Annals of Mathematical Statistics 31.
+    """
+    deviation = math.sqrt(max(float(normal @ covariance @ normal), 0.0))
+    ahead = (float(normal @ mean) - offset) * (1 if positive else -1)
+    if not deviation > 0 or not ahead > 0:
+        raise ValueError(
+            "no law attains the bound: the class must vary along the normal and have "
+            f"its mean on its own side, got deviation {deviation:.3g} and distance "
+            f"{ahead:.3g}."
+        )
+    kappa = ahead / deviation
+    v = covariance @ normal / deviation
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    g = random.standard_normal((n_samples, len(mean))) @ root.T
+    g -= np.outer(g @ normal / deviation, v)
+    g -= np.outer(g @ normal / (normal @ normal), normal)
+    beyond = random.uniform(size=n_samples) < 1 / (1 + kappa * kappa)
+    rounding = 64 * float(DOUBLE.eps) * float(np.abs(normal) @ np.abs(mean)) / deviation
+    outward = -kappa * (1 + PUSH) - rounding
+    t = np.where(beyond, outward, 1 / kappa) * (1 if positive else -1)
+    return mean + np.outer(t, v) + g
+
+
+def worst_moments(
+    inward: FloatArray,
+    mean: FloatArray,
+    covariance: FloatArray,
+    mean_radius: float,
+    covariance_radius: float,
+    covariance_factor: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Moments within the radii that lie nearest to a plane, relative to their spread.
+
+    `inward` is the normal of the plane, pointing from the plane to the class. The
+    covariance radius is spent on a a'/|a|^2, the mean radius along S a.
+    """
+    S = covariance_factor * (
+        covariance + covariance_radius * np.outer(inward, inward) / (inward @ inward)
+    )
+    deviation = math.sqrt(float(inward @ S @ inward))
+    if deviation > 0:
+        mean = mean - mean_radius / deviation * (S @ inward)
+    return mean, S

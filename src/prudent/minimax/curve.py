@@ -26,6 +26,16 @@ from prudent.exceptions import DegenerateDataError
 EPS = float(np.finfo(np.float64).eps)
 MAX_LOGIT = 60.0
 MAX_STEPS = 60
+#: Relative gap at which an answer is accepted.
+ACCEPTED_GAP = 1e-9
+#: Share of a'd by which a plane leaves the point where a constant class sits.
+TIE_SHIFT = 1e-9
+#: A pivot below this, times the number of features, is rounding.
+TINY_PIVOT = 100 * EPS
+#: Negative eigenvalues of a covariance that may be rounding, as a share of the largest.
+ROUNDING = 1e-8
+#: A logit this far out is on its way to an end of the curve, the spectral route's.
+END_LOGIT = 45.0
 
 
 def shares(tau: float) -> tuple[float, float]:

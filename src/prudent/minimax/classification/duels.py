@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
 from prudent.exceptions import DegenerateDataError, SingularCovarianceError
-from prudent.minimax.certificate import ClassMargin, chebyshev
+from prudent.minimax.certificate import (
+    ClassMargin,
+    certified_exit_probability,
+    chebyshev,
+)
 from prudent.minimax.curve import Balance, ParetoCurve
-from prudent.minimax.exact_bound import certified_exit_probability
 from prudent.minimax.solver import solve_on_curve, solve_validated
 
 Objective = Literal["minimax", "cost", "mean"]

@@ -16,7 +16,7 @@ from prudent.core.types import FloatArray
 from prudent.core.validation import shown
 from prudent.minimax.assumptions import Origin, known_moments
 from prudent.minimax.classification.duels import Duel, constant_classes
-from prudent.minimax.routes import ACCEPTED_GAP
+from prudent.minimax.curve import ACCEPTED_GAP
 
 NORMAL_TAIL = "normal tail beyond kappa, radii of normal samples (prudent, user guide)"
 
