@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binom, chi2
 
 from prudent.minimax.certificate import largest_exit_probability, worst_moments
 from prudent.minimax.radii import (
@@ -21,15 +22,28 @@ def test_mean_radius_is_a_chi_square_quantile():
     )
 
 
-@pytest.mark.parametrize(("n", "n_rows"), [(1, 20), (2, 50), (6, 40)])
-def test_covariance_factor_is_the_quantile_of_the_pivot(n, n_rows):
+@pytest.mark.parametrize("n_rows", [3, 5, 8, 20, 60, 1000])
+def test_covariance_factor_of_one_feature_is_never_below_the_exact_one(n_rows):
+    """The scatter over the variance is chi-squared: a simulated cut is on one side."""
+    for level in (0.0005, 0.0025, 0.0125, 0.025, 0.05):
+        factor = covariance_factor(1, n_rows, level)
+        share = chi2.cdf(n_rows / factor, n_rows - 1) / level
+        assert 0.1 < share <= 1
+        if level >= 0.0125:
+            assert share > 0.5
+
+
+@pytest.mark.parametrize(("n", "n_rows"), [(2, 11), (2, 50), (6, 40), (10, 13)])
+def test_covariance_factor_fails_at_its_level_at_most(n, n_rows):
     rng = np.random.default_rng(1)
-    Z = rng.normal(size=(4000, n_rows, n))
-    Z -= Z.mean(axis=1, keepdims=True)
-    smallest = np.linalg.eigvalsh(Z.transpose(0, 2, 1) @ Z)[:, 0]
-    exceeded = np.mean(n_rows / smallest > covariance_factor(n, n_rows, 0.05))
-    # Both sides simulate: 4 standard deviations of 4000 and 2000 draws.
-    assert abs(exceeded - 0.05) <= 4 * math.sqrt(0.05 * 0.95 * (1 / 4000 + 1 / 2000))
+    factor, n_draws, broken = covariance_factor(n, n_rows, 0.05), 20_000, 0
+    for _ in range(20):
+        Z = rng.normal(size=(n_draws // 20, n_rows, n))
+        Z -= Z.mean(axis=1, keepdims=True)
+        smallest = np.linalg.eigvalsh(Z.transpose(0, 2, 1) @ Z)[:, 0]
+        broken += np.count_nonzero(n_rows / smallest > factor)
+    assert binom.sf(broken - 1, n_draws, 0.05) > 1e-3
+    assert broken > 0.5 * 0.05 * n_draws
 
 
 def test_bootstrap_radius_covers_the_error_of_a_covariance():

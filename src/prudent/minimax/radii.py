@@ -8,16 +8,17 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import eigvalsh_tridiagonal
 from scipy.stats import chi2
 
-from prudent.core.binomial import mean_rank
+from prudent.core.binomial import high_probability_rank
 from prudent.core.classes import spread_over_classes
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows
 from prudent.core.types import BoolArray, FloatArray
 
-N_SIMULATIONS = 2000
+#: Fewest draws of a pivot, the probability (over seeds) that they mislead, and the
+#: relative distance of the cut from their order statistic, on the safe side.
+N_SIMULATIONS, SIMULATION_DOUBT, SIMULATION_TOLERANCE = 20_000, 1e-4, 1e-5
 N_RESAMPLES = 400
 #: Resamples of fewer rows say next to nothing about what the rows do not show.
 FEWEST_ROWS_TO_RESAMPLE = 10
@@ -137,29 +138,46 @@ def covariance_factor(n_features: int, n_rows: int, level: float) -> float:
 
     S is the covariance (divisor `n_rows`) of normal rows with covariance Sigma. The
     largest eigenvalue of S^-1 Sigma is a pivot: its law depends on the arguments
-    only, and is simulated with a fixed seed. The scatter of standard normal rows has
-    the eigenvalues of B B' with B lower bidiagonal of independent chi variables
-    (Dumitriu and Edelman 2002, Matrix models for beta ensembles), so one draw costs
-    O(n_features).
+    only, and is simulated with a fixed seed. The cut is an order statistic of the
+    draws for which `level` is an upper limit, of confidence 1 - `SIMULATION_DOUBT`
+    over seeds: a quantile of the draws would be too small for about half of them. The
+    scatter of standard normal rows has the eigenvalues of B B' with B lower bidiagonal
+    of independent chi variables (Dumitriu and Edelman 2002, Matrix models for beta
+    ensembles), so one draw costs O(n_features), and so does the sign of its smallest
+    eigenvalue less a number: that of its least pivot (Sylvester's law of inertia).
     """
     freedom = n_rows - 1
     random = np.random.default_rng(0)
     order = np.arange(n_features)
-    # A level below 1 / n_draws would ask for less than the least value drawn.
-    n_draws = max(N_SIMULATIONS, math.ceil(2 / level))
-    squares = random.chisquare(freedom - order, (n_draws, n_features))
+    # With far fewer draws no order statistic is sure to lie low enough.
+    n_draws = max(N_SIMULATIONS, math.ceil(25 / level))
+    rank = high_probability_rank(n_draws, level, 1 - SIMULATION_DOUBT)
+    squares = random.chisquare((freedom - order)[:, None], (n_features, n_draws))
     below = random.chisquare(
-        np.maximum(n_features - 1 - order[:-1], 1), (n_draws, n_features - 1)
+        np.maximum(n_features - 1 - order[:-1], 1)[:, None], (n_features - 1, n_draws)
     )
     diagonal = squares.copy()
-    diagonal[:, 1:] += below
-    off_diagonal = np.sqrt(squares[:, :-1] * below)
-    smallest = [
-        eigvalsh_tridiagonal(d, e, select="i", select_range=(0, 0))[0]
-        for d, e in zip(diagonal, off_diagonal, strict=True)
-    ]
-    rank = mean_rank(n_draws, level)
-    return max(1.0, n_rows / float(np.sort(smallest)[rank - 1]))
+    diagonal[1:] += below
+    off_diagonal_squared = squares[:-1] * below
+
+    def n_at_most(value: float) -> int:
+        """Number of draws whose smallest eigenvalue is at most `value`."""
+        pivot = diagonal[0] - value
+        positive = pivot > 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for k in range(1, n_features):
+                pivot = diagonal[k] - value - off_diagonal_squared[k - 1] / pivot
+                positive &= pivot > 0
+        return n_draws - int(np.count_nonzero(positive))
+
+    low, high = 0.0, float(freedom)
+    while low == 0 or high - low > SIMULATION_TOLERANCE * high:
+        middle = (low + high) / 2
+        if n_at_most(middle) < rank:
+            low = middle
+        else:
+            high = middle
+    return max(1.0, n_rows / low)
 
 
 def bootstrap_covariance_radius(
