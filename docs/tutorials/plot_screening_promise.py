@@ -107,7 +107,7 @@ print(f"held-out images answered: {selective.answered_share_:.3f}")
 # The next 4000 images were used for nothing: not to fit, not to choose between the two
 # promises. ``certify`` states what they prove, all claims at once.
 X_new, y_new = mixed(noise_to_come[:3896], pulsars_to_come[:104])
-for promise in certify(rule, X_new, y_new):
+for promise in certify(rule, X_new, y_new, claims="all"):
     bound = f"{promise.sense} {promise.bound:.3f}"
     print(f"{promise.quantity:18} {promise.scope or 'all':7} {bound}")
 

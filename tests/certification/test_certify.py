@@ -12,7 +12,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import prudent
-from prudent import SelectiveClassifier, certify
+from prudent import (
+    ConformalClassifier,
+    NeymanPearsonClassifier,
+    SelectiveClassifier,
+    certify,
+)
 from prudent.certification import mean_upper_limit
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import upper_limit
@@ -49,6 +54,7 @@ def test_claims_of_a_classifier(lda):
             "calibration rows": rows.sum(),
             "wrong": wrong[rows].sum(),
             "claims": 3,
+            **({} if g.scope is None else {"classes": 2}),
         }
         assert g.confidence == 0.95
         assert g.assumptions == (Assumption.INDEPENDENT, Assumption.UNSEEN)
@@ -63,7 +69,7 @@ def test_each_claim_by_itself(lda):
 
 
 def test_claims_of_a_selective_classifier(selective):
-    found = certify(selective, NEW, NEW_Y, costs=[[0, 5, 1], [1, 0, 1]])
+    found = certify(selective, NEW, NEW_Y, claims="all", costs=[[0, 5, 1], [1, 0, 1]])
     assert [g.quantity for g in found] == [
         "selective error rate",
         "error rate",
@@ -93,7 +99,61 @@ def test_reject_label_does_not_count_as_an_error(selective):
     marked = SelectiveClassifier(
         LinearDiscriminantAnalysis(), error_rate=0.1, reject_label=-1, random_state=0
     ).fit(X[:300], Y[:300])
-    assert certify(marked, NEW, NEW_Y) == certify(selective, NEW, NEW_Y)
+    for claims in ("promised", "all"):
+        found = certify(marked, NEW, NEW_Y, claims=claims)
+        assert found == certify(selective, NEW, NEW_Y, claims=claims)
+
+
+def test_what_is_promised_has_the_whole_level(selective):
+    (found,) = certify(selective, NEW, NEW_Y)
+    answered = selective.answers(NEW)
+    wrong = int((selective.predict(NEW) != NEW_Y)[answered].sum())
+    assert found.quantity == "selective error rate"
+    assert found.evidence["claims"] == 1
+    assert found.bound == upper_limit(wrong, int(answered.sum()), level=1 - 0.95)
+    everything = certify(selective, NEW, NEW_Y, claims="all")
+    assert everything[0].quantity == "selective error rate"
+    assert everything[0].bound > found.bound
+    with pytest.raises(ValueError, match="`claims` must be 'promised' or 'all'"):
+        certify(selective, NEW, NEW_Y, claims="some")
+
+
+def test_promised_coverage_of_classes_is_certified_by_class():
+    sets = ConformalClassifier(
+        LinearDiscriminantAnalysis(), method="split", condition="class", random_state=0
+    ).fit(X[:300], Y[:300])
+    found = certify(sets, NEW, NEW_Y)
+    assert [(g.quantity, g.scope) for g in found] == [("coverage", 0), ("coverage", 1)]
+    missed = ~sets.predict_set(NEW)[np.arange(len(NEW)), NEW_Y]
+    wrong, n = int(missed[NEW_Y == 0].sum()), int((NEW_Y == 0).sum())
+    assert found[0].bound == 1 - upper_limit(wrong, n, level=(1 - 0.95) / 2)
+    limited = NeymanPearsonClassifier(
+        LinearDiscriminantAnalysis(), max_class_error={0: 0.1}, random_state=0
+    ).fit(X[:300], Y[:300])
+    with pytest.raises(ValueError, match="no row is one that the promises"):
+        certify(limited, NEW[NEW_Y == 1], NEW_Y[NEW_Y == 1])
+
+
+def test_groups_count_one_random_row_each(lda):
+    groups = np.arange(len(NEW)) // 3
+    found = certify(lda, NEW, NEW_Y, groups=groups)
+    assert found[0].evidence["calibration rows"] == len(np.unique(groups))
+    assert {g.unit for g in found} == {"group"}
+    assert {g.assumptions for g in found} == {(Assumption.GROUPS, Assumption.UNSEEN)}
+    assert "a future row is a random row of a new group" in str(found[0])
+    assert certify(lda, NEW, NEW_Y, groups=groups) == found
+
+
+def test_promises_about_groups_need_the_groups():
+    groups = np.arange(300) // 3
+    model = SelectiveClassifier(
+        LinearDiscriminantAnalysis(), error_rate=0.3, random_state=0
+    ).fit(X[:300], Y[:300], groups=groups)
+    message = "about a random row of a new group: give `groups`, the group of each row"
+    with pytest.raises(ValueError, match=message):
+        certify(model, NEW, NEW_Y)
+    (found,) = certify(model, NEW, NEW_Y, groups=np.arange(len(NEW)) // 2)
+    assert found.unit == "group"
 
 
 def test_costs_of_two_values_have_the_exact_limit(lda):
@@ -133,7 +193,10 @@ def test_sets_behind_a_pipeline_and_a_search():
         given = rows[1::2]
         if isinstance(model, FrozenEstimator):
             given = pipeline[0].transform(given)
-        assert certify(model, given, labels[1::2])[-1].quantity == "coverage"
+        promised = certify(model, given, labels[1::2])
+        assert [g.scope for g in promised] == [0, 1]
+        found = certify(model, given, labels[1::2], claims="all")
+        assert found[-1].quantity == "coverage"
 
 
 def test_labels_and_tables_of_any_kind():

@@ -47,6 +47,7 @@ def test_threshold_is_the_order_statistic_of_the_class():
         "calibration rows": 212,
         "rank": rank,
         "claims": 1,
+        "classes": 2,
     }
     reached = LDA.predict_proba(X)[:, 0] >= model.thresholds_[0]
     np.testing.assert_array_equal(model.predict(X) == 0, reached)

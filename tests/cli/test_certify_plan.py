@@ -45,17 +45,25 @@ def test_certify_says_what_python_says(prudent, model_file, new_rows):
     outcome = prudent("certify", new_rows, "-m", path, "--target", "y", "--json", "-")
     assert outcome.code == 0
     pd = pytest.importorskip("pandas")
-    expected = certify(model, pd.DataFrame(X[300:], columns=NAMES), WORDS[300:])
+    rows = pd.DataFrame(X[300:], columns=NAMES)
+    (promised,) = certify(model, rows, WORDS[300:])
+    (found,) = json.loads(outcome.out)
+    assert (found["sentence"], found["bound"]) == (str(promised), promised.bound)
+    outcome = prudent(
+        "certify", new_rows, "-m", path, "--target", "y", "--all", "--json", "-"
+    )
+    expected = certify(model, rows, WORDS[300:], claims="all")
     found = json.loads(outcome.out)
     assert [item["sentence"] for item in found] == [str(g) for g in expected]
     assert [item["bound"] for item in found] == [g.bound for g in expected]
     assert found[2]["scope"] == "benign"
+    assert found[0]["assumptions"] == ["INDEPENDENT", "UNSEEN"]
 
 
 def test_certify_in_words(prudent, model_file, new_rows):
     outcome = prudent(
         "certify", new_rows, "-m", model_file[0], "--target", "y", "--per-claim",
-        "--confidence", 0.9,
+        "--all", "--confidence", 0.9,
     )  # fmt: skip
     assert outcome.code == 0
     assert "269 rows of" in outcome.out
@@ -87,6 +95,7 @@ def test_training_rows_are_no_proof(prudent, table_file, tmp_path):
     outcome = prudent("certify", rows, "-m", path, "--target", "y")
     assert "train.csv is the table that the model was fitted to" in outcome.err
     assert "not new to the model" in outcome.out
+    assert "kept" not in outcome.out
     outcome = prudent("certify", rows, "-m", path, "--target", "y", "--json", "-")
     assert "train.csv is the table that the model was fitted to" in outcome.err
     assert json.loads(outcome.out)
@@ -94,6 +103,47 @@ def test_training_rows_are_no_proof(prudent, table_file, tmp_path):
     outcome = prudent("certify", others, "-m", path, "--target", "y")
     assert "fitted to" not in outcome.err
     assert "as new to the model as you say they are" in outcome.out
+
+
+def test_rows_of_the_fit_hold_a_model_to_nothing(prudent, table_file, tmp_path):
+    rows = table_file(table(X[:300], WORDS[:300]), "train.csv")
+    path = tmp_path / "fitted.prudent"
+    promise = ("--promise", "error <= 20%", "--method", "lda")
+    assert prudent("fit", rows, "--target", "y", *promise, "-o", path).code == 0
+    outcome = prudent("certify", rows, "-m", path, "--target", "y")
+    assert "kept" not in outcome.out
+    assert "Promised:" not in outcome.out
+    others = table_file(table(X[300:], WORDS[300:]), "new.csv")
+    assert "Promised:" in prudent("certify", others, "-m", path, "--target", "y").out
+
+
+def test_promises_about_groups_are_counted_by_groups(prudent, table_file, tmp_path):
+    pd = pytest.importorskip("pandas")
+    model = SelectiveClassifier(
+        LinearDiscriminantAnalysis(), error_rate=0.3, random_state=0
+    ).fit(pd.DataFrame(X[:300], columns=NAMES), WORDS[:300], groups=np.arange(300) // 2)
+    path = tmp_path / "grouped.prudent"
+    save(model, path)
+    lines = table(X[300:], WORDS[300:]).splitlines()
+    patients = ["patient", *(f"p{i // 3}" for i in range(len(lines) - 1))]
+    rows = table_file(
+        "\n".join(f"{line},{p}" for line, p in zip(lines, patients, strict=True)) + "\n"
+    )
+    certifying = ("certify", rows, "-m", path, "--target", "y")
+    watching = ("monitor", path, "--data", rows, "--target", "y")
+    for command in (certifying, watching):
+        outcome = prudent(*command)
+        assert outcome.code == 2
+        assert "about a random row of a new group. Give --groups" in outcome.err
+    outcome = prudent(*certifying, "--groups", "patient", "--json", "-")
+    (found,) = json.loads(outcome.out)
+    assert found["assumptions"] == ["GROUPS", "UNSEEN"]
+    assert found["evidence"]["calibration rows"] == len(set(patients)) - 1
+    outcome = prudent(*watching, "--groups", "patient", "--json", "-")
+    (watched,) = json.loads(outcome.out)["promises"]
+    assert 0 < watched["n"] <= len(set(patients)) - 1
+    outcome = prudent(*certifying, "--groups", "nobody")
+    assert outcome.code == 3
 
 
 def test_costs_are_certified(prudent, model_file, new_rows, table_file, tmp_path):
@@ -119,11 +169,11 @@ def test_a_detector_is_certified(prudent, table_file, tmp_path):
     save(detector, tmp_path / "detector.prudent")
     rows = table_file(table(X, np.where(Y == 1, 1, -1)))
     outcome = prudent(
-        "certify", rows, "-m", tmp_path / "detector.prudent", "--target", "y"
+        "certify", rows, "-m", tmp_path / "detector.prudent", "--target", "y", "--all"
     )
     assert "false alarm rate: at most" in outcome.out
     assert "miss rate: at most" in outcome.out
-    assert "Promised: false alarm ≤ 0.1" in outcome.out
+    assert f"Promised: false alarm ≤ {detector.guarantees_[0].bound:.3f}" in outcome.out
 
 
 def test_false_alarms_of_each_class_are_counted_by_its_sets(

@@ -48,6 +48,11 @@ def test_numbers_that_are_missing_are_no_labels():
     assert about.tolist() == [True, False, True]
 
 
+def test_labels_do_not_say_which_rows_were_answered():
+    with pytest.raises(ValueError, match="labels do not say which rows were answered"):
+        violated_rows(promise("selective error rate"), TRUTH, LABELS)
+
+
 @pytest.mark.parametrize("quantity", ["expected cost", "false discovery rate"])
 def test_what_is_no_rate_of_rows_is_refused(quantity):
     with pytest.raises(ValueError, match=f"a {quantity} is not counted by rows"):

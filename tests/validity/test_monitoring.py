@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 import prudent as library
 from prudent import (
@@ -22,6 +23,7 @@ from prudent import (
     Guarantee,
     MinimaxProbabilityClassifier,
     PromiseMonitor,
+    certify,
 )
 from prudent.cli import main
 from prudent.core.binomial import high_probability_rank, mean_rank
@@ -49,6 +51,57 @@ def on_average(k, m):
         average_over="training samples",
         evidence={"calibration rows": m, "rank": k},
     )
+
+
+def unequal_groups(n_groups, rng):
+    """Ten groups in eleven are pure; each eleventh is large and all wrong.
+
+    The error of a random row of a new group is about 1/11, that of all rows far more.
+    """
+    is_bad = rng.random(n_groups) < 1 / 11
+    sizes = np.where(is_bad, 40, rng.integers(1, 5, n_groups))
+    groups = np.repeat(np.arange(n_groups), sizes)
+    return is_bad[groups], groups
+
+
+def test_true_promises_about_groups_are_rarely_called_broken():
+    """Counted by all rows, every one of them would be."""
+    by_group = promise(bound=1 / 11, unit="group")
+    draws, rng = 145, np.random.default_rng(0)
+    checked = watched = by_rows = uncertified = 0
+    for _ in range(draws):
+        broken, groups = unequal_groups(200, rng)
+        truth = np.zeros(len(broken))
+        found = by_group.check(broken, groups=groups)
+        checked += found.verdict == "broken"
+        monitor = PromiseMonitor(by_group).update_rows(truth, broken, groups=groups)
+        watched += monitor.verdict == "broken"
+        by_rows += promise(bound=1 / 11).check(broken.sum(), len(broken)).verdict == (
+            "broken"
+        )
+        proved = certify(
+            Always(), broken[:, None].astype(float), truth, groups=groups, claims="all"
+        )[0]
+        uncertified += proved.bound < 1 / 11
+    assert held(checked, draws)
+    assert held(watched, draws)
+    assert held(uncertified, draws)
+    assert by_rows > draws // 2
+
+
+class Always(ClassifierMixin, BaseEstimator):
+    """Errs where its only feature says so; 0 is the truth."""
+
+    classes_ = np.array([0.0, 1.0])
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.asarray(X)[:, 0]
 
 
 def constant(rate):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -125,13 +125,13 @@ def violations(
     answers: Any = said.sets if by_sets else said.labels
     if by_alarms:
         answers = np.where(said.alarms, -1, 1)
+    if quantity == "selective error rate" and not by_sets:
+        claim = replace(claim, quantity="error rate")  # of the rows with an answer
     counted, violated = violated_rows(claim, y, answers, said.classes)
     if by_alarms:  # labels of ordinary rows may be any but -1
         counted &= (y == -1) == (quantity == "miss rate")
     if quantity == "selective error rate":
         counted &= said.answered
-    if Assumption.KNOWN_LABEL in claim.assumptions:
-        violated &= np.isin(y, said.classes)
     # The other side of a bound is promised to be rare.
     return counted, violated ^ ((quantity == "coverage") != (claim.sense == ">="))
 

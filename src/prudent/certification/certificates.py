@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_outlier_detector
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _num_samples,
@@ -18,12 +20,16 @@ from sklearn.utils.validation import (
 
 from prudent.certification.losses import mean_upper_limit
 from prudent.certification.promises import Claim, cost_promise
+from prudent.core.assumptions import Assumption
 from prudent.core.binomial import check_fraction, upper_limit
 from prudent.core.classes import as_costs
 from prudent.core.guarantee import Guarantee
+from prudent.core.holdout import one_row_per_group
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
+from prudent.core.violations import ALARMS
 from prudent.estimator_tools import predict_set, refuse_dask
+from prudent.estimator_tools.validation import check_groups
 
 
 def certify(
@@ -33,6 +39,8 @@ def certify(
     *,
     confidence: float = 0.95,
     simultaneous: bool = True,
+    claims: Literal["promised", "all"] = "promised",
+    groups: ArrayLike | None = None,
     costs: ArrayLike | None = None,
     random_state: int | np.random.RandomState | None = 0,
 ) -> tuple[Guarantee, ...]:
@@ -57,25 +65,36 @@ def certify(
     simultaneous : bool, default=True
         Whether all promises hold at once with `confidence`, or each by itself. Classes
         of the model without a row count as promises too.
+    claims : {"promised", "all"}, default="promised"
+        "promised": what the model itself promises in `guarantees_`, at the whole
+        level; "all": every quantity below, jointly, what is promised first. Of a model
+        that promises nothing that rows can show, all.
+    groups : array-like of shape (n_samples,), default=None
+        Rows that belong together have equal values: one random row of each group
+        counts, and the certificate is about a random row of a new group. A model whose
+        promises are of that kind needs them.
     costs : array-like of shape (n_classes, n_classes), default=None
         Cost of each answer, rows = truth; then the expected cost is certified too. For
         a model with `answers` a further column may hold the cost of no answer.
     random_state : int, RandomState or None, default=0
-        Order of the rows in the limit of the expected cost.
+        Draws the row of each group, and the order of the rows in the limit of the
+        expected cost.
 
     Returns
     -------
     tuple of Guarantee
-        Where measurable, in this order: false-alarm and miss rate of a detector; of a
-        classifier the selective error rate (has `answers`), the error rate (a label
-        for every row), the error rate of each class with rows, the coverage (has
-        `predict_set`), the expected cost.
+        What the model promises, in its order; with `claims` "all" also, where
+        measurable: false-alarm and miss rate of a detector; of a classifier the
+        selective error rate (has `answers`), the error rate (a label for every row),
+        the error rate of each class with rows, the coverage (has `predict_set`). Last
+        the expected cost.
 
     Raises
     ------
     ValueError
-        If there is no row, a label is unknown to the model, `costs` have another
-        shape or are not finite, or `confidence` is out of range.
+        If there is no row, or none that a promise of the model is about, a label is
+        unknown to the model, `costs` have another shape or are not finite, `confidence`
+        or `claims` is out of range, or `groups` are missing.
 
     Notes
     -----
@@ -98,6 +117,8 @@ def certify(
     class error rate 1 0.06
     """
     check_fraction("confidence", confidence)
+    if claims not in ("promised", "all"):
+        raise ValueError(f"`claims` must be 'promised' or 'all', got {claims!r}.")
     refuse_dask(X)
     if not _num_samples(X):
         raise ValueError(
@@ -107,36 +128,86 @@ def certify(
     check_is_fitted(model)
     check_consistent_length(X, y)
     labels = column_or_1d(y)
+    promised = getattr(_last(model), "guarantees_", ())
+    random = check_random_state(random_state)
+    if groups is not None:
+        rows = np.sort(one_row_per_group(check_groups(groups, len(labels)), random))
+        X, labels = _safe_indexing(X, rows), labels[rows]
+    elif any(promise.unit == "group" for promise in promised):
+        raise ValueError(
+            "certify: the promises of this model are about a random row of a new "
+            "group: give `groups`, the group of each row."
+        )
     losses = None
     if is_outlier_detector(model):
         if costs is not None:
             raise ValueError("certify: `costs` are for classifiers; leave them out.")
-        claims = _detector_claims(model, X, labels)
+        counted = _detector_claims(model, X, labels)
     else:
         check_classification_targets(labels)
         _check_labels(model, labels)
         predicted, answered = _answers(model, X)
-        claims = _classifier_claims(model, X, labels, predicted, answered)
+        counted = _classifier_claims(model, X, labels, predicted, answered)
         if costs is not None:
             matrix = _checked_costs(costs, model, has_refusals=answered is not None)
             actions = _positions(predicted, model.classes_)
             if answered is not None and matrix.shape[1] > len(model.classes_):
                 actions = np.where(answered, actions, len(model.classes_))
             losses = matrix[_positions(labels, model.classes_), actions]
-    n_claims = len(claims) + (losses is not None) if simultaneous else 1
+    counted = _in_order(counted, promised, only_promised=claims == "promised")
+    n_claims = len(counted) + (losses is not None) if simultaneous else 1
     promises = [
-        claim.guarantee(float(confidence), n_claims)
-        for claim in claims
+        claim.guarantee(float(confidence), n_claims, grouped=groups is not None)
+        for claim in counted
         if len(claim.wrong)
     ]
     if losses is not None:
         level = (1 - confidence) / n_claims
-        limit, is_exact = _cost_limit(losses, np.unique(matrix), level, random_state)
+        limit, is_exact = _cost_limit(losses, np.unique(matrix), level, random)
         found = cost_promise(
-            limit, confidence, len(labels), n_claims, is_exact=is_exact
+            limit,
+            confidence,
+            len(labels),
+            n_claims,
+            is_exact=is_exact,
+            grouped=groups is not None,
         )
         promises.append(found)
+    if not promises:
+        raise ValueError(
+            "certify: no row is one that the promises of the model are about; give "
+            "such rows, or claims='all'."
+        )
     return tuple(promises)
+
+
+def _in_order(
+    claims: list[Claim], promised: Sequence[Guarantee], *, only_promised: bool
+) -> list[Claim]:
+    """What is promised first, and alone if so asked; all claims of a model without.
+
+    Coverage of a class is no claim that nobody has made.
+    """
+    of_groups = {
+        Assumption.EXCHANGEABLE_GROUP,
+        Assumption.TRAINING_EXCHANGEABLE_GROUP,
+    }
+    wanted = [
+        (promise.quantity, None if promise.quantity in ALARMS else promise.scope)
+        for promise in promised
+        if of_groups.isdisjoint(promise.assumptions)
+    ]
+    by_kind = {(claim.quantity, claim.scope): claim for claim in claims}
+    first = [by_kind[kind] for kind in dict.fromkeys(wanted) if kind in by_kind]
+    if first and only_promised:
+        return first
+    others = [
+        claim
+        for claim in claims
+        if claim not in first
+        and (claim.quantity, claim.scope is None) != ("coverage", False)
+    ]
+    return first + others
 
 
 def _answers(model: Any, X: Any) -> tuple[NDArray[Any], BoolArray | None]:
@@ -212,23 +283,28 @@ def _classifier_claims(
     if answered is not None:
         claims.append(Claim("selective error rate", wrong[answered], n_rows=len(y)))
     claims.append(Claim("error rate", wrong))
+    labels = model.classes_.tolist()
     claims += [
-        Claim("class error rate", wrong[y == label], scope=label)
-        for label in model.classes_
+        Claim("class error rate", wrong[y == label], label, n_classes=len(labels))
+        for label in labels
     ]
-    if _has_sets(model):
+    if hasattr(_last(model), "predict_set"):
         sets = predict_set(model, X)
         missed = ~sets[np.arange(len(y)), _positions(y, model.classes_)]
         claims.append(Claim("coverage", missed))
+        claims += [
+            Claim("coverage", missed[y == label], label, n_classes=len(labels))
+            for label in labels
+        ]
     return claims
 
 
-def _has_sets(model: Any) -> bool:
-    """Whether sets can be seen, also behind the last step of a pipeline or a search."""
+def _last(model: Any) -> Any:
+    """What answers in a pipeline or a search, which promises and has sets."""
     model = getattr(model, "best_estimator_", model)
     while isinstance(model, Pipeline):
         model = model.steps[-1][1]
-    return hasattr(model, "predict_set")
+    return model
 
 
 def _check_labels(model: Any, y: NDArray[Any]) -> None:

@@ -9,6 +9,9 @@ from prudent.certification.promises import mixed_promise
 from prudent.core.guarantee import AverageOver, Guarantee
 from prudent.core.validation import shown
 
+# Stands for all classes that nobody names.
+UNNAMED = object()
+
 
 def error_rate_under_priors(
     guarantees: Iterable[Guarantee],
@@ -39,15 +42,22 @@ def error_rate_under_priors(
     ------
     ValueError
         If there is no promise on a class error rate, no shares lie in the box, a
-        limit lies outside [0, 1], or promises on average and with confidence are
-        mixed.
+        limit lies outside [0, 1], the promises are about rows and about groups or
+        about different subgroups, or on averages that cannot be added up.
 
     Notes
     -----
     The largest sum of share times bound over the box: start at `lower` and give what
     is left to the class of the largest bound first (a fractional knapsack, exact).
+
+    Promises say how many classes the model knows ("classes" in their evidence): those
+    that neither a promise nor a limit names count as always wrong too. Promises made
+    by hand, which do not say it, are taken to name all classes.
+
     Promises that hold at once ("claims" in their evidence covers them) keep the
-    smallest of their confidences; else the probabilities that they fail add up.
+    smallest of their confidences; else the probabilities that they fail add up. If one
+    of them has no confidence, the sum has none, and its assumptions say for which
+    class which kind of promise holds.
 
     Examples
     --------
@@ -61,23 +71,27 @@ def error_rate_under_priors(
     The error rate is at most 0.06, assuming only the class prior differs from that of
     the calibration rows.
     """
-    used = [
+    lower, upper = dict(lower or {}), dict(upper or {})
+    by_class = [
         g
         for g in guarantees
         if g.quantity == "class error rate" and g.sense == "<=" and g.scope is not None
     ]
-    if not used:
+    if not by_class:
         raise ValueError(
             "no promise on the error rate of a class is given; certify(model, X, y) "
             "makes one for each class."
         )
-    bounds: dict[Any, float] = {}
-    for promise in used:
-        bounds[promise.scope] = min(promise.bound, bounds.get(promise.scope, 1.0))
-    lower, upper = dict(lower or {}), dict(upper or {})
-    for label in (*lower, *upper):
-        bounds.setdefault(label, 1.0)
+    named = [*(g.scope for g in by_class), *lower, *upper]
+    bounds: dict[Any, float] = dict.fromkeys(named, 1.0)
+    for promise in by_class:
+        bounds[promise.scope] = min(promise.bound, bounds[promise.scope])
+    if len(bounds) < max(g.evidence.get("classes", 0) for g in by_class):
+        bounds[UNNAMED] = 1.0
     bound = _largest_mean(bounds, lower, upper)
+    # What is promised of absent classes does not matter.
+    used = [g for g in by_class if upper.get(g.scope, 1.0) > 0]
+    _check_same_rows(used)
     return mixed_promise(bound, used, *_joint(used))
 
 
@@ -107,25 +121,52 @@ def _largest_mean(
     return min(1.0, mean)
 
 
-def _joint(used: list[Guarantee]) -> tuple[float | None, AverageOver | None]:
-    """Confidence with which all hold, or what all are averaged over."""
-    averages = {promise.average_over for promise in used}
-    confidences = [p.confidence for p in used if p.confidence is not None]
-    if averages != {None}:
-        if len(averages) > 1 or confidences:
+def _check_same_rows(used: list[Guarantee]) -> None:
+    """Refuse promises about different rows."""
+    for name in ("unit", "subgroup"):
+        values = {getattr(promise, name) for promise in used}
+        if len(values) > 1:
+            listed = " and ".join(sorted(map(repr, values)))
             raise ValueError(
-                "promises on average and promises of another kind cannot be added up; "
-                "give promises of one kind."
+                f"promises of `{name}` {listed} are about different rows and cannot be "
+                "added up."
             )
-        return None, averages.pop()
+
+
+def _joint(
+    used: list[Guarantee],
+) -> tuple[float | None, AverageOver | None, tuple[str, ...]]:
+    """Confidence with which all hold, what all are averaged over, and what differs."""
+    averages = {p.average_over for p in used if p.average_over is not None}
+    if averages == {"training samples", "calibration rows"}:
+        averages = {"training samples"}  # which include the calibration rows
+    if len(averages) > 1:
+        raise ValueError(
+            f"promises on average over {' and over '.join(sorted(averages))} cannot be "
+            "added up."
+        )
+    average_over = next(iter(averages), None)
+    if len({(p.confidence is None, p.average_over is None) for p in used}) > 1:
+        return None, average_over, tuple(map(_as_it_holds, used))
+    confidences = [p.confidence for p in used if p.confidence is not None]
     if not confidences:
-        return None, None
+        return None, average_over, ()
     if all(p.evidence.get("claims", 1) >= len(confidences) for p in used):
-        return min(confidences), None
+        return min(confidences), None, ()
     joint = 1 - sum(1 - confidence for confidence in confidences)
     if joint <= 0:
         raise ValueError(
             f"{len(confidences)} promises that do not hold at once have no joint "
             "confidence left; use certify(..., simultaneous=True)."
         )
-    return joint, None
+    return joint, None, ()
+
+
+def _as_it_holds(promise: Guarantee) -> str:
+    """How the promise of one class holds, where others hold otherwise."""
+    how = "given its assumptions only"
+    if promise.average_over is not None:
+        how = f"on average over {promise.average_over}"
+    elif promise.confidence is not None:
+        how = f"as promised with confidence {promise.confidence:g}"
+    return f"the bound for class {shown(promise.scope)} holds {how}"

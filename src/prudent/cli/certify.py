@@ -12,7 +12,7 @@ import typer
 from prudent.cli import options
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import failing_as_data, no_target, open_data
-from prudent.cli.models import LoadedModel, load_model
+from prudent.cli.models import LoadedModel, load_model, refuse_without_groups
 from prudent.cli.output import check_writable, note, write_json
 from prudent.io.errors import thousands
 
@@ -44,6 +44,15 @@ def certify(
         bool,
         typer.Option("--per-claim", help="Each promise by itself, not all at once."),
     ] = False,
+    every: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Certify all that can be counted, jointly, and not only what the "
+            "model promises.",
+        ),
+    ] = False,
+    groups: options.Groups = None,
     costs: Annotated[
         Path | None,
         typer.Option(
@@ -59,10 +68,15 @@ def certify(
     options.check_confidence(confidence)
     check_writable(json_file)
     loaded = load_model(model)
-    source, target = open_data(data, target, reading, text_columns=loaded.text_columns)
+    refuse_without_groups(model, loaded.last, groups)
+    words = (*loaded.text_columns, *([] if groups is None else [groups]))
+    source, target = open_data(data, target, reading, text_columns=words)
     if target is None:
         raise no_target(source)
-    X, y = _labelled(*loaded.read(source, target), source.name, target, loaded)
+    frame, truth, together = loaded.read(source, target, groups)
+    X, y, kept = _labelled(frame, truth, source.name, target, loaded)
+    if together is not None:
+        together = together[kept]
     labels = [str(label) for label in getattr(loaded.estimator, "classes_", ())]
     given = None if costs is None else options.read_costs(costs, labels)
     from prudent.certification import certify as certified
@@ -74,6 +88,8 @@ def certify(
             y,
             confidence=confidence,
             simultaneous=not per_claim,
+            claims="all" if every else "promised",
+            groups=together,
             costs=given,
         )
     is_seen = loaded.has_seen(data)
@@ -93,14 +109,15 @@ def certify(
     print(f"True {held} confidence {confidence:g}, assuming")
     for assumption in found[0].assumed:
         print(f"- {assumption}")
-    for line in _own_promises(loaded, X, y):
-        print(line)
+    if not is_seen:  # rows of the fit hold a model to nothing
+        for line in _own_promises(loaded, X, y, together):
+            print(line)
 
 
 def _labelled(
     frame: pa.Table, words: NDArray[Any], table: str, target: str, loaded: LoadedModel
-) -> tuple[Any, NDArray[Any]]:
-    """Labelled rows as the model takes them, and labels as it names them."""
+) -> tuple[Any, NDArray[Any], list[bool]]:
+    """Labelled rows as the model takes them, labels as it names them, and which."""
     known = {str(label): label for label in _labels(loaded)}
     kept = [word is not None for word in words]
     labels = words[kept].tolist()
@@ -121,7 +138,8 @@ def _labelled(
         )
     import numpy as np
 
-    return loaded.rows(frame.filter(kept)), np.array([known[word] for word in labels])
+    rows = loaded.rows(frame.filter(kept))
+    return rows, np.array([known[word] for word in labels]), kept
 
 
 def _labels(loaded: LoadedModel) -> list[Any]:
@@ -149,14 +167,16 @@ def _line(promise: Guarantee) -> str:
     return f"{said} ({promise.evidence['wrong']:g} of {thousands(int(n))} {missed})"
 
 
-def _own_promises(loaded: LoadedModel, X: Any, y: NDArray[Any]) -> Iterator[str]:
+def _own_promises(
+    loaded: LoadedModel, X: Any, y: NDArray[Any], groups: NDArray[Any] | None
+) -> Iterator[str]:
     """What these rows say of each promise that the model made."""
     from prudent.cli.watched_words import named
     from prudent.estimator_tools import held_against
 
     promises = getattr(loaded.last, "guarantees_", ())
-    for promise, broken, n in held_against(loaded.estimator, promises, X, y):
-        found = promise.check(broken, n)
+    for promise, broken, n in held_against(loaded.estimator, promises, X, y, groups):
+        found = promise.judge(broken, n)
         low, high = found.interval
         yield (
             f"Promised: {named(promise)}. On these rows {found.measured:.3f} "

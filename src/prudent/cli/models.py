@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from prudent.cli.exits import CommandError, ExitCode
+from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import failing_as_data, fingerprint
 from prudent.io.errors import listed, shown
 
@@ -61,28 +61,43 @@ class LoadedModel:
         return self.estimator[:-1].transform(X) if has_steps else X
 
     def read(
-        self, source: TableSource, target: str | None
-    ) -> tuple[pa.Table, NDArray[Any]]:
-        """Features of all rows, once checked, and labels as text, None for none."""
+        self, source: TableSource, target: str | None, groups: str | None = None
+    ) -> tuple[pa.Table, NDArray[Any], NDArray[Any] | None]:
+        """Features of all rows, once checked, and labels as text, None for none.
+
+        Last the groups as text, if a column of them is named.
+        """
         import numpy as np
         import pyarrow as pa
 
         from prudent.io.table import check_column
 
-        if target is not None:
-            check_column(target, source.names)
+        beside = [name for name in (target, groups) if name is not None]
+        for name in beside:
+            check_column(name, source.names)
         self.preparation.check(source)
-        names = [*self.preparation.names, *([] if target is None else [target])]
+        names = [*self.preparation.names, *beside]
         blocks, labels = [], []
+        together: list[Any] = []
         for part in source.parts(list(dict.fromkeys(names))):
             blocks.append(self.preparation.frame(part))
             if target is not None:
                 codes, words = part.labels(target)
                 labels += [word or None for word in words[codes].tolist()]
+            together += [] if groups is None else part.text(groups).to_pylist()
         frame = pa.concat_tables(blocks)
         truth = np.empty(frame.num_rows, dtype=object)
         truth[: len(labels)] = labels
-        return frame, truth
+        if groups is None:
+            return frame, truth, None
+        if not all(together):
+            raise CommandError(
+                f"{sum(not word for word in together)} rows have no value in "
+                f"{shown(groups)}, the column of the groups. Fill it, or leave these "
+                "rows out",
+                ExitCode.DATA,
+            )
+        return frame, truth, np.array(together)
 
     def codes(self, frame: pa.Table) -> FloatArray:
         """Numbers, and codes of the words that the model knows; missing are NaN."""
@@ -157,6 +172,16 @@ def last_step(estimator: Any) -> Any:
     """The estimator itself, or the last step of a pipeline."""
     steps = getattr(estimator, "steps", None)
     return estimator if steps is None else steps[-1][1]
+
+
+def refuse_without_groups(path: Path, model: Any, groups: str | None) -> None:
+    """Refuse to count rows for promises about a random row of a new group."""
+    promises = getattr(model, "guarantees_", ())
+    if groups is None and any(promise.unit == "group" for promise in promises):
+        raise UsageError(
+            f"{path} makes promises about a random row of a new group. Give --groups "
+            "with the column that says which rows belong together."
+        )
 
 
 def save_model(fitted: Any, output: Path, data: str) -> None:

@@ -10,8 +10,16 @@ import typer
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import fingerprint, open_data
-from prudent.cli.models import LoadedModel, load_model
-from prudent.cli.options import JsonFile, Quiet, Reading, Report, Target, grouped
+from prudent.cli.models import LoadedModel, load_model, refuse_without_groups
+from prudent.cli.options import (
+    Groups,
+    JsonFile,
+    Quiet,
+    Reading,
+    Report,
+    Target,
+    grouped,
+)
 from prudent.cli.output import (
     check_writable,
     note,
@@ -50,6 +58,7 @@ def monitor(
             help="Label of ordinary rows, where a detector does not name it.",
         ),
     ] = None,
+    groups: Groups = None,
     state: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="What earlier runs counted; is kept."),
@@ -98,6 +107,8 @@ def monitor(
     check_writable(report, json_file)
     stored, before = (None, None) if state is None else read_state(state)
     loaded = load_model(model)
+    if target is not None:
+        refuse_without_groups(model, loaded.last, groups)
     found = _watch(model, loaded.estimator, state, stored, level, watch)
     if reference is not None:
         _compare_with(found, reference, reading, loaded, state)
@@ -112,7 +123,7 @@ def monitor(
     if loaded.has_seen(data):
         text = f"{data} is the table that the model was fitted to: it holds no new rows"
         note(text, always=True)
-    table = _read(data, target, reading, loaded)
+    table = _read(data, target, reading, loaded, groups)
     _count(found, loaded, table, normal, drift=drift, again=again)
     if state is not None:
         replace_state(state, found.to_dict(), before)
@@ -170,16 +181,24 @@ class Rows(NamedTuple):
     frame: pa.Table  # features by name
     codes: FloatArray  # the same in numbers
     truth: Any
+    groups: Any  # as text; None without a column of them
 
 
-def _read(data: str, target: str | None, reading: Reading, loaded: LoadedModel) -> Rows:
+def _read(
+    data: str,
+    target: str | None,
+    reading: Reading,
+    loaded: LoadedModel,
+    groups: str | None = None,
+) -> Rows:
     """Read all rows, and check them before any of them is counted."""
     digest = _digest(data)
-    source, target = open_data(data, target, reading, text_columns=loaded.text_columns)
-    frame, truth = loaded.read(source, target)
+    words = (*loaded.text_columns, *([] if groups is None else [groups]))
+    source, target = open_data(data, target, reading, text_columns=words)
+    frame, truth, together = loaded.read(source, target, groups)
     codes = loaded.codes(frame)
     features_digest = hashlib.sha256(codes.tobytes()).hexdigest()
-    return Rows(data, digest, features_digest, frame, codes, truth)
+    return Rows(data, digest, features_digest, frame, codes, truth, together)
 
 
 def _digest(data: str) -> str:
@@ -261,7 +280,7 @@ def _count(
     elif drift and found.drift is not None:
         text = f"{rows.name}: rows that were seen before, counted for their labels only"
         note(text, always=True)
-    found.count(loaded.estimator, X, rows.truth, normal)
+    found.count(loaded.estimator, X, rows.truth, normal, rows.groups)
     found.note_run(rows.digest, rows.features_digest, rows.truth, drift=look)
 
 

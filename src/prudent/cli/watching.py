@@ -94,17 +94,24 @@ class Watch:
             self.drift.update(X if own_scores else without_missing(codes))
 
     def count(
-        self, estimator: Any, X: Any, truth: NDArray[Any], normal: Any = None
+        self,
+        estimator: Any,
+        X: Any,
+        truth: NDArray[Any],
+        normal: Any = None,
+        groups: NDArray[Any] | None = None,
     ) -> None:
         """Count the labelled rows, in the order they have.
 
         `truth` has labels as text, None for a row without one; `normal` is the label of
-        the rows a detector should accept, where its promise does not name one.
+        the rows a detector should accept, where its promise does not name one. Promises
+        about a random row of a new group need `groups`, and count one row of each.
         """
         labelled = np.flatnonzero([label is not None for label in truth])
         if not len(labelled):
             return
         X, truth = _safe_indexing(X, labelled), truth[labelled]
+        groups = None if groups is None else groups[labelled]
         known = {str(label): label for label in getattr(estimator, "classes_", ())}
         for promise in self.promises:
             if promise.monitor is None or promise.reason:
@@ -119,7 +126,9 @@ class Watch:
                 rows = np.flatnonzero((truth == normal) == ordinary)
             if len(rows):
                 said = counted_answers(quantity, estimator, _safe_indexing(X, rows))
-                promise.monitor.update_rows(y[rows], *said)
+                by_group = promise.guarantee.unit == "group" and groups is not None
+                together = groups[rows] if by_group else None  # type: ignore[index]
+                promise.monitor.update_rows(y[rows], *said, groups=together)
 
     def note_run(
         self, data: str, features: str, truth: NDArray[Any], *, drift: bool

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.assumptions import (
     SAME_LAW,
@@ -108,7 +108,8 @@ default=None
     evidence : mapping of str to float, default={}
         Numbers behind the promise, by fixed names: "calibration rows" (m held
         out), "rank" (k of the cut), "training rows", "answered", "wrong",
-        "claims", "pointwise level", "duality gap", "nodes", ...
+        "claims", "pointwise level", "duality gap", "nodes", "classes" (that the
+        model knows, for a promise about one of them), ...
     source : str, default=""
         Paper and theorem.
 
@@ -275,28 +276,61 @@ default=None
         groups: ArrayLike | None,
     ) -> tuple[float, float]:
         """Violations and rows that count: all of them, or one row of each group."""
-        if self.unit == "group" and groups is None:
-            raise ValueError(
-                "this promise is about a random row of a new group: give `groups`, the "
-                "group of each row, and `violations` row by row."
-            )
-        if groups is not None:
-            if self.unit == "row":
+        if self.unit == "group" or groups is not None:
+            broken = np.asarray(violations)
+            rows = self.rows_that_count(broken.size, groups)
+            if broken.ndim != 1:
                 raise ValueError(
-                    "this promise is about single rows, so `groups` play no part: "
-                    "leave them out."
+                    "`violations` must say of each row whether it is one where "
+                    f"`groups` are given, got {violations!r:.64}."
                 )
-            broken, names = np.asarray(violations), np.asarray(groups)
-            if broken.ndim != 1 or broken.shape != names.shape:
-                raise ValueError(
-                    "`violations` and `groups` must have one value for each row, got "
-                    f"shapes {broken.shape} and {names.shape}."
-                )
-            rows = one_row_per_group(names, np.random.RandomState(0))
             return float(np.count_nonzero(broken[rows])), float(len(rows))
         if n is None:
             raise ValueError("`n`, the number of rows looked at, is missing.")
         return float(violations), float(n)  # type: ignore[arg-type]
+
+    def rows_that_count(
+        self, n_rows: int, groups: ArrayLike | None = None
+    ) -> NDArray[np.intp]:
+        """Rows by which the promise is counted: all, or one random row of each group.
+
+        Parameters
+        ----------
+        n_rows : int
+            Number of rows.
+        groups : array-like of shape (n_rows,), default=None
+            Group of each row, for a promise of ``unit="group"``, which needs them.
+
+        Returns
+        -------
+        ndarray of int
+            Positions of the rows, rising; the same ones at every call.
+
+        Raises
+        ------
+        ValueError
+            If `groups` are missing where `unit` is "group", given where it is "row", or
+            not one for each row.
+        """
+        if groups is None:
+            if self.unit == "group":
+                raise ValueError(
+                    "this promise is about a random row of a new group: give `groups`, "
+                    "the group of each row."
+                )
+            return np.arange(n_rows)
+        if self.unit == "row":
+            raise ValueError(
+                "this promise is about single rows, so `groups` play no part: "
+                "leave them out."
+            )
+        names = np.asarray(groups)
+        if names.shape != (n_rows,):
+            raise ValueError(
+                f"`groups` must have one value for each of the {n_rows} rows, got "
+                f"shape {names.shape}."
+            )
+        return np.sort(one_row_per_group(names, np.random.RandomState(0)))
 
     def under_shift(
         self, divergence: str, radius: float, *, order: float | None = None

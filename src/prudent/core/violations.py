@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from prudent.core.assumptions import Assumption
 from prudent.core.guarantee import NOT_A_RATE, Guarantee
 from prudent.core.types import BoolArray
 
@@ -24,7 +25,8 @@ def violated_rows(
 
     Answers are labels, 1 and -1 of a detector, or sets (n, K) of `classes`. A row
     without a label is never counted. Alarms and misses are counted on the rows given,
-    all of them ordinary or anomalous; a false alarm of one class on its rows.
+    all of them ordinary or anomalous; a false alarm of one class on its rows. A row of
+    a class that the promise assumes away never breaks it.
     """
     truth, answer = np.asarray(y_true), np.asarray(y_answer)
     if truth.ndim != 1 or len(truth) != len(answer):
@@ -46,11 +48,20 @@ def violated_rows(
             "coverage is counted by sets: give the bool matrix of `predict_set` and "
             "`classes`."
         )
+    elif quantity == "selective error rate":
+        raise ValueError(
+            "a selective error rate is counted by sets, because labels do not say "
+            "which rows were answered: give the bool matrix of `predict_set` and "
+            "`classes`."
+        )
     else:
         violated = answer == ALARMS[quantity] if quantity in ALARMS else truth != answer
     if scope is not None and quantity != "miss rate":
         counted &= truth == scope
-    return counted, np.asarray(violated, dtype=bool)
+    violated = np.asarray(violated, dtype=bool)
+    if Assumption.KNOWN_LABEL in guarantee.assumptions and classes is not None:
+        violated &= np.isin(truth, np.asarray(classes))
+    return counted, violated
 
 
 def _lacking(

@@ -96,12 +96,17 @@ def counted_answers(quantity: str, estimator: Any, X: Any) -> tuple[Any, ...]:
 
 
 def held_against(
-    estimator: Any, promises: Iterable[Guarantee], X: Any, y: NDArray[Any]
+    estimator: Any,
+    promises: Iterable[Guarantee],
+    X: Any,
+    y: NDArray[Any],
+    groups: NDArray[Any] | None = None,
 ) -> Iterator[tuple[Guarantee, int, int]]:
     """Each promise about rows, how many of these break it, and how many it is about.
 
     Labels of a detector are 1 and -1, whatever its promises call the ordinary rows. A
-    promise about none of the rows is left out.
+    promise about none of the rows is left out. One about a random row of a new group
+    needs `groups`, and counts one row of each.
     """
     detects = not hasattr(estimator, "classes_")
     answers: dict[str, tuple[Any, ...]] = {}
@@ -115,6 +120,9 @@ def held_against(
         counted, violated = violated_rows(promise, y, *answers[quantity])
         if detects and quantity in ALARMS:
             counted &= y != ALARMS[quantity]
+        together = groups if promise.unit == "group" else None
+        rows = promise.rows_that_count(len(y), together)
+        counted, violated = counted[rows], violated[rows]
         if counted.any():
             yield promise, int((counted & violated).sum()), int(counted.sum())
 

@@ -56,6 +56,19 @@ class Counts(Bets):
                 self._raise_peak(self._e_value_of(rows[t], sums[t]), rows[t])
         counts[:2] = rows[-1], sums[-1]
 
+    def add(self, other: Bets) -> None:
+        """Add other counts of the same null, and what they have raised already."""
+        peak = max(self.counts[3], other.counts[3])
+        alarms = [bets.counts[4] for bets in (self, other) if bets.counts[4]]
+        if other.counts[0]:
+            points = self.counts[0] // self.counts[5]
+            self._look(other.counts[1], int(other.counts[0]))
+            if self.counts[0] // self.counts[5] > points:
+                self._record()
+        self.counts[3] = max(self.counts[3], peak)
+        if alarms:
+            self.counts[4] = min(alarms)
+
     def _look(self, violations: float, n: int) -> None:
         self.counts[:2] += n, violations
         self._raise_peak(self.e_value)

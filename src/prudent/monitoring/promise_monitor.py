@@ -211,7 +211,12 @@ class PromiseMonitor(Watcher):
         return self
 
     def update_rows(
-        self, y_true: ArrayLike, y_answer: ArrayLike, classes: ArrayLike | None = None
+        self,
+        y_true: ArrayLike,
+        y_answer: ArrayLike,
+        classes: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Count labelled rows by what the model answered.
 
@@ -225,23 +230,30 @@ class PromiseMonitor(Watcher):
             misses.
         classes : array-like of shape (n_classes,), default=None
             Labels of the columns of the matrix.
+        groups : array-like of shape (n_rows,), default=None
+            Group of each row, for a promise of ``unit="group"``, which needs them: one
+            random row of each group is looked at, the same one at every call. All rows
+            of a group belong into one call.
 
         Returns
         -------
         self : PromiseMonitor
-            A promise about one class counts the rows of that class only.
+            A promise about one class counts the rows of that class only; one that
+            assumes known labels never counts a row of another label as a violation.
 
         Raises
         ------
         ValueError
-            If the shapes disagree or `classes` is missing.
+            If the shapes disagree, `classes` is missing, a selective error rate comes
+            with labels, or `groups` are missing or play no part.
         """
         counted, violated = violated_rows(self.guarantee, y_true, y_answer, classes)
-        self._count_rows(violated[counted].astype(np.float64))
+        rows = self.guarantee.rows_that_count(len(counted), groups)
+        self._count_rows(violated[rows][counted[rows]].astype(np.float64))
         return self
 
     def merge(self, other: PromiseMonitor) -> PromiseMonitor:
-        """Add the rows of a monitor of the same promise, after those of this one.
+        """Add the rows of a monitor of the same promise.
 
         Parameters
         ----------
@@ -251,7 +263,11 @@ class PromiseMonitor(Watcher):
         Returns
         -------
         PromiseMonitor
-            A new monitor: the counts are added, those of `other` as one batch.
+            A new monitor: the counts are added, as one look. A promise that either
+            calls broken stays broken, since the earlier of their alarms. The order of
+            the two changes nothing but the trace, which is that of this one. Each of
+            the two may have raised a wrong alarm with probability `level`, and their
+            sum may once more.
 
         Raises
         ------
@@ -263,14 +279,13 @@ class PromiseMonitor(Watcher):
             != (other.guarantee, other.level, other.watch)
         ):
             raise ValueError("only monitors of one promise can be merged.")
-        if self.watch == "rate":
+        merged = copy.deepcopy(self)
+        if self.watch == "rate" or not isinstance(merged._bets, Counts):
             raise ValueError(
                 "monitors with watch='rate' cannot be merged: the order of the rows "
                 "is lost. Use watch='average' or broken_promises."
             )
-        merged = copy.deepcopy(self)
-        if other.n_:
-            merged._count_batch(other.violations_, other.n_)
+        merged._bets.add(other._bets)
         return merged
 
     def frame(self) -> pyarrow.Table:

@@ -81,7 +81,13 @@ class GuaranteeDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike, *, level: float = 0.05
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        level: float = 0.05,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Hold the promises of a fitted estimator against rows it has not seen.
 
@@ -96,14 +102,18 @@ class GuaranteeDisplay(Display):
             Their labels; of a detector 1 and -1.
         level : float, default=0.05
             Each interval has confidence 1 - `level` over the number of promises.
+        groups : array-like of shape (n_samples,), default=None
+            Rows that belong together; promises about a random row of a new group need
+            them, and count one random row of each.
 
         Raises
         ------
         ValueError
-            If `X` and `y` have different lengths.
+            If `X` and `y` have different lengths, or `groups` are missing.
         """
         labels = column_or_1d(y)
         check_consistent_length(X, labels)
+        together = None if groups is None else np.asarray(groups)
         promises = [
             g
             for g in estimator.guarantees_
@@ -115,7 +125,9 @@ class GuaranteeDisplay(Display):
                 KeptPromise(
                     label=name, guarantee=g, check=g.judge(broken, n, level=level), n=n
                 )
-                for g, broken, n in held_against(estimator, promises, X, labels)
+                for g, broken, n in held_against(
+                    estimator, promises, X, labels, together
+                )
             ]
         )
 

@@ -345,6 +345,7 @@ class ClassErrors:
                     "calibration rows": len(own),
                     "rank": rank,
                     "claims": len(rate),
+                    "classes": len(classes),
                 },
                 source=ONE_CLASS,
             )

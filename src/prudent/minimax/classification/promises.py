@@ -53,6 +53,7 @@ def class_guarantees(
     evidence = {
         "kappa": min(duel.kappa for duel in duels),
         "duality gap": max(duel.gap for duel in duels),
+        "classes": len(labels),
         **numbers,
     }
     if trivial is not None:
@@ -83,6 +84,7 @@ def linear_promises(labels: NDArray[Any], errors: FloatArray) -> tuple[Guarantee
             sense="<=",
             scope=label,
             assumptions=(Assumption.MOMENTS_GIVEN_OR_PLUG_IN,),
+            evidence={"classes": len(labels)},
             source="Lanckriet et al. 2002, Lemma 1",
         )
         for label, error in zip(labels.tolist(), errors, strict=True)
