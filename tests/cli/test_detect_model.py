@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from prudent import PromiseMonitor, load
+from prudent.datasets import BUNDLED
 from prudent.persistence import read_header
 
 
@@ -49,6 +50,40 @@ def test_few_rows_give_an_average_and_say_so(prudent, rows_file, tmp_path, metho
     assert outcome.code == 0
     assert "on average over" in outcome.out
     assert "may exceed it for ever" in outcome.out
+
+
+def test_figures_are_those_of_the_detector_that_is_written(prudent, tmp_path):
+    table = pd.read_csv(BUNDLED["breast_cancer"].path)
+    others = table[table.pop("diagnosis") == "malignant"]
+    normal = ("detect", "breast_cancer", "--normal", "benign")
+    model = tmp_path / "model.prudent"
+    lines = {}
+    for option in ((), ("--average",)):
+        outcome = prudent(*normal, "--model-out", model, *option)
+        (line,) = [s for s in outcome.out.splitlines() if s.startswith("357 ")]
+        detected = np.mean(load(model).predict(others) == -1)
+        assert f" {detected:.1%} (" in line
+        changes = "With --model-out the promise is about the very detector"
+        # Said before the table.
+        assert (changes in outcome.out.split("normal rows")[0]) == (option == ())
+        own = "false-alarm rate of the detector itself"
+        assert (own in outcome.out) == (option == ())
+        lines[option] = line
+    assert lines[("--average",)] in prudent(*normal).out
+    assert lines[()] != lines[("--average",)]
+
+
+def test_confidence_of_a_detector_is_asked_for_or_refused(prudent, tmp_path):
+    normal = ("detect", "breast_cancer", "--normal", "benign")
+    model = tmp_path / "model.prudent"
+    outcome = prudent(*normal, "--model-out", model, "--confidence", "0.8")
+    assert outcome.code == 0
+    assert "With --model-out" not in outcome.out
+    assert load(model).guarantees_[0].confidence == 0.8
+    outcome = prudent(*normal, "--confidence", "0.99999999")
+    assert outcome.code == 3
+    assert "286 normal rows are too few" in outcome.err
+    assert prudent(*normal, "--confidence", "0.8", "--average").code == 2
 
 
 def test_the_class_is_remembered(prudent, tmp_path):

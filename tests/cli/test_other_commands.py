@@ -95,12 +95,13 @@ def test_game_report_names_value_and_rule(prudent, tmp_path):
 
 def test_detector_states_promise_and_measurement(prudent):
     outcome = prudent("detect", "iris", "--normal", "setosa", *LOW_DENSITY)
-    header, line = outcome.out.splitlines()[1:]
+    _, header, line, own = outcome.out.splitlines()
     assert outcome.code == 0
     assert header.split()[:2] == ["normal", "rows"]
     assert line.startswith("50 ")
     assert "false alarm rate ≤ 0.0" in line
     assert "100.0%" in line or "99." in line
+    assert own.startswith("The false-alarm rate of the detector itself")
 
 
 def test_detector_writes_a_line_per_row(prudent, tmp_path):

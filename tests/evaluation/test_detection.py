@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.model_selection import KFold
 
 from prudent import Guarantee, MinimaxOutlierDetector
-from prudent.evaluation.detection import detect
+from prudent.evaluation.detection import OWN, build_detector, detect
 
 
 class Limit(OutlierMixin, BaseEstimator):
@@ -49,7 +50,10 @@ def test_false_alarms_are_those_of_folds_not_fitted_on(rows):
         expected += int((inside[test] > inside[train].max()).sum())
         shares.append((X[~normal] > inside[train].max()).mean())
     assert found.promises[0].violations == expected == 1
-    assert found.detected == pytest.approx(np.mean(shares))
+    assert found.detected_by_folds == pytest.approx(shares)
+    # What is delivered is fitted on all normal rows, and so is its figure.
+    assert found.detected == (X[~normal] > inside.max()).mean()
+    assert found.own_rates is None
 
 
 def test_flags_are_those_of_a_fit_on_all_normal_rows(rows):
@@ -83,3 +87,22 @@ def test_real_detector_keeps_its_promise():
     found = detect(MinimaxOutlierDetector(random_state=0), X, normal)
     assert found.detected > 0.99
     assert all(promise.check.verdict != "broken" for promise in found.promises)
+
+
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_limits_of_the_detector_itself_hold_the_rate_as_often_as_said(confidence):
+    rng = np.random.default_rng(2)
+    fresh = rng.normal(size=(20_000, 2))
+    n_inside = 0
+    for seed in range(60):
+        detector = build_detector(
+            *("minimax", 0.1),
+            n_rows=300,
+            confidence=confidence,
+            random_state=seed,
+        )
+        X = rng.normal(size=(300, 2))
+        found = detect(detector, X, np.ones(300, dtype=bool), cv=2)
+        low, high = found.own_rates
+        n_inside += low <= np.mean(found.detector.predict(fresh) == -1) <= high
+    assert binomtest(n_inside, 60, OWN).pvalue >= 0.001

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 import typer
 
 from prudent.cli import options
-from prudent.cli.exits import UsageError
+from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import (
     all_or_sample,
     drawn_from,
@@ -79,10 +79,19 @@ def detect(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write the detector here, for prudent monitor; its promise holds for "
-            "this model with probability 0.95, where the rows allow.",
+            help="Write the detector here, for prudent monitor. It then promises for "
+            "itself, with --confidence, 0.95 where the rows allow, unless --average.",
         ),
     ] = None,
+    confidence: options.Confidence = None,
+    average: Annotated[
+        bool,
+        typer.Option(
+            "--average",
+            help="Promise the rate on average over training samples, as without "
+            "--model-out: more is detected, and nothing that monitor can watch.",
+        ),
+    ] = False,
     report: options.Report = None,
     sample: options.Sample = options.DEFAULT_SAMPLE,
     seed: options.Seed = 0,
@@ -92,7 +101,7 @@ def detect(
     most_rows = options.sample_size(sample)
     check_writable(output, report, model_out)
     if promise is not None:
-        asked = options.checked_promise(promise, None, detector=True)
+        asked = options.checked_promise(promise, confidence, detector=True)
         if asked is None:
             raise UsageError("--promise none: a detector needs a false-alarm rate.")
         false_alarm = asked.allowed
@@ -103,10 +112,16 @@ def detect(
     if not 0 < false_alarm < 1:
         raise UsageError(f"--false-alarm must lie in (0, 1), got {false_alarm:g}.")
     found, n_normal = rows.found, rows.n_normal
+    n_fitted = n_normal - n_normal // FOLDS
+    certain = certainty(
+        *(n_fitted, false_alarm, confidence),
+        average=average,
+        is_kept=model_out is not None,
+    )
     detector = build_detector(
         *(method, false_alarm),
-        n_rows=n_normal - n_normal // FOLDS,
-        confidence=None if model_out is None else CONFIDENCE,
+        n_rows=n_fitted,
+        confidence=certain,
         preparation=rows.preparation,
         random_state=seed,
     )
@@ -121,15 +136,25 @@ def detect(
     print(f"{title}, {FOLDS} folds, seed {seed}; false alarms are out of fold")
     if drawn is not None:
         print(f"fitted and measured on {drawn}; flagged are all rows")
+    if model_out is not None and certain is not None and confidence is None:
+        print(
+            "With --model-out the promise is about the very detector that is written, "
+            f"with confidence {certain:g}: rows are held out for it, and fewer are "
+            "detected than with a promise on average (--average)."
+        )
     print_table(heads, [line])
+    spread = _spread(detection)
+    for sentence in spread:
+        print(sentence)
     if model_out is not None:
-        save_detector(detection.detector, normal, model_out, data)
+        save_detector(detection.detector, normal, model_out, data, average=average)
     if output is not None:
         note(f"scores of {thousands(found.n_rows)} rows in {output}")
     if report is not None:
         from prudent.report.detection import detection_page
 
         notes = [] if drawn is None else [f"Fitted and measured on {drawn}."]
+        notes += spread
         write_report(detection_page(title, detection, heads, line, notes), report)
 
 
@@ -218,7 +243,40 @@ def _score_all(found: Survey, detection: Detection, output: Path | None) -> int:
     return n_flagged
 
 
-def save_detector(detector: Any, normal: str | None, output: Path, data: str) -> None:
+def certainty(
+    n_rows: int,
+    rate: float,
+    confidence: float | None,
+    *,
+    average: bool,
+    is_kept: bool,
+) -> float | None:
+    """Confidence of what a detector promises of so many rows; None: on average.
+
+    A detector that is kept for later has one by default, where the rows allow.
+    """
+    from prudent.evaluation.detection import allow_confidence
+
+    if average and confidence is not None:
+        raise UsageError("a promise on --average has no --confidence: leave one out.")
+    if confidence is not None:
+        options.check_confidence(confidence)
+        if not allow_confidence(n_rows, rate, confidence):
+            raise CommandError(
+                f"{thousands(n_rows)} normal rows are too few to promise a false-alarm "
+                f"rate of {rate:g} with confidence {confidence}. Ask for a lower "
+                "--confidence, give more rows, or promise it on --average",
+                ExitCode.DATA,
+            )
+        return confidence
+    if average or not is_kept or not allow_confidence(n_rows, rate, CONFIDENCE):
+        return None
+    return CONFIDENCE
+
+
+def save_detector(
+    detector: Any, normal: str | None, output: Path, data: str, *, average: bool
+) -> None:
     """Write the detector, which knows of which class it promises, and say what."""
     last = last_step(detector)
     last.guarantees_ = tuple(
@@ -228,11 +286,25 @@ def save_detector(detector: Any, normal: str | None, output: Path, data: str) ->
     for promise in detector.guarantees_:
         print(promise)
         if promise.confidence is None:
+            more = " Give more normal rows for a promise about the detector itself."
             print(
-                "That is an average: this detector may exceed it for ever. Give more "
-                "normal rows for a promise about the detector itself."
+                "That is an average: this detector may exceed it for ever."
+                + more * (not average)
             )
     say_written(output)
+
+
+def _spread(detection: Detection) -> list[str]:
+    """How far the detector itself may be from the promise, by the law of its cut."""
+    from prudent.evaluation.detection import OWN
+
+    if detection.own_rates is None:
+        return []
+    low, high = detection.own_rates
+    return [
+        "The false-alarm rate of the detector itself, which is fitted on all normal "
+        f"rows, lies between {low:.3f} and {high:.3f} with probability {OWN:g}."
+    ]
 
 
 def _summary(detection: Detection, n_flagged: int) -> tuple[list[str], list[str]]:
@@ -248,8 +320,12 @@ def _summary(detection: Detection, n_flagged: int) -> tuple[list[str], list[str]
     line = [thousands(n_normal), promise, measured, kept]
     if detection.detected is not None:
         n_others = len(detection.normal) - n_normal
-        columns += ["other rows", "detected"]
-        line += [thousands(n_others), f"{detection.detected:.1%}"]
+        low, high = min(detection.detected_by_folds), max(detection.detected_by_folds)
+        columns += ["other rows", "detected (in folds)"]
+        line += [
+            thousands(n_others),
+            f"{detection.detected:.1%} ({low:.1%}–{high:.1%})",
+        ]
     columns.append("flagged")
     line.append(thousands(n_flagged))
     return columns, line

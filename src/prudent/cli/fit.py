@@ -17,6 +17,7 @@ from prudent.cli.detect import (
     FALSE_ALARM,
     FEWEST_ROWS,
     NormalRows,
+    certainty,
     read_normal,
     save_detector,
 )
@@ -112,8 +113,6 @@ def fit(
 ) -> None:
     """Fit one method on all rows and write a model file for predict."""
     most_rows = options.sample_size(sample)
-    if average and confidence is not None:
-        raise UsageError("a promise on --average has no --confidence: leave one out.")
     if method == DETECTOR or normal is not None or options.is_of_detector(promise):
         if method not in DETECTORS:
             known = ", ".join(DETECTORS)
@@ -123,28 +122,23 @@ def fit(
         alarms = options.checked_promise(promise, confidence, detector=True)
         check_writable(output)
         rows = read_normal(data, target, normal, columns, most_rows, seed)
-        from prudent.evaluation.detection import allow_confidence
-
         rate = FALSE_ALARM if alarms is None else alarms.allowed
-        certain = None if average else confidence or CONFIDENCE
+        certain = certainty(
+            rows.n_normal, rate, confidence, average=average, is_kept=True
+        )
         detector = _detector(method, rate, param or [], rows, seed, certain)
-        if confidence and not allow_confidence(rows.n_normal, rate, confidence):
-            raise CommandError(
-                f"{thousands(rows.n_normal)} normal rows are too few for a false-alarm "
-                f"rate of {rate:g} with confidence {confidence:g}. Ask for a lower "
-                "--confidence, give more rows, or promise it on --average",
-                ExitCode.DATA,
-            )
         with failing_as_data():
             detector.fit(rows.normal)
         _say_fitted(method, f"{thousands(rows.n_normal)} normal rows", rows.found)
-        save_detector(detector, normal, output, data)
+        save_detector(detector, normal, output, data, average=average)
         return
     if "." not in method and method not in (*METHODS, *BASELINES):
         known = ", ".join([*METHODS, *BASELINES])
         raise UsageError(f"--method takes one of {known}, got {method[:64]!r}.")
     check_writable(output)
     asked = options.checked_promise(promise, confidence, detector=False)
+    if average and confidence is not None:
+        raise UsageError("a promise on --average has no --confidence: leave one out.")
     if average and (asked is None or asked.kind != "coverage"):
         raise UsageError("--average is for promises of coverage and of false alarms.")
     if select is not None and method not in GRIDS:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing
@@ -18,6 +19,9 @@ from prudent.estimator_tools import held_against
 from prudent.evaluation.checks import check_promises
 from prudent.evaluation.records import PromiseCheck
 from prudent.evaluation.table import in_front
+
+# Probability with which a rate of one detector lies between limits.
+OWN = 0.9
 
 
 def allow_confidence(n_rows: int, rate: float, confidence: float) -> bool:
@@ -86,7 +90,26 @@ class Detection:
     normal: NDArray[np.bool_]  # (n,): rows of the class that was learned
     score: NDArray[np.float64]  # (n,): its `decision_function`, >= 0 is normal
     promises: tuple[PromiseCheck, ...]  # of the folds, against what was measured
-    detected: float | None  # share of the other rows flagged, mean of the folds
+    # Share of the other rows, of which nothing was learned, that the detector flags,
+    # and the shares by the detectors of the folds; None without other rows.
+    detected: float | None
+    detected_by_folds: tuple[float, ...]
+
+    @property
+    def own_rates(self) -> tuple[float, float] | None:
+        """Limits between which the false-alarm rate of the detector itself lies.
+
+        With probability `OWN`, over the draw of the m rows of which the k-th strangest
+        is the cut: the rate is Beta(k, m + 1 - k), less where scores tie. None where
+        no rows were held out for a cut.
+        """
+        for promise in self.detector.guarantees_:
+            known = promise.evidence
+            if {"rank", "calibration rows"} <= known.keys() and known["rank"]:
+                law = known["rank"], known["calibration rows"] + 1 - known["rank"]
+                low, high = betaincinv(*law, [(1 - OWN) / 2, (1 + OWN) / 2])
+                return float(low), float(high)
+        return None
 
 
 def detect(
@@ -113,10 +136,13 @@ def detect(
         if len(others):
             found.append(float(np.mean(fitted.predict(others) == -1)))
     fitted = clone(detector).fit(inside)
+    score = fitted.decision_function(X)
+    detected = float(np.mean(fitted.predict(others) == -1)) if len(others) else None
     return Detection(
         detector=fitted,
         normal=normal,
-        score=fitted.decision_function(X),
+        score=score,
         promises=check_promises(counted),
-        detected=float(np.mean(found)) if found else None,
+        detected=detected,
+        detected_by_folds=tuple(found),
     )
