@@ -32,6 +32,8 @@ _PUBLIC = {
     "NeymanPearsonClassifier": "prudent.certification",
     "certify": "prudent.certification",
     "plan": "prudent.certification",
+    "promise": "prudent.rules.promise",
+    "Rule": "prudent.rules.rule",
     "PromiseMonitor": "prudent.monitoring",
     "DriftMonitor": "prudent.monitoring",
     "audit": "prudent.auditing.run",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.rules.files import fields_of_rule, json_of_rule
 from prudent.rules.scores import CalibrationScores
 
 Kind = Literal["sets", "answers", "labels", "alarms"]
@@ -196,6 +197,31 @@ class Rule:
                 "needs."
             )
         return self.calibration.rule(rate)
+
+    def to_json(self, *, keep_scores: bool = False) -> str:
+        """The rule as JSON, which a few lines of any language apply.
+
+        Parameters
+        ----------
+        keep_scores : bool, default=False
+            Whether the scores of the calibration rows are kept, for p-values and
+            other rates.
+
+        Raises
+        ------
+        ValueError
+            For ties smoothed by coins of the rows of a table, and for `keep_scores`
+            of a rule that has none.
+        """
+        return json_of_rule(self, keep_scores=keep_scores)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a rule back: it answers as the one that was written.
+
+        Raises ValueError in one sentence where the text is no such rule.
+        """
+        return cls(**fields_of_rule(text))
 
     def _thresholds_of(self, groups: NDArray[Any] | None) -> FloatArray:
         """Threshold of each row and label, broadcast to (n, n_classes)."""

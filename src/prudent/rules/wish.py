@@ -26,7 +26,10 @@ OTHER_KINDS = ("error", "coverage", "false alarm")
 DETECTOR_FORM = '"false alarm <= 5%"'
 RATE = r"(\d+(?:\.\d*)?|\.\d+)\s*(%?)"
 # Promises about all rows, and what may be said before the name of a class.
-OVERALL = rf"(coverage\s*>=|error\s*<=|false alarm\s*<=)\s*{RATE}(\s+in every class)?"
+OVERALL = (
+    rf"(coverage\s*>=|error\s*<=|false alarm\s*<=)\s*{RATE}"
+    r"(?:\s+in every (class|group))?"
+)
 OF_CLASS = r"missed|false alarm"
 # A limit of one class; a label may hold any of the signs and words around it.
 LIMIT = rf"(?:(?:{OF_CLASS})\s+)?(.+?)\s*<=\s*{RATE}(?:,?\s+and\s+|,\s*|$)"
@@ -44,6 +47,7 @@ class Wish:
 
     text: str
     guarantees: tuple[Guarantee, ...]  # one for each class where classes are promised
+    by_group: bool = False  # whether each group has the promise
 
     @property
     def kind(self) -> Kind:
@@ -103,11 +107,13 @@ def parse_promise(
     classes: Sequence[Any] | None = None,
     *,
     confidence: float | None = None,
+    with_groups: bool = False,
 ) -> Wish | None:
     """What is asked for, as guarantees without evidence; None for "none".
 
     One of `FORMS`, or of detectors `DETECTOR_FORM`, or guarantees. Where `classes` are
     not known yet, they are left as they are spelled; "in every class" is one guarantee.
+    "In every group" is understood `with_groups` only, by those who are given groups.
     Without a `confidence` errors are promised with 0.95, coverage and false alarms on
     average. Raises ValueError for other sentences, rates outside (0, 1), unknown
     classes and two confidences.
@@ -138,10 +144,17 @@ def parse_promise(
     if said and (said[4] is None or start == "coverage"):
         quantity, sense, over = overall[start]
         bound = _rate(said[2], said[3], text)
-        scopes = [None] if said[4] is None else list(classes or ["every class"])
+        by_group = said[4] is not None and said[4].lower() == "group"
+        if by_group and not with_groups:
+            raise ValueError(
+                f"{promise!r} is a promise from a table of scores: use prudent promise "
+                "with --by, or prudent.promise."
+            )
+        by_class = said[4] is not None and not by_group
+        scopes = list(classes or ["every class"]) if by_class else [None]
         kind = {"quantity": quantity, "sense": sense, **over}
         promised = [Guarantee(bound=bound, scope=scope, **kind) for scope in scopes]
-        return Wish(promise, tuple(promised))
+        return Wish(promise, tuple(promised), by_group)
     if re.match(rf"(?:{OF_CLASS})\s", text, re.IGNORECASE):
         kind = {"quantity": "class error rate", "sense": "<=", **confident}
         promised = [

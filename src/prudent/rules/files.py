@@ -1,0 +1,217 @@
+"""Rules as JSON, which a few lines of any language apply.
+
+Numbers that decide are decimal strings that round-trip, since not every reader of JSON
+keeps all digits of a number, nor knows infinity.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prudent._version import __version__
+from prudent.core.guarantee import Guarantee
+from prudent.rules.scores import CalibrationScores
+
+FORMAT = "prudent-rule/1"
+# Larger files are none of ours: a million scores of calibration rows take 20 MB.
+MOST_CHARACTERS = 100_000_000
+KINDS = ("sets", "answers", "labels", "alarms")
+# What a record tells readers, in the order of the file.
+TOLD = ("promise", "scores", "columns", "label", "group", "id", "key", "unseen", "data")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptScores:
+    """Scores of calibration rows as a file keeps them: for p-values."""
+
+    scores: CalibrationScores
+
+    def rule(self, rate: Any) -> Any:
+        """Refuse: what else made the rule is not in its file."""
+        raise ValueError(
+            "a rule read from a file keeps its rate: make one for another rate from "
+            "the table, with prudent.promise."
+        )
+
+
+def json_of_rule(rule: Any, *, keep_scores: bool = False) -> str:
+    """Text of the JSON of a rule; with `keep_scores` for p-values too."""
+    smoothed = rule.smoothed_rate is not None
+    if smoothed and "key" not in rule.record:
+        raise ValueError(
+            "the coins of this rule's ties are those of rows, which no file holds: "
+            "use ties='conservative', or prudent.promise with `ids`."
+        )
+    columns = [str(label) for label in rule.classes] or ["score"]
+    fields: dict[str, Any] = {
+        "format": FORMAT,
+        "kind": rule.kind,
+        **{"promise": "", "scores": "as given", "columns": columns},
+        **{name: rule.record[name] for name in TOLD if name in rule.record},
+        "classes": list(rule.classes),
+        "thresholds": [_text(value) for value in rule.thresholds],
+    }
+    if rule.kind == "sets":
+        fields["by"] = rule.by
+        fields["empty"] = rule.empty
+        if rule.by == "group":
+            fields["groups"] = list(rule.groups)
+    if rule.priority:
+        fields["priority"] = list(rule.priority)
+    if rule.kind == "alarms":
+        fields["strange"] = rule.strange
+    if smoothed:
+        fields["smoothed_rate"] = _text(float(rule.smoothed_rate or 0))
+    scores = getattr(rule.calibration, "scores", None)
+    if keep_scores or smoothed:
+        if not isinstance(scores, CalibrationScores):
+            raise ValueError(
+                f"a rule of kind {rule.kind!r} keeps no scores of calibration rows."
+            )
+        fields["calibration"] = [[_text(a) for a in own] for own in scores.sorted]
+        fields["tolerance"] = _text(scores.tolerance)
+    fields["prudent"] = __version__
+    fields["guarantees"] = [
+        {**guarantee.to_dict(), "sentence": str(guarantee)}
+        for guarantee in rule.guarantees
+    ]
+    return json.dumps(_plain(fields), ensure_ascii=False, allow_nan=False, indent=1)
+
+
+def fields_of_rule(text: str) -> dict[str, Any]:
+    """Read the fields of a rule; ValueError in one sentence where the text is none."""
+    if len(text) > MOST_CHARACTERS:
+        raise ValueError(f"a rule of {len(text)} characters is too long to be one.")
+    try:
+        fields = json.loads(
+            text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant
+        )
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"this is no rule: no JSON can be read ({error}).") from None
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+        found = fields.get("format") if isinstance(fields, dict) else None
+        raise ValueError(
+            f"this is no rule of the format {FORMAT!r}, but of {found!r:.40}."
+        )
+    try:
+        return _fields(fields)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"the rule lacks a part or holds one of the wrong type ({error})."
+        ) from None
+
+
+def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    kind = _one_of("kind", fields["kind"], KINDS)
+    thresholds = tuple(_number("thresholds", value) for value in fields["thresholds"])
+    classes = tuple(map(_label, fields["classes"]))
+    groups = tuple(map(_label, fields.get("groups", ())))
+    priority = tuple(map(_label, fields.get("priority", ())))
+    by = _one_of("by", fields.get("by"), (None, "class", "group"))
+    smoothed = fields.get("smoothed_rate")
+    rate = None if smoothed is None else _number("smoothed_rate", smoothed)
+    n_thresholds = 1
+    if kind == "labels" or by == "class":
+        n_thresholds = len(classes)
+    elif by == "group":
+        n_thresholds = len(groups)
+    if rate is not None:
+        n_thresholds = len(thresholds)
+    if len(thresholds) != n_thresholds:
+        raise ValueError(
+            f"the rule needs {n_thresholds} thresholds, got {len(thresholds)}."
+        )
+    if (kind in ("sets", "labels") and len(set(classes)) != len(classes)) or (
+        kind in ("sets", "labels") and not classes
+    ):
+        raise ValueError("the rule must name its classes, each once.")
+    if not set(priority) <= set(classes):
+        raise ValueError("`priority` of the rule names labels that are no classes.")
+    columns = [str(name) for name in fields["columns"]]
+    guarantees = tuple(Guarantee.from_dict(one) for one in fields["guarantees"])
+    calibration = None
+    if "calibration" in fields:
+        arrays = (
+            np.array([_number("calibration", value) for value in own], dtype=float)
+            for own in fields["calibration"]
+        )
+        tolerance = _number("tolerance", fields.get("tolerance", "0.0"))
+        scores = CalibrationScores(tuple(np.sort(own) for own in arrays), tolerance)
+        calibration = KeptScores(scores)
+    return {
+        "kind": kind,
+        "thresholds": thresholds,
+        "guarantees": guarantees,
+        "classes": classes,
+        "by": by,
+        "groups": groups,
+        "priority": priority,
+        "strange": _one_of("strange", fields.get("strange", "low"), ("low", "high")),
+        "empty": _one_of("empty", fields.get("empty", "best"), ("best", "all")),
+        "smoothed_rate": rate,
+        "record": {
+            **{name: fields[name] for name in TOLD if name in fields},
+            "columns": columns,
+        },
+        "calibration": calibration,
+    }
+
+
+def _text(value: float) -> str:
+    """A double as text that gives it back in any language."""
+    value = float(value)
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(value)
+
+
+def _number(name: str, text: Any) -> float:
+    try:
+        value = float(text) if isinstance(text, str) else math.nan
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        raise ValueError(
+            f"`{name}` of the rule must hold numbers as text, got {text!r:.40}."
+        )
+    return value
+
+
+def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+    if value not in allowed:
+        raise ValueError(
+            f"`{name}` of the rule must be one of {list(allowed)}, got {value!r:.40}."
+        )
+    return value
+
+
+def _label(value: Any) -> Any:
+    if not isinstance(value, str | int | float | bool):
+        raise ValueError(f"labels of a rule are text or numbers, got {value!r:.40}.")
+    return value
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("the rule names a part twice, so that readers would differ.")
+    return fields
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON: a rule writes such numbers as text.")
+
+
+def _plain(value: Any) -> Any:
+    """Values as JSON has them: plain numbers in place of NumPy's, lists of tuples."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value

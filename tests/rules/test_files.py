@@ -1,0 +1,203 @@
+"""Rules as JSON: round trips, the readers of other languages, hostile texts."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import prudent
+from prudent import Rule
+from prudent.rules.make import (
+    class_error_rule,
+    coverage_rule,
+    false_alarm_rule,
+    limits_rule,
+    selective_rule,
+)
+
+PAGE = Path(__file__).parents[2] / "docs" / "other_languages.rst"
+LABELS = ("cat", "dog", "eel")
+
+
+def code_of(language):
+    """The code block of a language on the page."""
+    page = PAGE.read_text(encoding="utf-8")
+    block = re.search(rf"code-block:: {language}\n\n((?:   .*\n|\n)+)", page)
+    return re.sub(r"^   ", "", block[1], flags=re.MULTILINE)
+
+
+def score_tables(rng, n=60, n_classes=3):
+    """Scores with ties, and infinite ones."""
+    scores = np.round(rng.normal(size=(n, n_classes)), 1)
+    scores[rng.random(scores.shape) < 0.03] = -np.inf
+    scores[rng.random(scores.shape) < 0.03] = np.inf
+    return scores
+
+
+def rules():
+    """Name -> rule of each kind, and what its tables look like."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, 300)
+    scores = score_tables(rng, 300) + 2 * (codes[:, None] == np.arange(3))
+    own = np.take_along_axis(scores, codes[:, None], axis=1)[:, 0]
+    group = rng.integers(0, 2, 300)
+    sureness, wrong = scores.max(axis=1), scores.argmax(axis=1) != codes
+    by_group = coverage_rule(
+        own, group, rate=0.1, classes=LABELS, by="group", groups=("a", "b")
+    )
+    by_group.record.update(group="where") if isinstance(by_group.record, dict) else None
+    return {
+        "sets": coverage_rule(own, rate=0.1, classes=LABELS),
+        "by class": coverage_rule(own, codes, rate=0.1, classes=LABELS, by="class"),
+        "by group": by_group,
+        "rounded": coverage_rule(own, rate=0.2, classes=LABELS, tolerance=1e-9),
+        "answers": selective_rule(sureness, wrong & (sureness < 2), rate=0.2),
+        "labels": class_error_rule(
+            scores, codes, limits={"dog": 0.2}, classes=LABELS, confidence=0.9
+        ),
+        "limits": limits_rule(
+            scores, codes, limits=dict.fromkeys(LABELS, 0.2), classes=LABELS
+        ),
+        "low alarms": false_alarm_rule(own, rate=0.1),
+        "high alarms": false_alarm_rule(own, rate=0.1, confidence=0.9, strange="high"),
+        "two classes": prudent.promise(
+            scores[:, 0] + codes, codes > 0, "coverage >= 80%", classes=[False, True]
+        ),
+    }
+
+
+RULES = rules()
+
+
+def table_for(rule, rng):
+    """Scores to answer, at thresholds too, and groups, some not seen."""
+    columns = len(rule.classes) if rule.kind in ("sets", "labels") else 1
+    if rule.record.get("columns") == ["score"]:
+        columns = 2
+    scores = score_tables(rng, 200, columns)
+    cuts = [cut for cut in rule.thresholds if np.isfinite(cut)]
+    scores[::3, 0] = cuts[0]
+    scores[1::3, -1] = np.nextafter(cuts[-1], -np.inf)
+    return scores, rng.choice(["a", "b", "never seen"], 200)
+
+
+def answers_of(rule, scores, groups):
+    """What the rule answers, in the types of JSON."""
+    if rule.kind == "alarms":
+        return rule.alarms(scores[:, 0]).tolist()
+    if rule.kind == "answers":
+        return rule.answers(scores).tolist()
+    if rule.kind == "labels":
+        return rule.labels(scores).tolist()
+    sets = rule.sets(scores, groups if rule.by == "group" else None)
+    return [
+        [c for c, is_in in zip(rule.classes, row, strict=True) if is_in] for row in sets
+    ]
+
+
+def case(name):
+    rule = RULES[name]
+    rng = np.random.default_rng(1)
+    scores, groups = table_for(rule, rng)
+    one_column = rule.record.get("columns") == ["score"]
+    if one_column:
+        scores[:, 0] = -scores[:, 1]
+    fields = json.loads(rule.to_json())
+    if rule.by == "group":
+        fields["group"] = "where"
+    columns = fields["columns"] if rule.kind != "answers" else ["score"]
+    rows = []
+    for values, group in zip(scores, groups, strict=True):
+        kept = values[1:] if one_column else values
+        row = {
+            c: {np.inf: "Infinity", -np.inf: "-Infinity"}.get(v, repr(float(v)))
+            for c, v in zip(columns, kept, strict=True)
+        }
+        rows.append({**row, "where": str(group)})
+    return fields, rows, answers_of(rule, scores, groups)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_python_without_numpy_answers_alike(name):
+    fields, rows, expected = case(name)
+    scope = {}
+    exec(code_of("python"), scope)
+    assert [scope["decide"](fields, row) for row in rows] == expected
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
+def test_javascript_answers_alike():
+    cases = {name: case(name) for name in RULES}
+    program = code_of("javascript") + (
+        "\nconst cases = JSON.parse(require('fs').readFileSync(0, 'utf8'));"
+        "\nconsole.log(JSON.stringify(cases.map("
+        "([rule, rows]) => rows.map(row => decide(rule, row)))));"
+    )
+    given = json.dumps([[fields, rows] for fields, rows, _ in cases.values()])
+    done = subprocess.run(
+        ["node", "-e", program], input=given, capture_output=True, text=True, check=True
+    )
+    for (_, _, expected), answers in zip(
+        cases.values(), json.loads(done.stdout), strict=True
+    ):
+        assert answers == json.loads(json.dumps(expected))
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules_come_back_to_the_last_bit(name):
+    rule = RULES[name]
+    text = rule.to_json()
+    back = Rule.from_json(text)
+    assert back.thresholds == rule.thresholds
+    assert back.guarantees == rule.guarantees
+    assert back.to_json() == text
+    scores, groups = table_for(rule, np.random.default_rng(2))
+    assert answers_of(back, scores, groups) == answers_of(rule, scores, groups)
+
+
+def test_kept_scores_give_p_values():
+    rule = RULES["by class"]
+    scores, _ = table_for(rule, np.random.default_rng(3))
+    back = Rule.from_json(rule.to_json(keep_scores=True))
+    np.testing.assert_array_equal(back.p_values(scores), rule.p_values(scores))
+    with pytest.raises(ValueError, match="keeps no scores"):
+        Rule.from_json(rule.to_json()).p_values(scores)
+    with pytest.raises(ValueError, match="keeps no scores of calibration rows"):
+        RULES["answers"].to_json(keep_scores=True)
+
+
+def broken(**changes):
+    return json.dumps({**json.loads(RULES["by class"].to_json()), **changes})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no JSON"),
+        ("[" * 100_000, "no JSON"),
+        ("[]", "no rule of the format 'prudent-rule/1'"),
+        ('{"format": "prudent-rule/9"}', "prudent-rule/9"),
+        ('{"format": "prudent-rule/1"}', "lacks a part"),
+        ('{"format": "a", "format": "b"}', "names a part twice"),
+        (broken(thresholds=[0.1, 0.2, 0.3]), "numbers as text, got 0.1"),
+        (broken(thresholds=["a", "b", "c"]), "numbers as text, got 'a'"),
+        (broken(thresholds=["nan"] * 3), "numbers as text, got 'nan'"),
+        (broken(thresholds=["0.1"]), "needs 3 thresholds, got 1"),
+        (broken(kind="magic"), "`kind` of the rule must be one of"),
+        (broken(classes=["cat", "cat", "eel"]), "each once"),
+        (broken(classes=[["cat"], "dog", "eel"]), "text or numbers"),
+        (broken(priority=["fish"]), "labels that are no classes"),
+        (broken(guarantees=[{"bound": 7}]), "lacks a part"),
+        (broken().replace('"rank": ', '"rank": NaN, "rank_": '), "NaN is no JSON"),
+    ],
+)
+def test_other_texts_are_refused_in_one_sentence(text, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as refused:
+        Rule.from_json(text)
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,226 @@
+"""`prudent.promise`: what wrappers promise of a frozen model, from its scores alone."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+from sklearn.datasets import load_iris
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+import prudent
+from prudent import Assumption
+from prudent.exceptions import InfeasibleError
+
+LEVEL = 1e-4
+X, Y = load_iris(return_X_y=True)
+ORDER = np.random.default_rng(0).permutation(150)
+FIT, HELD, NEW = ORDER[:40], ORDER[40:110], ORDER[110:]
+# Weak, so that sets of several labels and wrong answers occur.
+MODEL = LogisticRegression(C=0.01).fit(X[FIT], Y[FIT])
+
+
+def test_selective_answers_are_those_of_the_wrapper():
+    wrapper = prudent.SelectiveClassifier(FrozenEstimator(MODEL), error_rate=0.3)
+    wrapper.fit(X[HELD], Y[HELD])
+    rule = prudent.promise(MODEL.predict_proba(X[HELD]), Y[HELD], "error <= 30%")
+    assert rule.thresholds == wrapper.rule_.thresholds
+    assert rule.guarantees == wrapper.guarantees_
+    np.testing.assert_array_equal(
+        rule.answers(MODEL.predict_proba(X[NEW])), wrapper.answers(X[NEW])
+    )
+    by_label = prudent.promise(
+        MODEL.predict_proba(X[HELD]).max(axis=1),
+        Y[HELD],
+        "error <= 30%",
+        predicted=MODEL.predict(X[HELD]),
+    )
+    assert by_label.thresholds == rule.thresholds
+
+
+def test_class_errors_are_those_of_the_wrapper():
+    y = (Y == 1).astype(int)
+    model = LogisticRegression(C=0.01).fit(X[FIT], y[FIT])
+    wrapper = prudent.NeymanPearsonClassifier(
+        FrozenEstimator(model), max_class_error={1: 0.3}
+    ).fit(X[HELD], y[HELD])
+    rule = prudent.promise(model.predict_proba(X[HELD]), y[HELD], "missed 1 <= 30%")
+    assert rule.guarantees == wrapper.guarantees_
+    np.testing.assert_array_equal(
+        rule.labels(model.predict_proba(X[NEW])), wrapper.predict(X[NEW])
+    )
+
+
+def law(n, rng):
+    """Scores of three classes; the probability that a class scores below a cut."""
+    codes = rng.choice(3, n, p=[0.6, 0.3, 0.1])
+    scores = rng.normal(size=(n, 3))
+    scores[np.arange(n), codes] += 1.5
+    return np.round(scores, 1), codes
+
+
+def missed(cut):
+    """Probability that a rounded own score lies below a cut."""
+    return float(norm.cdf(np.round(cut, 1) - 0.05 - 1.5)) if np.isfinite(cut) else 0.0
+
+
+@pytest.mark.parametrize("n_draws", [300, pytest.param(4000, marks=pytest.mark.slow)])
+def test_coverages_with_confidence_hold_all_at_once(n_draws):
+    broken = 0
+    for seed in range(n_draws):
+        scores, y = law(600, np.random.default_rng(seed))
+        rule = prudent.promise(
+            scores, y, "coverage >= 80% in every class", confidence=0.9
+        )
+        assert all(g.confidence == 0.9 for g in rule.guarantees)
+        rates = [missed(cut) for cut in rule.thresholds]
+        broken += any(
+            1 - rate < g.bound - 1e-12
+            for rate, g in zip(rates, rule.guarantees, strict=True)
+        )
+    assert binom.sf(broken - 1, n_draws, 0.1) > LEVEL
+
+
+@pytest.mark.parametrize("n_draws", [300, pytest.param(4000, marks=pytest.mark.slow)])
+def test_averaged_coverage_in_every_group_is_the_rank(n_draws):
+    total = np.zeros(2)
+    for seed in range(n_draws):
+        rng = np.random.default_rng(seed)
+        scores, y = law(80, rng)
+        group = np.where(rng.random(80) < 0.5, "a", "b")
+        rule = prudent.promise(scores, y, "coverage >= 80% in every group", by=group)
+        total += [missed(cut) for cut in rule.thresholds]
+        assert rule.groups == ("a", "b")
+        assert [g.scope for g in rule.guarantees] == ["a", "b"]
+        rows = scores[:5]
+        sets = rule.sets(rows, np.array(["a", "b", "c", "c", "a"]))
+        assert sets[2:4].all()  # of a group not seen
+    # The miss rate of a group is at most .2 on average; its sd is below .08.
+    assert (total / n_draws <= 0.2 + 4 * 0.08 / np.sqrt(n_draws)).all()
+
+
+def test_assumptions_and_record():
+    scores, y = law(300, np.random.default_rng(0))
+    rule = prudent.promise(
+        scores,
+        y,
+        "coverage >= 90% in every class",
+        classes=[0, 1, 2],
+        unseen="hold-out of May",
+    )
+    assert rule.guarantees[0].assumptions == (
+        Assumption.EXCHANGEABLE_CLASS,
+        Assumption.KNOWN_LABEL,
+        Assumption.UNSEEN,
+    )
+    assert rule.guarantees[0].average_over == "calibration rows"
+    assert rule.record["unseen"] == "hold-out of May"
+    assert rule.record["columns"] == ["0", "1", "2"]
+    groups = np.repeat(np.arange(150), 2)
+    grouped = prudent.promise(scores, y, "coverage >= 80%", groups=groups)
+    assert grouped.guarantees[0].unit == "group"
+    assert grouped.guarantees[0].evidence["calibration rows"] == 150
+
+
+def test_alarms():
+    rng = np.random.default_rng(0)
+    strange = rng.normal(size=200)
+    rule = prudent.promise(strange, None, "false alarm <= 5%")
+    assert rule.alarms(np.array([9.0, -9.0])).tolist() == [True, False]
+    assert rule.guarantees[0].bound == 10 / 201
+    label = np.where(np.arange(200) < 150, "ok", "bad")
+    part = prudent.promise(
+        -strange, label, "false alarm <= 5%", ordinary="ok", strange="low"
+    )
+    assert part.guarantees[0].evidence["calibration rows"] == 150
+    assert part.alarms(np.array([9.0, -9.0])).tolist() == [False, True]
+
+
+SCORES, TRUTH = law(100, np.random.default_rng(1))
+SURE = np.linspace(0, 1, 100)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (((SCORES, TRUTH, "none"), {}), ValueError, "say what is to be promised"),
+        (
+            ((np.full(100, 0.9), TRUTH > 0, "error <= 5%"), {"predicted": TRUTH > 0}),
+            ValueError,
+            "the score is 0.9 in every row",
+        ),
+        (
+            ((np.where(SCORES > 2, np.nan, SCORES), TRUTH, "coverage >= 90%"), {}),
+            ValueError,
+            "has no score (NaN)",
+        ),
+        (
+            ((SCORES, TRUTH, "coverage >= 90%"), {"classes": [0, 1, 7]}),
+            ValueError,
+            "truth 2 (",
+        ),
+        (
+            ((SCORES[:, :2], TRUTH, "coverage >= 90%"), {"classes": [0, 1, 2]}),
+            ValueError,
+            "2 column(s) of scores for 3 classes",
+        ),
+        (
+            ((SCORES, np.zeros(100), "coverage >= 90%"), {"classes": [0, 1, 2]}),
+            ValueError,
+            "all 100 rows are 0.0",
+        ),
+        (
+            ((SCORES, TRUTH, "coverage >= 90%"), {"ids": np.arange(100) % 60}),
+            ValueError,
+            "40 rows repeat an earlier one (rows 0 and 60)",
+        ),
+        (
+            ((SCORES, TRUTH, "coverage >= 90% in every group"), {}),
+            ValueError,
+            "belong together",
+        ),
+        (
+            ((SCORES, TRUTH, "coverage >= 99% in every class"), {}),
+            InfeasibleError,
+            "99 rows of each class are needed, 0 has",
+        ),
+        (
+            ((SURE[:40], TRUTH[:40] > 9, "error <= 5%"), {"predicted": TRUTH[:40] > 9}),
+            InfeasibleError,
+            "'error <= 5%' needs 59 rows without an error, there are 40.",
+        ),
+        (
+            ((SURE, SURE > 0.96, "error <= 5%"), {"predicted": SURE > 2}),
+            InfeasibleError,
+            "no threshold keeps 'error <= 5%': 4 of the 59 surest rows are wrong, none "
+            "may be.",
+        ),
+        (
+            ((SURE, None, "false alarm <= .5%"), {}),
+            InfeasibleError,
+            "needs 199 ordinary rows, there are 100",
+        ),
+    ],
+)
+def test_what_cannot_be_promised_is_said_in_one_sentence(given, error, message):
+    arguments, settings = given
+    with pytest.raises(error, match=re.escape(message)) as refused:
+        prudent.promise(*arguments, **settings)
+    assert "np." not in str(refused.value)
+
+
+def test_rare_classes_are_put_into_every_set_on_request():
+    rule = prudent.promise(
+        SCORES, TRUTH, "coverage >= 97% in every class", allow_rare=True
+    )
+    rare = [g.scope for g in rule.guarantees if g.bound == 1.0]
+    assert rare
+    assert rule.sets(SCORES)[:, rare].all()
+
+
+def test_groups_are_no_promise_of_comparisons():
+    with pytest.raises(ValueError, match="a promise from a table of scores"):
+        prudent.compare(X, Y, promise="coverage >= 90% in every group")
