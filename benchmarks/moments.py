@@ -10,7 +10,7 @@ from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 
 from benchmarks.timing import Workload
 from prudent import ClassMoments, RawMoments
-from prudent.core.distances import MahalanobisFactors
+from prudent.core.linalg import MahalanobisFactors
 
 # (d, n, K) -> goals: ours over SYRK, over QDA(eigen).fit; D2 over GEMMs, over QDA
 SIZES = {

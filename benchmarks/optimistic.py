@@ -11,7 +11,7 @@ from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 
 from benchmarks.timing import Workload
 from prudent import OptimisticScoreClassifier
-from prudent.core.distances import MahalanobisFactors
+from prudent.core.linalg import MahalanobisFactors
 from prudent.optimistic import best_threshold, gaussian_scores, nonparametric_scores
 
 N_ROWS = 100_000

@@ -22,7 +22,7 @@ from experiments.benchmark_data import load
 from experiments.cells import Scale, Tasks
 from experiments.table import Table, against, with_reasons
 from prudent import OptimisticScoreClassifier
-from prudent.core.distances import MahalanobisFactors
+from prudent.core.linalg import MahalanobisFactors
 from prudent.exceptions import PrudentWarning
 from prudent.optimistic import best_threshold
 from prudent.optimistic.formulas import GAUSSIAN_UPPER, NONPARAMETRIC_UPPER

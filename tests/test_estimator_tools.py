@@ -240,7 +240,7 @@ def test_predict_set_of_a_point_classifier_says_so(data):
 def test_a_covariance_setting_becomes_a_name_a_number_or_a_function():
     from sklearn.covariance import ShrunkCovariance
 
-    from prudent.core.covariance import rule_name
+    from prudent.core.linalg import rule_name
     from prudent.estimator_tools import covariance_rule
 
     rows = np.random.default_rng(0).normal(size=(20, 2))

@@ -23,7 +23,7 @@ from prudent import ConformalClassifier
 from prudent.conformal.promises import cross_bound
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import high_probability_rank, mean_rank
-from prudent.core.posterior import log_odds_against
+from prudent.core.classes import log_odds_against
 from prudent.exceptions import PrudentWarning, SingularCovarianceError
 
 EXCHANGEABLE = Assumption.TRAINING_EXCHANGEABLE

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from prudent import ClassMoments
-from prudent.core import accumulation, distances
+from prudent.core import linalg, statistics
 
 ALWAYS, NEVER = 0, np.inf
 FEATURES = [1, 2, 3, 4, 5, 19, 32, 48]
@@ -15,7 +15,7 @@ FEATURES = [1, 2, 3, 4, 5, 19, 32, 48]
 
 def both_moments(monkeypatch, *args, **options):
     for size in (NEVER, ALWAYS):
-        monkeypatch.setattr(accumulation, "COMPILED_SIZE", size)
+        monkeypatch.setattr(statistics, "COMPILED_SIZE", size)
         yield ClassMoments.from_arrays(*args, **options)
 
 
@@ -61,7 +61,7 @@ def test_kernels_agree_when_the_first_row_lies_far_away(fourth, monkeypatch):
 
 
 def test_a_constant_feature_has_scatter_exactly_zero(monkeypatch):
-    monkeypatch.setattr(accumulation, "COMPILED_SIZE", ALWAYS)
+    monkeypatch.setattr(statistics, "COMPILED_SIZE", ALWAYS)
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(3000, 7)), rng.integers(0, 3, 3000)
     X[:, 2] = 0.1
@@ -71,7 +71,7 @@ def test_a_constant_feature_has_scatter_exactly_zero(monkeypatch):
 
 
 def test_read_only_and_narrow_rows(monkeypatch):
-    monkeypatch.setattr(accumulation, "COMPILED_SIZE", ALWAYS)
+    monkeypatch.setattr(statistics, "COMPILED_SIZE", ALWAYS)
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(500, 3)).astype(np.float32), rng.integers(0, 3, 500)
     wide = X.astype(np.float64)
@@ -85,7 +85,7 @@ def test_read_only_and_narrow_rows(monkeypatch):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
 def test_bad_values_are_found(value, monkeypatch):
-    monkeypatch.setattr(accumulation, "COMPILED_SIZE", ALWAYS)
+    monkeypatch.setattr(statistics, "COMPILED_SIZE", ALWAYS)
     X = np.zeros((300, 3))
     X[250, 1] = value
     with pytest.raises(ValueError, match="column 1"):
@@ -93,7 +93,7 @@ def test_bad_values_are_found(value, monkeypatch):
 
 
 def test_cancelled_weights_are_refused(monkeypatch):
-    monkeypatch.setattr(accumulation, "COMPILED_SIZE", ALWAYS)
+    monkeypatch.setattr(statistics, "COMPILED_SIZE", ALWAYS)
     X, codes = np.arange(4.0).reshape(2, 2), np.zeros(2, dtype=int)
     with pytest.raises(ValueError, match="use RawMoments"):
         ClassMoments.from_rows(X, codes, 1, np.array([1.0, -1.0]))
@@ -104,7 +104,7 @@ def test_cancelled_weights_are_refused(monkeypatch):
 def test_distances_agree(n_features, n_rows, monkeypatch):
     rng = np.random.default_rng(5)
     A = rng.normal(size=(3, n_features, n_features))
-    factors = distances.MahalanobisFactors.from_covariances(
+    factors = linalg.MahalanobisFactors.from_covariances(
         rng.normal(size=(3, n_features)) + 1e8,
         A @ A.transpose(0, 2, 1) + np.eye(n_features),
         means_lo=rng.normal(size=(3, n_features)) * 1e-9,
@@ -112,7 +112,7 @@ def test_distances_agree(n_features, n_rows, monkeypatch):
     X = rng.normal(size=(n_rows, n_features)) + 1e8
     results = []
     for size in (NEVER, ALWAYS):
-        monkeypatch.setattr(distances, "COMPILED_SIZE", size)
+        monkeypatch.setattr(linalg, "COMPILED_SIZE", size)
         results.append(factors.squared_distances(X))
     np.testing.assert_allclose(*results, rtol=1e-12)
 
@@ -120,7 +120,7 @@ def test_distances_agree(n_features, n_rows, monkeypatch):
 def test_importing_prudent_does_not_import_the_compiler():
     code = (
         "import sys, numpy as np, prudent, prudent.core.moments, "
-        "prudent.core.distances\n"
+        "prudent.core.linalg\n"
         "prudent.ClassMoments.from_arrays(np.eye(3), [0, 0, 1])\n"
         "print('numba' in sys.modules, 'sklearn' in sys.modules)"
     )

@@ -4,7 +4,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from prudent import ClassMoments
-from prudent.core.discriminant import discriminant_axes
+from prudent.core.classes import discriminant_axes
 
 
 @pytest.fixture(params=[load_iris, load_breast_cancer], ids=["iris", "breast_cancer"])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from prudent import ClassMoments
-from prudent.core.distances import MahalanobisFactors, row_blocks, squared_mahalanobis
+from prudent.core.linalg import MahalanobisFactors, row_blocks, squared_mahalanobis
 from prudent.exceptions import SingularCovarianceError
 
 X = np.array([[0, 0], [1, 0], [0, 2], [3, 1], [4, 4], [2, 5]])

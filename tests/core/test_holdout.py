@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prudent.core.holdout import count_repeated, hold_out, one_row_per_group
+from prudent.core.rows import count_repeated, hold_out, one_row_per_group
 from prudent.estimator_tools import hold_out_rows
 from prudent.exceptions import PrudentWarning
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from prudent.core.posterior import (
+from prudent.core.classes import (
     dominance_sets,
     minimax_scores,
     posterior_bounds,

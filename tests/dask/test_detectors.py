@@ -20,7 +20,7 @@ from prudent import (
     MinimaxProbabilityClassifier,
 )
 from prudent.adversarial.density.reference import Standardisation
-from prudent.core.holdout import hold_out
+from prudent.core.rows import hold_out
 from prudent.dask import fit, predict
 from prudent.dask.chunks import Chunks
 from prudent.dask.split import NumberedRows

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from imprecise.brute_force import log_joint_bounds, random_classes
-from prudent.core.distances import squared_mahalanobis
+from prudent.core.linalg import squared_mahalanobis
 from prudent.exceptions import SingularCovarianceError
 from prudent.imprecise.boxes import Boxes, DiagonalBoxes
 

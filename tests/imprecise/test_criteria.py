@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from prudent.core.posterior import posterior_bounds
+from prudent.core.classes import posterior_bounds
 from prudent.imprecise.criteria import CredalSet
 
 LOWER = np.log([[0.2, 0.1, 0.05]])

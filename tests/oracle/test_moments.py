@@ -14,7 +14,7 @@ N, D = 240, 3
 @pytest.fixture(params=["numpy", "compiled"])
 def kernel(request, monkeypatch):
     size = 0 if request.param == "compiled" else np.inf
-    monkeypatch.setattr("prudent.core.accumulation.COMPILED_SIZE", size)
+    monkeypatch.setattr("prudent.core.statistics.COMPILED_SIZE", size)
 
 
 def exact_scatter(rows, weight=None):

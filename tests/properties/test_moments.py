@@ -5,7 +5,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from prudent import ClassMoments, RawMoments
-from prudent.core.distances import squared_mahalanobis
+from prudent.core.linalg import squared_mahalanobis
 
 examples = settings(deadline=None, max_examples=25)
 

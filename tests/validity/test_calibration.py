@@ -16,7 +16,7 @@ from scipy.stats import binomtest
 from prudent import RiskCalibratedClassifier
 from prudent.calibration.classifier import drawn_seed
 from prudent.core.assumptions import Assumption
-from prudent.core.holdout import hold_out
+from prudent.core.rows import hold_out
 
 #: Level of each exact test: what a true promise fails by chance.
 LEVEL = 1e-3

@@ -23,9 +23,9 @@ from prudent.calibration.families import (
     Statistics,
     shrunken_log_priors,
 )
-from prudent.core.accumulation import check_values
 from prudent.core.classes import restrict
 from prudent.core.moments import ClassMoments, RawMoments
+from prudent.core.statistics import check_values
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import Structure
 

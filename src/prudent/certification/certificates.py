@@ -24,7 +24,7 @@ from prudent.core.assumptions import Assumption
 from prudent.core.binomial import check_fraction, upper_limit
 from prudent.core.classes import as_costs
 from prudent.core.guarantee import Guarantee
-from prudent.core.holdout import one_row_per_group
+from prudent.core.rows import one_row_per_group
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
 from prudent.core.violations import ALARMS

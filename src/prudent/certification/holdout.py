@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_y, check_is_fitted, indexable
 
 from prudent.certification.scores import name_of
 from prudent.core.binomial import check_fraction
-from prudent.core.holdout import held_out_count
+from prudent.core.rows import held_out_count
 from prudent.core.validation import shown
 from prudent.estimator_tools import HeldOutEstimator, refuse_dask
 from prudent.exceptions import PrudentWarning

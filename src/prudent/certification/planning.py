@@ -17,7 +17,7 @@ from prudent.core.binomial import (
     fewest_rows_for,
     most_wrong,
 )
-from prudent.core.shift import bernoulli_divergence
+from prudent.core.guarantee import bernoulli_divergence
 from prudent.core.types import FloatArray, IntArray
 from prudent.core.validation import shown
 

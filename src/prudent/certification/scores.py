@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from prudent.core.posterior import log_odds_against
+from prudent.core.classes import log_odds_against
 from prudent.core.types import FloatArray
 
 Scoring = Literal["max_probability", "margin"] | Callable[[Any, Any], Any]

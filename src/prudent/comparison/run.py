@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from prudent.comparison.result import Comparison, ComparisonInterrupted
-from prudent.core.discriminant import discriminant_axes
+from prudent.core.classes import discriminant_axes
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.types import FloatArray

@@ -16,7 +16,7 @@ from scipy.special import gammaln
 
 from prudent.conformal.distances import blocks
 from prudent.conformal.ranks import Counts, PairScores, damped
-from prudent.core.posterior import log_sum_of_others
+from prudent.core.classes import log_sum_of_others
 from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import SingularCovarianceError
 

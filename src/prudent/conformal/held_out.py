@@ -17,7 +17,7 @@ from prudent.conformal.gaussian import strangeness
 from prudent.conformal.one_class import Ellipsoid
 from prudent.conformal.ranks import Counts, Kinds, Ranked, compare, groups_of
 from prudent.conformal.units import Columns, in_units, kept_columns
-from prudent.core.posterior import log_odds_against
+from prudent.core.classes import log_odds_against
 from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import PrudentWarning
 

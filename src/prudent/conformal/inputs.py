@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 from prudent._compat import Interval, StrOptions, validate_data
 from prudent.conformal.promises import FULL, SPLIT, Way
 from prudent.core.binomial import high_probability_rank, mean_rank
-from prudent.core.coins import keyed_uniform
+from prudent.core.rows import keyed_uniform
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import refuse_dask, warn_constant_features
 from prudent.exceptions import PrudentWarning

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from prudent.core.moments import ClassMoments
 from prudent.core.types import BoolArray, FloatArray, IntArray
@@ -21,7 +22,13 @@ TINY, TINY_VARIATION = 1e-129, 1e-290
 
 
 def check_two_classes(labels: Sequence[Any] | NDArray[Any]) -> None:
-    """Raise ValueError unless there are rows of two classes at least."""
+    """Refuse labels of fewer than two classes.
+
+    Raises
+    ------
+    ValueError
+        It names the class there is.
+    """
     if len(labels) < 2:
         raise ValueError(
             "rows of at least 2 classes are needed, got one class: "
@@ -30,7 +37,13 @@ def check_two_classes(labels: Sequence[Any] | NDArray[Any]) -> None:
 
 
 def classes_seen(moments: ClassMoments) -> BoolArray:
-    """Which classes, two at least, have rows; others were declared and come later."""
+    """Which classes have rows, (n_classes,); others were declared and come later.
+
+    Raises
+    ------
+    ValueError
+        If fewer than two have rows.
+    """
     seen: BoolArray = moments.weight > 0
     check_two_classes(moments.classes[seen])
     return seen
@@ -49,7 +62,15 @@ def constant_features(moments: ClassMoments) -> IntArray:
 
 
 def varying_features(moments: ClassMoments) -> IntArray:
-    """Features to learn from, at least one: those not constant over all rows."""
+    """Features to learn from: the positions of those not constant over all rows.
+
+    Raises
+    ------
+    DegenerateDataError
+        If no feature varies.
+    ValueError
+        If a feature is so small that the squares of its values are lost.
+    """
     check_not_tiny(moments)
     n_features = moments.mean.shape[1]
     varying = np.setdiff1d(np.arange(n_features), constant_features(moments))
@@ -91,8 +112,18 @@ def restrict(
 def class_priors(priors: ArrayLike | None, weight: FloatArray) -> FloatArray:
     """Probability of each class, of sum 1: as given, or its share of the rows.
 
-    A class without rows has 0, and its share goes to the others. `priors` sum to 1
-    within 1e-8.
+    Parameters
+    ----------
+    priors : array-like of shape (n_classes,) or None
+        Numbers >= 0 whose sum is 1 within 1e-8.
+    weight : ndarray of shape (n_classes,)
+        Rows of each class. One without rows has probability 0, and its share goes to
+        the others.
+
+    Raises
+    ------
+    ValueError
+        If `priors` hold no probabilities, or only for classes without rows.
     """
     if priors is None:
         return weight / weight.sum()
@@ -115,7 +146,7 @@ def class_priors(priors: ArrayLike | None, weight: FloatArray) -> FloatArray:
 
 
 def log_probabilities(probabilities: FloatArray) -> FloatArray:
-    """Logarithms, -inf for an impossible class."""
+    """Logarithms of probabilities, -inf for what is impossible."""
     with np.errstate(divide="ignore"):
         return np.log(probabilities)
 
@@ -136,7 +167,13 @@ def as_costs(costs: ArrayLike) -> FloatArray:
 
 
 def class_costs(costs: ArrayLike, n_classes: int) -> FloatArray:
-    """Finite costs of shape (n_classes, n_classes), rows = truth."""
+    """Costs as a matrix (n_classes, n_classes), rows the truth and columns the answer.
+
+    Raises
+    ------
+    ValueError
+        If they are no such matrix of finite numbers.
+    """
     matrix = as_costs(costs)
     if matrix.shape != (n_classes, n_classes) or not np.isfinite(matrix).all():
         raise ValueError(
@@ -147,7 +184,13 @@ def class_costs(costs: ArrayLike, n_classes: int) -> FloatArray:
 
 
 def error_costs(costs: ArrayLike, n_classes: int) -> FloatArray:
-    """What each error costs more (> 0) than the right answer in its row; diagonal 0."""
+    """What each error costs more than the right answer in its row; 0 on the diagonal.
+
+    Raises
+    ------
+    ValueError
+        If an error costs no more than the right answer.
+    """
     matrix = class_costs(costs, n_classes)
     excess = matrix - np.diag(matrix)[:, None]
     if not (excess[~np.eye(n_classes, dtype=bool)] > 0).all():
@@ -172,3 +215,128 @@ def spread_over_classes(
     everything = np.full(shape, fill, dtype=values.dtype)
     np.moveaxis(everything, axis, 0)[seen] = np.moveaxis(values, axis, 0)
     return everything
+
+
+# --- the plane in which classes are seen best -----------------------------------------
+
+
+def discriminant_axes(moments: ClassMoments) -> tuple[FloatArray, FloatArray]:
+    """Two axes of a linear discriminant analysis, (d, 2), and the way back, (2, d).
+
+    Rows times the first have uncorrelated columns of unit spread within the classes;
+    plane points times the second are rows again, less what the plane leaves out. In
+    coordinates where the pooled within-class covariance is the identity, the axes are
+    the leading eigenvectors of the between-class scatter (Fisher 1936). Two classes
+    have one such axis only; the second is then the direction, orthogonal to it, in
+    which their spreads differ most. Directions without spread are left out, so there
+    may be one column only. The largest entry of an axis is positive.
+    """
+    if len(moments.classes) < 2:
+        raise ValueError("discriminant axes need rows of at least two classes.")
+    within = moments.within().covariance()[0]
+    scale = np.sqrt(np.diag(within))
+    scale = np.where(scale > 0, scale, 1.0)
+    values, vectors = np.linalg.eigh(within / np.outer(scale, scale))
+    kept = values > 1e-10 * values[-1]
+    whiten = vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
+    colour = (vectors[:, kept] * np.sqrt(values[kept])).T * scale
+    means = (moments.mean - moments.pooled().mean) @ whiten
+    between = (moments.weight[:, None] * means).T @ means
+    axes = np.linalg.eigh(between)[1][:, :-3:-1]
+    if len(moments.classes) == 2 and axes.shape[1] == 2:
+        spreads = whiten.T @ moments.covariance() @ whiten
+        across = np.eye(len(between)) - np.outer(axes[:, 0], axes[:, 0])
+        strength, directions = np.linalg.eigh(
+            across @ (spreads[1] - spreads[0]) @ across
+        )
+        axes[:, 1] = directions[:, np.abs(strength).argmax()]
+    into = whiten @ axes
+    largest = np.abs(into * scale[:, None]).argmax(axis=0)
+    signs = np.where(into[largest, np.arange(into.shape[1])] < 0, -1.0, 1.0)
+    return into * signs, (axes * signs).T @ colour
+
+
+# --- what bounds of the class scores say about the posterior --------------------------
+#
+# Its range, sets and minimax decision. The uncertainty sets of the classes are
+# independent of one another, so the posterior of a class is largest with its own
+# density at the upper and all others at the lower end. Arguments are joint log
+# densities, log density plus log prior, of shape (n, K); -inf stands for an impossible
+# class.
+
+
+def posterior_bounds(
+    lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Least and largest posterior probability of each class, (n, K) each.
+
+    With l = exp(lower) and u = exp(upper): l_k / (l_k + sum of the others' u) and
+    u_k / (u_k + sum of the others' l), both attained.
+    """
+    least, most = log_odds_bounds(lower, upper)
+    return expit(least), expit(most)
+
+
+def log_odds_bounds(
+    lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Logits of `posterior_bounds`: no probability near 0 or 1 loses its digits."""
+    return (
+        _less(lower, log_sum_of_others(upper)),
+        _less(upper, log_sum_of_others(lower)),
+    )
+
+
+def dominance_sets(lower: FloatArray, upper: FloatArray) -> BoolArray:
+    """Classes that no other class beats for sure: up_c >= max over c' of low_c'.
+
+    With independent uncertainty sets interval dominance equals maximality.
+    """
+    return upper >= lower.max(axis=1, keepdims=True)
+
+
+def minimax_scores(lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Class scores whose argmax has the least worst-case posterior error.
+
+    The worst error of choosing c is 1 / (1 + low_c / sum of the others' up), the
+    exact action of problem (1) of Nguyen et al. (2020). For two classes the order
+    of low_c / up_c' is that of low_c up_c, whose square root is used: at radius 0
+    the scores are the joint log densities.
+    """
+    if lower.shape[1] == 2:
+        return (lower + upper) / 2
+    return _less(lower, log_sum_of_others(upper))
+
+
+def log_sum_of_others(values: FloatArray) -> FloatArray:
+    """Logarithm of the sum of exp(values) over all columns but one, (n, K)."""
+    if values.shape[1] == 2:
+        return values[:, ::-1]
+    before = np.logaddexp.accumulate(values, axis=1)
+    after = np.logaddexp.accumulate(values[:, ::-1], axis=1)[:, ::-1]
+    others = np.full(values.shape, -np.inf)
+    others[:, 1:] = before[:, :-1]
+    others[:, :-1] = np.logaddexp(others[:, :-1], after[:, 1:])
+    return others
+
+
+def _less(own: FloatArray, others: FloatArray) -> FloatArray:
+    """Difference of logs; an impossible class stays so where all others are too."""
+    with np.errstate(invalid="ignore"):
+        return np.where(own == -np.inf, -np.inf, own - others)
+
+
+def log_odds_against(probabilities: ArrayLike) -> FloatArray:
+    """Log of the other labels' probability over each label's own.
+
+    In the order of minus the probability, yet it tells apart rows whose probability of
+    a label is 1e-12 or 1e-15: by the probabilities themselves they would tie.
+    """
+    own = np.asarray(probabilities, dtype=np.float64)
+    others = np.zeros_like(own)  # sums without differences
+    others[:, 1:] += np.cumsum(own[:, :-1], axis=1)
+    others[:, :-1] += np.cumsum(own[:, :0:-1], axis=1)[:, ::-1]
+    least = np.finfo(np.float64).tiny
+    odds: FloatArray = np.log(np.maximum(others, least))
+    odds -= np.log(np.maximum(own, least))
+    return odds

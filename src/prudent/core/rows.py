@@ -8,8 +8,10 @@ cluster (`prudent.dask`); no family knows which it is given.
 
 from __future__ import annotations
 
+import hashlib
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -21,7 +23,10 @@ from prudent.core.types import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Rows (n, d) in memory at once, their classes 0..K-1 and repetitions, if any."""
+    """Rows (n, d) in memory at once, with the classes 0..K-1 they belong to.
+
+    `weight` (n,) are repetitions, or None where every row counts once.
+    """
 
     X: NDArray[Any]
     codes: IntArray
@@ -42,7 +47,7 @@ class Block:
         return Block(self.X[rows], self.codes[rows], weight)
 
     def of_class(self, k: int) -> tuple[FloatArray, FloatArray | None]:
-        """Rows of one class and their weights."""
+        """Rows of class k as float64, and their weights, if any."""
         chosen = self.codes == k
         weight = None if self.weight is None else self.weight[chosen]
         return self.X[chosen].astype(np.float64), weight
@@ -96,8 +101,8 @@ class Rows(ABC):
 
         `combine` takes a sequence of results and gives one of the same kind.
         """
-        found = self.map(function, *arguments, each=each)
-        return found[0] if len(found) == 1 else combine(found)
+        results = self.map(function, *arguments, each=each)
+        return results[0] if len(results) == 1 else combine(results)
 
     def transform(
         self,
@@ -109,9 +114,12 @@ class Rows(ABC):
         return self._transform(Step(function, arguments), self._own(each))
 
     def of_class(self, k: int) -> tuple[FloatArray, FloatArray | None]:
-        """All rows of a class in one place, and their weights.
+        """All rows of a class in one place, and their weights, if any.
 
-        TypeError if the blocks are not in this process: they may not fit in it.
+        Raises
+        ------
+        TypeError
+            If the blocks are not in this process: they may not fit in it.
         """
         raise TypeError(
             "the rows of a class do not come to one place from blocks; choose settings "
@@ -163,5 +171,138 @@ class LocalRows(Rows):
 
 
 def restricted(rows: Rows, features: IntArray) -> Rows:
-    """The rows with some of the features."""
+    """The same rows with some of their features, in the order given."""
     return rows.transform(Block.restrict, features)
+
+
+# --- which rows a fit learns from and which it is held to -----------------------------
+
+
+# Repeated rows are told from values that a coarse scale makes equal by chance: a
+# column that names this share of the distinct rows, of which there are enough.
+NAMING_SHARE, LEAST_DISTINCT = 0.9, 20
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Positions of the rows to learn from and of those held out.
+
+    With groups, `held_out` has one row of each group held out; the other rows of these
+    groups are in neither.
+    """
+
+    fit: NDArray[np.intp]
+    held_out: NDArray[np.intp]
+
+
+def held_out_count(n: int, share: float) -> int:
+    """Number of rows to hold out: `share` of n, rounded up, some left on both sides."""
+    return min(max(math.ceil(share * n), 1), n - 1)
+
+
+def hold_out(
+    n_rows: int,
+    share: float,
+    random: np.random.RandomState,
+    groups: NDArray[Any] | None = None,
+) -> HeldOut:
+    """Draw the rows to hold out: plainly, or whole groups with one row each.
+
+    Parameters
+    ----------
+    n_rows : int
+        At least 2.
+    share : float
+        In (0, 1), of the rows or of the groups, two groups at least.
+    random : RandomState
+    groups : ndarray of shape (n_rows,) or None
+        Equal values belong together.
+
+    Returns
+    -------
+    HeldOut
+
+    Notes
+    -----
+    The draw is plain: one stratified by class is not exchangeable with a new row, and
+    its counts are not binomial. Of each group held out one row drawn at random counts,
+    so that every rank and binomial argument holds with groups for rows: the promise is
+    about a random row of a new group.
+    """
+    if groups is None:
+        order = random.permutation(n_rows)
+        n_held_out = held_out_count(n_rows, share)
+        return HeldOut(order[n_held_out:], order[:n_held_out])
+    names, group_of = np.unique(groups, return_inverse=True)
+    chosen = random.permutation(len(names))[: held_out_count(len(names), share)]
+    is_chosen = np.zeros(len(names), dtype=bool)
+    is_chosen[chosen] = True
+    candidates = np.flatnonzero(is_chosen[group_of])
+    drawn = one_row_per_group(group_of[candidates], random)
+    return HeldOut(np.flatnonzero(~is_chosen[group_of]), candidates[drawn])
+
+
+def one_row_per_group(
+    groups: NDArray[Any], random: np.random.RandomState
+) -> NDArray[np.intp]:
+    """Position of one random row of each group, in random order."""
+    order = random.permutation(len(groups))
+    _, first = np.unique(groups[order], return_index=True)
+    return order[np.sort(first)]
+
+
+def count_repeated(X: NDArray[Any], split: HeldOut) -> int:
+    """Held-out rows that stand among the fit rows too, where chance cannot be why.
+
+    Rows of few possible values are equal by chance, which breaks no promise; they
+    are not counted. The scale counts as fine when some column that is not all
+    integers names at least 90 % of at least 20 distinct rows.
+    """
+    keys = _row_keys(X)
+    repeated = int(np.isin(keys[split.held_out], keys[split.fit]).sum())
+    if repeated == 0:
+        return 0
+    distinct = X[np.unique(keys, return_index=True)[1]]
+    if len(distinct) < LEAST_DISTINCT or X.dtype.kind != "f":
+        return 0
+    fine = any(
+        len(np.unique(column)) >= NAMING_SHARE * len(distinct)
+        for column in distinct.T
+        if (column != np.rint(column)).any()
+    )
+    return repeated if fine else 0
+
+
+def _row_keys(X: NDArray[Any]) -> NDArray[np.uint64]:
+    """One number a row: equal for equal rows, and practically only for them."""
+    keys = np.zeros(len(X), dtype=np.uint64)
+    for column in X.T:
+        bits = (column.astype(np.float64) + 0.0).view(np.uint64)  # -0 equals 0
+        keys = (keys ^ bits) * np.uint64(0x9E3779B97F4A7C15)
+        keys ^= keys >> np.uint64(29)
+    return keys
+
+
+# --- coins that fall the same way each time for the same thing ------------------------
+
+
+def keyed_uniform(
+    items: Iterable[bytes], key: int | str | bytes
+) -> NDArray[np.float64]:
+    """Uniform numbers in [0, 1), each a keyed hash of one item alone (BLAKE2b).
+
+    The same item and key give the same number in any batch, order or process;
+    without the key the numbers cannot be foretold.
+    """
+    if not isinstance(key, int | str | bytes | np.integer):
+        raise TypeError(
+            f"`key` must be an int, str or bytes, got {type(key).__name__}."
+        )
+    encoded = key if isinstance(key, bytes) else str(key).encode()
+    secret = hashlib.blake2b(encoded).digest()
+    digests = b"".join(
+        hashlib.blake2b(item, key=secret, digest_size=8).digest() for item in items
+    )
+    # The 53 leading bits: a float in [0, 1) exactly.
+    leading = np.frombuffer(digests, dtype="<u8") >> np.uint64(11)
+    return leading.astype(np.float64) * 2.0**-53

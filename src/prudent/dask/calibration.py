@@ -17,8 +17,7 @@ from prudent.calibration.categorical import Reader
 from prudent.calibration.classifier import drawn_seed, settings_of, watching
 from prudent.calibration.learn import learn
 from prudent.core.classes import check_two_classes
-from prudent.core.holdout import hold_out
-from prudent.core.rows import Block, Rows
+from prudent.core.rows import Block, Rows, hold_out
 from prudent.dask.chunks import Block as Chunk
 from prudent.dask.chunks import Chunks
 from prudent.dask.folds import Deal, Draws, least_draws, with_draws

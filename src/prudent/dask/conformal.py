@@ -15,7 +15,7 @@ from prudent.conformal.held_out import HeldOutRows, OrdinaryScores
 from prudent.conformal.inputs import check_method, forget_fit
 from prudent.conformal.ranking import choose_method, ranking_of, split_scores
 from prudent.core.classes import check_two_classes
-from prudent.core.holdout import HeldOut, hold_out
+from prudent.core.rows import HeldOut, hold_out
 from prudent.core.types import FloatArray
 from prudent.dask.chunks import Block, Chunks
 from prudent.dask.split import NumberedRows

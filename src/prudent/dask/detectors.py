@@ -9,8 +9,8 @@ from sklearn.utils import check_array, check_random_state
 
 from prudent.adversarial import LowDensityRejector
 from prudent.adversarial.density.detector import check_settings
-from prudent.core.holdout import hold_out
 from prudent.core.moments import ClassMoments
+from prudent.core.rows import hold_out
 from prudent.dask.chunks import Block, Chunks, block_moments
 from prudent.dask.split import Mask, NumberedRows, chosen, masks
 from prudent.estimator_tools import is_covariance_estimator

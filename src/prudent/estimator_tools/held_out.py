@@ -14,7 +14,7 @@ from sklearn.utils import (
     _safe_indexing,  # takes rows of any table that scikit-learn takes
 )
 
-from prudent.core.holdout import HeldOut
+from prudent.core.rows import HeldOut
 from prudent.estimator_tools.validation import hold_out_unseen
 from prudent.rules.make import Terms
 from prudent.rules.rule import Rule

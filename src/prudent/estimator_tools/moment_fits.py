@@ -14,10 +14,9 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
-from prudent.core.covariance import ClassCovariances, CovarianceRule
-from prudent.core.moments import ClassMoments
+from prudent.core.linalg import ClassCovariances, CovarianceRule
+from prudent.core.moments import ClassMoments, feature_names
 from prudent.core.rows import LocalRows
-from prudent.core.summary import feature_names
 from prudent.core.types import FloatArray
 from prudent.estimator_tools.validation import check_training
 from prudent.exceptions import DegenerateDataError, PrudentWarning

@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from prudent._compat import validate_data
-from prudent.core.holdout import HeldOut, count_repeated, hold_out, one_row_per_group
+from prudent.core.rows import HeldOut, count_repeated, hold_out, one_row_per_group
 from prudent.core.types import BoolArray, FloatArray
 from prudent.exceptions import PrudentWarning
 

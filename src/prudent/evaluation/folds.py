@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from prudent.core.holdout import one_row_per_group
 from prudent.core.moments import ClassMoments
+from prudent.core.rows import one_row_per_group
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.evaluation.estimators import FEWEST_TO_LEARN
 from prudent.evaluation.records import Settings

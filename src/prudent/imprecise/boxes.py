@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dtrtri
 
-from prudent.core.definiteness import check_positive_definite
-from prudent.core.distances import MahalanobisFactors
+from prudent.core.linalg import MahalanobisFactors, check_positive_definite
 from prudent.core.types import BoolArray, FloatArray
 
 # --- classes with a matrix, one each or one in common ---------------------------------

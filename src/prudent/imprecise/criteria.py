@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 from scipy.special import logsumexp, softmax
 
-from prudent.core.classes import PRIOR_TOLERANCE, log_probabilities
-from prudent.core.posterior import log_odds_bounds
+from prudent.core.classes import PRIOR_TOLERANCE, log_odds_bounds, log_probabilities
 from prudent.core.types import BoolArray, FloatArray
 
 _TIE = 1e-9  # log odds, or relative differences of expected cost, this close are tied

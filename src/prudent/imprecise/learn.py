@@ -18,13 +18,13 @@ from prudent.core.classes import (
     restrict,
     varying_features,
 )
-from prudent.core.covariance import (
+from prudent.core.guarantee import Guarantee
+from prudent.core.linalg import (
     ClassCovariances,
     CovarianceRule,
     estimate_covariances,
     invertible,
 )
-from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block, Rows, restricted
 from prudent.core.types import BoolArray, FloatArray, IntArray

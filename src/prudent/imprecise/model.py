@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from prudent.core.binomial import check_fraction
-from prudent.core.classes import class_costs, log_probabilities
-from prudent.core.posterior import posterior_bounds
+from prudent.core.classes import class_costs, log_probabilities, posterior_bounds
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.imprecise.boxes import Boxes, DiagonalBoxes
 from prudent.imprecise.criteria import CredalSet, dominance, prior_bounds

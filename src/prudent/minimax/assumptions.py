@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from prudent.core.assumptions import Assumption
-from prudent.core.covariance import CovarianceRule
+from prudent.core.linalg import CovarianceRule
 
 #: Where the moments and their radii come from.
 Origin = Literal["plug-in", "given", "gaussian", "bootstrap"]

@@ -20,9 +20,8 @@ from prudent.core.classes import (
     spread_over_classes,
     varying_features,
 )
-from prudent.core.covariance import ClassCovariances, CovarianceRule
-from prudent.core.distances import MahalanobisFactors
 from prudent.core.guarantee import Guarantee
+from prudent.core.linalg import ClassCovariances, CovarianceRule, MahalanobisFactors
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block, Rows, restricted
 from prudent.core.types import FloatArray, IntArray

@@ -10,9 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from prudent.core.classes import log_probabilities, spread_over_classes
-from prudent.core.distances import MahalanobisFactors
-from prudent.core.posterior import dominance_sets, minimax_scores, posterior_bounds
+from prudent.core.classes import (
+    dominance_sets,
+    log_probabilities,
+    minimax_scores,
+    posterior_bounds,
+    spread_over_classes,
+)
+from prudent.core.linalg import MahalanobisFactors
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.optimistic import formulas
 from prudent.optimistic.scores import (

@@ -11,15 +11,16 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from prudent.core.covariance import (
+from prudent.core.linalg import (
     ClassCovariances,
     CovarianceRule,
+    MahalanobisFactors,
     fitted_covariance,
     invertible,
+    row_blocks,
     shrink,
     shrinkage_amounts,
 )
-from prudent.core.distances import MahalanobisFactors, row_blocks
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block
 from prudent.core.types import FloatArray, IntArray

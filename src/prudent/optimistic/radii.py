@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 
 from prudent.core.binomial import check_fraction
-from prudent.core.covariance import CovarianceRule
-from prudent.core.distances import MahalanobisFactors, row_blocks
+from prudent.core.linalg import CovarianceRule, MahalanobisFactors, row_blocks
 from prudent.core.moments import ClassMoments, RawMoments
 from prudent.core.rows import Block, Rows
 from prudent.core.types import BoolArray, FloatArray, IntArray

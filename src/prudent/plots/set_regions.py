@@ -10,7 +10,7 @@ import pyarrow as pa
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
-from prudent.core.discriminant import discriminant_axes
+from prudent.core.classes import discriminant_axes
 from prudent.core.moments import ClassMoments
 from prudent.core.types import BoolArray, FloatArray
 from prudent.estimator_tools import predict_set

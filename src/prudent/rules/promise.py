@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.binomial import check_fraction, fewest_rows
 from prudent.core.guarantee import Guarantee
-from prudent.core.holdout import one_row_per_group
+from prudent.core.rows import one_row_per_group
 from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import InfeasibleError
 from prudent.rules.make import (

@@ -9,8 +9,8 @@ import numpy as np
 
 from prudent.adversarial.game.divergence import Divergence
 from prudent.adversarial.game.solver import group_events, solve_game, split_levels
-from prudent.core.coins import keyed_uniform
 from prudent.core.guarantee import Guarantee
+from prudent.core.rows import keyed_uniform
 from prudent.core.types import FloatArray
 from prudent.rules.make import FalseAlarms
 

@@ -25,7 +25,7 @@ from prudent.adversarial.density.learn import learn
 from prudent.adversarial.density.promises import soft_promise
 from prudent.adversarial.density.reference import GridReference
 from prudent.core.binomial import fewest_rows
-from prudent.core.holdout import HeldOut
+from prudent.core.rows import HeldOut
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
     HeldOutEstimator,

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from prudent.core.distances import COMPILED_SIZE, row_blocks
+from prudent.core.linalg import COMPILED_SIZE, row_blocks
 from prudent.core.types import FloatArray
 
 _WIDTHS = np.geomspace(0.25, 1.5, 11)  # tried, in units of the rule of thumb

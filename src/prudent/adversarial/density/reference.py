@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.adversarial.density.kernel_density import NormalKernels, kernel_width
-from prudent.core.distances import MahalanobisFactors, row_blocks
+from prudent.core.linalg import MahalanobisFactors, row_blocks
 from prudent.core.types import BoolArray, FloatArray
 
 ReferenceName = Literal["mixture", "gaussian", "box", "grid"]

@@ -15,7 +15,7 @@ from prudent.adversarial.game.intruders import (
     Rule,
     best_powers,
 )
-from prudent.core.coins import keyed_uniform
+from prudent.core.rows import keyed_uniform
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
 

@@ -16,8 +16,8 @@ from prudent.core.classes import (
     error_costs,
     spread_over_classes,
 )
-from prudent.core.covariance import CovarianceRule, estimate_covariances
 from prudent.core.guarantee import Guarantee
+from prudent.core.linalg import CovarianceRule, estimate_covariances
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows
 from prudent.core.types import BoolArray, FloatArray, IntArray

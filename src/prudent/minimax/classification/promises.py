@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.core.assumptions import Assumption
-from prudent.core.covariance import CovarianceRule
 from prudent.core.guarantee import Guarantee
+from prudent.core.linalg import CovarianceRule
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
 from prudent.minimax.assumptions import Origin, known_moments

@@ -13,9 +13,8 @@ from sklearn.utils import check_random_state
 
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
 from prudent.core.binomial import fewest_rows
-from prudent.core.holdout import HeldOut
 from prudent.core.moments import ClassMoments
-from prudent.core.rows import LocalRows
+from prudent.core.rows import HeldOut, LocalRows
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
     HeldOutEstimator,

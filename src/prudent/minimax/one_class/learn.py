@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from prudent.core.classes import check_not_tiny, constant_features
-from prudent.core.covariance import CovarianceRule, estimate_covariances
 from prudent.core.guarantee import Guarantee
+from prudent.core.linalg import CovarianceRule, estimate_covariances
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows
 from prudent.core.types import FloatArray, IntArray

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_solve
 
-from prudent.core.definiteness import check_positive_definite
-from prudent.core.distances import MahalanobisFactors, row_blocks
+from prudent.core.linalg import MahalanobisFactors, check_positive_definite, row_blocks
 from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import InfeasibleError
 from prudent.minimax.kernel import Span

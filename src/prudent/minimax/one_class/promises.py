@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from prudent.core.covariance import CovarianceRule
 from prudent.core.guarantee import Guarantee
+from prudent.core.linalg import CovarianceRule
 from prudent.minimax.assumptions import Origin, known_moments
 
 SOURCES = {
