@@ -112,9 +112,11 @@ class SelectiveClassifier(HeldOutClassifier):
     binomial limit of their error rate is promised.
 
     **Guarantee.** Future rows are independent draws from the population of the
-    held-out rows. Drift, copies of rows on both sides of the split (see `groups`)
-    and a choice of parameters by a look at the held-out rows break it: put a search
-    inside, ``SelectiveClassifier(GridSearchCV(...))``.
+    held-out rows. The confidence is over all draws of held-out rows, those after which
+    nothing is answered included: of the fits that answer rows, a larger share may be
+    wrong where most fits answer nothing. Drift, copies of rows on both sides of the
+    split (see `groups`) and a choice of parameters by a look at the held-out rows
+    break it: put a search inside, ``SelectiveClassifier(GridSearchCV(...))``.
 
     References
     ----------

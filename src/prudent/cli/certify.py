@@ -28,6 +28,8 @@ RECORDED = (
     *("quantity", "scope", "bound", "sense", "confidence"),
     *("evidence", "assumptions", "sentence"),
 )
+# Of all verdicts on the promises of the model together.
+VERDICT_LEVEL = 0.05
 AS_NEW = "as new to the model as you say they are"
 
 
@@ -175,13 +177,16 @@ def _own_promises(
     from prudent.estimator_tools import held_against
 
     promises = getattr(loaded.last, "guarantees_", ())
-    for promise, broken, n in held_against(loaded.estimator, promises, X, y, groups):
-        found = promise.judge(broken, n)
+    counts = [*held_against(loaded.estimator, promises, X, y, groups)]
+    for promise, broken, n in counts:
+        found = promise.judge(broken, n, level=VERDICT_LEVEL / len(counts))
         low, high = found.interval
         yield (
             f"Promised: {named(promise)}. On these rows {found.measured:.3f} "
             f"({low:.3f}–{high:.3f}, {thousands(n)} rows): {found.verdict}"
         )
+    if len(counts) > 1:
+        yield f"These {len(counts)} verdicts share the level {VERDICT_LEVEL:g}."
 
 
 def _record(promise: Guarantee) -> dict[str, Any]:

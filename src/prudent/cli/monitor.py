@@ -100,7 +100,8 @@ def monitor(
 
     While promises hold, code 7 has probability at most --level over the life of the
     state; 1 - confidence is to be added for a promise with a confidence, the training
-    sample included. Code 8 has at most --level without drift.
+    sample included. Code 8 has at most --level without drift, for one score or
+    independent columns.
     """
     if level is not None and not 0 < level < 1:
         raise UsageError(f"--level must lie in (0, 1), got {level:g}.")

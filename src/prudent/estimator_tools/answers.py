@@ -288,6 +288,9 @@ class RateMixin:
 
         Notes
         -----
+        The ordinary rows of the batch must be exchangeable with the calibration rows
+        given the unusual ones: nobody chose these by looking at the batch.
+
         Benjamini-Hochberg on conformal p-values; ceil(n / (q (m + 1))) rows must score
         below all m calibration rows before any row is selected.
         """

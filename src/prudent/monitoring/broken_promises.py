@@ -29,7 +29,8 @@ def broken_promises(
     method : {"bonferroni", "e-bh"}, default="bonferroni"
         "bonferroni": peaks of P / level; any wrong accusation, ever, has probability
         at most `level`. "e-bh": the r largest current e-values of P / (r level); the
-        expected share of wrong accusations now is at most `level`.
+        expected share of wrong accusations is at most `level` at a time fixed in
+        advance.
 
     Returns
     -------

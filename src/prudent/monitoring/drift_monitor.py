@@ -42,7 +42,8 @@ class DriftMonitor(Watcher):
 
     Every column is ranked among the reference rows. While new and reference rows are
     exchangeable, the alarm is raised with probability at most `level` over the whole
-    life of the monitor, for any law of the rows and any dependence of the columns.
+    life of the monitor, for any law of the rows: proved for one column, a detector's
+    score among them, and for independent columns (see Notes for others).
 
     Parameters
     ----------
@@ -76,7 +77,14 @@ class DriftMonitor(Watcher):
 
     Notes
     -----
-    Guarantee: see above. What it sees: a change of the distribution of a column, or of
+    The evidence of several columns is averaged. However they depend on each other, its
+    mean after any number of rows that is fixed in advance is at most 1, so that one
+    look is wrong with probability at most `level`. That no look ever is, has no proof
+    where columns depend on each other, because each column has a past of its own; 300
+    streams of 8 dependent columns and 10 000 rows raised no more alarms than `level`
+    allows. `broken_promises` with one monitor a column holds for any dependence.
+
+    What it sees: a change of the distribution of a column, or of
     a detector's score. What it does not see: a change of the labels given the
     features, of the dependence between columns (watch a detector's score for that),
     changes slower than it learns them (rows before the alarm become reference), and
