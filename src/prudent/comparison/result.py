@@ -161,6 +161,7 @@ def _row(row: MethodRow, promise: str) -> dict[str, Any]:
         found["asked"] = {
             "text": promise,
             "kept": row.asked.kept,
+            "net": row.asked.net,
             "needs_rows": _needs_rows(row.asked),
             "needs_label": row.asked.needs and row.asked.needs.label,
             "items": [_item(item) for item in row.asked.items],
@@ -189,6 +190,8 @@ def _item(item: PromiseCheck) -> dict[str, Any]:
         "interval": list(check.interval),
         "n": item.n,
         "violations": item.violations,
+        "p_broken": item.p_broken,
+        "p_kept": item.p_kept,
         "kept": check.verdict,
     }
 

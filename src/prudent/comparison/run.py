@@ -165,11 +165,11 @@ def _run(
     done: dict[str, Evaluation] = {}
 
     def finished() -> Comparison:
-        against = {name: judge.drawbacks(found, task) for name, found in done.items()}
+        gained = {name: judge.gains(found, task) for name, found in done.items()}
         return Comparison(
             data=data,
             settings=replace(task.settings, peak_memory=_peak_memory()),
-            rows=judge.in_order(rows, against),
+            rows=judge.in_order(judge.at_one_level(rows), gained),
             folds=tuple(scores),
             versions=_package_versions(),
             frontier=judge.frontier(done, task),

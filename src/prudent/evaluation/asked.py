@@ -36,8 +36,6 @@ from prudent.rules.wish import Wish
 # Of a class of fewer rows, what is not held out may be less than can be learned from
 # (happens in one of ten thousand draws at the limit).
 MAY_BE_LACKING = 12
-# Limits of a curve stay below 1.
-WIDEST = 0.99
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,12 +216,8 @@ def _limits_frontier(
     named = np.isin(truth, [g.scope for g in wish.guarantees])
     found = []
     for level in wish.levels:
-        grown = {
-            g.scope: min(g.bound * level / wish.allowed, WIDEST)
-            for g in wish.guarantees
-        }
         try:
-            rule = fitted.rule_.at(grown)
+            rule = fitted.rule_.at(wish.limits(level))
         except InfeasibleError:
             found.append(0)
             continue

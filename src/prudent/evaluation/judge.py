@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,13 @@ from prudent.core.binomial import clopper_pearson
 from prudent.core.selection import holm
 from prudent.core.types import BoolArray, IntArray
 from prudent.evaluation.asked import AskedFold
-from prudent.evaluation.checks import check_promises, counted, mcnemar_p_value, verdict
+from prudent.evaluation.checks import (
+    check_promises,
+    counted,
+    paired_p_value,
+    share_level,
+    verdict,
+)
 from prudent.evaluation.evaluate import LEVELS, Evaluation, FoldResult
 from prudent.evaluation.folds import Task
 from prudent.evaluation.measurements import (
@@ -31,6 +38,7 @@ from prudent.evaluation.records import (
     Frontier,
     MethodRow,
     Needs,
+    PromiseCheck,
 )
 from prudent.evaluation.wishes import rows_needed
 from prudent.io.errors import thousands
@@ -50,7 +58,7 @@ def method_row(method: Method, found: Evaluation, task: Task) -> MethodRow:
         [counted(r.guarantees, r.tally, classes) for r in found.folds], n_repeats
     )
     sets = _sets(total, n_repeats) if total.gives_sets else None
-    asked = _asked(method, found, task)
+    asked = _asked(found, task)
     decided, wrong_when_decided = _decided(total)
     if asked is not None:
         decided, wrong_when_decided = asked.decided, asked.wrong_when_decided
@@ -61,7 +69,7 @@ def method_row(method: Method, found: Evaluation, task: Task) -> MethodRow:
         result.predict_seconds / len(fold.test)
         for result, fold in zip(found.folds, task.folds, strict=True)
     ]
-    return MethodRow(
+    row = MethodRow(
         method=method.name,
         is_baseline=method.is_baseline,
         error=float(wrong / n),
@@ -71,8 +79,6 @@ def method_row(method: Method, found: Evaluation, task: Task) -> MethodRow:
         decided=decided,
         wrong_when_decided=wrong_when_decided,
         asked=asked,
-        own=own,
-        own_kept=verdict(own, total.shares, decides=sets is None or sets.undecided < 1),
         sets=sets,
         confusion=tuple(map(tuple, (total.confusion / n_repeats).tolist())),
         fit_seconds=float(np.median([r.fit_seconds for r in found.folds])),
@@ -85,6 +91,34 @@ def method_row(method: Method, found: Evaluation, task: Task) -> MethodRow:
         regions=found.regions,
         parameters=found.parameters,
     )
+    return _judged(row, () if asked is None else asked.items, own)
+
+
+def _judged(
+    row: MethodRow, asked: Sequence[PromiseCheck], own: Sequence[PromiseCheck]
+) -> MethodRow:
+    """The row with these promises, and one verdict on each kind of them."""
+    rows = np.sum(row.confusion, axis=1)
+    shares = rows / rows.sum()
+    decides = row.sets is None or row.sets.undecided < 1
+    promised = row.asked
+    if promised is not None:
+        kept = verdict(asked, shares, decides=promised.useful) or "nothing answered"
+        promised = replace(promised, items=tuple(asked), kept=kept)
+    own_kept = verdict(own, shares, decides=decides)
+    return replace(row, asked=promised, own=tuple(own), own_kept=own_kept)
+
+
+def at_one_level(rows: Sequence[MethodRow]) -> list[MethodRow]:
+    """The rows of a table with verdicts that share one level over all of them."""
+    items = [() if row.asked is None else row.asked.items for row in rows]
+    shared = share_level([*items, *(row.own for row in rows)])
+    return [
+        row if row.error is None else _judged(row, asked, own)
+        for row, asked, own in zip(
+            rows, shared[: len(rows)], shared[len(rows) :], strict=True
+        )
+    ]
 
 
 def fold_scores(method: Method, found: Evaluation, task: Task) -> list[FoldScore]:
@@ -110,18 +144,25 @@ def fold_scores(method: Method, found: Evaluation, task: Task) -> list[FoldScore
     return scores
 
 
-def drawbacks(found: Evaluation, task: Task) -> BoolArray:
-    """What the ranking counts against a method, once for each row tested.
+def gains(found: Evaluation, task: Task) -> IntArray:
+    """What the ranking counts for a method, once for each row tested.
 
-    Without a promise, wrong answers; with one, rows that are not decided; for
-    promises about some classes, wrong answers on rows of the others.
+    With a promise 1 for a row decided rightly, -1 for one decided wrongly, else 0; for
+    promises about some classes, and without a promise, -1 for each row (of the other
+    classes) that is not answered rightly.
     """
     once = task.settings.n_folds  # the folds of one repeat test each row once
     if task.wish is None:
-        return np.concatenate([result.wrong for result in found.folds[:once]])
-    if task.wish.kind != "missed" or not _others(task).any():
-        return np.concatenate([~one.decided for one in found.asked[:once]])
-    return _not_right(found.asked[:once], task)
+        return -np.concatenate([result.wrong for result in found.folds[:once]]).astype(
+            np.intp
+        )
+    asked = found.asked[:once]
+    if task.wish.kind == "missed" and _others(task).any():
+        return -_not_right(asked, task).astype(np.intp)
+    decided = np.concatenate([fold.decided for fold in asked])
+    wrong = np.concatenate([fold.wrong for fold in asked])
+    gained: IntArray = decided.astype(np.intp) - 2 * wrong
+    return gained
 
 
 def _not_right(asked: Sequence[AskedFold], task: Task) -> BoolArray:
@@ -136,27 +177,30 @@ def _not_right(asked: Sequence[AskedFold], task: Task) -> BoolArray:
 
 
 def in_order(
-    rows: Sequence[MethodRow], against: Mapping[str, BoolArray]
+    rows: Sequence[MethodRow], gained: Mapping[str, IntArray]
 ) -> tuple[MethodRow, ...]:
     """Rows by usefulness, failed ones last; those not shown to differ say so.
 
-    `against` says for each method which rows count against it.
+    `gained` says for each method what the ranking counts for it on each row. Methods
+    are held against the first one whose promise is not broken.
     """
     ran = sorted((row for row in rows if row.error is not None), key=_rank)
     failed = [row for row in rows if row.error is None]
-    if not ran:
-        return tuple(failed)
-    best, *others = ran
+    above = next((i for i, row in enumerate(ran) if not _is_broken(row)), len(ran))
+    if above == len(ran):
+        return (*ran, *failed)
+    best, others = ran[above], ran[above + 1 :]
     p_values = holm(
-        [mcnemar_p_value(against[best.method], against[row.method]) for row in others]
+        [paired_p_value(gained[best.method], gained[row.method]) for row in others]
     )
-    marked = [best]
+    marked = []
     for row, p_value in zip(others, p_values, strict=True):
         # Disjoint intervals are a difference that everybody sees.
         apart = _interval(row)[0] > _interval(best)[1]
-        same = p_value > TIE_LEVEL and not apart and _useful(row)
+        useful = row.asked is None or row.asked.useful
+        same = p_value > TIE_LEVEL and not apart and useful
         marked.append(replace(row, no_difference_from=best.method if same else None))
-    return (*marked, *failed)
+    return (*ran[: above + 1], *marked, *failed)
 
 
 def frontier(found: Mapping[str, Evaluation], task: Task) -> Frontier | None:
@@ -177,11 +221,16 @@ def frontier(found: Mapping[str, Evaluation], task: Task) -> Frontier | None:
     asked = 1 - wish.allowed if wish.kind == "coverage" else wish.allowed
     kind: Any = wish.kind
     return Frontier(
-        kind=kind, levels=wish.levels, asked=round(asked, 12), decided=decided
+        kind=kind,
+        levels=wish.levels,
+        promises=tuple(wish.at(level) for level in wish.levels),
+        asked=round(asked, 12),
+        about_rows=not wish.by_class,
+        decided=decided,
     )
 
 
-def _asked(method: Method, found: Evaluation, task: Task) -> Asked | None:
+def _asked(found: Evaluation, task: Task) -> Asked | None:
     """The promise asked for, over all folds."""
     if task.wish is None:
         return None
@@ -194,7 +243,10 @@ def _asked(method: Method, found: Evaluation, task: Task) -> Asked | None:
     n = float(total.rows.sum() / n_repeats)
     share, wrong = _decided(total)
     others_error, others_interval = None, (0.0, 1.0)
+    sets = _sets(total, n_repeats) if task.wish.kind != "missed" else None
     useful = share > 0
+    if task.wish.kind == "coverage" and sets is not None:
+        useful = sets.mean_size < len(task.rows.classes)
     if task.wish.kind == "missed":
         unhelped = _not_right(folds, task)
         if len(unhelped):
@@ -202,14 +254,14 @@ def _asked(method: Method, found: Evaluation, task: Task) -> Asked | None:
             m = len(unhelped) / n_repeats
             others_interval = clopper_pearson(others_error * m, m)
         useful = useful and (others_error is None or others_error < 1)
-    kept = verdict(items, total.shares, decides=useful) or "vacuous"
     least_covered = None
     if task.wish.kind == "coverage":
         missed = _largest(total.missed, total, task.rows.classes)
         least_covered = replace(missed, rate=1 - missed.rate)
     return Asked(
-        kept=kept,
-        needs=_needs(folds, method, found, task),
+        kept=verdict(items, total.shares, decides=useful) or "nothing answered",
+        useful=useful and bool(items),
+        needs=_needs(folds, found, task),
         items=items,
         decided=share,
         decided_interval=clopper_pearson(share * n, n),
@@ -217,33 +269,33 @@ def _asked(method: Method, found: Evaluation, task: Task) -> Asked | None:
         worst_covered=least_covered,
         others_error=others_error,
         others_interval=others_interval,
-        sets=_sets(total, n_repeats) if task.wish.kind != "missed" else None,
+        sets=sets,
     )
 
 
 def _needs(
-    folds: Sequence[AskedFold], method: Method, found: Evaluation, task: Task
+    folds: Sequence[AskedFold], found: Evaluation, task: Task
 ) -> Needs | None:
     """Rows that are missing for the rarest class that could not be promised."""
     assert task.wish is not None
     lacking = {k for fold in folds for k in fold.lacking}
     if not lacking:
         return None
-    label = None
+    label = share = None
     if lacking != {-1}:
-        counts = np.bincount(task.rows.codes, minlength=len(task.rows.classes))
-        rarest = min(lacking - {-1}, key=lambda k: int(counts[k]))
+        rarest = min(lacking - {-1}, key=lambda k: int(task.rows.counts[k]))
         label = str(task.rows.classes[rarest])
-    return rows_needed(
+        share = task.rows.counts[rarest] / len(task.rows.y)
+    needs = rows_needed(
         task.wish,
         label,
         n_methods=task.n_methods,
         n_folds=task.settings.n_folds,
-        full=method.name == "conformal"
-        and task.wish.confidence is None
-        and task.preparation is None
-        and task.rows.groups is None,
+        full=not found.holds_out,
     )
+    if share is None:
+        return needs
+    return replace(needs, of_table=math.ceil(needs.rows / share))
 
 
 def _others(task: Task) -> BoolArray:
@@ -254,29 +306,26 @@ def _others(task: Task) -> BoolArray:
 
 
 def _rank(row: MethodRow) -> tuple[float, ...]:
+    """What rows are sorted by: most useful first."""
     asked = row.asked
     error = row.error or 0.0
     if asked is None:
         return (error,)
     if asked.others_error is not None:
-        return (not _useful(row), asked.others_error, error)
-    wrong = 1.0 if asked.wrong_when_decided is None else asked.wrong_when_decided
-    return (-asked.decided, wrong, error)
+        return (not asked.useful, asked.others_error, error)
+    size = 0.0 if asked.sets is None else asked.sets.mean_size
+    return (not asked.useful, -asked.net, size, error)
 
 
-def _useful(row: MethodRow) -> bool:
-    """Whether a method with a promise answers anything."""
-    return row.asked is None or (row.asked.decided > 0 and bool(row.asked.items))
+def _is_broken(row: MethodRow) -> bool:
+    return row.asked is not None and row.asked.kept == "broken"
 
 
 def _interval(row: MethodRow) -> tuple[float, float]:
-    """Exact interval of what the ranking counts against a method."""
+    """Exact interval of the error that the ranking goes by, if it goes by one."""
     if row.asked is None:
         return row.error_interval
-    if row.asked.others_error is not None:
-        return row.asked.others_interval
-    low, high = row.asked.decided_interval
-    return 1 - high, 1 - low
+    return row.asked.others_interval
 
 
 def _decided(total: Tally) -> tuple[float, float | None]:

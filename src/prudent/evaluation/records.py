@@ -18,9 +18,16 @@ from prudent.evaluation.measurements import (
     ShiftCurve,
 )
 
-Kept = Literal["broken", "vacuous", "kept", "consistent"]
+Kept = Literal[
+    "broken",
+    "nothing answered",
+    "no better than always the most frequent class",
+    "kept",
+    "consistent",
+]
 Matrix = tuple[tuple[float, ...], ...]
 Interval = tuple[float, float]
+ROUNDING = 1e-9  # of a share times a count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,12 +69,15 @@ class PromiseCheck:
     """A promise held against the out-of-fold rows.
 
     Its bound is the mean of the folds' bounds, weighted by the rows tested; counts are
-    means over the repeats; the level is 0.05 over the promises of the method.
+    means over the repeats. The interval is the item's own, at 95 %; the verdict shares
+    the level 0.05 with all other promises of the table.
     """
 
     guarantee: Guarantee
     violations: float  # rows that broke it
     n: float  # rows looked at
+    p_broken: float  # probability of so many violations or more at the bound
+    p_kept: float  # probability of so many or fewer
     check: GuaranteeCheck
 
     @property
@@ -75,6 +85,11 @@ class PromiseCheck:
         """Share of the rows that may break the promise."""
         bound = self.guarantee.bound
         return bound if self.guarantee.sense == "<=" else 1 - bound
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the measured rate lies inside the limit."""
+        return self.violations <= self.allowed * self.n + ROUNDING
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,13 +106,17 @@ class Needs:
 
     rows: int
     label: str | None  # of this class; None: of any
+    held_out: int  # of these, in each training part
+    to_fit: int  # rows that one fit on the whole table needs
+    of_table: int | None = None  # rows of all classes, at the shares of this table
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """The promise asked for, as the wrapped method makes and keeps it."""
 
-    kept: Kept  # one word for all items; "vacuous" where nothing is decided
+    kept: Kept  # one verdict for all items
+    useful: bool  # whether anything is answered, or any class ruled out
     needs: Needs | None = None  # if it could not be made for all classes
     items: tuple[PromiseCheck, ...] = ()  # for each class, or for all rows
     decided: float = 0.0  # share of rows with one answer
@@ -107,6 +126,11 @@ class Asked:
     others_error: float | None = None  # of the classes that nothing was asked for
     others_interval: Interval = (0.0, 1.0)
     sets: Sets | None = None  # of the wrapped method
+
+    @property
+    def net(self) -> float:
+        """Share of rows decided rightly, less the share decided wrongly."""
+        return self.decided * (1 - 2 * (self.wrong_when_decided or 0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,8 +146,8 @@ class MethodRow:
     """One line of a comparison.
 
     Errors, costs and times are of the plain method, fitted on whole training parts.
-    `no_difference_from` names the first row, where an exact McNemar test on the rows
-    (Holm over methods) shows no difference from it and the intervals overlap.
+    `no_difference_from` names the first row whose promise is not broken, where an exact
+    paired test on the rows (Holm over methods) shows no difference from it.
     """
 
     method: str
@@ -188,7 +212,9 @@ class Frontier:
 
     kind: Literal["coverage", "error", "missed"]
     levels: tuple[float, ...]  # rising
+    promises: tuple[str, ...]  # the promise of each level, as it is asked for
     asked: float
+    about_rows: bool  # rather than about some classes
     decided: Mapping[str, tuple[float, ...]]  # shares of rows, by method
 
 

@@ -131,7 +131,8 @@ def rows_needed(
     if label is not None and share < 1:
         while bdtr(held_out - 1, trained, share) > RARELY:
             trained += 1 + trained // 100
-    return Needs(rows=math.ceil(trained / (1 - 1 / n_folds)), label=label)
+    rows = math.ceil(trained / (1 - 1 / n_folds))
+    return Needs(rows=rows, label=label, held_out=held_out, to_fit=trained)
 
 
 def groups_for(estimator: Any, groups: Any) -> dict[str, Any]:

@@ -8,15 +8,17 @@ from functools import partial
 
 from prudent.core.assumptions import PLUG_IN
 from prudent.core.guarantee import Guarantee
+from prudent.evaluation import advice
 from prudent.evaluation.methods import WHY_UNDECIDED
 from prudent.evaluation.records import (
     Asked,
     Findings,
+    Kept,
     MethodRow,
     Needs,
     PromiseCheck,
 )
-from prudent.io.errors import cut
+from prudent.io.errors import cut, shown, thousands
 
 # Of the columns behind "promise kept?".
 AS_IT_IS = "error, worst class and fit are of the method as it is, without the promise."
@@ -27,9 +29,12 @@ QUANTITY = {
     "selective error rate": "error of the answered rows",
 }
 NONE = "–"
+NO_BETTER = "no better than always the most frequent class"
 _short = partial(cut, longest=12)  # labels in the table
-# A method that decides a smaller share of the rows is of no use.
-FEW = 0.05
+# Verdicts that a column of a table has no room for, on two lines.
+TWO_LINES = {
+    NO_BETTER: "no better than always\nthe most frequent class"
+}
 # A bound that is this many times what was measured is kept with room.
 ROOM = 3.0
 
@@ -53,7 +58,7 @@ def columns(findings: Findings) -> tuple[str, ...]:
     costly = ("cost",) if any(row.cost is not None for row in findings.ran) else ()
     if findings.settings.promise == "none":
         return (
-            *("method", "error|(95 % interval)", "own promise", "promise|kept?"),
+            *("method", "promise|kept?", "own promise", "error|(95 % interval)"),
             *("decided", "worst class|error", *costly, "fit", "predict", "notes"),
         )
     asked = _asked(findings)
@@ -65,13 +70,16 @@ def columns(findings: Findings) -> tuple[str, ...]:
             i.guarantee.scope is not None for one in asked for i in one.items
         )
         covered = "covered|(worst class)" if by_class else "covered"
-        shown = ("decided", "wrong when|decided", covered)
+        shown = ("decided", "wrong when|decided", "set|size", covered)
     last = ("error", "worst class|error", "fit")
-    return ("method", *shown, "promise|kept?", *costly, *last)
+    return ("method", "promise|kept?", *shown, *costly, *last)
 
 
 def cells(row: MethodRow, findings: Findings) -> tuple[str, ...]:
-    """Texts of a row under `columns`; a failed row has its name only."""
+    """Texts of a row under `columns`; a failed row has its name only.
+
+    A cell may hold two lines.
+    """
     if row.error is None:
         return (row.method, *[""] * (len(columns(findings)) - 1))
     worst = row.worst_class
@@ -83,9 +91,9 @@ def cells(row: MethodRow, findings: Findings) -> tuple[str, ...]:
         own = row.worst_own
         return (
             row.method,
-            f"{row.error:.3f} ({low:.3f}–{high:.3f})",
+            NONE if row.own_kept is None else _kept_word(row.own_kept),
             "none" if own is None else promise_text(own),
-            row.own_kept or NONE,
+            f"{row.error:.3f} ({low:.3f}–{high:.3f})",
             _percent(row.decided),
             worst_text,
             *costly,
@@ -93,7 +101,7 @@ def cells(row: MethodRow, findings: Findings) -> tuple[str, ...]:
             seconds(row.predict_seconds, "/row"),
             "; ".join(_notes(row)),
         )
-    kept: str = asked.kept
+    kept = _kept_word(asked.kept)
     if asked.needs is not None:
         kept = f"needs {_rows_needed(asked.needs)}"
     shown: tuple[str, ...]
@@ -110,10 +118,15 @@ def cells(row: MethodRow, findings: Findings) -> tuple[str, ...]:
         covered += _short(asked.worst_covered.label)
         if len(asked.items) == 1 and asked.items[0].guarantee.scope is None:
             covered = f"{100 * asked.items[0].check.measured:.1f} %"
-        shown += (covered,)
+        size = NONE if asked.sets is None else f"{asked.sets.mean_size:.2f}"
+        shown += (size, covered)
     error = f"{row.error:.3f}"
     last = (*costly, error, worst_text, seconds(row.fit_seconds))
-    return (row.method, *shown, kept, *last)
+    return (row.method, kept, *shown, *last)
+
+
+def _kept_word(kept: Kept) -> str:
+    return TWO_LINES.get(kept, kept)
 
 
 def promise_text(promise: PromiseCheck) -> str:
@@ -147,7 +160,7 @@ def verdict(findings: Findings) -> tuple[str, ...]:
     """Sentences made of figures: what to use, who errs least, what is promised."""
     if not findings.ran:
         return ("No method finished; the lines above say why.",)
-    sentences = [_most_useful(findings), _least_errors(findings)]
+    sentences = [_most_useful(findings), _costs(findings), _least_errors(findings)]
     if findings.settings.promise == "none":
         sentences.append(_undecided(findings))
     sentences += _own_promises(findings)
@@ -165,30 +178,121 @@ def failures(findings: Findings) -> tuple[str, ...]:
 
 
 def _most_useful(findings: Findings) -> str:
+    """What to use, and how useful it is."""
+    if findings.settings.promise == "none":
+        return _least_error(findings)
+    used = advice.recommended(findings)
+    if used is None:
+        return _none_useful(findings)
+    asked = used.asked
+    assert asked is not None
+    said = [f"Use {used.method}: {_usefulness(asked, findings)}."]
+    if not advice.is_inside(used):
+        said.append(
+            "What was measured lies outside the limit, by no more than chance allows."
+        )
+    first = next(row for row in findings.ran if advice.can_be_used(row))
+    same = [row for row in findings.ran if row.no_difference_from == first.method]
+    others = [row.method for row in (first, *same) if row.method != used.method]
+    if others:
+        said.append(f"No paired test tells {_listed(others)} from it.")
+    if advice.share_helped(asked) < advice.ENOUGH and not advice.narrows(asked):
+        said.append(_instead(findings, "More is answered under another promise"))
+    return " ".join(filter(None, said))
+
+
+def _least_error(findings: Findings) -> str:
+    """Who errs least, where no promise was asked for."""
     first, *others = findings.ran
     same = [row.method for row in others if row.no_difference_from is not None]
-    asked = first.asked
-    if asked is None:
-        low, high = first.error_interval
-        found = f"{first.error:.3f} ({low:.3f}–{high:.3f}), by {first.method}"
-        rest = f"; no difference from it is shown for {_listed(same)}" if same else ""
-        return f"The least out-of-fold error is {found}{rest}."
-    if not asked.items or asked.decided == 0:
-        return "On this table no method can both keep this promise and decide."
-    test = " (no difference shown by a paired test)" if same else ""
-    who, s = _listed([first.method, *same]), "" if same else "s"
-    does = "decide" if _with_sets(findings) else "answer"
+    low, high = first.error_interval
+    found = f"{first.error:.3f} ({low:.3f}–{high:.3f}), by {first.method}"
+    rest = f"; no difference from it is shown for {_listed(same)}" if same else ""
+    return f"The least out-of-fold error is {found}{rest}."
+
+
+def _usefulness(asked: Asked, findings: Findings) -> str:
+    """What a method does under the promise asked for."""
+    items = asked.items
     if asked.others_error is not None:
-        said = f"{who} err{s} least on the other classes{test}"
-    elif asked.decided < FEW:
-        share = math.ceil(100 * asked.decided)
-        return (
-            f"On this table, with this promise, no method {does}s more than {share} % "
-            "of the rows."
+        missed = _listed(
+            [
+                f"{_percent(item.check.measured, 1)} of {_quoted(item.guarantee.scope)}"
+                for item in items
+            ]
         )
+        limits = ", ".join(_percent(item.guarantee.bound, None) for item in items)
+        return (
+            f"it answers {_percent(1 - asked.others_error)} of the rows of other "
+            f"classes rightly, and {missed} wrongly (limit {limits})"
+        )
+    share, wrong = _percent(asked.decided), _percent(asked.wrong_when_decided, 1)
+    if not _with_sets(findings):
+        limit = f" (limit {_percent(items[0].guarantee.bound, None)})"
+        rest = limit if len(items) == 1 else ""
+        return f"it answers {share} of the rows, and {wrong} of the answers are wrong{rest}"
+    assert asked.sets is not None
+    n_classes = len(asked.sets.class_mean_size)
+    held = f"its sets hold {asked.sets.mean_size:.2f} of {n_classes} classes on average"
+    if asked.decided < advice.FEW:
+        return f"{held} ({share} of the rows have one answer)"
+    more = f"; {held}" if n_classes > 2 else ""
+    return f"it decides {share} of the rows, {wrong} of them wrongly{more}"
+
+
+def _none_useful(findings: Findings) -> str:
+    """Why no method is recommended, and what can be had instead."""
+    asked = _asked(findings)
+    trivial = advice.trivial_error(findings)
+    frequent = max(zip(findings.data.class_counts, findings.data.classes, strict=True))
+    if trivial is not None and any(one.kept == NO_BETTER for one in asked):
+        why = (
+            f"This promise says nothing on this table: always answering "
+            f"{_quoted(frequent[1])} errs in {_percent(trivial, 1)} of the rows."
+        )
+    elif all(one.kept == "broken" for one in asked):
+        why = "On this table every method breaks this promise."
+    elif not any(one.useful for one in asked):
+        why = "On this table no method can both keep this promise and decide."
     else:
-        said = f"{who} {does}{s} most rows{test}"
-    return f"On this table, with this promise: {said}."
+        most = max(
+            advice.share_helped(one) for one in asked if one.kept != "broken"
+        )
+        does = "answers" if not _with_sets(findings) else "decides"
+        whose = " of other classes rightly" if _about_others(findings) else ""
+        why = (
+            f"On this table, with this promise, no method {does} more than "
+            f"{math.ceil(100 * most)} % of the rows{whose}."
+        )
+    return f"{why} {_instead(findings, 'Reachable on this table')}".rstrip()
+
+
+def _instead(findings: Findings, start: str) -> str:
+    """A promise that can be had, "" where none is known."""
+    found = advice.reachable(findings)
+    if found is None:
+        return ""
+    share = _percent(found.share)
+    does = {
+        "coverage": f"{found.method} decides {share}",
+        "error": f"{found.method} answers {share}",
+        "missed": f"{found.method}: {share} of the others right",
+    }[_kind(findings)]
+    return f"{start}: {found.promise} ({does})."
+
+
+def _costs(findings: Findings) -> str:
+    """What limits on the errors of classes cost, "" of other promises."""
+    found = advice.costs(findings)
+    curve = findings.frontier
+    if found is None or curve is None:
+        return ""
+    name, shown = found
+    whose = "of the others right" if _about_others(findings) else "with one answer"
+    (limit, share), *others = shown
+    start = curve.promises[curve.levels.index(limit)]
+    listed = "".join(f", {_percent(q, None)}: {_percent(s)}" for q, s in others)
+    return f"What limits cost ({name}): {start}: {_percent(share)} {whose}{listed}."
 
 
 def _least_errors(findings: Findings) -> str:
@@ -203,7 +307,7 @@ def _least_errors(findings: Findings) -> str:
         found, method = min(worst, key=lambda one: one[0].rate)
         sentences.append(
             f"Least error of the worst class: {method} {found.rate:.3f} "
-            f"{_short(found.label)}."
+            f"{cut(found.label)}."
         )
     return " ".join(sentences)
 
@@ -269,30 +373,43 @@ def _advice(findings: Findings) -> list[str]:
     averaged = any(item.guarantee.average_over is not None for item in items)
     least = min(needs, key=lambda need: need.rows, default=None)
     rare = "" if least is None else _without_rare(findings, least)
-    advice = []
+    said = []
     if least is not None and len(needs) == len(asked):
         help_ = [
             *([] if averaged or len(findings.rows) == 1 else ["fewer methods"]),
-            f"a weaker promise{_possible(findings)}",
+            "a weaker promise",
             *([f"the table without rarer classes ({rare})"] if rare else []),
             "or more rows (prudent plan)",
         ]
-        return [
-            f"Too few rows for this promise: {_rows_needed(least)} are needed. What "
-            f"could help: {', '.join(help_)}."
-        ]
-    if least is not None and rare:
-        advice.append(
+        said.append(
+            f"Too few rows for this promise: {needed(least)}. What could help: "
+            f"{', '.join(help_)}."
+        )
+    elif least is not None and rare:
+        said.append(
             f"{len(needs)} of {len(asked)} methods cannot rule out "
             f"{_quoted(least.label)}, of which there are too few rows: {rare} leaves "
             "such classes out."
         )
     if averaged:
-        advice.append(
+        said.append(
             "A method chosen by looking at this table is certified by fresh rows "
             "(prudent certify)."
         )
-    return advice
+    return said
+
+
+def needed(needs: Needs) -> str:
+    """How many rows a promise needs, here and for a model of all rows."""
+    of = "" if needs.label is None else f" of {_quoted(needs.label)}"
+    table = ""
+    if needs.of_table is not None and needs.label is not None:
+        table = f", in about {thousands(needs.of_table)} rows of a table like this"
+    return (
+        f"it needs {thousands(needs.rows)} rows{of} ({needs.held_out} held out)"
+        f"{table}; prudent fit, which trains on all of them, needs "
+        f"{thousands(needs.to_fit)}"
+    )
 
 
 def _without_rare(findings: Findings, least: Needs) -> str:
@@ -302,24 +419,6 @@ def _without_rare(findings: Findings, least: Needs) -> str:
     if least.label is None or not in_sets or enough < 2:
         return ""
     return f"--min-class-rows {least.rows}"
-
-
-def _possible(findings: Findings) -> str:
-    """The weaker promise nearest to the one asked for that a method could make here."""
-    found = findings.frontier
-    if found is None:
-        return ""
-    weaker = [
-        level
-        for i, level in enumerate(found.levels)
-        if (level < found.asked) == (found.kind == "coverage")
-        and level != found.asked
-        and any(decided[i] > 0 for decided in found.decided.values())
-    ]
-    if not weaker:
-        return ""
-    nearest = max(weaker) if found.kind == "coverage" else min(weaker)
-    return f" ({100 * nearest:g} % can be made)"
 
 
 def _notes(row: MethodRow) -> list[str]:
@@ -354,8 +453,16 @@ def _is_plug_in(guarantee: Guarantee) -> bool:
     return not PLUG_IN.isdisjoint(guarantee.assumptions)
 
 
-def _percent(share: float | None, digits: int = 0) -> str:
-    return NONE if share is None else f"{100 * share:.{digits}f} %"
+def _kind(findings: Findings) -> str:
+    assert findings.frontier is not None
+    return findings.frontier.kind
+
+
+def _percent(share: float | None, digits: int | None = 0) -> str:
+    """A share with so many decimals; None: as few as it has."""
+    if share is None:
+        return NONE
+    return f"{100 * share:.4g} %" if digits is None else f"{100 * share:.{digits}f} %"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -364,4 +471,5 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _quoted(label: object) -> str:
-    return repr(_short(label))
+    """A label in a sentence, which has room for more of it than a cell."""
+    return shown(label)

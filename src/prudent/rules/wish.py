@@ -34,7 +34,9 @@ OF_CLASS = r"missed|false alarm"
 # A limit of one class; a label may hold any of the signs and words around it.
 LIMIT = rf"(?:(?:{OF_CLASS})\s+)?(.+?)\s*<=\s*{RATE}(?:,?\s+and\s+|,\s*|$)"
 COVERAGE_LEVELS = (0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995)
-ERROR_LEVELS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2)
+ERROR_LEVELS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4)
+# Limits of classes that grow in step stay below 1.
+WIDEST = 0.99
 # Of promises about errors, where none is given.
 CONFIDENCE = 0.95
 # Names of classes that a message lists.
@@ -100,6 +102,35 @@ class Wish:
         known = COVERAGE_LEVELS if self.kind == "coverage" else ERROR_LEVELS
         asked = 1 - self.allowed if self.kind == "coverage" else self.allowed
         return tuple(sorted({*known, round(asked, 12)}))
+
+    def limits(self, level: float) -> dict[Any, float]:
+        """Limits of the classes named when all grow in step, the least to this level.
+
+        Examples
+        --------
+        >>> parse_promise("missed a <= 2% and b <= 5%").limits(0.04)
+        {'a': 0.04, 'b': 0.1}
+        """
+        return {
+            g.scope: round(min(g.bound * level / self.allowed, WIDEST), 12)
+            for g in self.guarantees
+        }
+
+    def at(self, level: float) -> str:
+        """The same promise at another of the `levels`, as one asks for it.
+
+        Examples
+        --------
+        >>> parse_promise("coverage >= 90%").at(0.8)
+        'coverage >= 80%'
+        """
+        if self.kind == "coverage":
+            every = " in every class" if self.by_class else ""
+            return f"coverage >= {100 * level:.4g}%{every}"
+        if self.kind == "error":
+            return f"error <= {100 * level:.4g}%"
+        limits = [f"{k} <= {100 * q:.4g}%" for k, q in self.limits(level).items()]
+        return f"missed {' and '.join(limits)}"
 
 
 def parse_promise(
