@@ -8,7 +8,13 @@ from scipy.special import beta
 
 from prudent import Guarantee
 from prudent.core.binomial import clopper_pearson
-from prudent.evaluation.checks import check_promises, counted, is_vacuous, verdict
+from prudent.evaluation.checks import (
+    check_promises,
+    counted,
+    is_vacuous,
+    share_level,
+    verdict,
+)
 from prudent.evaluation.measurements import Tally
 
 CLASSES = np.array(["a", "b"])
@@ -44,11 +50,58 @@ def test_violations_and_rows_are_pooled_over_the_folds():
     assert (checked.violations, checked.n) == (4, 40)
 
 
-def test_level_is_shared_among_the_promises():
+def test_intervals_are_the_own_ones_of_each_promise():
     given = [promise(0.2, scope="a"), promise(0.2, scope="b")]
     checked = check([given], [tally([[18, 2], [5, 45]])], CLASSES)
-    assert checked[0].check.interval == clopper_pearson(2, 20, level=0.025)
-    assert checked[1].check.interval == clopper_pearson(5, 50, level=0.025)
+    assert checked[0].check.interval == clopper_pearson(2, 20)
+    assert checked[1].check.interval == clopper_pearson(5, 50)
+
+
+def test_p_values_are_the_tails_at_the_bound():
+    checked = check([[promise(0.2, scope="b")]], [tally([[18, 2], [5, 45]])], CLASSES)
+    assert checked[0].p_broken == pytest.approx(stats.binom.sf(4, 50, 0.2))
+    assert checked[0].p_kept == pytest.approx(stats.binom.cdf(5, 50, 0.2))
+
+
+@pytest.mark.parametrize("violations", [0, 20])
+def test_p_values_at_the_ends(violations):
+    counts = tally([[20 - violations, violations], [0, 5]])
+    (checked,) = check([[promise(0.2)]], [counts], CLASSES)
+    assert checked.p_broken == pytest.approx(stats.binom.sf(violations - 1, 20, 0.2))
+    assert checked.p_kept == pytest.approx(stats.binom.cdf(violations, 20, 0.2))
+
+
+def test_all_promises_of_a_table_share_the_level():
+    """One p-value of .01 alone is broken; with five others by Holm it is not."""
+    (suspect,) = check([[promise(0.2)]], [tally([[38, 19], [0, 5]])], CLASSES)
+    (calm,) = check([[promise(0.2)]], [tally([[46, 11], [0, 5]])], CLASSES)
+    assert 0.05 / 6 < suspect.p_broken < 0.05 / 2
+    assert suspect.check.verdict == "broken"
+    alone, _ = share_level([[suspect], [calm]])
+    assert alone[0].check.verdict == "broken"
+    (first,), (second, *_) = share_level([[suspect], [calm] * 5])
+    assert (first.check.verdict, second.check.verdict) == ("consistent", "consistent")
+    assert first.check.interval == suspect.check.interval
+
+
+def test_true_promises_are_called_broken_in_one_table_of_twenty_at_most():
+    """Eleven methods with three promises each at their bounds, on the same rows."""
+    random = np.random.default_rng(0)
+    n_methods, n_classes, rows, tables, rate = 11, 3, 60, 400, 0.1
+    broken = 0
+    for _ in range(tables):
+        shared = random.random((n_classes, rows))  # what all methods find hard
+        own = random.random((n_methods, n_classes, rows))
+        hard = random.random((n_methods, n_classes, rows)) < 0.5
+        missed = (np.where(hard, shared, own) < rate).sum(axis=2)
+        table = []
+        for counts in missed:
+            given = [promise(rate, scope=label) for label in "abc"]
+            pairs = zip(given, map(float, counts), strict=True)
+            table.append(check_promises([[(g, v, float(rows)) for g, v in pairs]]))
+        verdicts = {p.check.verdict for m in share_level(table) for p in m}
+        broken += "broken" in verdicts
+    assert stats.binomtest(broken, tables, 0.05, alternative="greater").pvalue > 1e-3
 
 
 def test_promise_without_a_class_is_held_against_all_rows():
@@ -127,12 +180,16 @@ def test_a_promise_no_better_than_the_most_frequent_class_is_vacuous(
     assert is_vacuous(given, np.array(shares)) is expected
 
 
-def test_broken_comes_before_vacuous_and_vacuous_before_kept():
+def test_broken_comes_first_and_what_says_nothing_before_kept():
     broken = check([[promise(0.001)]], [tally([[90, 10], [0, 5]])], CLASSES)
     assert verdict(broken, HALF, decides=False) == "broken"
     kept = check([[promise(0.9)]], [tally([[90, 10], [0, 5]])], CLASSES)
     assert verdict(kept, HALF) == "kept"
-    assert verdict(kept, HALF, decides=False) == "vacuous"
+    assert verdict(kept, HALF, decides=False) == "nothing answered"
+    trivial = check(
+        [[promise(0.6, "error rate", None)]], [tally([[90, 10], [0, 5]])], CLASSES
+    )
+    assert verdict(trivial, HALF) == "no better than always the most frequent class"
 
 
 def averaged(rank, n_calibration):
@@ -176,11 +233,8 @@ def test_averages_over_folds_are_checked_by_the_sum_of_their_laws(missed):
         [covering(v) for v in missed],
         CLASSES,
     )
-    at_most, at_least = sum(law[: sum(missed) + 1]), sum(law[sum(missed) :])
-    expected = (
-        "broken" if at_least <= 0.025 else "kept" if at_most <= 0.025 else "consistent"
-    )
-    assert checked.check.verdict == expected
+    assert checked.p_kept == pytest.approx(sum(law[: sum(missed) + 1]))
+    assert checked.p_broken == pytest.approx(sum(law[sum(missed) :]), abs=1e-14)
 
 
 def test_true_averages_are_called_broken_no_more_often_than_the_level():
@@ -197,7 +251,7 @@ def test_true_averages_are_called_broken_no_more_often_than_the_level():
             CLASSES,
         )
         broken += checked.check.verdict == "broken"
-    assert stats.binomtest(broken, runs, 0.025, alternative="greater").pvalue > 1e-3
+    assert stats.binomtest(broken, runs, 0.05, alternative="greater").pvalue > 1e-3
     assert broken > 0
 
 
@@ -211,4 +265,5 @@ def test_full_conformal_takes_its_training_rows_for_calibration_rows():
 def test_averages_of_unknown_law_are_never_broken():
     unknown = replace(averaged(2, 19), evidence={})
     (checked,) = check([[unknown]], [covering(20)], CLASSES)
+    assert (checked.p_broken, checked.p_kept) == (1.0, 1.0)
     assert checked.check.verdict == "consistent"

@@ -7,12 +7,14 @@ import pytest
 from prudent import Guarantee
 from prudent.comparison.table import table_lines
 from prudent.core.assumptions import Assumption
+from prudent.evaluation.advice import recommended
 from prudent.evaluation.records import (
     Asked,
     ClassRate,
     Data,
     Failure,
     Findings,
+    Frontier,
     MethodRow,
     Needs,
     PromiseCheck,
@@ -45,6 +47,8 @@ def checked(
         guarantee=guarantee,
         violations=violations,
         n=100,
+        p_broken=0.5,
+        p_kept=0.5,
         check=guarantee.check(violations, 100),
     )
 
@@ -73,7 +77,22 @@ def findings(*rows, promise="coverage >= 90% in every class"):
     return Findings(data=data, settings=settings, rows=rows, folds=(), versions={})
 
 
-def covering(name, decided, kept="consistent", needs=None, **other):
+def holding(mean_size, n_classes=2):
+    return Sets(
+        mean_size=mean_size,
+        undecided=0.0,
+        coverage=0.9,
+        size_counts=(0,) * (n_classes + 1),
+        class_mean_size=(mean_size,) * n_classes,
+        class_coverage=(0.9,) * n_classes,
+    )
+
+
+def needing(rows, label):
+    return Needs(rows=rows, label=label, held_out=10, to_fit=rows // 2)
+
+
+def covering(name, decided, kept="consistent", needs=None, *, is_inside=True, **other):
     items = tuple(
         checked(
             0.9,
@@ -86,11 +105,14 @@ def covering(name, decided, kept="consistent", needs=None, **other):
     )
     asked = Asked(
         kept=kept,
+        useful=decided > 0,
+        is_inside=is_inside,
         needs=needs,
         items=items if decided else (),
         decided=decided,
         wrong_when_decided=0.016 if decided else None,
         worst_covered=ClassRate(label="malignant", rate=0.912),
+        sets=holding(2 - decided),
     )
     options = {"error": 0.032, "worst_class": ClassRate(label="a", rate=0.071)} | other
     return MethodRow(method=name, asked=asked, **options)
@@ -104,10 +126,11 @@ def test_row_under_a_promise_of_coverage():
     row = covering("calibrated", 0.97, fit_seconds=0.2)
     assert by_column(row, findings(row)) == {
         "method": "calibrated",
+        "promise|kept?": "consistent",
         "decided": "97 %",
         "wrong when|decided": "1.6 %",
+        "set|size": "1.03",
         "covered|(worst class)": "91.2 % malignant",
-        "promise|kept?": "consistent",
         "error": "0.032",
         "worst class|error": "0.071 a",
         "fit": "200 ms",
@@ -115,9 +138,9 @@ def test_row_under_a_promise_of_coverage():
 
 
 def test_rows_that_are_missing_are_counted_in_the_row():
-    row = covering("lda", 0.0, needs=Needs(rows=38, label="x"))
+    row = covering("lda", 0.0, needs=needing(rows=38, label="x"))
     assert by_column(row, findings(row))["promise|kept?"] == "needs 38 rows of 'x'"
-    row = covering("lda", 0.0, needs=Needs(rows=442, label=None))
+    row = covering("lda", 0.0, needs=needing(rows=442, label=None))
     assert by_column(row, findings(row))["promise|kept?"] == "needs 442 rows"
 
 
@@ -176,9 +199,118 @@ def test_first_sentence_names_all_that_are_not_told_apart():
     )
     first, *_ = verdict(found)
     assert first == (
-        "On this table, with this promise: calibrated and lda decide most rows (no "
-        "difference shown by a paired test)."
+        "Use calibrated: it decides 97 % of the rows, 1.6 % of them wrongly. No paired "
+        "test tells lda from it."
     )
+
+
+def test_of_methods_not_told_apart_one_inside_its_limit_is_recommended():
+    found = findings(
+        covering("calibrated", 0.97, is_inside=False),
+        covering("lda", 0.95, no_difference_from="calibrated"),
+        covering("qda", 0.9),
+    )
+    assert recommended(found).method == "lda"
+    assert verdict(found)[0].endswith("No paired test tells calibrated from it.")
+    alone = findings(
+        covering("calibrated", 0.97, is_inside=False), covering("qda", 0.9)
+    )
+    assert recommended(alone).method == "calibrated"
+    assert "outside the limit, by no more than chance" in verdict(alone)[0]
+
+
+def test_a_broken_promise_is_not_recommended():
+    found = findings(covering("qda", 0.99, "broken"), covering("lda", 0.5))
+    assert recommended(found).method == "lda"
+    assert verdict(found)[0].startswith("Use lda: it decides 50 % of the rows")
+
+
+def test_sets_of_many_classes_are_recommended_by_their_size():
+    row = covering("conformal", 0.0)
+    asked = replace(
+        row.asked, useful=True, items=(checked(0.9),), sets=holding(3.21, 28)
+    )
+    row = replace(row, asked=asked)
+    assert verdict(findings(row))[0] == (
+        "Use conformal: its sets hold 3.21 of 28 classes on average (0 % of the rows "
+        "have one answer)."
+    )
+    assert by_column(row, findings(row))["set|size"] == "3.21"
+
+
+def curve(kind, decided, asked=0.05, about_rows=True):
+    levels = (0.05, 0.1, 0.2, 0.3)
+    word = "error" if kind == "error" else "missed a"
+    return Frontier(
+        kind=kind,
+        levels=levels,
+        promises=tuple(f"{word} <= {100 * q:g}%" for q in levels),
+        asked=asked,
+        about_rows=about_rows,
+        decided=decided,
+    )
+
+
+def answering(name, decided, kept="consistent", **other):
+    item = checked(0.05, quantity="selective error rate", scope=None)
+    asked = Asked(
+        kept=kept,
+        useful=decided > 0,
+        is_inside=True,
+        items=(item,) if decided else (),
+        decided=decided,
+        wrong_when_decided=0.04 if decided else None,
+        **other,
+    )
+    return MethodRow(method=name, asked=asked, error=0.2)
+
+
+def test_a_promise_that_can_be_had_is_named_where_the_one_asked_for_is_not_reached():
+    decided = {"lda": (0.0, 0.1, 0.3, 0.5), "boosting": (0.0, 0.12, 0.32, 0.4)}
+    found = findings(
+        *(answering(name, 0.0, "nothing answered") for name in decided),
+        promise="error <= 5%",
+    )
+    found = replace(found, frontier=curve("error", decided))
+    assert verdict(found)[0] == (
+        "On this table no method can both keep this promise and decide. Reachable on "
+        "this table: error <= 20% (boosting answers 32 %)."
+    )
+
+
+def test_few_answers_are_said_as_they_are_with_what_answers_more():
+    found = findings(answering("lda", 0.12), promise="error <= 5%")
+    found = replace(found, frontier=curve("error", {"lda": (0.12, 0.3, 0.5, 0.6)}))
+    assert verdict(found)[0] == (
+        "Use lda: it answers 12 % of the rows, and 4.0 % of the answers are wrong "
+        "(limit 5 %). More is answered under another promise: error <= 10% (lda "
+        "answers 30 %)."
+    )
+
+
+def test_a_promise_that_the_most_frequent_class_keeps_leads_to_a_stricter_one():
+    word = "no better than always the most frequent class"
+    found = findings(answering("lda", 1.0, word), promise="error <= 30%")
+    data = replace(found.data, class_counts=(80, 20))
+    line = curve("error", {"lda": (0.1, 0.6, 0.9, 1.0)}, asked=0.3)
+    found = replace(found, data=data, frontier=line)
+    assert verdict(found)[0] == (
+        "This promise says nothing on this table: always answering 'a' errs in 20.0 % "
+        "of the rows. Reachable on this table: error <= 10% (lda answers 60 %)."
+    )
+    lines = table_lines(found)
+    at = next(i for i, line in enumerate(lines) if "no better than always" in line)
+    assert lines[at + 1].strip() == "the most frequent class"
+
+
+def test_what_limits_cost_is_one_line():
+    row = answering("lda", 1.0, others_error=0.97)
+    line = curve("missed", {"lda": (0.03, 0.26, 0.71, 0.8)}, about_rows=False)
+    found = replace(findings(row, promise="missed a <= 5%"), frontier=line)
+    assert (
+        "What limits cost (lda): missed a <= 5%: 3 % of the others right, 10 %: 26 %, "
+        "20 %: 71 %, 30 %: 80 %."
+    ) in verdict(found)
 
 
 @pytest.mark.parametrize(("decided", "said"), [(0.02, "2"), (0.049, "5")])
@@ -212,14 +344,17 @@ def test_own_promises_are_said_with_their_room():
 
 
 def test_too_few_rows_for_any_method_says_what_could_help():
-    needs = Needs(rows=593, label="malignant")
-    found = findings(*(covering(n, 0.0, "vacuous", needs) for n in ("lda", "qda")))
+    needs = needing(rows=593, label="malignant")
+    found = findings(
+        *(covering(n, 0.0, "nothing answered", needs) for n in ("lda", "qda"))
+    )
     sentences = verdict(found)
     assert (
         sentences[0] == "On this table no method can both keep this promise and decide."
     )
     assert sentences[-1].startswith(
-        "Too few rows for this promise: 593 rows of 'malignant' are needed."
+        "Too few rows to rule out 'malignant': that needs 593 rows of 'malignant' (10 "
+        "held out); prudent fit, which trains on all of them, needs 296. What could "
     )
 
 
@@ -239,7 +374,7 @@ def test_table_fits_the_terminal(width):
             0.9,
             fit_seconds=1.0,
             worst_class=ClassRate(label=long, rate=0.5),
-            needs=Needs(rows=12345, label=long),
+            needs=needing(rows=12345, label=long),
         )
         for name in ("calibrated", "RandomForestClassifier")
     ]

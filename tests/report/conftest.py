@@ -96,7 +96,9 @@ def hostile_comparison(n_features, classes, n_folds=5, n_rows=1_000_000):
         frontier=Frontier(
             kind="coverage",
             levels=(0.8, 0.9, 0.99),
+            promises=("coverage >= 80%", "coverage >= 90%", "coverage >= 99%"),
             asked=0.9,
+            about_rows=True,
             decided={row.method: (0.9, 0.8, 0.1) for row in rows},
         ),
     )
@@ -116,7 +118,12 @@ def _row(name, classes, n_rows, rng):
     grid = rng.integers(0, n_classes, (48, 48))
     checked = tuple(
         PromiseCheck(
-            guarantee=promise, violations=10, n=1000, check=promise.check(10, 1000)
+            guarantee=promise,
+            violations=10,
+            n=1000,
+            p_broken=1.0,
+            p_kept=0.0,
+            check=promise.check(10, 1000),
         )
         for _ in classes
     )
@@ -138,6 +145,8 @@ def _row(name, classes, n_rows, rng):
         wrong_when_decided=0.1,
         asked=Asked(
             kept="kept",
+            useful=True,
+            is_inside=True,
             items=checked,
             decided=0.8,
             wrong_when_decided=0.1,

@@ -34,7 +34,15 @@ if TYPE_CHECKING:
     from prudent.evaluation.table import LabelledRows
     from prudent.io import TrainingData
 
-COLOURS = {"kept": "green", "broken": "red", "vacuous": "bright_black"}
+COLOURS = {
+    "kept": "green",
+    "broken": "red",
+    # Of cells on two lines.
+    "nothing": "bright_black",
+    "answered": "bright_black",
+    "no better than always": "bright_black",
+    "the most frequent class": "bright_black",
+}
 NARROWEST = 60
 
 

@@ -55,23 +55,18 @@ def with_next(
     n_methods: int,
     has_promise: bool,
 ) -> Comparison:
-    """Add the command that makes a model of the method that came first."""
-    from prudent.evaluation.words import FEW
+    """Add the command that makes a model of the method that is recommended."""
+    from prudent.evaluation.advice import recommended
 
-    useful = [
-        row
-        for row in comparison.ran
-        if row.asked is None
-        or (row.asked.decided >= FEW and row.asked.kept != "broken")
-    ]
-    if not useful:
+    used = recommended(comparison)
+    if used is None:
         return comparison
     known = context.params
     words = ["prudent", "fit", known["data"], "--target", target]
-    words += ["--method", _typed(useful[0].method, known["methods"])]
+    words += ["--method", _typed(used.method, known["methods"])]
     if has_promise:
         words += ["--promise", known["promise"]]
-        asked = useful[0].asked
+        asked = used.asked
         items = [] if asked is None else asked.items
         if any(item.guarantee.confidence for item in items):
             # The choice among so many methods used these rows.

@@ -168,7 +168,7 @@ def _row(row: MethodRow, promise: str) -> dict[str, Any]:
             **{
                 name: value
                 for name, value in found["asked"].items()
-                if name not in ("kept", "needs", "items")
+                if name not in ("kept", "needs", "items", "useful", "is_inside")
             },
         }
     return found

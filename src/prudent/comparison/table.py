@@ -19,6 +19,7 @@ DISPENSABLE = (
     "covered|(worst class)",
 )
 MOST_CLASSES = 4
+NO_BREAK = "\u00a0"
 LONGEST_LABEL = 24
 
 
@@ -76,13 +77,21 @@ def _method_lines(findings: Findings, width: int, paint: Paint) -> list[str]:
         shown = [j for j, name in enumerate(names) if name not in left_out]
         # A bar in a heading parts two lines.
         heads = zip_longest(*(names[j].split("|") for j in shown), fillvalue="")
-        lines = [*heads, *([row[j] for j in shown] for row in rows)]
+        lines = [*heads]
+        for row in rows:
+            cells = [row[j].split("\n") for j in shown]
+            lines += zip_longest(*cells, fillvalue="")
         if max(map(len, aligned(lines))) <= width:
             break
     return aligned(lines, paint)
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(
-        text, width, subsequent_indent="  ", break_long_words=False
-    ) or [""]
+    """Lines of a sentence; a figure and its percent sign stay together."""
+    lines = textwrap.wrap(
+        text.replace(" %", NO_BREAK + "%"),
+        width,
+        subsequent_indent="  ",
+        break_long_words=False,
+    )
+    return [line.replace(NO_BREAK, " ") for line in lines] or [""]

@@ -36,7 +36,8 @@ def recommended(findings: Findings) -> MethodRow | None:
         return None
     best = able[0]
     same = [best, *(r for r in able if r.no_difference_from == best.method)]
-    return next((row for row in same if is_inside(row)), best)
+    inside = (row for row in same if row.asked is None or row.asked.is_inside)
+    return next(inside, best)
 
 
 def can_be_used(row: MethodRow) -> bool:
@@ -46,11 +47,6 @@ def can_be_used(row: MethodRow) -> bool:
         return True
     keeps = asked.kept in ("kept", "consistent")
     return keeps and asked.useful and (share_helped(asked) >= FEW or narrows(asked))
-
-
-def is_inside(row: MethodRow) -> bool:
-    """Whether all rates that were asked for were measured inside their limits."""
-    return row.asked is None or all(item.is_inside for item in row.asked.items)
 
 
 def share_helped(asked: Asked) -> float:
@@ -117,9 +113,9 @@ def costs(findings: Findings) -> tuple[str, list[tuple[float, float]]] | None:
     here = found.levels.index(found.asked)
     around = range(max(here - 1, 0), len(found.levels))[: MOST_COSTS + 1]
     used = recommended(findings)
-    name = used.method if used is not None else None
-    if name not in found.decided:
-        name = max(found.decided, key=lambda m: sum(found.decided[m][i] for i in around))
+    name = max(found.decided, key=lambda m: sum(found.decided[m][i] for i in around))
+    if used is not None and used.method in found.decided:
+        name = used.method
     shares = found.decided[name]
     shown = [(found.levels[i], shares[i]) for i in around]
     while len(shown) > 1 and shown[0][1] == 0 and shown[1][0] <= found.asked:

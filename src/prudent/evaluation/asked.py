@@ -47,6 +47,7 @@ class AskedFold:
     wrong: BoolArray  # (n,): rows whose one answer, or prediction, is wrong
     guarantees: tuple[Guarantee, ...]
     lacking: tuple[int, ...]  # classes too rare to be promised anything; -1: all rows
+    holds_out: bool  # rows of the training part, for the promise to rest on
     # Rows decided at each level of the wish; for promises about some classes, rows of
     # the others that are answered rightly; None where nothing was fitted.
     frontier: IntArray | None
@@ -93,6 +94,11 @@ def is_full_conformal(estimator: Any) -> bool:
     return hasattr(estimator, "p_values") and getattr(estimator, "estimator", 0) is None
 
 
+def holds_out(wrapped: Any) -> bool:
+    """Whether a promising classifier keeps rows back that nothing is learned from."""
+    return not (is_full_conformal(wrapped) and wrapped.method != "split")
+
+
 def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
     """Fit a method so that it makes the promise asked for, and test that."""
     wish, classes = task.wish, task.rows.classes
@@ -133,6 +139,7 @@ def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
         wrong=decided & ~sets[np.arange(len(true)), true],
         guarantees=promised(wrapped, wish, task.n_methods),
         lacking=_lacking(wrapped, wish, classes, task.n_methods),
+        holds_out=holds_out(wrapped),
         frontier=_frontier(wrapped, task, X, found) if frontier is None else frontier,
     )
 
@@ -149,7 +156,7 @@ def _nothing(
     # The predictions are not looked at: there is no single answer.
     tally = Tally.count(true, true, everything, len(counts))
     rarest = min(among, key=lambda k: int(counts[k]))
-    return AskedFold(tally, none, none, (), (rarest,), frontier)
+    return AskedFold(tally, none, none, (), (rarest,), True, frontier)
 
 
 def _lacking(

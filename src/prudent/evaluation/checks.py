@@ -232,10 +232,10 @@ def paired_p_value(first: IntArray, second: IntArray) -> float:
     """Two-sided p-value of the exact sign-flip test; 1 where the two never differ.
 
     `first` and `second` hold what two methods gain on each row: 1, 0 or -1. If neither
-    is the better one, which of the two has which gain is a fair coin on each row, so the
-    difference of the sums is that of a sum of steps of 1 and of 2 with random signs,
-    whose law is computed exactly. Where all steps are 1, as for right and wrong answers,
-    this is the exact McNemar test (Fisher 1935; McNemar 1947, Psychometrika 12).
+    is the better one, which of the two has which gain is a fair coin on each row, so
+    the difference of the sums is a sum of steps of 1 and of 2 with random signs, whose
+    law is computed exactly. Where all steps are 1, as for right and wrong answers, this
+    is the exact McNemar test (Fisher 1935; McNemar 1947, Psychometrika 12).
 
     Examples
     --------

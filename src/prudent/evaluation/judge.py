@@ -40,10 +40,11 @@ from prudent.evaluation.records import (
     Needs,
     PromiseCheck,
 )
-from prudent.evaluation.wishes import rows_needed
+from prudent.evaluation.wishes import Wish, rows_needed
 from prudent.io.errors import thousands
 
 TIE_LEVEL = 0.05
+ROUNDING = 1e-9  # of a limit times a count
 MOST_WARNINGS = 10
 
 
@@ -153,9 +154,8 @@ def gains(found: Evaluation, task: Task) -> IntArray:
     """
     once = task.settings.n_folds  # the folds of one repeat test each row once
     if task.wish is None:
-        return -np.concatenate([result.wrong for result in found.folds[:once]]).astype(
-            np.intp
-        )
+        wrong = np.concatenate([result.wrong for result in found.folds[:once]])
+        return -wrong.astype(np.intp)
     asked = found.asked[:once]
     if task.wish.kind == "missed" and _others(task).any():
         return -_not_right(asked, task).astype(np.intp)
@@ -240,7 +240,6 @@ def _asked(found: Evaluation, task: Task) -> Asked | None:
     items = check_promises(
         [counted(f.guarantees, f.tally, task.rows.classes) for f in folds], n_repeats
     )
-    n = float(total.rows.sum() / n_repeats)
     share, wrong = _decided(total)
     others_error, others_interval = None, (0.0, 1.0)
     sets = _sets(total, n_repeats) if task.wish.kind != "missed" else None
@@ -261,10 +260,10 @@ def _asked(found: Evaluation, task: Task) -> Asked | None:
     return Asked(
         kept=verdict(items, total.shares, decides=useful) or "nothing answered",
         useful=useful and bool(items),
+        is_inside=all(_is_inside(item, task.wish) for item in items),
         needs=_needs(folds, found, task),
         items=items,
         decided=share,
-        decided_interval=clopper_pearson(share * n, n),
         wrong_when_decided=wrong,
         worst_covered=least_covered,
         others_error=others_error,
@@ -273,9 +272,15 @@ def _asked(found: Evaluation, task: Task) -> Asked | None:
     )
 
 
-def _needs(
-    folds: Sequence[AskedFold], found: Evaluation, task: Task
-) -> Needs | None:
+def _is_inside(item: PromiseCheck, wish: Wish) -> bool:
+    """Whether a measured rate lies inside the limit that was asked for."""
+    limits = {g.scope: g.bound for g in wish.guarantees}
+    bound = limits.get(item.guarantee.scope, item.guarantee.bound)
+    allowed = bound if item.guarantee.sense == "<=" else 1 - bound
+    return item.violations <= allowed * item.n + ROUNDING
+
+
+def _needs(folds: Sequence[AskedFold], found: Evaluation, task: Task) -> Needs | None:
     """Rows that are missing for the rarest class that could not be promised."""
     assert task.wish is not None
     lacking = {k for fold in folds for k in fold.lacking}
@@ -291,7 +296,7 @@ def _needs(
         label,
         n_methods=task.n_methods,
         n_folds=task.settings.n_folds,
-        full=not found.holds_out,
+        full=not all(fold.holds_out for fold in found.asked),
     )
     if share is None:
         return needs

@@ -27,7 +27,6 @@ Kept = Literal[
 ]
 Matrix = tuple[tuple[float, ...], ...]
 Interval = tuple[float, float]
-ROUNDING = 1e-9  # of a share times a count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +85,6 @@ class PromiseCheck:
         bound = self.guarantee.bound
         return bound if self.guarantee.sense == "<=" else 1 - bound
 
-    @property
-    def is_inside(self) -> bool:
-        """Whether the measured rate lies inside the limit."""
-        return self.violations <= self.allowed * self.n + ROUNDING
-
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRate:
@@ -117,10 +111,10 @@ class Asked:
 
     kept: Kept  # one verdict for all items
     useful: bool  # whether anything is answered, or any class ruled out
+    is_inside: bool  # whether all measured rates lie inside the limits asked for
     needs: Needs | None = None  # if it could not be made for all classes
     items: tuple[PromiseCheck, ...] = ()  # for each class, or for all rows
     decided: float = 0.0  # share of rows with one answer
-    decided_interval: Interval = (0.0, 1.0)
     wrong_when_decided: float | None = None  # share of these
     worst_covered: ClassRate | None = None  # whose sets hold the truth least often
     others_error: float | None = None  # of the classes that nothing was asked for

@@ -33,7 +33,8 @@ NO_BETTER = "no better than always the most frequent class"
 _short = partial(cut, longest=12)  # labels in the table
 # Verdicts that a column of a table has no room for, on two lines.
 TWO_LINES = {
-    NO_BETTER: "no better than always\nthe most frequent class"
+    "nothing answered": "nothing\nanswered",
+    NO_BETTER: "no better than always\nthe most frequent class",
 }
 # A bound that is this many times what was measured is kept with room.
 ROOM = 3.0
@@ -187,7 +188,7 @@ def _most_useful(findings: Findings) -> str:
     asked = used.asked
     assert asked is not None
     said = [f"Use {used.method}: {_usefulness(asked, findings)}."]
-    if not advice.is_inside(used):
+    if not asked.is_inside:
         said.append(
             "What was measured lies outside the limit, by no more than chance allows."
         )
@@ -230,7 +231,8 @@ def _usefulness(asked: Asked, findings: Findings) -> str:
     if not _with_sets(findings):
         limit = f" (limit {_percent(items[0].guarantee.bound, None)})"
         rest = limit if len(items) == 1 else ""
-        return f"it answers {share} of the rows, and {wrong} of the answers are wrong{rest}"
+        errors = f"{wrong} of the answers are wrong{rest}"
+        return f"it answers {share} of the rows, and {errors}"
     assert asked.sets is not None
     n_classes = len(asked.sets.class_mean_size)
     held = f"its sets hold {asked.sets.mean_size:.2f} of {n_classes} classes on average"
@@ -255,9 +257,7 @@ def _none_useful(findings: Findings) -> str:
     elif not any(one.useful for one in asked):
         why = "On this table no method can both keep this promise and decide."
     else:
-        most = max(
-            advice.share_helped(one) for one in asked if one.kept != "broken"
-        )
+        most = max(advice.share_helped(one) for one in asked if one.kept != "broken")
         does = "answers" if not _with_sets(findings) else "decides"
         whose = " of other classes rightly" if _about_others(findings) else ""
         why = (
@@ -344,6 +344,8 @@ def _own_promises(findings: Findings) -> list[str]:
         guarantee, measured = worst.guarantee, worst.check.measured
         if any(item.guarantee.quantity == guarantee.quantity for item in asked):
             continue  # that was asked for
+        if row.own_kept in ("nothing answered", NO_BETTER):
+            continue  # it says nothing
         name = QUANTITY.get(guarantee.quantity, guarantee.quantity)
         scope = "" if guarantee.scope is None else f" of {_quoted(guarantee.scope)}"
         side = "at most" if guarantee.sense == "<=" else "at least"
@@ -381,8 +383,11 @@ def _advice(findings: Findings) -> list[str]:
             *([f"the table without rarer classes ({rare})"] if rare else []),
             "or more rows (prudent plan)",
         ]
+        what = "for this promise"
+        if _with_sets(findings) and least.label is not None:
+            what = f"to rule out {_quoted(least.label)}"  # it is in every set
         said.append(
-            f"Too few rows for this promise: {needed(least)}. What could help: "
+            f"Too few rows {what}: {needed(least)}. What could help: "
             f"{', '.join(help_)}."
         )
     elif least is not None and rare:
@@ -406,7 +411,7 @@ def needed(needs: Needs) -> str:
     if needs.of_table is not None and needs.label is not None:
         table = f", in about {thousands(needs.of_table)} rows of a table like this"
     return (
-        f"it needs {thousands(needs.rows)} rows{of} ({needs.held_out} held out)"
+        f"that needs {thousands(needs.rows)} rows{of} ({needs.held_out} held out)"
         f"{table}; prudent fit, which trains on all of them, needs "
         f"{thousands(needs.to_fit)}"
     )
@@ -445,7 +450,7 @@ def _with_sets(findings: Findings) -> bool:
 
 
 def _rows_needed(needs: Needs) -> str:
-    of = "" if needs.label is None else f" of {_quoted(needs.label)}"
+    of = "" if needs.label is None else f" of {_short(needs.label)!r}"
     return f"{needs.rows} rows{of}"
 
 

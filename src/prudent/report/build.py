@@ -75,6 +75,8 @@ def _with_few_names(found: dict[str, Any]) -> dict[str, Any]:
         for items in (row["own"], row["asked"]["items"] if row["asked"] else []):
             for item in items[1:]:  # assumed by all of them, and long
                 item["assumptions"] = ["as above"]
+                if item["source"] == items[0]["source"]:
+                    item["source"] = "as above"
     return found
 
 

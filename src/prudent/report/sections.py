@@ -12,10 +12,10 @@ from prudent.report.parts import Section, Table, first_rows
 
 VERDICTS = (
     "Broken: the rows refute the promise; kept: they prove it; consistent: neither, "
-    "which is what a tight promise looks like; vacuous: always answering the most "
-    "frequent class could promise as much, or nothing is decided. “No difference "
-    "shown” is the outcome of an exact paired test on rows (McNemar), corrected over "
-    "methods."
+    "which is what a tight promise looks like; all verdicts of the table share one "
+    "level (Holm, 5 %). No better than always the most frequent class: that could "
+    "promise as much. Methods are sorted by rows decided rightly less rows decided "
+    "wrongly, and told apart by an exact paired test on rows, corrected over methods."
 )
 # A bound on this share of the rows says nothing.
 NO_ROOM = 1.0
