@@ -78,10 +78,11 @@ def test_readme_code_runs(capsys):
 def test_getting_started_quotes_the_table_of_iris():
     comparison = _compare_bundled("iris")
     page = (DOCS / "getting_started.rst").read_text(encoding="utf-8")
-    table = page.split("$ prudent compare iris\n")[1].split("On this table")[0]
+    table = page.split("$ prudent compare iris\n")[1].split("Use optimistic")[0]
     lines = {line.split()[0]: line for line in table.splitlines() if line.strip()}
     for method, *cells, _time in comparison.leaderboard():
-        assert all(cell in lines[method] for cell in cells)
+        shown = {"nothing answered": "nothing"}  # goes on in the next line
+        assert all(shown.get(cell, cell) in lines[method] for cell in cells)
 
 
 @pytest.mark.slow

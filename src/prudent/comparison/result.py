@@ -45,7 +45,10 @@ class Comparison(Findings):
 
     def leaderboard(self) -> tuple[tuple[str, ...], ...]:
         """Rows of text under `columns`, for people."""
-        return tuple(words.cells(row, self) for row in self.rows)
+        return tuple(
+            tuple(cell.replace("\n", " ") for cell in words.cells(row, self))
+            for row in self.rows
+        )
 
     def verdict(self) -> tuple[str, ...]:
         """Sentences: what to use, who errs least, what is promised without asking."""

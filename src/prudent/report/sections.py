@@ -57,7 +57,7 @@ def _answer(findings: Findings) -> Section:
     columns = [name.replace("|", " ") for name in words.columns(findings)]
     # A failed row has its reason in the place of all figures.
     lines = [
-        words.cells(row, findings)
+        tuple(cell.replace("\n", " ") for cell in words.cells(row, findings))
         if row.failure is None
         else (row.method, f"FAILED  {cut(row.failure.text, 300)}")
         for row in findings.rows
