@@ -40,8 +40,9 @@ from prudent.evaluation.records import (
     Needs,
     PromiseCheck,
 )
-from prudent.evaluation.wishes import Wish, rows_needed
+from prudent.evaluation.wishes import rows_needed
 from prudent.io.errors import thousands
+from prudent.rules.wish import Wish
 
 TIE_LEVEL = 0.05
 ROUNDING = 1e-9  # of a limit times a count
