@@ -106,6 +106,49 @@ def test_runs_with_a_state_equal_one_monitor(operator):
         assert monitor == PromiseMonitor.from_dict(stored["monitor"])
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_alarms_are_rows_of_the_stream_in_every_line(operator, late):
+    """Promises of a class and drift count other rows, and name the same ones."""
+    operator.table("old.csv", 500, seed=0)
+    reference = ("--reference", "old.csv")
+    days = [("one.csv", 1, 0.0), ("two.csv", 2, 0.0), ("bad.csv", 3, -2.5)]
+    for name, seed, shift in days:
+        if late:  # first the features, then the labels
+            operator.table(name, seed=seed, shift=shift, labels="none")
+            operator.run(name, *STATE, *reference, target=False)
+        operator.table(name, seed=seed, shift=shift, labels="some")
+        outcome = operator.run(name, *STATE, *reference)
+        reference = ()
+    assert outcome.code == 7
+    assert "300 rows since" in outcome.out
+    model = library.load("model.prudent")
+    tables = [pd.read_csv(name) for name, *_ in days]
+    stream = pd.concat(tables, ignore_index=True)
+    state = operator.state()
+    for guarantee, stored in zip(model.guarantees_, state["promises"], strict=True):
+        monitor = PromiseMonitor.from_dict(stored["monitor"])
+        of_class = np.flatnonzero(stream["y"] == guarantee.scope)
+        assert monitor.n_ == len(of_class)
+        if monitor.alarm_at_ is None:
+            assert stored["alarm_row"] is None
+            continue
+        assert stored["alarm_row"] == of_class[monitor.alarm_at_ - 1] + 1
+        assert f"BROKEN since row {stored['alarm_row']} (" in outcome.out
+        assert 200 < stored["alarm_row"] <= 300
+    assert any(stored["alarm_row"] for stored in state["promises"])
+    assert state["drift_row"] == state["drift"]["alarm_at"] > 200
+    assert f"DRIFT since row {state['drift_row']} (" in outcome.out
+
+
+def test_confidences_are_summed_where_promises_do_not_hold_at_once(prudent, tmp_path):
+    fit = ("fit", "breast_cancer", "--method", "lda", "-o", tmp_path / "m")
+    promise = ("--promise", "coverage >= 80% in every class", "--confidence", "0.9")
+    assert prudent(*fit, *promise).code == 0
+    watched = ("monitor", tmp_path / "m", "--data", "breast_cancer")
+    outcome = prudent(*watched, "--target", "diagnosis")
+    assert "and 0.15 with the training sample included" in outcome.out
+
+
 def test_drift_alone_is_code_8(operator):
     operator.table("old.csv", 500, seed=0)
     wide = operator.table("day.csv", 300, seed=3, shift=30.0, labels="none")

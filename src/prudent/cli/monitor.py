@@ -276,12 +276,13 @@ def _count(
     seen = [u for u in found.updates if u["features"] == rows.features_digest]
     look = drift and (again or not any(u["drift"] for u in seen))
     X = loaded.rows(rows.frame)
+    start = found.start_of(rows.features_digest, are_new=look)
     if look:
-        found.see(X, rows.codes)
+        found.see(X, rows.codes, start)
     elif drift and found.drift is not None:
         text = f"{rows.name}: rows that were seen before, counted for their labels only"
         note(text, always=True)
-    found.count(loaded.estimator, X, rows.truth, normal, rows.groups)
+    found.count(loaded.estimator, X, rows.truth, normal, rows.groups, start)
     found.note_run(rows.digest, rows.features_digest, rows.truth, drift=look)
 
 

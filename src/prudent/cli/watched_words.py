@@ -64,7 +64,7 @@ class Found:
             ),
             findings=(*promises, *drift),
             footnotes=tuple(_footnotes(watch)),
-            heads=("promise", "rows", limits, "e-value", "verdict"),
+            heads=("promise", "rows counted", limits, "e-value", "verdict"),
             record={
                 "model": model,
                 "model_digest": watch.digest,
@@ -123,7 +123,7 @@ def _of_promise(promise: WatchedPromise) -> Finding:
         "interval": [low, high],
         "level": monitor.level,
         "null": monitor.null_,
-        **_evidence(monitor, promise.alarm_time),
+        **_evidence(monitor, promise.alarm_time, promise.alarm_row),
     }
     if promise.reason and not monitor.n_:
         return Finding(name, ("0", "", ""), NOT_WATCHED, promise.reason, record)
@@ -137,39 +137,49 @@ def _of_drift(watch: Watch, drift: DriftMonitor, features: list[str]) -> Finding
         {"column": name, "e_value": number(e_value), "mean_position": place}
         for name, e_value, place in watch.drift_columns(features)
     ]
-    record = {"n": drift.n_, **_evidence(drift, watch.drift_time), "columns": columns}
+    record = {
+        "n": drift.n_,
+        **_evidence(drift, watch.drift_time, watch.drift_row),
+        "columns": columns,
+    }
     what = "score" if watch.reference is None else f"{len(features)} columns"
     most = f"most: {columns[0]['column']}"
     cells = thousands(drift.n_), most, f"{drift.e_value:.2g}"
     return Finding(f"drift ({what})", cells, drift.verdict, _since(record), record)
 
 
-def _evidence(monitor: PromiseMonitor | DriftMonitor, time: str | None) -> Any:
+def _evidence(
+    monitor: PromiseMonitor | DriftMonitor, time: str | None, row: int | None
+) -> Any:
     return {
         "e_value": number(monitor.e_value),
         "peak_e_value": number(monitor.peak_e_value),
         "verdict": monitor.verdict,
         "alarm_at": monitor.alarm_at_,
         "alarm_time": time,
+        "alarm_row": row,
     }
 
 
 def _since(record: dict[str, Any]) -> str:
-    """Row and day of the alarm, "" without one."""
-    if record["alarm_at"] is None:
+    """Row of all runs and day of the alarm, "" without one."""
+    if record["alarm_row"] is None:
         return ""
-    return f"row {thousands(record['alarm_at'])} ({str(record['alarm_time'])[:10]})"
+    return f"row {thousands(record['alarm_row'])} ({str(record['alarm_time'])[:10]})"
 
 
 def _footnotes(watch: Watch) -> list[str]:
     said = [] if watch.drift is not None else ["drift: not watched, give --reference"]
-    confident = {
-        promise.guarantee.confidence
+    confident = [
+        promise.guarantee
         for promise in watch.promises
         if promise.monitor is not None and promise.guarantee.confidence is not None
-    }
+    ]
     if confident:
-        missing = sum(1 - c for c in confident)
+        # Promises with "claims" hold at once with their confidence, others each.
+        at_once = {g.confidence for g in confident if "claims" in g.evidence}
+        alone = [g.confidence for g in confident if "claims" not in g.evidence]
+        missing = sum(1 - (c or 0) for c in [*at_once, *alone])
         said.append(
             f"A wrong BROKEN has probability at most {watch.level:g} over the life of "
             f"this state, and {min(1.0, watch.level + missing):.3g} with the training "

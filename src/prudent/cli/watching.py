@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 from prudent.cli.exits import ExitCode
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
-from prudent.core.violations import ALARMS
+from prudent.core.violations import ALARMS, violated_rows
 from prudent.estimator_tools import counted_answers
 from prudent.monitoring import DriftMonitor, PromiseMonitor
 
@@ -37,6 +37,7 @@ class WatchedPromise:
     monitor: PromiseMonitor | None
     reason: str = ""  # why it is not watched, in this run or at all; "" where it is
     alarm_time: str | None = None  # of the run that raised the alarm
+    alarm_row: int | None = None  # its row among all rows of all runs, from 1
 
 
 @dataclass
@@ -49,6 +50,7 @@ class Watch:
     promises: list[WatchedPromise]
     drift: DriftMonitor | None = None
     drift_time: str | None = None  # of the run that saw drift
+    drift_row: int | None = None  # its row among all rows of all runs, from 1
     reference: str | None = None  # digest of the reference rows, if from a file
     updates: list[dict[str, Any]] = field(default_factory=list)  # as UPDATE; only grows
 
@@ -87,11 +89,16 @@ class Watch:
         self.reference = digest
         return len(kept)
 
-    def see(self, X: Any, codes: FloatArray) -> None:
-        """Look for drift in new rows, as the model takes them or in numbers."""
+    def see(self, X: Any, codes: FloatArray, start: int = 0) -> None:
+        """Look for drift in new rows, as the model takes them or in numbers.
+
+        `start` rows of all runs came before them.
+        """
         if self.drift is not None and len(codes):
-            own_scores = self.reference is None
+            own_scores, n_before = self.reference is None, self.drift.n_
             self.drift.update(X if own_scores else without_missing(codes))
+            if self.drift.alarm_at_ is not None and self.drift_row is None:
+                self.drift_row = start + self.drift.alarm_at_ - n_before
 
     def count(
         self,
@@ -100,12 +107,14 @@ class Watch:
         truth: NDArray[Any],
         normal: Any = None,
         groups: NDArray[Any] | None = None,
+        start: int = 0,
     ) -> None:
         """Count the labelled rows, in the order they have.
 
         `truth` has labels as text, None for a row without one; `normal` is the label of
         the rows a detector should accept, where its promise does not name one. Promises
         about a random row of a new group need `groups`, and count one row of each.
+        `start` rows of all runs came before them.
         """
         labelled = np.flatnonzero([label is not None for label in truth])
         if not len(labelled):
@@ -128,7 +137,14 @@ class Watch:
                 said = counted_answers(quantity, estimator, _safe_indexing(X, rows))
                 by_group = promise.guarantee.unit == "group" and groups is not None
                 together = groups[rows] if by_group else None  # type: ignore[index]
+                n_before = promise.monitor.n_
                 promise.monitor.update_rows(y[rows], *said, groups=together)
+                alarm = promise.monitor.alarm_at_
+                if alarm is not None and promise.alarm_row is None:
+                    counted, _ = violated_rows(promise.guarantee, y[rows], *said)
+                    looked = promise.guarantee.rows_that_count(len(rows), together)
+                    stream = labelled[rows][looked][counted[looked]]
+                    promise.alarm_row = start + int(stream[alarm - n_before - 1]) + 1
 
     def note_run(
         self, data: str, features: str, truth: NDArray[Any], *, drift: bool
@@ -166,6 +182,17 @@ class Watch:
             seen.add(update["features"])
         return total
 
+    def start_of(self, features: str, *, are_new: bool) -> int:
+        """How many rows of all runs came before those with this digest of features.
+
+        Rows whose labels come later are where they were, unless they count as new.
+        """
+        known = [update["features"] for update in self.updates]
+        if are_new or features not in known:
+            return self.n_rows
+        before = self.updates[: known.index(features)]
+        return replace(self, updates=before).n_rows
+
     @property
     def exit_code(self) -> ExitCode:
         """Whether a promise is broken, or drift was seen, now or in an earlier run."""
@@ -198,11 +225,13 @@ class Watch:
                     if promise.monitor is None
                     else promise.monitor.to_dict(),
                     "alarm_time": promise.alarm_time,
+                    "alarm_row": promise.alarm_row,
                 }
                 for promise in self.promises
             ],
             "drift": None if self.drift is None else self.drift.to_dict(),
             "drift_time": self.drift_time,
+            "drift_row": self.drift_row,
             "reference": self.reference,
             "updates": self.updates,
         }
@@ -217,13 +246,17 @@ class Watch:
                 if promise.monitor.guarantee != promise.guarantee:
                     raise ValueError("the state is of other promises")
             promise.alarm_time = stored["alarm_time"]
+            promise.alarm_row = stored["alarm_row"]
         if state["drift"] is not None:
             found.drift = DriftMonitor.from_dict(state["drift"], estimator)
         found.drift_time, found.reference = state["drift_time"], state["reference"]
+        found.drift_row = state["drift_row"]
         found.updates = list(state["updates"])
+        rows = [found.drift_row, *(promise.alarm_row for promise in found.promises)]
         times = [found.drift_time, *(promise.alarm_time for promise in found.promises)]
         if not (
             all(text is None or type(text) is str for text in [*times, found.reference])
+            and all(row is None or (type(row) is int and row > 0) for row in rows)
             and all({n: type(v) for n, v in u.items()} == UPDATE for u in found.updates)
             and found.to_dict() == state
         ):
