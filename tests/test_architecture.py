@@ -19,7 +19,6 @@ FAMILIES = ("minimax", "optimistic", "imprecise", "calibration", "adversarial")
 DOORS = {"learn", "model", "promises"}
 #: The scikit-learn half of a family: estimators, and what only makes one.
 ESTIMATORS = {
-    "answers",  # what a fitted estimator answers
     "classifier",
     "detector",
     "cross_validation",
