@@ -112,7 +112,7 @@ def conformal():
         ConformalClassifier(model="kernel", condition="class", ties="smoothed"),
         ConformalClassifier(model="neighbors"),
         ConformalClassifier(covariance_type="diag", nonconformity="density"),
-        ConformalClassifier(plain, cv=3),
+        ConformalClassifier(plain, method="cross", cv=3),
         ConformalClassifier(plain, method="split"),
         ConformalDetector(),
         ConformalDetector(nonconformity="kernel", ties="smoothed"),

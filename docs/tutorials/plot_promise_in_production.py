@@ -45,7 +45,7 @@ model = ConformalClassifier(
     make_pipeline(StandardScaler(), LogisticRegression()),
     method="split",
     condition=None,
-    guarantee="high_probability",
+    confidence=0.95,
     random_state=0,
 ).fit(X_train, y_train)
 promise = model.guarantees_[0]
@@ -110,7 +110,7 @@ for how, count in accused.items():
 # %%
 # The monitor knows the first kind from the evidence in the promise and tests the law of
 # the rate as well. Whoever wants to be told about *this* model asks for
-# ``guarantee="high_probability"``, as above.
+# a ``confidence``, as above.
 #
 # The stream changes
 # ------------------

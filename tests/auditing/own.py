@@ -62,7 +62,7 @@ OWN = {
     "conformal, density": ConformalClassifier(
         covariance_type="diag", nonconformity="density"
     ),
-    "conformal, cross": ConformalClassifier(PLAIN, cv=3),
+    "conformal, cross": ConformalClassifier(PLAIN, method="cross", cv=3),
     "conformal, split": ConformalClassifier(PLAIN, method="split", condition="class"),
     "alarms": ConformalDetector(),
     "alarms, kernel": ConformalDetector(nonconformity="kernel", ties="smoothed"),

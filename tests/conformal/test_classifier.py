@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -80,7 +81,9 @@ def test_promises_by_class(iris):
 @pytest.mark.parametrize("cv", [4, 5])
 def test_cross_promise_is_the_theorem(iris, cv):
     X, y, _, _ = halves(iris)
-    model = ConformalClassifier(GaussianNB(), cv=cv, random_state=0).fit(X, y)
+    model = ConformalClassifier(
+        GaussianNB(), method="cross", cv=cv, random_state=0
+    ).fit(X, y)
     promise = model.guarantees_[0]
     assert model.method_ == "cross"
     assert len(model.estimators_) == cv
@@ -100,14 +103,16 @@ def test_cross_bounds_of_the_page():
 
 def test_split_promises(iris):
     X, y, _, _ = halves(iris)
-    for guarantee in ("mean", "high_probability"):
+    for confidence in (None, 0.95):
         model = ConformalClassifier(
-            GaussianNB(), method="split", guarantee=guarantee, random_state=0
+            GaussianNB(), confidence=confidence, random_state=0
         ).fit(X, y)
+        assert model.method_ == "split"
+        assert model.guarantees_ is model.rule_.guarantees
         promise = model.guarantees_[0]
         assert model.n_calibration_ == 23  # ceil(.3 * 75)
         assert promise.evidence["calibration rows"] == 23
-        if guarantee == "mean":
+        if confidence is None:
             assert promise.bound == 1 - 2 / 24
             assert promise.assumptions[0] == Assumption.EXCHANGEABLE
             assert promise.average_over == "training samples"
@@ -119,6 +124,66 @@ def test_split_promises(iris):
             assert model.predict_set(X).all()
 
 
+def test_a_confidence_is_of_held_out_rows(iris):
+    X, y, _, _ = halves(iris)
+    model = ConformalClassifier(confidence=0.9, level=0.2, random_state=0).fit(X, y)
+    assert model.method_ == "split"
+    assert isinstance(model.estimator_, ConformalClassifier)
+    assert model.guarantees_[0].confidence == 0.9
+    assert ConformalClassifier(level=0.2).fit(X, y).method_ == "full"
+
+
+class Counted(GaussianNB):
+    """Counts how often it is asked."""
+
+    def predict_proba(self, X):
+        self.n_asked_ = getattr(self, "n_asked_", 0) + 1
+        return super().predict_proba(X)
+
+
+@pytest.mark.parametrize("method", ["split", "cross"])
+@pytest.mark.parametrize("answer", ["predict", "predict_set", "p_values"])
+def test_a_prediction_asks_the_model_once(iris, method, answer):
+    X, y, X_new, _ = halves(iris)
+    model = ConformalClassifier(Counted(), method=method, random_state=0).fit(X, y)
+    asked = [model.estimator_] if method == "split" else model.estimators_
+    for estimator in asked:
+        estimator.n_asked_ = 0
+    getattr(model, answer)(X_new)
+    assert [estimator.n_asked_ for estimator in asked] == [1] * len(asked)
+
+
+@pytest.mark.parametrize("settings", [{}, {"method": "cross"}, {"estimator": None}])
+@pytest.mark.parametrize("ties", ["conservative", "smoothed"])
+def test_parameters_changed_after_the_fit_change_no_answer(iris, settings, ties):
+    if ties == "smoothed" and "method" in settings:
+        return  # not promised
+    X, y, X_new, _ = halves(iris)
+    settings = {"estimator": GaussianNB(), "random_state": 0, "ties": ties, **settings}
+    model = ConformalClassifier(**settings).fit(X, y)
+    sets, p_values = model.predict_set(X_new), model.p_values(X_new)
+    promises = model.guarantees_
+    model.set_params(level=0.5, confidence=0.9, ties="smoothed", condition="class")
+    np.testing.assert_array_equal(model.predict_set(X_new), sets)
+    np.testing.assert_array_equal(model.p_values(X_new), p_values)
+    assert model.guarantees_ is promises
+    assert model.with_level(0.3).guarantees_[0].confidence is None  # as fitted
+
+
+def test_lists_of_texts_and_sparse_rows_are_held_out():
+    texts = ["a good day", "a bad night"] * 40
+    labels = np.array(["+", "-"] * 40)
+    counted = CountVectorizer().fit_transform(texts)
+    for rows, estimator in (
+        (texts, make_pipeline(CountVectorizer(), LogisticRegression())),
+        (counted, LogisticRegression()),
+    ):
+        model = ConformalClassifier(estimator, method="split", random_state=0)
+        model.fit(rows, labels)
+        assert model.n_calibration_ == 24
+        assert model.predict_set(rows)[:2].tolist() == [[True, False], [False, True]]
+
+
 def test_frozen_estimator_ranks_by_every_row(iris):
     X, y, X_new, y_new = halves(iris)
     frozen = FrozenEstimator(GaussianNB().fit(X, y))
@@ -126,7 +191,7 @@ def test_frozen_estimator_ranks_by_every_row(iris):
     assert model.method_ == "split"
     assert model.n_calibration_ == 75
     assert model.guarantees_[0].average_over == "calibration rows"
-    model = ConformalClassifier(frozen, guarantee="high_probability").fit(X_new, y_new)
+    model = ConformalClassifier(frozen, confidence=0.95).fit(X_new, y_new)
     assert model.guarantees_[0].evidence["rank"] == high_probability_rank(75, 0.1, 0.95)
 
 
@@ -230,7 +295,10 @@ def test_strangers_get_the_empty_set_by_density(iris):
         ({"model": "svm"}, "'model'"),
         ({"cv": 1}, "'cv'"),
         ({"method": "full", "estimator": GaussianNB()}, "'full'.*GaussianNB"),
-        ({"guarantee": "high_probability"}, "split"),
+        ({"method": "full", "confidence": 0.95}, "`confidence` needs method='split'"),
+        ({"method": "cross", "confidence": 0.95}, "`confidence` needs method='split'"),
+        ({"confidence": 0.95, "ties": "smoothed"}, "`confidence` needs ties"),
+        ({"confidence": 1.0}, "'confidence'"),
         ({"method": "cross", "ties": "smoothed"}, "smoothed"),
         ({"method": "split", "nonconformity": "density"}, "density"),
         ({"estimator": GaussianNB(), "nonconformity": "density"}, "density"),
@@ -415,7 +483,7 @@ def test_strangers_change_the_units_and_few_tables_are_kept(iris):
     model = ConformalClassifier().fit(X, y)
     strangers = X[:1] * 10.0 ** np.arange(0, 30)[:, None]
     together = model.p_values(strangers)
-    assert len(model._ranking.ranks._learned) <= 8
+    assert len(model._ranks.model._learned) <= 8
     one_by_one = np.vstack([model.p_values(row[None]) for row in strangers])
     np.testing.assert_array_equal(together, one_by_one)
 

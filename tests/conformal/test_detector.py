@@ -74,7 +74,7 @@ def test_other_rates_without_a_fit():
     [
         ({}, 18, 19),
         ({"method": "split"}, 40, 19),
-        ({"method": "split", "guarantee": "high_probability"}, 90, 59),
+        ({"confidence": 0.95}, 90, 59),
     ],
 )
 def test_too_few_rows_raise_no_alarm_and_say_so(settings, n, needed):
@@ -83,7 +83,7 @@ def test_too_few_rows_raise_no_alarm_and_say_so(settings, n, needed):
         detector = ConformalDetector(random_state=0, **settings).fit(rows)
     assert detector.k_ == 0
     assert (detector.predict(rows * 1e3) == 1).all()
-    if settings.get("guarantee") is None:
+    if settings.get("confidence") is None:
         assert detector.guarantees_[0].bound == 0
 
 
@@ -106,6 +106,29 @@ def test_split_ranks_held_out_rows(estimator):
     far = np.full((1, 3), 50.0)
     assert detector.p_value(far)[0] == 1 / 61
     assert detector.predict(far)[0] == -1
+
+
+@pytest.mark.parametrize("ties", ["conservative", "smoothed"])
+@pytest.mark.parametrize("method", ["full", "split"])
+def test_parameters_changed_after_the_fit_change_no_answer(method, ties):
+    rows = np.random.default_rng(0).normal(size=(100, 2))
+    detector = ConformalDetector(method=method, ties=ties, random_state=0).fit(rows)
+    alarms, p_values = detector.predict(3 * rows), detector.p_value(3 * rows)
+    detector.set_params(ties="smoothed", false_alarm_rate=0.5, confidence=0.9)
+    np.testing.assert_array_equal(detector.predict(3 * rows), alarms)
+    np.testing.assert_array_equal(detector.p_value(3 * rows), p_values)
+    if method == "split":
+        assert detector.guarantees_ is detector.rule_.guarantees
+
+
+def test_alarms_of_the_rule_are_those_of_the_detector():
+    rows = np.random.default_rng(0).normal(size=(200, 2))
+    detector = ConformalDetector(method="split", random_state=0).fit(rows)
+    scores = detector.calibrated_scores(3 * rows)
+    np.testing.assert_array_equal(
+        detector.rule_.alarms(scores), detector.predict(3 * rows) == -1
+    )
+    assert detector.calibration_scores_ is detector.rule_.calibration.scores.sorted[0]
 
 
 def test_frozen_detector_ranks_by_every_row():
@@ -143,7 +166,7 @@ def test_bad_parameters():
         ({"method": "cross"}, "method"),
         ({"n_neighbors": 0}, "n_neighbors"),
         ({"nonconformity": "lof"}, "nonconformity"),
-        ({"guarantee": "high_probability"}, "split"),
+        ({"method": "full", "confidence": 0.95}, "split"),
         ({"method": "full", "estimator": OneClassSVM()}, r"'full'.*OneClassSVM"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -1,6 +1,7 @@
 """What rules answer, refuse and promise."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,8 +22,8 @@ from prudent.rules.scores import ROUNDING, AnswerScores, CalibrationScores
 SURE = Terms(confidence=0.95)
 
 
-def coverage(own, category=0, n=1, **settings):
-    scores = CalibrationScores.of(own, category, n, ROUNDING)
+def coverage(own, category=0, names=(None,), **settings):
+    scores = CalibrationScores.of(own, category, names, ROUNDING)
     return Coverage(scores=scores, classes=("a", "b", "c"), **settings)
 
 
@@ -30,18 +31,15 @@ def made_sets(by):
     rng = np.random.default_rng(0)
     own = rng.integers(0, 40, 90) / 7
     category = np.arange(90) % 3 if by else 0
-    groups = ("p", "q", "r") if by == "group" else ()
-    return coverage(own, category, 3 if by else 1, by=by, groups=groups)
+    names = {None: (None,), "class": "abc", "group": "pqr"}[by]
+    return coverage(own, category, names, by=by)
 
 
 @pytest.mark.parametrize("by", [None, "class", "group"])
 @pytest.mark.parametrize("terms", [Terms(), SURE])
 def test_sets_hold_the_labels_of_p_values_above_the_rank(by, terms):
     source = made_sets(by)
-    made = Coverage(
-        scores=source.scores, classes=source.classes, by=by, groups=source.groups,
-        terms=terms,
-    )  # fmt: skip
+    made = replace(source, terms=terms)
     rng = np.random.default_rng(1)
     scores = rng.integers(-5, 45, (200, 3)) / 7
     groups = np.resize(["p", "q", "r", "new"], 200) if by == "group" else None
@@ -81,7 +79,7 @@ def test_sets_promise_their_rank():
     own[1] = -np.inf
     assumed = coverage(own).rule(0.1).guarantees[0].assumptions
     assert assumed == (Assumption.EXCHANGEABLE, Assumption.KNOWN_LABEL)
-    by_class = coverage(np.arange(30.0), np.arange(30) % 3, 3, by="class").rule(0.2)
+    by_class = coverage(np.arange(30.0), np.arange(30) % 3, "abc", by="class").rule(0.2)
     assert [g.scope for g in by_class.guarantees] == ["a", "b", "c"]
     assert by_class.guarantees[0].bound == 1 - 2 / 11
     assert by_class.guarantees[0].assumptions == (

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from prudent.rules.scores import ROUNDING, CalibrationScores
+from prudent.rules.scores import ROUNDING, CalibrationScores, places
 
 BAGS = [
     *product([0.0, 1.0, 2.0], repeat=4),
@@ -26,7 +26,7 @@ def test_p_values_are_valid_in_every_bag(tolerance):
     for bag in BAGS:
         n = len(bag) - 1
         p = [
-            CalibrationScores(kept.sorted, tolerance).p_values(new)[0]
+            CalibrationScores(kept.sorted, tolerance=tolerance).p_values(new)[0]
             for kept, new in in_turn(bag)
         ]
         for k in range(n + 2):
@@ -100,7 +100,7 @@ def test_scores_within_the_tolerance_are_level():
 
 def test_rows_rank_among_those_of_their_category():
     own, category = np.array([1.0, 5.0, 2.0, 6.0]), np.array([0, 1, 0, 1])
-    kept = CalibrationScores.of(own, category, 3)
+    kept = CalibrationScores.of(own, category, range(3))
     assert kept.sizes.tolist() == [2, 2, 0]
     scores = np.array([[1.5, 5.5, 0.0]])
     np.testing.assert_allclose(kept.p_values(scores, np.arange(3)), [[2 / 3, 2 / 3, 1]])
@@ -109,19 +109,28 @@ def test_rows_rank_among_those_of_their_category():
 
 def test_rows_without_a_score_of_their_label_are_counted():
     own = np.array([-np.inf, 0.0, -np.inf, -np.inf])
-    kept = CalibrationScores.of(own, np.array([0, 0, 0, 1]), 2)
+    kept = CalibrationScores.of(own, np.array([0, 0, 0, 1]), range(2))
     assert kept.unscored.tolist() == [2, 1]
 
 
 def test_merged_parts_equal_one_machine():
     rng = np.random.default_rng(1)
     own, category = rng.integers(0, 9, 50) / 7, rng.integers(0, 3, 50)
-    whole = CalibrationScores.of(own, category, 3, ROUNDING)
+    whole = CalibrationScores.of(own, category, range(3), ROUNDING)
     parts = [
-        CalibrationScores.of(own[rows], category[rows], 3, ROUNDING)
+        CalibrationScores.of(own[rows], category[rows], range(3), ROUNDING)
         for rows in np.split(rng.permutation(50), [7, 7, 30])
     ]
     merged = CalibrationScores.merged(parts)
     assert merged.tolerance == whole.tolerance
     for one, other in zip(merged.sorted, whole.sorted, strict=True):
         assert one.tobytes() == other.tobytes()
+
+
+def test_merged_parts_may_know_different_categories():
+    one = CalibrationScores.of(np.array([3.0, 1.0]), np.array([0, 1]), (5, 8))
+    other = CalibrationScores.of(np.array([2.0, 4.0]), np.array([0, 1]), (2, 5))
+    merged = CalibrationScores.merged([one, other])
+    assert merged.names == (2, 5, 8)
+    assert [own.tolist() for own in merged.sorted] == [[2], [3, 4], [1]]
+    assert places(np.array([8, 3, 2, 9]), merged.names).tolist() == [2, -1, 0, -1]

@@ -259,7 +259,7 @@ def test_high_probability_holds_given_the_calibration_rows(m):
         X = rng.random((m, 1))
         detector = ConformalDetector(
             FrozenEstimator(FirstColumn().fit(X)),
-            guarantee="high_probability",
+            confidence=0.95,
             false_alarm_rate=0.1,
         ).fit(X)
         rate = np.sort(X[:, 0])[detector.k_ - 1]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context
+from prudent.conformal.held_out import CrossModel
 from prudent.conformal.inputs import (
     CONSTRAINTS,
     coins,
@@ -27,18 +28,21 @@ from prudent.conformal.inputs import (
 )
 from prudent.conformal.promises import FULL, SPLIT
 from prudent.conformal.ranking import (
-    Ranking,
+    TrainingRanks,
     choose_method,
-    cross_ranking,
-    full_ranking,
-    split_ranking,
+    cross_ranks,
+    full_ranks,
+    split_scores,
 )
-from prudent.conformal.ranks import Counts, sets
+from prudent.conformal.ranks import By, categories_of, groups_of
 from prudent.core.binomial import check_fraction
 from prudent.core.classes import check_two_classes
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.estimator_tools import one_thread
+from prudent.estimator_tools import HeldOutEstimator, one_thread
+from prudent.rules.make import Coverage
+from prudent.rules.rule import Rule
+from prudent.rules.scores import ROUNDING, CalibrationScores
 
 
 def _has_probabilities(classifier: ConformalClassifier) -> bool:
@@ -48,7 +52,7 @@ def _has_probabilities(classifier: ConformalClassifier) -> bool:
     return True
 
 
-class ConformalClassifier(ClassifierMixin, BaseEstimator):
+class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
     """Sets of labels that hold the truth at a promised rate, for any law of the rows.
 
     A set leaves out the labels with which the row is among the strangest of the bag of
@@ -63,7 +67,7 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
     method : {"auto", "full", "cross", "split"}, default="auto"
         "full": all rows fit and rank; "cross": each fold is ranked by a clone fitted to
         the others; "split": held-out rows rank. "auto": full up to 20 000 rows and
-        n K^2 <= 2e6, else split; with `estimator` cross, if it is frozen split.
+        n K^2 <= 2e6, else split; with `estimator` or `confidence` split.
     model : {"gaussian", "kernel", "neighbors", "combined"}, default="gaussian"
         Student log joints of Gaussian classes; log kernel sums; log mean distances to
         nearest rows; or the first and, doubly, the last, as ``sign(a) log(1 + |a|)``
@@ -94,11 +98,9 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         Folds of "cross".
     calibration_size : float, default=0.3
         Share of the rows held out by "split", in (0, 1).
-    guarantee : {"mean", "high_probability"}, default="mean"
-        Miss rate at most `level` on average, or, with "split", for this model with
-        probability `confidence`.
-    confidence : float, default=0.95
-        In (0, 1).
+    confidence : float or None, default=None
+        Probability, in (0, 1), over the held-out rows with which this very model keeps
+        the level ("split" only); None: the level is kept on average.
     random_state : int, RandomState or None, default=None
         For folds, held-out rows and coins.
 
@@ -117,6 +119,8 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         `level`: such rows count among the promised misses; else they are assumed away.
     constant_features_ : ndarray of int
         Columns of one value; they play no part, unless a new row differs there.
+    rule_ : prudent.rules.rule.Rule
+        What answers the scores of rows, and on what evidence ("split").
     guarantees_ : tuple of Guarantee
         Coverage: one promise, or one for each class or group.
 
@@ -195,8 +199,7 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         ties: Literal["conservative", "smoothed"] = "conservative",
         cv: int = 5,
         calibration_size: float = 0.3,
-        guarantee: Literal["mean", "high_probability"] = "mean",
-        confidence: float = 0.95,
+        confidence: float | None = None,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
@@ -213,7 +216,6 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         self.ties = ties
         self.cv = cv
         self.calibration_size = calibration_size
-        self.guarantee = guarantee
         self.confidence = confidence
         self.random_state = random_state
 
@@ -242,16 +244,18 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         self.method_ = choose_method(self, len(self.classes_), groups)
         note_constant_features(self, X)
         forget_fit(self)
+        self._condition = self.condition
         random = check_random_state(self.random_state)
-        if self.method_ == FULL:
-            self._ranking = full_ranking(self, X, codes)
-        elif self.method_ == SPLIT:
-            self._take_split(split_ranking(self, X, y, random, groups))
+        if self.method_ == SPLIT:
+            self._fit_held_out(X, y, random, groups)
+        elif self.method_ == FULL:
+            self._take(full_ranks(self, X, codes))
         else:
-            self._ranking = cross_ranking(self, X, y, random)
-            self.estimators_ = [one.estimator for one in self._ranking.ranks.scores]
+            self._take(cross_ranks(self, X, y, random))
+            assert isinstance(self._ranks.model, CrossModel)
+            self.estimators_ = [one.estimator for one in self._ranks.model.scores]
         self._key = random.bytes(32)
-        return self._promise()
+        return self
 
     def p_values(self, X: Any) -> FloatArray:
         """Conformal p-value of each row under each label.
@@ -266,7 +270,12 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
             In (0, 1], columns in the order of `classes_`.
         """
         rows = new_rows(self, X)
-        return self._p_values(rows, *self._count(rows))
+        groups, coins = self._groups_and_coins(rows)
+        with one_thread("blas"):
+            if self.method_ == SPLIT:
+                _, scores = self._labels.both(rows)
+                return self.rule_.p_values(scores, groups, coins)
+            return self._ranks.ask(rows, groups, coins)[1]
 
     def predict_set(
         self, X: Any, level: float | None = None, *, allow_empty: bool = False
@@ -286,16 +295,22 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         ndarray of bool, shape (n_samples, n_classes)
         """
         rows = new_rows(self, X)
-        level = self.level if level is None else level
-        check_fraction("level", level)
-        counts, wanted = self._count(rows)
-        if self.ties == "smoothed":
-            chosen = self._p_values(rows, counts, wanted) > level
-        else:
-            chosen = sets(counts, self._ranking.cuts(self, float(level))[wanted])
+        if level is not None:
+            check_fraction("level", level)
+        groups, coins = self._groups_and_coins(rows)
+        with one_thread("blas"):
+            if self.method_ == SPLIT:
+                values, scores = self._labels.both(rows)
+                rule = self.rule_ if level is None else self.rule_.at(float(level))
+                members = rule.sets(scores, groups, coins, allow_empty=True)
+            else:
+                joint, p_values, wanted = self._ranks.ask(rows, groups, coins)
+                level = self._level if level is None else float(level)
+                members = self._ranks.sets(p_values, wanted, level)
+                values = np.empty((0, 0)) if allow_empty else joint()
         if not allow_empty:
-            chosen[np.arange(len(chosen)), self._joint(X).argmax(axis=1)] = True
-        return chosen
+            members[np.arange(len(members)), values.argmax(axis=1)] = True
+        return members
 
     def credibility(self, X: Any) -> FloatArray:
         """Largest p-value of each row; small where it is unlike anything seen.
@@ -366,35 +381,62 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         ConformalClassifier
         """
         check_is_fitted(self)
-        other = copy.copy(self).set_params(level=level)
-        other._validate_params()
-        return other._promise()
+        check_fraction("level", level)
+        if self.method_ == SPLIT:
+            return self._at(float(level), level=level)
+        return copy.copy(self).set_params(level=level)._take(self._ranks)
 
-    def _take_split(self, ranking: Ranking) -> None:
-        """Rank by held-out rows."""
-        self._ranking = ranking
-        self.classes_ = ranking.ranks.scores.classes
-        self.estimator_ = ranking.ranks.scores.estimator
-        self.n_calibration_ = len(ranking.kinds.of_rows)
+    def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
+        self._labels = split_scores(self, X, y)
+        self.classes_, self.estimator_ = self._labels.classes, self._labels.estimator
+
+    def _scores(self, X: Any, y: Any) -> tuple[CalibrationScores, By, IntArray]:
+        """Scores of held-out rows, what they rank among, and rows of each class."""
+        codes = np.searchsorted(self.classes_, y).astype(np.intp)
+        by, names, category = categories_of(X, codes, self.classes_, self._condition)
+        own = self._labels.own(X, codes)
+        scores = CalibrationScores.of(own, category, names, ROUNDING)
+        return scores, by, np.bincount(codes, minlength=len(self.classes_))
+
+    def _merged(self, parts: Sequence[Any]) -> tuple[CalibrationScores, By, IntArray]:
+        scores, by, counts = zip(*parts, strict=True)
+        return CalibrationScores.merged(scores), by[0], np.sum(counts, axis=0)
+
+    def _rule(self, scores: Any) -> Rule:
+        known, by, self.class_count_ = scores
+        made = Coverage(
+            scores=known,
+            classes=tuple(self.classes_.tolist()),
+            by=by,
+            smoothed=self.ties == "smoothed",
+            terms=self._terms(),
+        )
+        self.unseen_label_p_value_ = made.unseen_label_p_value
+        return made.rule(float(self.level))
+
+    def _take(self, ranks: TrainingRanks) -> Self:
+        """Rank by training rows, and write down what is promised at `level`."""
+        self._ranks, self._level = ranks, float(self.level)
+        self.class_count_ = ranks.class_count
+        self.unseen_label_p_value_ = ranks.unseen_label_p_value
+        self.guarantees_: tuple[Guarantee, ...] = ranks.coverages(self._level)
+        return self
+
+    def _groups_and_coins(
+        self, rows: Any
+    ) -> tuple[NDArray[Any] | None, FloatArray | None]:
+        """What the answers to rows depend on besides their scores."""
+        smoothed = (
+            self.rule_.smoothed_rate is not None
+            if self.method_ == SPLIT
+            else self._ranks.smoothed
+        )
+        thrown = coins(rows, self._key) if smoothed else None
+        return groups_of(rows, self._condition), thrown
 
     def _joint(self, X: Any) -> FloatArray:
         rows = new_rows(self, X)
+        model = self._labels if self.method_ == SPLIT else self._ranks.model
         with one_thread("blas"):
-            return self._ranking.ranks.joint(rows)
-
-    def _count(self, rows: Any) -> tuple[Counts, IntArray]:
-        """Rows stranger than each new one, and the kind of row that ranks it."""
-        wanted = self._ranking.wanted(rows, self.condition)
-        with one_thread("blas"):
-            return self._ranking.ranks.counts(rows, wanted), wanted
-
-    def _p_values(self, rows: Any, counts: Counts, wanted: IntArray) -> FloatArray:
-        thrown = coins(rows, self._key)[:, None] if self.ties == "smoothed" else None
-        return counts.p_values(self._ranking.kinds.sizes[wanted], thrown)
-
-    def _promise(self) -> Self:
-        """Write down what is promised at `level`."""
-        self.class_count_ = self._ranking.class_count
-        self.unseen_label_p_value_ = self._ranking.unseen_label_p_value
-        self.guarantees_: tuple[Guarantee, ...] = self._ranking.coverages(self)
-        return self
+            joint: FloatArray = model.joint(rows)
+            return joint

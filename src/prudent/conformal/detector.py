@@ -9,36 +9,39 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.base import OutlierMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
 
 from prudent._compat import Interval, StrOptions, fit_context
-from prudent.conformal.held_out import EllipsoidDetector, OrdinaryScores, SplitOneClass
+from prudent.conformal.held_out import EllipsoidDetector, farness, ordinary_scores
 from prudent.conformal.inputs import (
     CONSTRAINTS,
     MOST_FULL_ROWS,
     check_method,
     coins,
-    cut,
     forget_fit,
     new_rows,
     note_constant_features,
     training_rows,
     warn_of_learned_scaling,
-    way,
     width_of,
 )
 from prudent.conformal.one_class import FullOneClass
-from prudent.conformal.promises import FULL, SPLIT, false_alarms
-from prudent.core.binomial import fewest_rows
+from prudent.conformal.promises import FULL, SPLIT, of_training_rows
+from prudent.core.assumptions import Assumption
+from prudent.core.binomial import fewest_rows, mean_rank
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
-from prudent.estimator_tools import RateMixin, hold_out_unseen, one_thread
+from prudent.estimator_tools import HeldOutEstimator, RateMixin, one_thread
 from prudent.exceptions import PrudentWarning
+from prudent.rules.make import FalseAlarms
+from prudent.rules.rule import Rule
+from prudent.rules.scores import ROUNDING, CalibrationScores
 
 
-class ConformalDetector(RateMixin, OutlierMixin, BaseEstimator):
+class ConformalDetector(RateMixin, OutlierMixin, HeldOutEstimator):
     """Alarms for rows unlike a class, at a promised false-alarm rate, for any law.
 
     A row raises an alarm if it is among the strangest of the bag of training rows and
@@ -52,7 +55,7 @@ class ConformalDetector(RateMixin, OutlierMixin, BaseEstimator):
         `decision_scores_` (PyOD) has the other sign and is negated.
     method : {"auto", "full", "split"}, default="auto"
         "full": all rows fit and rank; "split": held-out rows rank. "auto": full up to
-        20 000 rows without `estimator`.
+        20 000 rows without `estimator` and `confidence`.
     nonconformity : {"combined", "distance", "ellipsoid", "kernel"}, default="combined"
         For "full": mean distance to the nearest rows; distance from the mean in the
         metric of the scatter; minus a kernel sum; or the larger rank of the first two.
@@ -70,11 +73,9 @@ class ConformalDetector(RateMixin, OutlierMixin, BaseEstimator):
         `false_alarm_rate` exactly).
     calibration_size : float, default=0.3
         Share of the rows held out by "split", in (0, 1).
-    guarantee : {"mean", "high_probability"}, default="mean"
-        On average over training samples, or, with "split", for this model with
-        probability `confidence`.
-    confidence : float, default=0.95
-        For "high_probability", in (0, 1).
+    confidence : float or None, default=None
+        Probability, in (0, 1), over the held-out rows with which this very model keeps
+        the rate ("split" only); None: the rate is kept on average.
     random_state : int, RandomState or None, default=None
         For held-out rows and the key of the coins.
 
@@ -91,6 +92,8 @@ class ConformalDetector(RateMixin, OutlierMixin, BaseEstimator):
         `decision_function` = score - offset.
     constant_features_ : ndarray of int
         Columns of one value; they play no part, unless a new row differs there.
+    rule_ : prudent.rules.rule.Rule
+        What answers the scores of rows, and on what evidence ("split").
     guarantees_ : tuple of Guarantee
         The false-alarm rate.
 
@@ -157,8 +160,7 @@ class ConformalDetector(RateMixin, OutlierMixin, BaseEstimator):
         false_alarm_rate: float = 0.05,
         ties: Literal["conservative", "smoothed"] = "conservative",
         calibration_size: float = 0.3,
-        guarantee: Literal["mean", "high_probability"] = "mean",
-        confidence: float = 0.95,
+        confidence: float | None = None,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
@@ -170,7 +172,6 @@ class ConformalDetector(RateMixin, OutlierMixin, BaseEstimator):
         self.false_alarm_rate = false_alarm_rate
         self.ties = ties
         self.calibration_size = calibration_size
-        self.guarantee = guarantee
         self.confidence = confidence
         self.random_state = random_state
 
@@ -191,26 +192,25 @@ class ConformalDetector(RateMixin, OutlierMixin, BaseEstimator):
         self : ConformalDetector
         """
         X = training_rows(self, X)
-        self.n_rows_ = len(X)
+        self.n_rows_ = _num_samples(X)
         if self.n_rows_ < 2:
             raise ValueError(
                 "ConformalDetector: 1 row (1 sample) ranks nothing; give at least 2."
             )
         self.method_: str = self.method
         if self.method_ == "auto":
-            small = self.estimator is None and self.n_rows_ <= MOST_FULL_ROWS
-            self.method_ = FULL if small else SPLIT
+            own = self.estimator is None and self.confidence is None
+            self.method_ = FULL if own and self.n_rows_ <= MOST_FULL_ROWS else SPLIT
         check_method(self, self.method_, groups)
         note_constant_features(self, X)
         forget_fit(self)
         random = check_random_state(self.random_state)
-        self._by_groups = groups is not None
         if self.method_ == FULL:
             self._fit_full(X)
         else:
-            self._fit_split(X, random, groups)
+            self._fit_held_out(X, None, random, groups)
         self._key = random.bytes(32)
-        return self._set_rate()
+        return self
 
     def p_value(self, X: Any) -> FloatArray:
         """Conformal p-value of each row.
@@ -224,7 +224,7 @@ class ConformalDetector(RateMixin, OutlierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             In (0, 1]; small for rows unlike the training rows.
         """
-        return self._p_value(new_rows(self, X))
+        return self._ask(X)[0]
 
     def score_samples(self, X: Any) -> FloatArray:
         """The p-value, less a fraction of one rank that orders rows of equal p-values.
@@ -238,16 +238,12 @@ class ConformalDetector(RateMixin, OutlierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             Higher is more ordinary. ties="smoothed": the p-value.
         """
-        rows = new_rows(self, X)
-        p_value = self._p_value(rows)
-        if self.ties == "smoothed":
-            return p_value
-        return p_value - self._ranks.farness(rows) / (2 * (self._n_ranking + 1))
+        p_value, below = self._ask(X)
+        return p_value - below / (2 * (self._n_ranking + 1))
 
     def calibrated_scores(self, X: Any) -> FloatArray:
         """Scores by `estimator_` on the scale of `calibration_scores_` ("split")."""
-        scores: FloatArray = self._ranks.scores.of(new_rows(self, X))
-        return scores
+        return ordinary_scores(self.estimator_, new_rows(self, X))
 
     def _holds_out_rows(self) -> bool:
         method = getattr(self, "method_", self.method)
@@ -263,22 +259,29 @@ class ConformalDetector(RateMixin, OutlierMixin, BaseEstimator):
             ridge_rows=float(self.ridge_rows),
             width=width_of(self),
         )
-        self._n_ranking = len(X)
+        self._n_ranking, self._smoothed = len(X), self.ties == "smoothed"
+        self._rank_all(float(self.false_alarm_rate))
 
-    def _fit_split(
-        self, X: Any, random: np.random.RandomState, groups: ArrayLike | None
-    ) -> None:
-        split = hold_out_unseen(self, X, random, groups)
-        scores = self._split_scores(_safe_indexing(X, split.fit))
-        self._take_split(scores, scores.of(_safe_indexing(X, split.held_out)))
+    def _rank_all(self, rate: float) -> None:
+        """Find the rank of the cut among all training rows, and its promise."""
+        n, smoothed = self._n_ranking, self._smoothed
+        rank = mean_rank(n, rate)
+        promise = of_training_rows(
+            "false alarm rate",
+            rate if smoothed else rank / (n + 1),
+            Assumption.TRAINING_EXCHANGEABLE_NORMAL,
+            n_rows=n,
+            rank=None if smoothed else rank,
+        )
+        self.guarantees_: tuple[Guarantee, ...] = (promise,)
+        self._cut_at(rank, rate)
 
-    def _split_scores(self, X: Any) -> OrdinaryScores:
-        """Scores by a detector fitted to these rows, or by the frozen one."""
+    def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
         estimator = self.estimator
         if estimator is None:
             estimator = EllipsoidDetector(ridge_rows=self.ridge_rows)
-        ways = ("score_samples", "decision_function")
-        if not any(hasattr(estimator, way) for way in ways):
+        methods = ("score_samples", "decision_function")
+        if not any(hasattr(estimator, method) for method in methods):
             # LocalOutlierFactor and others have them only for some settings.
             raise TypeError(
                 "`estimator` must have `score_samples` or `decision_function`, got "
@@ -286,34 +289,52 @@ class ConformalDetector(RateMixin, OutlierMixin, BaseEstimator):
             )
         if not isinstance(estimator, FrozenEstimator):
             estimator = clone(estimator).fit(X)
-        return OrdinaryScores(estimator)
+        self.estimator_ = estimator
 
-    def _take_split(self, scores: OrdinaryScores, held_out: FloatArray) -> None:
-        """Rank by held-out rows of these scores."""
-        self.estimator_ = scores.estimator
-        ranked = np.sort(held_out)
-        self._ranks, self._calibration_scores = SplitOneClass(scores, ranked), ranked
-        self._n_ranking = self.n_calibration_ = len(ranked)
+    def _scores(self, X: Any, y: Any) -> CalibrationScores:
+        scores = ordinary_scores(self.estimator_, X)
+        return CalibrationScores.of(scores, tolerance=ROUNDING)
 
-    def _p_value(self, rows: Any) -> FloatArray:
-        with one_thread("blas"):
-            counts = self._ranks.counts(rows)
-        thrown = coins(rows, self._key) if self.ties == "smoothed" else None
-        return counts.p_values(self._n_ranking, thrown)
+    def _rule(self, scores: CalibrationScores) -> Rule:
+        self._n_ranking, self._smoothed = self.n_calibration_, self.ties == "smoothed"
+        made = FalseAlarms(scores=scores, smoothed=self._smoothed, terms=self._terms())
+        return made.rule(float(self.false_alarm_rate))
+
+    def _adopt(self, rule: Rule) -> Self:
+        self._cut_at(rule.record["rank"], float(self.false_alarm_rate), rule)
+        return super()._adopt(rule)
 
     def _set_rate(self) -> Self:
-        """Find the rank of the cut for `false_alarm_rate`, and its promise."""
-        n, rate = self._n_ranking, float(self.false_alarm_rate)
-        self.k_ = cut(self, n, rate)
-        found = way(self, rate, by_groups=self._by_groups)
-        self.offset_ = rate if found.smoothed else (self.k_ + 0.5) / (n + 1)
-        if self.k_ == 0 and not found.smoothed:
+        if self.method_ == SPLIT:
+            return super()._set_rate()
+        self._rank_all(float(self.false_alarm_rate))
+        return self
+
+    def _cut_at(self, rank: int, rate: float, rule: Rule | None = None) -> None:
+        """Take the rank of the cut; warn if nothing is rejected."""
+        n, self.k_ = self._n_ranking, rank
+        self.offset_ = rate if self._smoothed else (rank + 0.5) / (n + 1)
+        if rank == 0 and not self._smoothed:
+            confidence = None if rule is None else rule.guarantees[0].confidence
             warnings.warn(
                 f"ConformalDetector: nothing is rejected, {n} rows are too few for a "
                 f"false-alarm rate of {rate:g}; at least "
-                f"{fewest_rows(rate, found.confidence)} are needed.",
+                f"{fewest_rows(rate, confidence)} are needed.",
                 PrudentWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        self.guarantees_: tuple[Guarantee, ...] = (false_alarms(found, n, self.k_),)
-        return self
+
+    def _ask(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """p-value of each row, and how far the row lies beyond others of its rank."""
+        rows = new_rows(self, X)
+        thrown = coins(rows, self._key) if self._smoothed else None
+        with one_thread("blas"):
+            if self.method_ == SPLIT:
+                scores = ordinary_scores(self.estimator_, rows)
+                p_values = self.rule_.p_values(scores, coins=thrown)
+                below = farness(scores, self.calibration_scores_)
+            else:
+                counts = self._ranks.counts(rows)
+                p_values = counts.p_values(self._n_ranking, thrown)
+                below = self._ranks.farness(rows)
+        return p_values, np.zeros(len(p_values)) if self._smoothed else below

@@ -15,10 +15,11 @@ from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
 from prudent.conformal.distances import blocks
-from prudent.conformal.ranks import Counts, PairScores, damped
+from prudent.conformal.ranks import PairScores, damped
 from prudent.core.classes import log_sum_of_others
 from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import SingularCovarianceError
+from prudent.rules.scores import Counts
 
 SCORES = {"posterior": 0, "margin": 1, "density": 2}
 # Changes of a class count for which constants are held.

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.dummy import DummyClassifier
-from sklearn.utils import _safe_indexing
 
 from prudent.conformal.gaussian import strangeness
 from prudent.conformal.one_class import Ellipsoid
-from prudent.conformal.ranks import Counts, Kinds, Ranked, compare, groups_of
 from prudent.conformal.units import Columns, in_units, kept_columns
 from prudent.core.classes import log_odds_against
 from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import PrudentWarning
+from prudent.rules.scores import CalibrationScores, Counts
 
 ScoreKind = Literal["probability", "posterior", "margin"]
 # A log joint of a label that a classifier does not know.
@@ -52,21 +52,29 @@ class LabelScores:
     def joint(self, X: Any) -> FloatArray:
         """One value a label, of which the largest is predicted."""
         if self._own_kind == "probability":
-            probabilities = self._spread(self.estimator.predict_proba(X), 0.0)
-            return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
-        values = self._decision(X)
-        return np.maximum(values, LOWEST)
+            return self._logarithm(self.estimator.predict_proba(X))
+        return np.maximum(self._decision(X), LOWEST)
 
-    def of(self, X: Any) -> FloatArray:
-        """Nonconformity of each row under each label, (m, n_classes)."""
+    def _logarithm(self, probabilities: Any) -> FloatArray:
+        known = self._spread(probabilities, 0.0)
+        return np.log(np.maximum(known, np.finfo(np.float64).tiny))
+
+    def both(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Joint values, and how plausible each label of each row is: one prediction.
+
+        The second, (m, n_classes), is minus the nonconformity; -inf for labels that the
+        classifier does not know.
+        """
         if self._own_kind == "probability":
-            odds = log_odds_against(self.estimator.predict_proba(X))
-            return self._spread(odds, np.inf)
-        return strangeness(self._decision(X), self.kind)
+            probabilities = self.estimator.predict_proba(X)
+            odds = self._spread(log_odds_against(probabilities), np.inf)
+            return self._logarithm(probabilities), -odds
+        values = self._decision(X)
+        return np.maximum(values, LOWEST), -strangeness(values, self.kind)
 
     def own(self, X: Any, codes: IntArray) -> FloatArray:
-        """Nonconformity of rows under their own labels, (m,)."""
-        return np.take_along_axis(self.of(X), codes[:, None], axis=1)[:, 0]
+        """Plausibility of the own label of each row, (m,)."""
+        return np.take_along_axis(self.both(X)[1], codes[:, None], axis=1)[:, 0]
 
     def unknown(self) -> NDArray[np.bool_]:
         """Labels that the classifier does not know."""
@@ -85,99 +93,49 @@ class LabelScores:
         return spread
 
 
-@dataclass(frozen=True)
-class HeldOutRows:
-    """What a split needs to know of rows that rank."""
-
-    own: FloatArray  # (n,): their scores under their own labels
-    codes: IntArray  # (n,): their classes
-    groups: NDArray[Any] | None  # (n,): what a `condition` function says of them
-
-    @classmethod
-    def of(
-        cls, X: Any, y: NDArray[Any], scores: LabelScores, condition: Any
-    ) -> HeldOutRows:
-        """Rows in memory, with labels among those of `scores`."""
-        codes = np.searchsorted(scores.classes, y).astype(np.intp)
-        return cls(scores.own(X, codes), codes, groups_of(X, condition))
-
-    @classmethod
-    def joined(cls, parts: Sequence[HeldOutRows]) -> HeldOutRows:
-        """Rows of several blocks."""
-        groups = [part.groups for part in parts if part.groups is not None]
-        return cls(
-            np.concatenate([part.own for part in parts]),
-            np.concatenate([part.codes for part in parts]),
-            np.concatenate(groups) if groups else None,
-        )
+#: Joint values of rows, worked out when they are wanted.
+Joint = Callable[[], FloatArray]
 
 
 @dataclass(frozen=True)
-class SplitRanks:
-    """Ranks among calibration rows by one classifier fitted without them."""
-
-    scores: LabelScores
-    ranked: Ranked  # scores of the calibration rows
-
-    def joint(self, X: Any) -> FloatArray:
-        """One value a label, of which the largest is predicted."""
-        return self.scores.joint(X)
-
-    def counts(self, X: Any, wanted: IntArray) -> Counts:
-        """Calibration rows stranger than each new row under each label."""
-        return self.ranked.counts(self.scores.of(X), wanted)
-
-
-@dataclass(frozen=True)
-class CrossRanks:
-    """Ranks of the rows of each fold by a classifier fitted to the other folds."""
+class CrossModel:
+    """The rows of each fold rank new ones by a classifier fitted to the others."""
 
     scores: tuple[LabelScores, ...]
-    ranked: tuple[Ranked, ...]  # scores of the rows of each fold
-
-    @classmethod
-    def of(
-        cls,
-        scores: list[LabelScores],
-        folds: list[IntArray],
-        X: Any,
-        codes: IntArray,
-        kinds: Kinds,
-    ) -> CrossRanks:
-        """Ranks among rows of the classes `codes`, fold by fold."""
-        ranked = []
-        for one, fold in zip(scores, folds, strict=True):
-            own = one.own(_safe_indexing(X, fold), codes[fold])
-            ranked.append(Ranked.of(own, kinds.of_rows[fold], kinds))
-        return cls(tuple(scores), tuple(ranked))
+    ranked: tuple[CalibrationScores, ...]  # scores of the rows of each fold
 
     def joint(self, X: Any) -> FloatArray:
         """Log of the mean probability of the folds; or their mean decision."""
-        each = np.stack([one.joint(X) for one in self.scores])
+        return self._mean([one.joint(X) for one in self.scores])
+
+    def both(self, X: Any, wanted: IntArray) -> tuple[Joint, Counts]:
+        """How to get joint values, and training rows below and level with new ones."""
+        asked = [one.both(X) for one in self.scores]
+        counts = [
+            ranked.counts(plausible, wanted)
+            for ranked, (_, plausible) in zip(self.ranked, asked, strict=True)
+        ]
+        below, equal = np.sum(counts, axis=0)
+        joints = [joint for joint, _ in asked]
+        return partial(self._mean, joints), Counts(below, equal)
+
+    def _mean(self, joints: list[FloatArray]) -> FloatArray:
+        each = np.stack(joints)
         if any(one.is_decision for one in self.scores):
             known = each > LOWEST
             return np.where(known, each, 0.0).sum(axis=0) / known.sum(axis=0)
         each -= np.logaddexp.reduce(each, axis=2, keepdims=True)
         return np.logaddexp.reduce(each, axis=0) - np.log(len(each))
 
-    def counts(self, X: Any, wanted: IntArray) -> Counts:
-        """Training rows stranger than each new row under each label."""
-        larger = equal = np.zeros(wanted.shape, dtype=np.intp)
-        for one, ranked in zip(self.scores, self.ranked, strict=True):
-            found = ranked.counts(one.of(X), wanted)
-            larger, equal = larger + found.larger, equal + found.equal
-        return Counts(larger, equal)
 
-
-def fit_part(estimator: Any, X: Any, y: NDArray[Any], rows: IntArray) -> Any:
+def fit_part(estimator: Any, X: Any, y: NDArray[Any]) -> Any:
     """Clone fitted to some rows; to rows of one class, a constant."""
-    labels = y[rows]
-    if (labels == labels[0]).all():
+    if (y == y[0]).all():
         estimator = DummyClassifier(strategy="prior")
     with warnings.catch_warnings():
         if hasattr(estimator, "p_values"):  # ours: what it warns of has been said
             warnings.simplefilter("ignore", PrudentWarning)
-        return clone(estimator).fit(_safe_indexing(X, rows), labels)
+        return clone(estimator).fit(X, y)
 
 
 class EllipsoidDetector(OutlierMixin, BaseEstimator):
@@ -207,37 +165,21 @@ class EllipsoidDetector(OutlierMixin, BaseEstimator):
         return -np.linalg.norm(whitened, axis=1) - strange
 
 
-@dataclass(frozen=True)
-class OrdinaryScores:
-    """Scores of rows by a fitted outlier detector, high for ordinary rows."""
+def ordinary_scores(detector: Any, X: Any) -> FloatArray:
+    """Scores of rows by a fitted outlier detector, high for ordinary rows.
 
-    # with `score_samples` or `decision_function`; that of a class with
-    # `decision_scores_` is high for strange rows (PyOD)
-    estimator: Any
-
-    def of(self, X: Any) -> FloatArray:
-        """Nonconformity of each row."""
-        if hasattr(self.estimator, "score_samples"):
-            return -np.asarray(self.estimator.score_samples(X), dtype=np.float64)
-        values = np.asarray(self.estimator.decision_function(X), dtype=np.float64)
-        return values if hasattr(self.estimator, "decision_scores_") else -values
+    The `decision_function` of a class with `decision_scores_` is high for strange rows
+    (PyOD).
+    """
+    if hasattr(detector, "score_samples"):
+        return np.asarray(detector.score_samples(X), dtype=np.float64)
+    values = np.asarray(detector.decision_function(X), dtype=np.float64)
+    return -values if hasattr(detector, "decision_scores_") else values
 
 
-@dataclass(frozen=True)
-class SplitOneClass:
-    """Ranks among calibration rows by one outlier detector fitted without them."""
-
-    scores: OrdinaryScores
-    ranked: FloatArray  # (m,): scores of the calibration rows, sorted
-
-    def counts(self, X: Any) -> Counts:
-        """Calibration rows stranger than each new row."""
-        return compare(self.scores.of(X), self.ranked)
-
-    def farness(self, X: Any) -> FloatArray:
-        """Score of each row on a scale from 0 to below 1."""
-        scores = self.scores.of(X)
-        middle = np.median(self.ranked)
-        spread = np.median(np.abs(self.ranked - middle))
-        z = (scores - middle) / (spread if spread > 0 else 1.0)
-        return np.clip(0.5 + 0.5 * z / (1 + np.abs(z)), 0.0, 1 - 2.0**-53)
+def farness(scores: FloatArray, ranked: FloatArray) -> FloatArray:
+    """How far each score lies below those that rank, from 0 to below 1."""
+    middle = np.median(ranked)
+    spread = np.median(np.abs(ranked - middle))
+    z = (middle - scores) / (spread if spread > 0 else 1.0)
+    return np.clip(0.5 + 0.5 * z / (1 + np.abs(z)), 0.0, 1 - 2.0**-53)

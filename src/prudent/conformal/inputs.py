@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -19,8 +18,7 @@ from sklearn.utils.validation import (
 )
 
 from prudent._compat import Interval, StrOptions, validate_data
-from prudent.conformal.promises import FULL, SPLIT, Way
-from prudent.core.binomial import high_probability_rank, mean_rank
+from prudent.conformal.promises import FULL, SPLIT
 from prudent.core.rows import keyed_uniform
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import refuse_dask, warn_constant_features
@@ -35,8 +33,7 @@ CONSTRAINTS: dict[str, Any] = {
     "bandwidth": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
     "ties": [StrOptions({"conservative", "smoothed"})],
     "calibration_size": [Interval(Real, 0, 1, closed="neither")],
-    "guarantee": [StrOptions({"mean", "high_probability"})],
-    "confidence": [Interval(Real, 0, 1, closed="neither")],
+    "confidence": [Interval(Real, 0, 1, closed="neither"), None],
     "random_state": ["random_state"],
 }
 
@@ -46,30 +43,9 @@ def width_of(estimator: Any) -> float | None:
     return None if estimator.bandwidth == "auto" else float(estimator.bandwidth)
 
 
-def cut(estimator: Any, n: int, rate: float) -> int:
-    """How many of the strangest of `n` rows and a new one may be left out."""
-    if estimator.guarantee == "mean":
-        return mean_rank(n, rate)
-    return high_probability_rank(n, rate, estimator.confidence)
-
-
-def way(estimator: Any, rate: float, *, by_groups: bool, n_folds: int = 0) -> Way:
-    """How the rows of a fitted estimator rank."""
-    high = estimator.guarantee == "high_probability"
-    return Way(
-        method=estimator.method_,
-        rate=rate,
-        smoothed=estimator.ties == "smoothed",
-        confidence=estimator.confidence if high else None,
-        fit_is_given=isinstance(estimator.estimator, FrozenEstimator),
-        by_groups=by_groups,
-        n_folds=n_folds,
-    )
-
-
 def forget_fit(estimator: Any) -> None:
     """Remove what only some fits leave."""
-    for name in ("estimator_", "estimators_", "n_calibration_", "_calibration_scores"):
+    for name in ("estimator_", "estimators_", "n_calibration_", "rule_", "_ranks"):
         vars(estimator).pop(name, None)
 
 
@@ -94,17 +70,14 @@ def check_method(estimator: Any, method: str, groups: ArrayLike | None) -> None:
             f"`groups` need method='split', got {method!r}: rows of one group are not "
             "exchangeable with those of another."
         )
-    if estimator.guarantee == "high_probability":
+    if estimator.confidence is not None:
         if method != SPLIT:
             raise ValueError(
-                "guarantee='high_probability' needs method='split', got "
-                f"{method!r}: nothing of the kind holds given the training rows."
+                f"`confidence` needs method='split', got {method!r}: nothing of the "
+                "kind holds given the training rows."
             )
         if estimator.ties == "smoothed":
-            raise ValueError(
-                "guarantee='high_probability' needs ties='conservative', got "
-                "'smoothed'."
-            )
+            raise ValueError("`confidence` needs ties='conservative', got 'smoothed'.")
 
 
 def training_rows(estimator: Any, X: Any) -> Any:

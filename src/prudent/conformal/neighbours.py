@@ -19,8 +19,9 @@ from prudent.conformal.distances import (
     with_added,
 )
 from prudent.conformal.gaussian import Diagonal, Gaussian, strangeness
-from prudent.conformal.ranks import TIE, Counts, PairScores
+from prudent.conformal.ranks import PairScores
 from prudent.core.types import FloatArray, IntArray
+from prudent.rules.scores import ROUNDING, Counts
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Distances:
         larger, equal = np.empty((2, *wanted.shape), dtype=np.intp)
         for block in blocks(len(rows), ARRAYS * len(self.rows)):
             found = self.scores(rows[block])
-            margin = TIE * (1 + np.abs(found.asked))
+            margin = ROUNDING * (1 + np.abs(found.asked))
             for c in range(self.n_classes):
                 scores = np.where(self.codes == c, found.own, found.other)
                 asked, near = found.asked[:, c, None], margin[:, c, None]
@@ -157,7 +158,7 @@ class Combined:
                 by_class=by_class,
                 second=self.neighbours.scores(rows[block]),
             )
-            larger[block], equal[block] = found.larger, found.equal
+            larger[block], equal[block] = found.below, found.equal
         return Counts(larger, equal)
 
 

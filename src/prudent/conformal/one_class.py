@@ -19,9 +19,9 @@ from prudent.conformal.distances import (
     with_added,
 )
 from prudent.conformal.gaussian import cholesky, whiten
-from prudent.conformal.ranks import TIE, Counts
 from prudent.conformal.units import ByUnits
 from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.rules.scores import ROUNDING, Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class OneClass:
 
 def beyond(scores: FloatArray, asked: FloatArray) -> tuple[BoolArray, BoolArray]:
     """Which `scores` (m, n) exceed those asked (m,), and which tie with them."""
-    margin = TIE * (1 + np.abs(asked))
+    margin = ROUNDING * (1 + np.abs(asked))
     above = scores > (asked + margin)[:, None]
     return above, (scores >= (asked - margin)[:, None]) & ~above
 
@@ -117,7 +117,7 @@ class InOrder:
         bag = in_order[:, 1:-1]
         begins, n = np.ones(bag.shape, dtype=bool), bag.shape[1]
         with np.errstate(invalid="ignore"):
-            apart = TIE * np.abs(bag[:, 1:]) + 1e-15
+            apart = ROUNDING * np.abs(bag[:, 1:]) + 1e-15
             begins[:, 1:] = np.diff(bag) > apart
         starts = np.flatnonzero(begins)
         lengths = np.diff(starts, append=begins.size)

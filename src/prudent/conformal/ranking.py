@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,82 +12,121 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from prudent.conformal.gaussian import Diagonal, Gaussian
 from prudent.conformal.held_out import (
-    CrossRanks,
-    HeldOutRows,
+    CrossModel,
+    Joint,
     LabelScores,
     ScoreKind,
-    SplitRanks,
     fit_part,
 )
 from prudent.conformal.inputs import (
     MOST_FULL_ROWS,
     check_method,
-    cut,
     warn_of_learned_scaling,
-    way,
     width_of,
 )
 from prudent.conformal.neighbours import Combined, Kernel, Neighbours
-from prudent.conformal.promises import CROSS, FULL, SPLIT, coverages
-from prudent.conformal.ranks import Counts, Kinds, Ranked, groups_of, kinds_of
+from prudent.conformal.promises import CROSS, FULL, SPLIT, cross_bound, of_training_rows
+from prudent.conformal.ranks import By, categories_of
 from prudent.conformal.units import ByUnits, in_units
+from prudent.core.assumptions import Assumption
+from prudent.core.binomial import mean_rank
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
-from prudent.estimator_tools import hold_out_unseen
+from prudent.rules.scores import ROUNDING, CalibrationScores, Counts, places
 
 # Full conformal prediction costs K^2 n elementary functions a row.
 MOST_FULL_WORK = 2_000_000
 
 
 @dataclass(frozen=True)
-class Ranking:
-    """Rows that rank new rows."""
+class TrainingRanks:
+    """All training rows rank new ones: full and cross-conformal prediction."""
 
-    ranks: Any
-    kinds: Kinds  # which of the rows rank which new rows
-    class_count: IntArray  # (n_classes,): rows of each class that rank
-    # (n_kinds,): rows of each kind as strange as one of a label without training rows
+    model: FullClassModel | CrossModel
+    by: By
+    names: tuple[Any, ...]  # of the categories of rows that rank among themselves
+    sizes: IntArray  # (n_categories,)
+    # (n_categories,): rows of each as strange as one of a label without training rows
     alone: IntArray
-    # whether kinds are classes; whether one row of each group ranks
-    by_class: bool = False
-    by_groups: bool = False
+    class_count: IntArray  # (n_classes,)
+    smoothed: bool = False
+    n_folds: int = 0  # 0: full
 
     @property
     def unseen_label_p_value(self) -> float:
         """Largest p-value of a label without training rows."""
-        if self.by_class:
+        if self.by == "class":
             return 1.0
-        return float(((1 + self.alone) / (self.kinds.sizes[:-1] + 1)).max())
+        return float(((1 + self.alone) / (self.sizes + 1)).max())
 
-    def cuts(self, classifier: Any, level: float) -> IntArray:
-        """How many of the strangest rows of each kind are not in the sets."""
-        sizes = self.kinds.sizes.tolist()
-        return np.array([cut(classifier, n, level) for n in sizes], dtype=np.intp)
+    def ask(
+        self, X: Any, groups: NDArray[Any] | None, coins: FloatArray | None
+    ) -> tuple[Joint, FloatArray, IntArray]:
+        """How to get joint values, and p-values and categories of all labels."""
+        wanted = self._wanted(X, groups)
+        joint, counts = self.model.both(X, wanted)
+        coins = None if coins is None else coins[:, None]
+        return joint, counts.p_values(np.append(self.sizes, 0)[wanted], coins), wanted
 
-    def coverages(self, classifier: Any) -> tuple[Guarantee, ...]:
-        """What is promised at the level of a fitted classifier."""
-        level, n_folds = float(classifier.level), classifier.cv
-        return coverages(
-            way(classifier, level, by_groups=self.by_groups, n_folds=n_folds),
-            self.kinds,
-            self.cuts(classifier, level),
-            self.alone,
-            classes=classifier.classes_ if self.by_class else None,
-        )
+    def sets(self, p_values: FloatArray, wanted: IntArray, level: float) -> BoolArray:
+        """Labels of p-values above a level, or above that of its rank."""
+        if self.smoothed:
+            return p_values > level
+        cuts = np.append(self._cuts(level) / (self.sizes + 1), 0.0)
+        return p_values > cuts[wanted]
 
-    def wanted(self, X: Any, condition: Any) -> IntArray:
-        """Kind of the rows that rank each new row under each label."""
-        shape = (len(X), len(self.class_count))
-        if self.by_class:
+    def coverages(self, level: float) -> tuple[Guarantee, ...]:
+        """Coverage of the sets: over all rows, in each class or in each group.
+
+        A row of a label without training rows is left out, which the ranks count as
+        one of the promised misses if it is among the strangest. If not, the promise
+        assumes that there is no such row.
+        """
+        assumption = {
+            None: Assumption.TRAINING_EXCHANGEABLE,
+            "class": Assumption.TRAINING_EXCHANGEABLE_CLASS,
+            "group": Assumption.TRAINING_EXCHANGEABLE_GROUP,
+        }[self.by]
+        promises = []
+        for c, rank in enumerate(self._cuts(level).tolist()):
+            n = int(self.sizes[c])
+            rate = level if self.smoothed else rank / (n + 1)
+            counted = self.by != "class" and 1 + self.alone[c] <= rank
+            if self.n_folds:
+                equal = self.by is None
+                rate = cross_bound(n, self.n_folds, rank, equal_folds=equal)
+                counted = False
+            promise = of_training_rows(
+                "coverage",
+                rate,
+                assumption,
+                *(() if counted else (Assumption.KNOWN_LABEL,)),
+                n_rows=n,
+                rank=None if self.smoothed else rank,
+                scope=self.names[c],
+                crossed=self.n_folds > 0,
+            )
+            promises.append(promise)
+        return tuple(promises)
+
+    def _cuts(self, level: float) -> IntArray:
+        """How many of the strangest rows of each category are not in the sets."""
+        ranks = [mean_rank(n, level) for n in self.sizes.tolist()]
+        return np.array(ranks, dtype=np.intp)
+
+    def _wanted(self, X: Any, groups: NDArray[Any] | None) -> IntArray:
+        """Category of the rows that rank each new row under each label."""
+        shape = (_num_samples(X), len(self.class_count))
+        if self.by == "class":
             return np.broadcast_to(np.arange(shape[1]), shape)
-        groups = groups_of(X, condition)
         if groups is None:
             return np.zeros(shape, dtype=np.intp)
-        return np.broadcast_to(self.kinds.find(groups)[:, None], shape)
+        return np.broadcast_to(places(groups, self.names)[:, None], shape)
 
 
 def choose_method(classifier: Any, n_classes: int, groups: ArrayLike | None) -> str:
@@ -96,9 +136,9 @@ def choose_method(classifier: Any, n_classes: int, groups: ArrayLike | None) -> 
     if method == "auto" and classifier.estimator is None:
         n = classifier.n_rows_
         small = n <= MOST_FULL_ROWS and n * n_classes**2 <= MOST_FULL_WORK
-        method = FULL if small else SPLIT
+        method = FULL if small and classifier.confidence is None else SPLIT
     elif method == "auto":
-        method = SPLIT if frozen else CROSS
+        method = SPLIT
     check_method(classifier, method, groups)
     if method == CROSS:
         if frozen:
@@ -133,14 +173,14 @@ class FullClassModel(ByUnits):
         codes: IntArray,
         names: Sequence[str],
         settings: dict[str, Any],
-        kinds: Kinds,
+        category: IntArray,
         *,
         by_class: bool,
     ) -> None:
         order = np.argsort(codes, kind="stable")
         self.rows = rows[order]
         self.codes = codes[order].astype(np.intp)
-        self.category = kinds.of_rows[order]
+        self.category = category[order]
         self.by_class = by_class  # then rows of other classes need no scores
         self.names = list(names)
         self.settings = settings  # constants, all fixed before the data are seen
@@ -152,8 +192,12 @@ class FullClassModel(ByUnits):
         joint: FloatArray = self._model_in(self._units).log_joint(centred)
         return joint
 
+    def both(self, rows: FloatArray, wanted: IntArray) -> tuple[Joint, Counts]:
+        """How to get joint values, and the counts of training rows."""
+        return partial(self.joint, rows), self.counts(rows, wanted)
+
     def counts(self, rows: FloatArray, wanted: IntArray) -> Counts:
-        """Training rows stranger than each new row, among the kind wanted."""
+        """Training rows below and level with each new row, of the category wanted."""
         is_gaussian = self.settings["model"] in ("gaussian", "combined")
         given = {"by_class": self.by_class} if is_gaussian else {}
 
@@ -188,7 +232,7 @@ class FullClassModel(ByUnits):
         return Gaussian.learn(rows, self.codes, self.names, score=score, **constants)
 
 
-def full_ranking(classifier: Any, X: FloatArray, codes: IntArray) -> Ranking:
+def full_ranks(classifier: Any, X: FloatArray, codes: IntArray) -> TrainingRanks:
     """All rows fit and rank."""
     of = classifier
     affine = of.covariance_type != "identity" and of.ridge_rows == 0
@@ -203,27 +247,11 @@ def full_ranking(classifier: Any, X: FloatArray, codes: IntArray) -> Ranking:
         "width": width_of(of),
         "score": of.nonconformity,
     }
-    names = [shown(label) for label in of.classes_]
-    kinds = kinds_of(codes, len(names), of.condition, groups_of(X, of.condition))
-    by_class = isinstance(of.condition, str)
-    ranks = FullClassModel(X, codes, names, settings, kinds, by_class=by_class)
+    labels = [shown(label) for label in of.classes_]
+    by, names, category = categories_of(X, codes, of.classes_, of.condition)
+    model = FullClassModel(X, codes, labels, settings, category, by_class=by == "class")
     count = np.bincount(codes)
-    return _ranking(ranks, kinds, count, count[codes] == 1, of)
-
-
-def split_ranking(
-    classifier: Any,
-    X: Any,
-    y: NDArray[Any],
-    random: np.random.RandomState,
-    groups: ArrayLike | None,
-) -> Ranking:
-    """Held-out rows rank by a classifier fitted to the others."""
-    split = hold_out_unseen(classifier, X, random, groups)
-    scores = split_scores(classifier, _safe_indexing(X, split.fit), y[split.fit])
-    rows = _safe_indexing(X, split.held_out)
-    found = HeldOutRows.of(rows, y[split.held_out], scores, classifier.condition)
-    return ranking_of(classifier, scores, found, by_groups=groups is not None)
+    return _training_ranks(of, model, by, names, category, codes, count[codes] == 1)
 
 
 def split_scores(classifier: Any, X: Any, y: NDArray[Any]) -> LabelScores:
@@ -232,62 +260,60 @@ def split_scores(classifier: Any, X: Any, y: NDArray[Any]) -> LabelScores:
     if isinstance(estimator, FrozenEstimator):
         classes = np.union1d(classes, estimator.classes_)
     else:
-        rows = np.arange(len(y), dtype=np.intp)
-        estimator = fit_part(_ranking_estimator(classifier), X, y, rows)
+        estimator = fit_part(_ranking_estimator(classifier), X, y)
     return LabelScores(estimator, classes, _score_kind(classifier))
 
 
-def ranking_of(
-    classifier: Any, scores: LabelScores, rows: HeldOutRows, *, by_groups: bool = False
-) -> Ranking:
-    """New rows are ranked among these."""
-    n_classes = len(scores.classes)
-    kinds = kinds_of(rows.codes, n_classes, classifier.condition, rows.groups)
-    return _ranking(
-        SplitRanks(scores, Ranked.of(rows.own, kinds.of_rows, kinds)),
-        kinds,
-        np.bincount(rows.codes, minlength=n_classes),
-        scores.unknown()[rows.codes],
-        classifier,
-        by_groups=by_groups,
-    )
-
-
-def cross_ranking(
+def cross_ranks(
     classifier: Any, X: Any, y: NDArray[Any], random: np.random.RandomState
-) -> Ranking:
+) -> TrainingRanks:
     """Each fold ranks by a classifier fitted to the other folds."""
     classes = classifier.classes_
     codes = np.searchsorted(classes, y).astype(np.intp)
-    condition = classifier.condition
-    kinds = kinds_of(codes, len(classes), condition, groups_of(X, condition))
+    by, names, category = categories_of(X, codes, classes, classifier.condition)
     # A plain draw: strata are not exchangeable.
     drawn = np.array_split(random.permutation(len(codes)), classifier.cv)
-    folds = [np.sort(fold) for fold in drawn]
-    scores = []
+    scores, ranked = [], []
     alone = np.zeros(len(codes), dtype=bool)
-    for fold in folds:
+    for part in drawn:
+        fold = np.sort(part)
         others = np.setdiff1d(np.arange(len(codes)), fold)
-        estimator = fit_part(_ranking_estimator(classifier), X, y, others)
+        estimator = fit_part(
+            _ranking_estimator(classifier), _safe_indexing(X, others), y[others]
+        )
         one = LabelScores(estimator, classes, _score_kind(classifier))
         alone[fold] = one.unknown()[codes[fold]]
+        own = one.own(_safe_indexing(X, fold), codes[fold])
         scores.append(one)
-    ranks = CrossRanks.of(scores, folds, X, codes, kinds)
-    return _ranking(ranks, kinds, np.bincount(codes), alone, classifier)
+        ranked.append(CalibrationScores.of(own, category[fold], names, ROUNDING))
+    model = CrossModel(tuple(scores), tuple(ranked))
+    n_folds = classifier.cv
+    return _training_ranks(
+        classifier, model, by, names, category, codes, alone, n_folds
+    )
 
 
-def _ranking(
-    ranks: Any,
-    kinds: Kinds,
-    class_count: IntArray,
-    alone: BoolArray,
+def _training_ranks(
     classifier: Any,
-    *,
-    by_groups: bool = False,
-) -> Ranking:
-    n_alone = np.bincount(kinds.of_rows[alone], minlength=len(kinds.sizes) - 1)
-    by_class = isinstance(classifier.condition, str)
-    return Ranking(ranks, kinds, class_count, n_alone, by_class, by_groups)
+    model: Any,
+    by: By,
+    names: tuple[Any, ...],
+    category: IntArray,
+    codes: IntArray,
+    alone: BoolArray,
+    n_folds: int = 0,
+) -> TrainingRanks:
+    """Ranks among rows of these categories, some of them alone in their class."""
+    return TrainingRanks(
+        model,
+        by,
+        names,
+        np.bincount(category, minlength=len(names)),
+        np.bincount(category[alone], minlength=len(names)),
+        np.bincount(codes, minlength=len(classifier.classes_)),
+        smoothed=classifier.ties == "smoothed",
+        n_folds=n_folds,
+    )
 
 
 def _ranking_estimator(classifier: Any) -> Any:
@@ -295,7 +321,7 @@ def _ranking_estimator(classifier: Any) -> Any:
     if classifier.estimator is not None:
         return classifier.estimator
     return clone(classifier).set_params(
-        method=FULL, condition=None, ties="conservative", guarantee="mean"
+        method=FULL, condition=None, ties="conservative", confidence=None
     )
 
 

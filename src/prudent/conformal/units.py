@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from prudent.conformal.ranks import Counts
 from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.rules.scores import Counts
 
 # Rows beyond are clipped, by a fixed rule that treats all rows alike, so that
 # differences and squares of scaled values stay finite.
@@ -136,7 +136,7 @@ class ByUnits:
                 places = np.array(members[start : start + MOST_TOGETHER])
                 scaled = in_units(centred[places], units)
                 found = ask(self._model_in(units), scaled, places)
-                larger[places], equal[places] = found.larger, found.equal
+                larger[places], equal[places] = found.below, found.equal
         return Counts(larger, equal)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -11,12 +11,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import unique_labels
 
 from prudent.conformal import ConformalClassifier, ConformalDetector
-from prudent.conformal.held_out import HeldOutRows, OrdinaryScores
 from prudent.conformal.inputs import check_method, forget_fit
-from prudent.conformal.ranking import choose_method, ranking_of, split_scores
+from prudent.conformal.ranking import choose_method
 from prudent.core.classes import check_two_classes
 from prudent.core.rows import HeldOut, hold_out
-from prudent.core.types import FloatArray
 from prudent.dask.chunks import Block, Chunks
 from prudent.dask.split import NumberedRows
 
@@ -39,11 +37,8 @@ def fit_conformal_classifier(classifier: ConformalClassifier, chunks: Chunks) ->
     classifier.n_rows_, classifier.method_ = rows.n_rows, "split"
     choose_method(classifier, len(classifier.classes_), None)
     split, sample = _split(classifier, rows, rng)
-    scores = split_scores(classifier, *sample)
-    found = rows.ask(split.held_out, HeldOutRows.of, scores, classifier.condition)
-    classifier._take_split(ranking_of(classifier, scores, HeldOutRows.joined(found)))
-    _end(classifier, rng)
-    classifier._promise()
+    classifier._condition = classifier.condition
+    _calibrate(classifier, rows, split, sample, rng)
 
 
 def fit_conformal_detector(detector: ConformalDetector, chunks: Chunks) -> None:
@@ -51,14 +46,9 @@ def fit_conformal_detector(detector: ConformalDetector, chunks: Chunks) -> None:
     rng = _begin(detector, chunks)
     rows = NumberedRows(chunks, [n for n, _ in chunks.map(_head)])
     detector.n_rows_, detector.method_ = rows.n_rows, "split"
-    detector._by_groups = False
     check_method(detector, "split", None)
-    split, (sample, _) = _split(detector, rows, rng)
-    scores = detector._split_scores(sample)
-    found = rows.ask(split.held_out, _rank, scores)
-    detector._take_split(scores, np.concatenate(found))
-    _end(detector, rng)
-    detector._set_rate()
+    split, sample = _split(detector, rows, rng)
+    _calibrate(detector, rows, split, sample, rng)
 
 
 def _begin(estimator: Any, chunks: Chunks) -> np.random.RandomState:
@@ -73,7 +63,17 @@ def _begin(estimator: Any, chunks: Chunks) -> np.random.RandomState:
     return check_random_state(estimator.random_state)
 
 
-def _end(estimator: Any, rng: np.random.RandomState) -> None:
+def _calibrate(
+    estimator: Any,
+    rows: NumberedRows,
+    split: HeldOut,
+    sample: tuple[Any, Any],
+    rng: np.random.RandomState,
+) -> None:
+    """Fit to a sample, and find the rule by the scores of all held-out rows."""
+    estimator._grouped = False
+    estimator._fit_part(*sample, rng)
+    estimator._calibrate(rows.ask(split.held_out, estimator._scores), split)
     constant = getattr(estimator.estimator_, "constant_features_", ())
     estimator.constant_features_ = np.array(constant, dtype=np.intp)
     estimator._key = rng.bytes(32)
@@ -94,7 +94,3 @@ def _head(block: Block) -> tuple[int, NDArray[Any] | None]:
     """Rows of a block and their labels."""
     X, y = block
     return len(X), None if y is None else np.unique(y)
-
-
-def _rank(X: Any, y: None, scores: OrdinaryScores) -> FloatArray:
-    return scores.of(X)

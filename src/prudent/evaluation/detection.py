@@ -70,15 +70,13 @@ def build_detector(
     given = dict(parameters or {})
     if preparation is None:
         if certain and name == "conformal":
-            settings |= {"method": "split", "guarantee": "high_probability"}
+            settings["method"] = "split"
         return detector(**settings).set_params(**given)
     # The wrapper holds rows out: nothing is learned from them, not what fills gaps.
     own: dict[str, Any] = {"random_state": random_state}
     if name == "minimax":
         own = {"threshold": "distribution_free"}
     inner = detector(**rate, **own).set_params(**given)
-    if certain:
-        settings["guarantee"] = "high_probability"
     return ConformalDetector(in_front(preparation, inner), method="split", **settings)
 
 

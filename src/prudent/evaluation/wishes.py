@@ -76,7 +76,7 @@ def coverage_settings(wish: Wish, n_methods: int) -> dict[str, Any]:
     if wish.confidence is None:
         return {}
     each = each_confidence(wish, n_methods)
-    return {"guarantee": "high_probability", "confidence": each}
+    return {"confidence": each}
 
 
 def promised(fitted: Any, wish: Wish, n_methods: int) -> tuple[Guarantee, ...]:

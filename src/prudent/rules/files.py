@@ -142,7 +142,9 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
             for own in fields["calibration"]
         )
         tolerance = _number("tolerance", fields.get("tolerance", "0.0"))
-        scores = CalibrationScores(tuple(np.sort(own) for own in arrays), tolerance)
+        names = {"class": classes, "group": groups}.get(by, (None,))
+        known = tuple(np.sort(own) for own in arrays)
+        scores = CalibrationScores(known, tuple(names), tolerance)
         calibration = KeptScores(scores)
     return {
         "kind": kind,

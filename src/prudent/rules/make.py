@@ -125,16 +125,22 @@ class Terms:
 class Coverage:
     """Sets that hold the label of a row: of all rows, of each class or each group.
 
-    The categories of `scores` are one, the `classes`, or the sorted `groups`. With
+    The categories of `scores` are one, the `classes`, or the groups. With
     `smoothed` ties a coin of each row decides, and the rate is attained on average.
     """
 
     scores: CalibrationScores
     classes: tuple[Any, ...]
     by: Literal["class", "group"] | None = None
-    groups: tuple[Any, ...] = ()
     smoothed: bool = False
     terms: Terms = Terms()
+
+    @property
+    def unseen_label_p_value(self) -> float:
+        """Largest p-value of a label without a score."""
+        if self.by == "class":
+            return 1.0
+        return float(((1 + self.scores.unscored) / (1 + self.scores.sizes)).max())
 
     def rule(self, rate: float) -> Rule:
         """Sets that leave out the label at most at a rate.
@@ -150,9 +156,9 @@ class Coverage:
             "class": Assumption.EXCHANGEABLE_CLASS,
             "group": Assumption.EXCHANGEABLE_GROUP,
         }[self.by]
-        scopes = {None: (None,), "class": self.classes, "group": self.groups}[self.by]
         promises = []
-        for c, (n, rank, scope) in enumerate(zip(sizes, ranks, scopes, strict=True)):
+        named = zip(sizes, ranks, self.scores.names, strict=True)
+        for c, (n, rank, scope) in enumerate(named):
             attained = self.smoothed or self.terms.confidence is not None
             counted = self.by != "class" and 1 + self.scores.unscored[c] <= rank
             promise = self.terms.promise_of_rank(
@@ -172,7 +178,7 @@ class Coverage:
             guarantees=tuple(promises),
             classes=self.classes,
             by=self.by,
-            groups=self.groups,
+            groups=self.scores.names if self.by == "group" else (),
             smoothed_rate=rate if self.smoothed else None,
             calibration=self,
         )
@@ -415,14 +421,13 @@ def coverage_rule(
     `own` (n,) are scores of calibration rows under their own labels, `category` (n,)
     the place of each row's class, or of its group among the sorted `groups`.
     """
-    n_categories = {None: 1, "class": len(classes), "group": len(groups)}[by]
-    scores = CalibrationScores.of(own, category, n_categories, tolerance)
+    names = {None: (None,), "class": tuple(classes), "group": tuple(groups)}[by]
+    scores = CalibrationScores.of(own, category, names, tolerance)
     terms = Terms(confidence=confidence, frozen=True)
     coverage = Coverage(
         scores=scores,
         classes=tuple(classes),
         by=by,
-        groups=tuple(groups),
         smoothed=smoothed,
         terms=terms,
     )

@@ -354,25 +354,23 @@ def _coverage(
 ) -> Coverage:
     """What sets are made of: all rows, those of each class, or those of each group."""
     by: Literal["class", "group"] | None = None
-    known: tuple[Any, ...] = ()
-    category, n_categories = codes, len(labels)
+    categories: tuple[Any, ...] = (None,)
     if names is not None:
         by = "group"
         values, category = np.unique(names, return_inverse=True)
-        known, n_categories = tuple(values.tolist()), len(values)
+        categories = tuple(values.tolist())
     elif wish.by_class:
-        by = "class"
+        by, category, categories = "class", codes, tuple(labels)
     else:
-        category, n_categories = np.zeros_like(codes), 1
+        category = np.zeros_like(codes)
     if terms.confidence is not None:
         # Rows of different categories are independent given their numbers, so that
         # all promises hold at once with the product of their confidences.
-        terms = replace(terms, confidence=terms.confidence ** (1 / n_categories))
+        terms = replace(terms, confidence=terms.confidence ** (1 / len(categories)))
     return Coverage(
-        scores=CalibrationScores.of(own, category, n_categories),
+        scores=CalibrationScores.of(own, category, categories),
         classes=tuple(labels),
         by=by,
-        groups=known,
         smoothed=smoothed,
         terms=terms,
     )
@@ -398,10 +396,9 @@ def _refuse_rare(coverage: Coverage, wish: Wish) -> None:
     """Name the categories that have too few rows for any cut."""
     rate = rounded(wish.allowed)
     needed = fewest_rows(rate, coverage.terms.confidence)
-    names = {"class": coverage.classes, "group": coverage.groups}
-    scopes = names[coverage.by] if coverage.by else (None,)
     sizes = coverage.scores.sizes.tolist()
-    rare = [(s, m) for s, m in zip(scopes, sizes, strict=True) if m < needed]
+    named = zip(coverage.scores.names, sizes, strict=True)
+    rare = [(name, m) for name, m in named if m < needed]
     if not rare or coverage.smoothed:
         return
     if coverage.by is None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.rules.files import fields_of_rule, json_of_rule
-from prudent.rules.scores import CalibrationScores
+from prudent.rules.scores import CalibrationScores, places
 
 Kind = Literal["sets", "answers", "labels", "alarms"]
 
@@ -243,10 +243,7 @@ class Rule:
         """Place of the group of each row, -1 for groups not seen."""
         if groups is None:
             raise ValueError("the rule has a threshold for each group: give `groups`.")
-        names = np.array(self.groups)
-        places = np.searchsorted(names, groups)
-        known = np.append(names, names[-1:])[places] == groups
-        return np.where(known, places, -1).astype(np.intp)
+        return places(groups, self.groups)
 
     def _require(self, kind: Kind, wanted: str = "") -> None:
         if self.kind != kind:

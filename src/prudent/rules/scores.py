@@ -51,6 +51,7 @@ class CalibrationScores:
     """
 
     sorted: tuple[FloatArray, ...]  # one array a category
+    names: tuple[Any, ...] = (None,)  # of the categories, sorted; None: all rows
     tolerance: float = 0.0
 
     @classmethod
@@ -58,20 +59,28 @@ class CalibrationScores:
         cls,
         own: FloatArray,
         category: IntArray | int = 0,
-        n_categories: int = 1,
+        names: Sequence[Any] = (None,),
         tolerance: float = 0.0,
     ) -> Self:
-        """Scores (n,) of rows under their own labels, by the category of each row."""
+        """Scores (n,) of rows under their own labels, by the category of each row.
+
+        A category is a place among the `names`.
+        """
         kept = np.broadcast_to(category, own.shape)
-        numbers = range(n_categories)
-        return cls(tuple(np.sort(own[kept == c]) for c in numbers), tolerance)
+        scores = tuple(np.sort(own[kept == c]) for c in range(len(names)))
+        return cls(scores, tuple(names), tolerance)
 
     @classmethod
     def merged(cls, parts: Sequence[Self]) -> Self:
         """The union of several parts: what one machine would have sorted."""
-        united = zip(*(part.sorted for part in parts), strict=True)
-        scores = tuple(np.sort(np.concatenate(own)) for own in united)
-        return cls(scores, parts[0].tolerance)
+        found: dict[Any, list[FloatArray]] = {}
+        for part in parts:
+            for name, own in zip(part.names, part.sorted, strict=True):
+                found.setdefault(name, []).append(own)
+        same = all(part.names == parts[0].names for part in parts)
+        names = parts[0].names if same else tuple(sorted(found))
+        scores = tuple(np.sort(np.concatenate(found[name])) for name in names)
+        return cls(scores, names, parts[0].tolerance)
 
     @property
     def sizes(self) -> IntArray:
@@ -129,6 +138,14 @@ class CalibrationScores:
             else:
                 low = middle + 1
         return _double(low)
+
+
+def places(values: NDArray[Any], names: Sequence[Any]) -> IntArray:
+    """Place of each value among the sorted names, -1 where it is not one of them."""
+    known = np.asarray(names)
+    found = np.searchsorted(known, values)
+    there = np.append(known, known[-1:])[found] == values
+    return np.where(there, found, -1).astype(np.intp)
 
 
 def _raised(scores: Any, tolerance: float) -> Any:
