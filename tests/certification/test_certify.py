@@ -104,6 +104,23 @@ def test_reject_label_does_not_count_as_an_error(selective):
         assert found == certify(selective, NEW, NEW_Y, claims=claims)
 
 
+@pytest.mark.parametrize("reject_label", [None, -1])
+def test_refused_rows_are_no_answers_behind_a_pipeline_either(reject_label):
+    last = SelectiveClassifier(
+        LinearDiscriminantAnalysis(),
+        error_rate=0.1,
+        reject_label=reject_label,
+        random_state=0,
+    )
+    model = make_pipeline(StandardScaler(), last).fit(X[:300], Y[:300])
+    (found,) = certify(model, NEW, NEW_Y)
+    answered = model[-1].answers(model[0].transform(NEW))
+    wrong = (model.predict(NEW) != NEW_Y)[answered]
+    assert found.quantity == "selective error rate"
+    assert found.evidence["answered"] == answered.sum() < len(NEW)
+    assert found.evidence["wrong"] == wrong.sum()
+
+
 def test_what_is_promised_has_the_whole_level(selective):
     (found,) = certify(selective, NEW, NEW_Y)
     answered = selective.answers(NEW)

@@ -149,6 +149,10 @@ def test_guarantee_of_a_selection():
     sure = select_rows(P, 99, rate=0.1, confidence=0.9).guarantee
     assert sure.confidence == 0.9
     assert sure.average_over is None
+    assert sure.assumptions == (
+        Assumption.INDEPENDENT_NORMAL,
+        Assumption.NOT_CHOSEN_IN_BATCH,
+    )
     with pytest.raises(ValueError, match="expectation over batches"):
         sure.check(1, 10)
 

@@ -54,8 +54,8 @@ def certify(
     Parameters
     ----------
     model : fitted classifier or outlier detector
-        Any of scikit-learn's or prudent's; wrap a pipeline rather than its last step,
-        so that `answers` can be seen.
+        Any of scikit-learn's or prudent's, also at the end of a pipeline or in a
+        search such as `GridSearchCV`.
     X : array-like of shape (n_samples, n_features)
         New rows, of the kind that the model takes.
     y : array-like of shape (n_samples,)
@@ -128,7 +128,8 @@ def certify(
     check_is_fitted(model)
     check_consistent_length(X, y)
     labels = column_or_1d(y)
-    promised = getattr(_last(model), "guarantees_", ())
+    model, X = _unwrapped(model, X)
+    promised = getattr(model, "guarantees_", ())
     random = check_random_state(random_state)
     if groups is not None:
         rows = np.sort(one_row_per_group(check_groups(groups, len(labels)), random))
@@ -288,7 +289,7 @@ def _classifier_claims(
         Claim("class error rate", wrong[y == label], label, n_classes=len(labels))
         for label in labels
     ]
-    if hasattr(_last(model), "predict_set"):
+    if hasattr(model, "predict_set"):
         sets = predict_set(model, X)
         missed = ~sets[np.arange(len(y)), _positions(y, model.classes_)]
         claims.append(Claim("coverage", missed))
@@ -299,12 +300,19 @@ def _classifier_claims(
     return claims
 
 
-def _last(model: Any) -> Any:
-    """What answers in a pipeline or a search, which promises and has sets."""
-    model = getattr(model, "best_estimator_", model)
-    while isinstance(model, Pipeline):
-        model = model.steps[-1][1]
-    return model
+def _unwrapped(model: Any, X: Any) -> tuple[Any, Any]:
+    """What answers in a pipeline or a search, and the rows as it takes them.
+
+    It alone has promises, sets and `answers`.
+    """
+    while True:
+        if isinstance(model, Pipeline):
+            X = model[:-1].transform(X) if len(model.steps) > 1 else X
+            model = model.steps[-1][1]
+        elif hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        else:
+            return model, X
 
 
 def _check_labels(model: Any, y: NDArray[Any]) -> None:

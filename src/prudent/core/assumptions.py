@@ -128,6 +128,10 @@ class Assumption(StrEnum):
     INTRUDER_ANY = "the intruder is any distribution over the events"
     INTRUDER_FAR = "the intruder is at least {divergence bound:g} away from p"
     # Selections of rows from a batch.
+    INDEPENDENT_NORMAL = (
+        "new normal rows are independent draws from the population of the normal "
+        "calibration rows"
+    )
     NOT_CHOSEN_IN_BATCH = (
         "the ordinary rows of the batch are exchangeable with the calibration rows "
         "given the unusual ones, none of which was chosen by looking at the batch"
@@ -166,6 +170,7 @@ SAME_LAW = frozenset(
         Assumption.TRAINING_EXCHANGEABLE_GROUP,
         Assumption.TRAINING_EXCHANGEABLE_NORMAL,
         Assumption.INDEPENDENT,
+        Assumption.INDEPENDENT_NORMAL,
     }
 )
 

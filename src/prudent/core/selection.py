@@ -81,7 +81,10 @@ def select_rows(
         sense="<=",
         confidence=confidence,
         average_over="calibration rows" if confidence is None else None,
-        assumptions=(Assumption.NOT_CHOSEN_IN_BATCH,),
+        assumptions=(
+            *(() if confidence is None else (Assumption.INDEPENDENT_NORMAL,)),
+            Assumption.NOT_CHOSEN_IN_BATCH,
+        ),
         evidence={
             "calibration rows": float(n_calibration),
             "n": float(n),
