@@ -28,7 +28,7 @@ from prudent.auditing.laws import INDEPENDENT, NORMAL
 from prudent.auditing.truth import UNKNOWN, demands, is_about_training_rows
 from prudent.evaluation.estimators import ClasswiseRejector
 from prudent.minimax import guarantees_of
-from prudent.minimax.assumptions import known_moments
+from prudent.minimax.radii import known_moments
 
 LINE = {"laws": ["line"], "sizes": (20,)}
 DETECT = {"answer": "detect", **LINE}

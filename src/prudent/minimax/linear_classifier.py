@@ -16,7 +16,7 @@ from prudent.core.types import FloatArray
 from prudent.core.validation import shown
 from prudent.minimax.certificate import DOUBLE, ClassMargin
 from prudent.minimax.classification.classifier import MinimaxProbabilityClassifier
-from prudent.minimax.classification.promises import linear_promises
+from prudent.minimax.classification.learn import linear_promises
 from prudent.minimax.radii import given_radii
 
 

@@ -64,7 +64,7 @@ class TrainingKernel:
     columns: IntArray
 
     @classmethod
-    def of(
+    def from_estimator(
         cls,
         estimator: Any,
         X: FloatArray,

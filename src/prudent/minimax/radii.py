@@ -1,21 +1,32 @@
-"""How far the true class moments may lie from the estimated ones."""
+"""How far the true moments of a class may lie from those used, and what is assumed.
+
+Three sets of possible truths surround an estimated mean m and covariance S: means z
+with (z - m)' Sigma^-1 (z - m) <= nu^2, covariances Sigma with |Sigma - S|_F <= rho, and
+those with Sigma <= gamma S in the order of Loewner. The first costs nu of kappa, the
+second is the same as adding rho I to S, and the third divides kappa by sqrt(gamma).
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
+from prudent.core.assumptions import Assumption
 from prudent.core.binomial import high_probability_rank
 from prudent.core.classes import spread_over_classes
+from prudent.core.linalg import CovarianceRule
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows
 from prudent.core.types import BoolArray, FloatArray
 
+#: Where the moments and their radii come from.
+Origin = Literal["plug-in", "given", "gaussian", "bootstrap"]
 #: Fewest draws of a pivot, the probability (over seeds) that they mislead, and the
 #: relative distance of the cut from their order statistic, on the safe side.
 N_SIMULATIONS, SIMULATION_DOUBT, SIMULATION_TOLERANCE = 20_000, 1e-4, 1e-5
@@ -37,11 +48,11 @@ class Radii:
         """Whether anything may differ from the estimates."""
         return bool(self.mean.any() or self.covariance.any() or (self.factor > 1).any())
 
-    def of(self, seen: BoolArray) -> Radii:
+    def restricted_to(self, seen: BoolArray) -> Radii:
         """Radii of the classes with rows alone."""
         return Radii(self.mean[seen], self.covariance[seen], self.factor[seen])
 
-    def among(self, seen: BoolArray) -> Radii:
+    def spread_over(self, seen: BoolArray) -> Radii:
         """Radii of all classes, those of the classes with rows given."""
         return Radii(
             spread_over_classes(self.mean, seen, 0.0),
@@ -203,3 +214,31 @@ def bootstrap_covariance_radius(
         resampled = (centred * part[:, None]).T @ centred - np.outer(mean, mean)
         distances.append(np.linalg.norm(resampled - covariance))
     return float(np.quantile(distances, 1 - level, method="higher"))
+
+
+def known_moments(
+    origin: Origin, covariance: CovarianceRule, *, with_radii: bool, floor: float = 0.0
+) -> tuple[tuple[Assumption, ...], dict[str, float]]:
+    """What is taken for known about the classes, and the numbers of its sentences.
+
+    `floor` is the share of each feature's variance that was added to covariances.
+    """
+    if origin == "given":
+        moments = Assumption.MOMENTS_GIVEN
+        if with_radii:
+            moments = Assumption.MOMENTS_GIVEN_RADII
+    else:
+        moments = Assumption.MOMENTS_PLUG_IN
+        if with_radii:
+            moments = Assumption.MOMENTS_PLUG_IN_RADII
+    assumptions, numbers = [moments], {}
+    if isinstance(covariance, str) or callable(covariance):
+        if covariance != "empirical":
+            assumptions.append(Assumption.REGULARISED)
+    elif covariance:
+        assumptions.append(Assumption.SHRUNK)
+        numbers["shrinkage"] = float(covariance)
+    if floor:
+        assumptions.append(Assumption.FLOORED)
+        numbers["floor"] = float(floor)
+    return tuple(assumptions), numbers

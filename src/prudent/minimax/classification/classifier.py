@@ -280,7 +280,7 @@ default="empirical"
         if self.n_components is not None and self.n_components < len(X):
             random = check_random_state(self.random_state)
             kept = np.sort(random.choice(len(X), self.n_components, replace=False))
-        self._kernel = TrainingKernel.of(self, X, kept, sample_weight)
+        self._kernel = TrainingKernel.from_estimator(self, X, kept, sample_weight)
         K = self._kernel.values(X)
         return span_of(K) if len(kept) == len(X) else landmark_span(K, K[kept])
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from prudent.core.assumptions import Assumption
 from prudent.core.classes import (
     check_not_tiny,
     class_priors,
@@ -21,25 +24,31 @@ from prudent.core.linalg import CovarianceRule, estimate_covariances
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows
 from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.validation import shown
 from prudent.minimax.classification.duels import (
     Classes,
     Duel,
     Objective,
+    constant_classes,
     exact_errors,
     normal_errors,
     solve_duels,
     union_errors,
 )
 from prudent.minimax.classification.model import Model
-from prudent.minimax.classification.promises import (
-    class_guarantees,
-    open_gap,
-    weak_promises,
-)
+from prudent.minimax.curve import ACCEPTED_GAP
 from prudent.minimax.kernel import Span
-from prudent.minimax.radii import Radii, bootstrap_radii, gaussian_radii, given_radii
+from prudent.minimax.radii import (
+    Origin,
+    Radii,
+    bootstrap_radii,
+    gaussian_radii,
+    given_radii,
+    known_moments,
+)
 
 Uncertainty = Literal["gaussian", "bootstrap"] | None
+NORMAL_TAIL = "normal tail beyond kappa, radii of normal samples (prudent, user guide)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -130,7 +139,7 @@ def learn(
         errors=spread_over_classes(errors, seen, 1.0),
         accuracy=1 - worst,
         covariances=spread_over_classes(covariances, seen, 0.0, axis=0),
-        radii=used.among(seen),
+        radii=used.spread_over(seen),
         constant=constant,
         guarantees=guarantees,
         remarks=tuple(weak_promises(own.classes, duels, trivial, 1 - worst)),
@@ -169,7 +178,7 @@ def _radii(
     random: np.random.RandomState,
 ) -> Radii:
     """Radii of the classes with rows: from their data, or as given."""
-    radii = given_radii(*given, len(seen)).of(seen)
+    radii = given_radii(*given, len(seen)).restricted_to(seen)
     if uncertainty == "gaussian":
         return gaussian_radii(moments, confidence)
     if uncertainty == "bootstrap":
@@ -230,4 +239,139 @@ def _model(
         np.array([duel.offset for duel in duels]),
         tuple(duel.margins for duel in duels),
         seen,
+    )
+
+
+# --- what the planes promise, and what a user must hear of them -----------------------
+
+
+def class_guarantees(
+    duels: tuple[Duel, ...],
+    labels: NDArray[Any],
+    errors: FloatArray,
+    *,
+    proved: bool,
+    origin: Origin,
+    covariance: CovarianceRule,
+    with_radii: bool,
+    confidence: float | None,
+    trivial: float | None,
+) -> tuple[Guarantee, ...]:
+    """One promise for each class, if `proved`: its error rate is at most `errors[k]`.
+
+    `confidence` None: no probability over the training rows. `trivial` is the
+    worst-case accuracy of always predicting one class, where that is of interest.
+    """
+    if not proved:
+        return ()
+    estimated = origin != "given"
+    # Given covariances are smaller than those with a floor, for which it holds.
+    floor = max(duel.floor for duel in duels) if estimated else 0.0
+    sure = origin == "gaussian" and confidence is not None
+    known, numbers = known_moments(
+        origin, covariance, with_radii=with_radii, floor=floor
+    )
+    if sure:
+        known, numbers = (Assumption.NORMALITY,), {}
+    theorem = f"Lanckriet et al. 2002, Theorem {3 if with_radii else 2}"
+    evidence = {
+        "kappa": min(duel.kappa for duel in duels),
+        "duality gap": max(duel.gap for duel in duels),
+        "classes": len(labels),
+        **numbers,
+    }
+    if trivial is not None:
+        evidence["trivial_bound"] = trivial
+    # An estimated variance of zero proves nothing.
+    unproved = constant_classes(duels, len(labels)) & estimated
+    return tuple(
+        Guarantee(
+            quantity="class error rate",
+            bound=float(errors[k]),
+            sense="<=",
+            confidence=confidence if sure else None,
+            assumptions=known,
+            scope=labels[k : k + 1].tolist()[0],
+            evidence=evidence,
+            source=NORMAL_TAIL if sure else theorem,
+        )
+        for k in np.flatnonzero(~unproved)
+    )
+
+
+def linear_promises(labels: NDArray[Any], errors: FloatArray) -> tuple[Guarantee, ...]:
+    """One promise for each class of a linear classifier that somebody has fitted."""
+    return tuple(
+        Guarantee(
+            quantity="class error rate",
+            bound=float(error),
+            sense="<=",
+            scope=label,
+            assumptions=(Assumption.MOMENTS_GIVEN_OR_PLUG_IN,),
+            evidence={"classes": len(labels)},
+            source="Lanckriet et al. 2002, Lemma 1",
+        )
+        for label, error in zip(labels.tolist(), errors, strict=True)
+    )
+
+
+def weak_promises(
+    labels: NDArray[Any],
+    duels: tuple[Duel, ...],
+    trivial: float | None,
+    accuracy: float,
+) -> Iterator[str]:
+    """Why planes promise less than they seem to."""
+    if any(math.isinf(duel.kappa) for duel in duels):
+        yield (
+            "two classes are told apart by a direction in which neither varies, so "
+            "kappa is infinite; with estimated moments this proves nothing. Set "
+            "`covariance_radius` > 0 or shrink the `covariance`."
+        )
+    floored = [duel.pair for duel in duels if duel.floor]
+    if floored:
+        k, l = floored[0]
+        more = f" and of {len(floored) - 1} more pairs" if len(floored) > 1 else ""
+        largest = max(duel.floor for duel in duels)
+        yield (
+            f"the covariances of {shown(labels[k])} and {shown(labels[l])}{more} are "
+            "so nearly singular that rounding would decide the plane; "
+            f"{largest:g} of each feature's variance was added to both "
+            "(`covariance_floor_`). Set `covariance_radius` > 0 or shrink the "
+            "`covariance`."
+        )
+    for duel in duels:
+        if not duel.normal.any():
+            k, l = duel.pair
+            yield (
+                f"the class means of {shown(labels[k])} and {shown(labels[l])} "
+                "coincide; of the two, the one of larger prior is always predicted."
+            )
+    least = min(duel.kappa for duel in duels)
+    if least < 0:
+        yield (
+            f"the uncertainty sets of two classes overlap (kappa {least:.3g}), so no "
+            "accuracy is promised: reduce the radii or collect more rows."
+        )
+    if trivial is not None and trivial > accuracy:
+        yield (
+            "always predicting one class has the worst-case accuracy "
+            f"{trivial:.3g}, the plane {accuracy:.3g}."
+        )
+
+
+def open_gap(duels: tuple[Duel, ...]) -> str | None:
+    """The plane whose optimum is not certified, if there is one."""
+    uncertain = [
+        duel
+        for duel in duels
+        if not duel.gap <= ACCEPTED_GAP * max(map(abs, duel.class_kappa))
+    ]
+    if not uncertain:
+        return None
+    worst = max(uncertain, key=lambda duel: duel.gap)
+    return (
+        f"kappa {worst.kappa:.6g} is certified to {worst.gap:.1e} only, asked was "
+        f"{ACCEPTED_GAP:g} of it, because the covariances are close to singular: set "
+        "`covariance_radius` > 0 or shrink the `covariance`."
     )

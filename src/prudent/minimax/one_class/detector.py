@@ -206,7 +206,7 @@ class MinimaxOutlierDetector(
                 "do: use threshold='calibrated'."
             )
         if self.kernel != "linear":
-            self._kernel = TrainingKernel.of(self, X, np.arange(len(X)))
+            self._kernel = TrainingKernel.from_estimator(self, X, np.arange(len(X)))
         self._fit_part(X, None)
         return self
 
@@ -239,7 +239,7 @@ class MinimaxOutlierDetector(
         split = HeldOut(np.sort(drawn.fit), np.sort(drawn.held_out))
         self._check_learnable(len(split.fit), len(X))
         if self.kernel != "linear":
-            self._kernel = TrainingKernel.of(self, X, split.fit)
+            self._kernel = TrainingKernel.from_estimator(self, X, split.fit)
         return split
 
     def _fit_part(

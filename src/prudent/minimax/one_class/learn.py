@@ -1,4 +1,4 @@
-"""The fit: a region from the moments of one class, and where its scores cut."""
+"""The fit: a region from the moments of one class, where they cut, what it promises."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ from prudent.exceptions import DegenerateDataError
 from prudent.minimax.certificate import ClassMargin, certified_radius
 from prudent.minimax.kernel import Span
 from prudent.minimax.one_class.model import HalfSpace, Model, ellipsoid, halfspace
-from prudent.minimax.one_class.promises import moment_promise
+from prudent.minimax.radii import Origin, known_moments
+
+#: Where it is proved that a region of known moments keeps its rate.
+SOURCES = {
+    "halfspace": "Lanckriet et al. 2002, Theorem 4",
+    "ellipsoid": "multivariate Chebyshev inequality",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,12 +77,12 @@ def learn(
         rho = span.default_radius
     mean, mean_lo = moments.mean[0, features], moments.mean_lo[0, features]
     S = covariances[0][np.ix_(features, features)] + rho * np.eye(len(features))
-    found = (
+    shape = (
         halfspace(mean, S)
         if region == "halfspace"
         else ellipsoid(mean, mean_lo, S, rho)
     )
-    model = Model(found, features, span)
+    model = Model(shape, features, span)
     offset = -np.inf
     guarantees: tuple[Guarantee, ...] = ()
     if false_alarm_rate is not None:
@@ -132,3 +138,22 @@ def _moment_offset(
     if model.span is not None:
         return exact
     return ClassMargin.along(region.weights, mean, mean_lo, S, *radii).offset_for(rate)
+
+
+def moment_promise(
+    rate: float,
+    origin: Origin,
+    covariance: CovarianceRule,
+    with_radii: bool,
+    region: str,
+) -> Guarantee:
+    """The promise of a region that holds for every law with the moments used."""
+    known, numbers = known_moments(origin, covariance, with_radii=with_radii)
+    return Guarantee(
+        quantity="false alarm rate",
+        bound=rate,
+        sense="<=",
+        assumptions=known,
+        evidence=numbers,
+        source=SOURCES[region],
+    )
