@@ -41,6 +41,33 @@ def test_no_finite_law_errs_more_often():
         assert (masses[1] @ (scores[1] <= 0)) <= errors[1] + 1e-12, seed
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_planes_of_less_precision_round_in_it(dtype):
+    """Far from the origin the sums of a decision value round to the wrong side."""
+    below_one = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        size = 10.0 ** -rng.integers(0, 5) / np.finfo(dtype).eps
+        X = 0.1 * rng.normal(size=(2, 40, 8)) + size * rng.normal(size=8)
+        X[1, :, 0] += 4
+        X = X.astype(dtype)
+        rows = X.astype(np.float64)
+        means = rows.mean(axis=1)
+        gaps = rows - means[:, None]
+        covariances = np.einsum("kmi,kmj->kij", gaps, gaps) / 40
+        w = np.r_[3, rng.normal(size=7)].astype(dtype)
+        b = dtype(-means.mean(axis=0) @ w.astype(np.float64))
+        moments = ClassMoments.from_covariances(means, covariances, [9, 9])
+        errors = worst_case_error(w, b, moments)
+        scores = X @ w + b
+        assert (scores[0] >= 0).mean() <= errors[0] + 1e-12, seed
+        assert (scores[1] <= 0).mean() <= errors[1] + 1e-12, seed
+        below_one += errors.max() < 1
+        exact = worst_case_error(w.astype(np.float64), float(b), moments)
+        assert (exact <= errors).all()
+    assert below_one
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_some_law_attains_it(seed):
     rng = np.random.default_rng(seed)

@@ -14,7 +14,7 @@ from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
-from prudent.minimax.certificate import DOUBLE, ClassMargin
+from prudent.minimax.certificate import ClassMargin
 from prudent.minimax.classification.classifier import MinimaxProbabilityClassifier
 from prudent.minimax.classification.learn import linear_promises
 from prudent.minimax.radii import given_radii
@@ -35,7 +35,8 @@ def worst_case_error(
     ----------
     coef : array-like of shape (n_features,) or (1, n_features)
         Normal w of the plane, pointing to ``moments.classes[1]``, as scikit-learn's
-        `coef_`.
+        `coef_`. Decision values are rounded in its floating-point type, or in double
+        precision where it has none.
     intercept : float or array-like of shape (1,)
         b; rows with w'z + b > 0 are of ``moments.classes[1]``. The bound holds
         whichever class gets the rows with w'z + b = 0.
@@ -76,11 +77,19 @@ def worst_case_error(
         raise ValueError(f"`moments` must hold 2 classes, got {len(moments.classes)}.")
     w, b = _plane(coef, intercept, moments, 1)
     radii = given_radii(mean_radius, covariance_radius, covariance_factor, 2)
-    own = np.stack([radii.mean, radii.covariance, radii.factor], axis=1).tolist()
-    errors = [
-        _margin(moments, k, w[0], *own[k]).error(-float(b[0]), side)
-        for k, side in ((0, -1.0), (1, 1.0))
-    ]
+    arithmetic = _arithmetic(coef)
+    errors = []
+    for k, side in ((0, -1.0), (1, 1.0)):
+        margin = _margin(
+            moments,
+            k,
+            w[0],
+            nu=float(radii.mean[k]),
+            rho=float(radii.covariance[k]),
+            gamma=float(radii.factor[k]),
+            arithmetic=arithmetic,
+        )
+        errors.append(margin.error(-float(b[0]), side))
     return np.array(errors)
 
 
@@ -158,7 +167,7 @@ def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ..
             "object that has its `coef_`, `intercept_` and `classes_` only."
         )
     sizes = _sizes_of_terms(classifier, w)
-    arithmetic = _arithmetic(classifier)
+    arithmetic = _arithmetic(classifier.coef_)
     return linear_promises(classes, _linear_errors(w, b, moments, sizes, arithmetic))
 
 
@@ -194,14 +203,14 @@ def _sizes_of_terms(classifier: Any, w: FloatArray) -> FloatArray:
     return np.concatenate([0.0 * total, total])
 
 
-def _arithmetic(classifier: Any) -> np.finfo[Any]:
-    """The floating point numbers that decision values are computed in, at worst.
+def _arithmetic(coef: Any) -> np.finfo[Any]:
+    """The floating-point numbers that decision values are computed in, at worst.
 
     scikit-learn keeps the type of the rows a model was fitted to: a model of single
     precision predicts rows of single precision by sums of single precision.
     """
-    kept = np.asarray(_dense(classifier.coef_)).dtype
-    return np.finfo(kept if kept in (np.float16, np.float32) else np.float64)
+    dtype = np.asarray(_dense(coef)).dtype
+    return np.finfo(dtype if dtype in (np.float16, np.float32) else np.float64)
 
 
 def _dense(values: Any) -> Any:
@@ -260,12 +269,14 @@ def _margin(
     moments: ClassMoments,
     k: int,
     normal: FloatArray,
+    *,
     nu: float = 0.0,
     rho: float = 0.0,
     gamma: float = 1.0,
     size: FloatArray | None = None,
-    arithmetic: np.finfo[Any] = DOUBLE,
+    arithmetic: np.finfo[Any],
 ) -> ClassMargin:
+    """Class k of the moments along a normal (d,); see `ClassMargin.along`."""
     S = moments.scatter[k] / moments.weight[k]
     if rho:
         S = S + rho * np.eye(len(S))
