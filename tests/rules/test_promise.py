@@ -94,7 +94,7 @@ def test_averaged_coverage_in_every_group_is_the_rank(n_draws):
         rule = prudent.promise(scores, y, "coverage >= 80% in every group", by=group)
         total += [missed(cut) for cut in rule.thresholds]
         assert rule.groups == ("a", "b")
-        assert [g.scope for g in rule.guarantees] == ["a", "b"]
+        assert [g.subgroup for g in rule.guarantees] == ["group=a", "group=b"]
         rows = scores[:5]
         sets = rule.sets(rows, np.array(["a", "b", "c", "c", "a"]))
         assert sets[2:4].all()  # of a group not seen
@@ -185,7 +185,7 @@ SURE = np.linspace(0, 1, 100)
         (
             ((SCORES, TRUTH, "coverage >= 99% in every class"), {}),
             InfeasibleError,
-            "99 rows of each class are needed, 0 has",
+            "99 rows a class are needed, 0 has",
         ),
         (
             ((SURE[:40], TRUTH[:40] > 9, "error <= 5%"), {"predicted": TRUTH[:40] > 9}),

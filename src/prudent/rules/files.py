@@ -23,7 +23,18 @@ FORMAT = "prudent-rule/1"
 MOST_CHARACTERS = 100_000_000
 KINDS = ("sets", "answers", "labels", "alarms")
 # What a record tells readers, in the order of the file.
-TOLD = ("promise", "scores", "columns", "label", "group", "id", "key", "unseen", "data")
+TOLD = (
+    "promise",
+    "scores",
+    "columns",
+    "label",
+    "group",
+    "id",
+    "key",
+    "unseen",
+    "data",
+    "among",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

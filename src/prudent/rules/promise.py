@@ -178,6 +178,8 @@ def promise(
             if not allow_rare:
                 _refuse_rare(coverage, wish)
             rule = _joint(coverage.rule(rounded(wish.allowed)), wish)
+            if names is not None:
+                rule = _by_group(rule)
             if values.ndim == 1:
                 rule = replace(rule, empty="all")
     record: dict[str, Any] = {"promise": wish.text}
@@ -392,6 +394,15 @@ def _joint(rule: Rule, wish: Wish) -> Rule:
     return replace(rule, guarantees=joint)
 
 
+def _by_group(rule: Rule) -> Rule:
+    """Promises about groups in the words for parts of the population, not classes."""
+    promises = tuple(
+        replace(guarantee, scope=None, subgroup=f"group={name}")
+        for guarantee, name in zip(rule.guarantees, rule.groups, strict=True)
+    )
+    return replace(rule, guarantees=promises)
+
+
 def _refuse_rare(coverage: Coverage, wish: Wish) -> None:
     """Name the categories that have too few rows for any cut."""
     rate = rounded(wish.allowed)
@@ -408,6 +419,6 @@ def _refuse_rare(coverage: Coverage, wish: Wish) -> None:
     each = ", ".join(f"{scope} has {m}" for scope, m in rare[:5])
     more = f" and {len(rare) - 5} more" if len(rare) > 5 else ""
     raise InfeasibleError(
-        f"{needed} rows of each {coverage.by} are needed, {each}{more}; "
-        "allow_rare=True puts every label into the sets where rows are too few."
+        f"{needed} rows a {coverage.by} are needed, {each}{more}; --allow-rare "
+        "(allow_rare=True) puts it into every set."
     )

@@ -1,0 +1,474 @@
+"""`prudent promise` and `prudent apply`: promises from files of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import compress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+import typer
+
+from prudent.cli import options
+from prudent.cli.exits import CommandError, ExitCode, UsageError
+from prudent.cli.loading import failing_as_data, fingerprint, open_data
+from prudent.cli.options import names
+from prudent.cli.output import check_writable, note, replacing, write_rows
+from prudent.io.errors import TableError, counted, listed, shown
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from prudent import Rule
+    from prudent.io.table import Table
+
+NOT_SAID_UNSEEN = (
+    "were these rows kept from all that made the scores (training, tuning, prompts, "
+    'choice)? Say how: --unseen "..." (kept in the rule); else no promise holds'
+)
+# Sums of probabilities that were rounded to a few digits are this near to one.
+NEAR_ONE = 0.02
+
+
+@options.grouped
+def promise(
+    data: options.Data,
+    reading: options.Reading,
+    wish: Annotated[
+        str,
+        typer.Option(
+            "--promise",
+            metavar="TEXT",
+            help='Such as "coverage >= 90% in every class", "error <= 5%", '
+            '"missed LABEL <= 2%", "false alarm <= 5%". Choose the rate before you '
+            "look at the rows.",
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="Rule file (JSON).")
+    ],
+    truth: Annotated[
+        str | None,
+        typer.Option("--truth", "--target", metavar="COL", help="Column of the truth."),
+    ] = None,
+    scores: Annotated[
+        str | None,
+        typer.Option(metavar="COL,..", help="A column of scores for each class."),
+    ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL,..", help="Labels of --scores, where names do not say them."
+        ),
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL", help="One score: with --predicted how sure that label is."
+        ),
+    ] = None,
+    predicted: Annotated[
+        str | None, typer.Option(metavar="COL", help="Column of the label given.")
+    ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(metavar="LABEL", help="The label that a high --score speaks for."),
+    ] = None,
+    anomaly: Annotated[
+        str | None,
+        typer.Option(metavar="COL", help="Score that is high for unusual rows."),
+    ] = None,
+    normal: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="Truth of ordinary rows.")
+    ] = None,
+    unseen: Annotated[
+        str, typer.Option(metavar="TEXT", help="Why these rows are new to the scores.")
+    ] = "",
+    confidence: options.Confidence = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="COL", help='Groups of "in every group".'),
+    ] = None,
+    groups: options.Groups = None,
+    row_id: Annotated[
+        str | None, typer.Option("--id", metavar="COL", help="Name of each row.")
+    ] = None,
+    ties: Annotated[
+        Literal["conservative", "smoothed"],
+        typer.Option(help="What equal scores count; smoothed needs --id."),
+    ] = "conservative",
+    keep_scores: Annotated[
+        bool, typer.Option("--keep-scores", help="Keep scores, for p-values.")
+    ] = False,
+    allow_rare: Annotated[
+        bool,
+        typer.Option("--allow-rare", help="Put rare classes into every set."),
+    ] = False,
+    without: Annotated[
+        str | None,
+        typer.Option(metavar="LABEL,..", help="Promise nothing about these labels."),
+    ] = None,
+    drop_missing: Annotated[
+        bool, typer.Option("--drop-missing", help="Leave rows without a score out.")
+    ] = False,
+    among: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Rules that this file has made, of which one is chosen."
+        ),
+    ] = 1,
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Make a rule that keeps a promise, from the scores that any model gave.
+
+    DATA holds labelled rows that were new to all that made the scores. Scores are one
+    column a class (--scores), the certainty of one label (--predicted, --score), the
+    score of one of two classes (--score, --positive), or how unusual a row looks
+    (--anomaly).
+    """
+    from prudent.rules.promise import promise as promised
+
+    check_writable(output)
+    if not unseen:
+        raise UsageError(NOT_SAID_UNSEEN)
+    columns = _score_columns(scores, score, predicted, positive, anomaly)
+    if ties == "smoothed" and row_id is None:
+        raise UsageError("--ties smoothed tosses a coin for each --id: name the column")
+    wished, confidence = wish, _shared(confidence, wish, among)
+    words = [name for name in (truth, predicted, by, groups, row_id) if name]
+    source, _ = open_data(data, None, reading, text_columns=words)
+    table = source.whole()
+    values = np.column_stack([_numbers(table, name) for name in columns])
+    kept = _complete(table, values, columns, drop=drop_missing)
+    excluded = names(without)
+    told = None if truth is None else table.words(truth)
+    if excluded and told is not None:
+        kept &= ~np.isin(told, excluded)
+    given: dict[str, Any] = {
+        "predicted": predicted,
+        "by": by,
+        "groups": groups,
+        "ids": row_id,
+    }
+    given = {
+        name: None if column is None else table.words(column)[kept]
+        for name, column in given.items()
+    }
+    labels: list[str] | None = None
+    if scores is not None and told is not None:
+        labels = _labels(columns, classes, told[kept])
+        chosen = [place for place, label in enumerate(labels) if label not in excluded]
+        columns = [columns[place] for place in chosen]
+        labels, values = [labels[place] for place in chosen], values[:, chosen]
+        _note_on_sums(values[kept])
+    elif positive is not None and told is not None:
+        others = sorted(set(told[kept].tolist()) - {positive})
+        if len(others) != 1:
+            raise TableError(
+                f"--positive needs two labels in {shown(truth)}, there are "
+                f"{listed([positive, *others])}"
+            )
+        labels = [others[0], positive]
+    if scores is None:
+        values = values[:, 0]
+    try:
+        with failing_as_data():
+            rule = promised(
+                values[kept],
+                None if told is None else told[kept],
+                wished,
+                classes=labels,
+                confidence=confidence,
+                ties=ties,
+                ordinary=normal,
+                unseen=unseen,
+                allow_rare=allow_rare,
+                random_state=seed,
+                **given,
+            )
+    except CommandError as error:
+        _end_infeasible(error)
+        raise
+    _note_on_errors(rule)
+    rule = _recorded(
+        rule,
+        columns=columns,
+        label=predicted,
+        group=by,
+        row_id=row_id,
+        excluded=excluded,
+        among=among,
+        data={
+            "file": Path(data).name,
+            "sha256": fingerprint(data),
+            "rows": int(kept.sum()),
+            "seed": seed,
+        },
+    )
+    with replacing(output.resolve()) as stream:
+        stream.write(rule.to_json(keep_scores=keep_scores) + "\n")
+    print(f"{counted(int(kept.sum()), 'row')} of {data} make {output}")
+    for guarantee in rule.guarantees:
+        print(f"Promised: {guarantee}")
+    if excluded:
+        print(f"Nothing is promised about rows of {listed(map(repr, excluded))}.")
+
+
+@options.grouped
+def apply(
+    rule_file: Annotated[Path, typer.Argument(metavar="RULE", help="Rule file.")],
+    data: options.Data,
+    reading: options.Reading,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="CSV file; else stdout."),
+    ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(metavar="COL,..", help="Copy these columns to the output."),
+    ] = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Apply a rule to the scores of new rows.
+
+    A row without a score gets the full set, no answer, or an alarm.
+    """
+    check_writable(output)
+    rule = read_rule(rule_file)
+    record = rule.record
+    made_by = record.get("data", {})
+    if isinstance(made_by, dict) and made_by.get("sha256") == fingerprint(data):
+        note(f"{data} made this rule", always=True)
+    label, group, row_id = (record.get(n) for n in ("label", "group", "id"))
+    if rule.smoothed_rate is None:
+        row_id = None
+    words = [name for name in (label, group, row_id) if name]
+    copied = names(keep)
+    source, _ = open_data(data, None, reading, text_columns=[*words, *copied])
+    columns = list(record["columns"])
+    for name in dict.fromkeys([*columns, *words, *copied]):
+        from prudent.io.table import check_column
+
+        check_column(name, source.names)
+
+    def lines() -> Iterator[Sequence[Any]]:
+        for part in source.parts(list(dict.fromkeys([*columns, *words, *copied]))):
+            values = np.column_stack([_numbers(part, name) for name in columns])
+            found: list[Iterable[Any]] = [part.text(n).to_pylist() for n in copied]
+            found += _answers(rule, values, part, label, group, row_id)
+            yield from zip(*found, strict=True)
+
+    with failing_as_data(rule_file):
+        write_rows([*copied, *HEADS[rule.kind]], lines(), output)
+
+
+HEADS = {
+    "sets": ["set"],
+    "answers": ["prediction", "answered"],
+    "labels": ["prediction"],
+    "alarms": ["alarm"],
+}
+
+
+def read_rule(path: Path) -> Rule:
+    """The rule in a file; exit code 4 where there is none."""
+    from prudent import Rule
+
+    try:
+        return Rule.from_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise CommandError(f"no rule in {path}: {reason}", ExitCode.MODEL) from error
+    except ValueError as error:
+        sentence = str(error).rstrip(".")
+        raise CommandError(f"{path}: {sentence}", ExitCode.MODEL) from error
+
+
+def _answers(
+    rule: Rule,
+    values: NDArray[np.float64],
+    part: Table,
+    label: str | None,
+    group: str | None,
+    row_id: str | None,
+) -> list[Iterable[Any]]:
+    """Columns of answers to a part of a table."""
+    from prudent.rules.promise import scores_of_classes
+
+    lacking = np.asarray(np.isnan(values).any(axis=1))
+    known = np.where(lacking[:, None], 0.0, values)
+    coins = None
+    if row_id is not None:
+        coins = _coins(str(rule.record["key"]), part.text(row_id).to_pylist())
+    if rule.kind == "alarms":
+        return [(rule.alarms(known[:, 0], coins) | lacking).tolist()]
+    one_column = values.shape[1] == 1
+    if rule.kind == "answers":
+        answered = rule.answers(known[:, 0] if one_column else known) & ~lacking
+        if label is not None:
+            best = part.text(label).to_pylist()
+        elif rule.classes:
+            best = [str(rule.classes[place]) for place in known.argmax(axis=1)]
+        else:
+            best = [""] * len(known)
+        shown_labels = [b if a else "" for b, a in zip(best, answered, strict=True)]
+        return [shown_labels, answered.tolist()]
+    table = scores_of_classes(known[:, 0] if one_column else known, rule.classes)
+    if rule.kind == "labels":
+        codes = rule.codes(table)
+        codes[lacking] = rule.classes.index(rule.priority[0])
+        return [[rule.classes[code] for code in codes.tolist()]]
+    groups = None if group is None else part.words(group)
+    sets = rule.sets(table, groups, coins)
+    sets[lacking] = True
+    labels = list(map(str, rule.classes))
+    return [["|".join(compress(labels, row)) for row in sets]]
+
+
+def _coins(key: str, ids: Sequence[str]) -> NDArray[np.float64]:
+    """Uniform numbers: the 53 leading bits of HMAC-SHA-256 of the key and each id."""
+    import hmac
+
+    secret = bytes.fromhex(key)
+    digests = b"".join(hmac.digest(secret, i.encode(), "sha256")[:8] for i in ids)
+    leading = np.frombuffer(digests, dtype=">u8") >> np.uint64(11)
+    return leading.astype(np.float64) * 2.0**-53
+
+
+def _score_columns(
+    scores: str | None,
+    score: str | None,
+    predicted: str | None,
+    positive: str | None,
+    anomaly: str | None,
+) -> list[str]:
+    """The columns that hold numbers, of one of the four kinds of file."""
+    kinds = [option for option in (scores, score, anomaly) if option is not None]
+    if len(kinds) != 1 or (score is None) != (predicted is None and positive is None):
+        raise UsageError(
+            "say where the scores are: --scores COL,.. for one a class, --predicted "
+            "COL with --score COL, --score COL with --positive LABEL, or --anomaly COL"
+        )
+    return names(scores) if scores is not None else kinds
+
+
+def _shared(confidence: float | None, wish: str, among: int) -> float | None:
+    """The confidence of each of so many rules, for that of the one chosen to hold."""
+    if among == 1:
+        return confidence
+    from prudent.rules.wish import CONFIDENCE, parse_promise
+
+    wished = parse_promise(wish, with_groups=True, confidence=confidence)
+    if wished is None or wished.confidence is None:
+        raise UsageError("--among is for promises with a confidence")
+    return 1 - (1 - (confidence or CONFIDENCE)) / among
+
+
+def _numbers(table: Table, name: str) -> NDArray[np.float64]:
+    from prudent.io.table import check_column
+
+    check_column(name, table.names)
+    return np.asarray(table.numbers_or_nan(name).to_numpy(), dtype=np.float64)
+
+
+def _complete(
+    table: Table,
+    values: NDArray[np.float64],
+    columns: Sequence[str],
+    *,
+    drop: bool,
+) -> NDArray[np.bool_]:
+    """Which rows have all scores; an error that names the first that has not."""
+    lacking = np.isnan(values)
+    rows = np.flatnonzero(lacking.any(axis=1))
+    if len(rows) and not drop:
+        column = columns[int(lacking[rows[0]].argmax())]
+        raise TableError(
+            f"{table.place(int(rows[0]))} has no number in {shown(column)}: fill it, "
+            "or --drop-missing; the promise is then about rows with scores"
+        )
+    if len(rows):
+        note(f"{counted(len(rows), 'row')} without a score left out")
+    whole: NDArray[np.bool_] = np.logical_not(lacking.any(axis=1))
+    return whole
+
+
+def _labels(
+    columns: Sequence[str], classes: str | None, truth: NDArray[np.str_]
+) -> list[str]:
+    """Labels of score columns: as given, their names, or these behind a prefix."""
+    if classes is not None:
+        labels = names(classes)
+        if len(labels) != len(columns):
+            raise UsageError(
+                f"--classes names {len(labels)} labels for {len(columns)} columns"
+            )
+        return labels
+    alike = [len(set(letters)) == 1 for letters in zip(*columns, strict=False)]
+    n_alike = alike.index(False) if False in alike else len(alike)
+    behind = [name[n_alike:] for name in columns]
+    seen = set(truth.tolist())
+    if len(seen & set(behind)) > len(seen & set(columns)):
+        return behind
+    return list(columns)
+
+
+def _note_on_sums(values: NDArray[np.float64]) -> None:
+    """Say so where probabilities do not sum to one in some rows."""
+    sums = values.sum(axis=1)
+    off = int((np.abs(sums - 1) > NEAR_ONE).sum())
+    if 0 < off < len(values) and (values >= 0).all() and (values <= 1).all():
+        note(f"{off} of {len(values)} rows do not sum to one: used as scores")
+
+
+def _note_on_errors(rule: Rule) -> None:
+    """Say so where no label at all is wrong."""
+    if rule.kind == "answers" and rule.calibration is not None:
+        wrong = getattr(getattr(rule.calibration, "scores", None), "wrong", None)
+        if wrong is not None and int(wrong[-1]) == 0:
+            note("no label is wrong: so look rows that were trained on", always=True)
+
+
+def _recorded(
+    rule: Rule,
+    *,
+    columns: Sequence[str],
+    label: str | None,
+    group: str | None,
+    row_id: str | None,
+    excluded: Sequence[str],
+    among: int,
+    data: dict[str, Any],
+) -> Rule:
+    """The rule with what its readers need to know of the file."""
+    record = {**rule.record, "columns": list(columns), "data": data}
+    for name, value in (("label", label), ("group", group), ("id", row_id)):
+        record.pop(name, None)
+        if value is not None:
+            record[name] = value
+    if among > 1:
+        record["among"] = among
+    guarantees = rule.guarantees
+    if group is not None:
+        guarantees = tuple(
+            replace(g, subgroup=f"{group}={name}")
+            for g, name in zip(guarantees, rule.groups, strict=True)
+        )
+    if excluded:
+        sentence = f"the label is none of {', '.join(map(repr, excluded))}"
+        guarantees = tuple(
+            replace(g, assumptions=(*g.assumptions, sentence)) for g in guarantees
+        )
+    return replace(rule, record=record, guarantees=guarantees)
+
+
+def _end_infeasible(error: CommandError) -> None:
+    """End with exit code 6 where no rule keeps the promise."""
+    from prudent.exceptions import InfeasibleError
+
+    if isinstance(error.__cause__, InfeasibleError):
+        sentence = str(error).rstrip(".")
+        raise CommandError(sentence, ExitCode.LIMIT) from error

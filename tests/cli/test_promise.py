@@ -1,0 +1,278 @@
+"""`prudent promise` and `prudent apply`: files of scores, from a child's view."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import prudent as library
+from prudent import Rule
+
+UNSEEN = ["--unseen", "hold-out of May"]
+COLUMNS = ("id", "y", "p_cat", "p_dog", "verdict", "confidence", "risk", "odd", "site")
+
+
+def table(n=400, seed=0, wrong=2.0):
+    """Rows of a file of scores by a model that is not in Python."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 2, n)
+    scores = rng.normal(size=(n, 2))
+    scores[np.arange(n), codes] += wrong
+    p = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    labels = np.array(["cat", "dog"])
+    return {
+        "id": [f"row {i}" for i in range(n)],
+        "y": labels[codes].tolist(),
+        "p_cat": p[:, 0].tolist(),
+        "p_dog": p[:, 1].tolist(),
+        "verdict": labels[p.argmax(axis=1)].tolist(),
+        "confidence": p.max(axis=1).tolist(),
+        "risk": np.rint(100 * (scores[:, 1] - scores[:, 0])).astype(int).tolist(),
+        "odd": (-scores.max(axis=1)).tolist(),
+        "site": (["north", "south"] * n)[:n],
+    }
+
+
+def write(path, columns):
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+    return path
+
+
+def read(path):
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+SCORES = ["--truth", "y", "--scores", "p_cat,p_dog"]
+FILES = {
+    "classes": (SCORES, "coverage >= 90% in every class", {}),
+    "judge": (
+        ["--truth", "y", "--predicted", "verdict", "--score", "confidence"],
+        "error <= 10%",
+        {},
+    ),
+    "vendor": (
+        ["--target", "y", "--score", "risk", "--positive", "dog"],
+        "missed dog <= 10%",
+        {},
+    ),
+    "anomaly": (["--anomaly", "odd"], "false alarm <= 5%", {}),
+    "sites": ([*SCORES, "--by", "site"], "coverage >= 90% in every group", {}),
+    "confident": ([*SCORES, "--confidence", "0.9"], "coverage >= 80%", {}),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_give_what_python_gives_to_the_last_bit(name, prudent, tmp_path):
+    arguments, wish, _ = FILES[name]
+    columns = table()
+    data, new = write(tmp_path / "scores.csv", columns), tmp_path / "new.csv"
+    fresh = write(new, table(50, seed=1))
+    rule_file, answers = tmp_path / "rule.json", tmp_path / "answers.csv"
+    done = prudent(
+        "promise", data, *arguments, "--promise", wish, *UNSEEN, "-o", rule_file
+    )
+    assert done.code == 0, done.err
+    rule = Rule.from_json(rule_file.read_text())
+    p = np.column_stack([columns["p_cat"], columns["p_dog"]])
+    settings = {"unseen": UNSEEN[1]}
+    expected = {
+        "classes": lambda: library.promise(p, columns["y"], wish, **settings),
+        "judge": lambda: library.promise(
+            columns["confidence"],
+            columns["y"],
+            wish,
+            predicted=columns["verdict"],
+            **settings,
+        ),
+        "vendor": lambda: library.promise(
+            columns["risk"], columns["y"], wish, classes=["cat", "dog"], **settings
+        ),
+        "anomaly": lambda: library.promise(columns["odd"], None, wish, **settings),
+        "sites": lambda: library.promise(
+            p, columns["y"], wish, by=columns["site"], **settings
+        ),
+        "confident": lambda: library.promise(
+            p, columns["y"], wish, confidence=0.9, **settings
+        ),
+    }[name]()
+    assert rule.thresholds == expected.thresholds
+    assert [g.bound for g in rule.guarantees] == [g.bound for g in expected.guarantees]
+    assert rule.record["unseen"] == "hold-out of May"
+    assert rule.record["data"]["rows"] == 400
+    done = prudent("apply", rule_file, fresh, "--keep", "id", "-o", answers)
+    assert done.code == 0, done.err
+    found, given = read(answers), read(fresh)
+    assert [row["id"] for row in found] == [row["id"] for row in given]
+    numbers = np.array(
+        [[float(row[c]) for c in rule.record["columns"]] for row in given]
+    )
+    if name == "judge":
+        answered = rule.answers(numbers[:, 0])
+        assert [row["answered"] == "True" for row in found] == answered.tolist()
+        assert all(
+            row["prediction"] == (source["verdict"] if a else "")
+            for row, source, a in zip(found, given, answered, strict=True)
+        )
+    elif name == "vendor":
+        labels = rule.labels(np.column_stack([-numbers[:, 0], numbers[:, 0]]))
+        assert [row["prediction"] for row in found] == labels.tolist()
+    elif name == "anomaly":
+        alarms = rule.alarms(numbers[:, 0])
+        assert [row["alarm"] == "True" for row in found] == alarms.tolist()
+    else:
+        sites = np.array([row["site"] for row in given])
+        sets = rule.sets(numbers, sites if name == "sites" else None)
+        expected_sets = [
+            "|".join(np.array(["cat", "dog"])[row].tolist()) for row in sets
+        ]
+        assert [row["set"] for row in found] == expected_sets
+
+
+def changed(**columns):
+    return {**table(60), **columns}
+
+
+def with_gap():
+    columns = table(60)
+    columns["p_cat"][17] = ""
+    return columns
+
+
+@pytest.mark.parametrize(
+    ("columns", "arguments", "code", "message"),
+    [
+        (table(60), [*SCORES, "--promise", "coverage >= 90%"], 2, "Say how: --unseen"),
+        (
+            with_gap(),
+            [*SCORES, "--promise", "coverage >= 90%", *UNSEEN],
+            3,
+            "line 19 has no number in 'p_cat': fill it, or --drop-missing; the promise "
+            "is then about rows with scores",
+        ),
+        (
+            changed(y=["fish"] * 12 + ["cat"] * 24 + ["dog"] * 24),
+            [*SCORES, "--promise", "coverage >= 90%", *UNSEEN],
+            3,
+            "truth 'fish' (12 rows) has no score column; there are cat, dog",
+        ),
+        (
+            changed(y=["cat"] * 60),
+            [*SCORES, "--promise", "coverage >= 90%", *UNSEEN],
+            3,
+            "all 60 rows are 'cat'",
+        ),
+        (
+            changed(confidence=[0.9] * 60),
+            [*FILES["judge"][0], "--promise", "error <= 10%", *UNSEEN],
+            3,
+            "the score is 0.9 in every row",
+        ),
+        (
+            changed(id=["a", "b"] * 30),
+            [*SCORES, "--id", "id", "--promise", "coverage >= 90%", *UNSEEN],
+            3,
+            "58 rows repeat an earlier one",
+        ),
+        (
+            table(40, wrong=9.0),
+            [*FILES["judge"][0], "--promise", "error <= 5%", *UNSEEN],
+            6,
+            "'error <= 5%' needs 59 rows without an error, there are 40",
+        ),
+        (
+            table(60),
+            [*SCORES, "--promise", "coverage >= 99% in every class", *UNSEEN],
+            6,
+            "99 rows a class are needed",
+        ),
+        (
+            table(60),
+            ["--truth", "y", "--promise", "error <= 10%", *UNSEEN],
+            2,
+            "say where the scores are",
+        ),
+        (
+            table(60),
+            [*SCORES, "--ties", "smoothed", "--promise", "coverage >= 90%", *UNSEEN],
+            2,
+            "name the column",
+        ),
+        (
+            table(60),
+            [*SCORES, "--among", "3", "--promise", "coverage >= 90%", *UNSEEN],
+            2,
+            "--among is for promises with a confidence",
+        ),
+        (
+            table(60),
+            ["--truth", "wahr", *SCORES[2:], "--promise", "coverage >= 90%", *UNSEEN],
+            3,
+            "wahr",
+        ),
+    ],
+)
+def test_every_message_has_its_exit_code(
+    columns, arguments, code, message, prudent, tmp_path
+):
+    data = write(tmp_path / "scores.csv", columns)
+    done = prudent("promise", data, *arguments, "-o", tmp_path / "rule.json")
+    assert done.code == code, done.err
+    assert message in done.err
+    assert not (tmp_path / "rule.json").exists()
+
+
+def test_rows_without_a_score_get_the_careful_answer(prudent, tmp_path):
+    data = write(tmp_path / "scores.csv", table())
+    gaps = write(tmp_path / "gaps.csv", with_gap() | {"odd": [""] * 60})
+    for name, careful in (("classes", "cat|dog"), ("anomaly", "True")):
+        arguments, wish, _ = FILES[name]
+        rule, answers = tmp_path / "rule.json", tmp_path / "answers.csv"
+        made = prudent(
+            "promise", data, *arguments, "--promise", wish, *UNSEEN, "-o", rule
+        )
+        assert made.code == 0, made.err
+        assert prudent("apply", rule, gaps, "-o", answers).code == 0
+        assert next(iter(read(answers)[17].values())) == careful
+
+
+def test_labels_left_out_are_in_no_set_and_said(prudent, tmp_path):
+    columns = table() | {"p_eel": [0.0] * 400}
+    columns["y"][:3] = ["eel"] * 3
+    data, rule = write(tmp_path / "scores.csv", columns), tmp_path / "rule.json"
+    arguments = ["--truth", "y", "--scores", "p_cat,p_dog,p_eel", *UNSEEN, "-o", rule]
+    wish = ["--promise", "coverage >= 90% in every class"]
+    assert prudent("promise", data, *arguments, *wish).code == 6
+    done = prudent("promise", data, *arguments, *wish, "--without", "eel")
+    assert done.code == 0, done.err
+    assert "Nothing is promised about rows of 'eel'" in done.out
+    made = Rule.from_json(rule.read_text())
+    assert made.classes == ("cat", "dog")
+    assert "the label is none of 'eel'" in str(made.guarantees[0])
+    assert prudent("promise", data, *arguments, *wish, "--allow-rare").code == 0
+    rare = Rule.from_json(rule.read_text())
+    assert rare.thresholds[2] == -np.inf
+
+
+def test_one_of_several_rules_shares_the_level(prudent, tmp_path):
+    data, rule = write(tmp_path / "scores.csv", table()), tmp_path / "rule.json"
+    arguments = [*FILES["judge"][0], "--promise", "error <= 10%", *UNSEEN, "-o", rule]
+    done = prudent("promise", data, *arguments, "--among", "5")
+    assert done.code == 0, done.err
+    (promise,) = Rule.from_json(rule.read_text()).guarantees
+    assert promise.confidence == pytest.approx(0.99)
+    assert json.loads(rule.read_text())["among"] == 5
+
+
+def test_rules_that_are_none_end_in_exit_code_four(prudent, tmp_path):
+    data = write(tmp_path / "scores.csv", table(60))
+    for file in (data, tmp_path / "missing.json"):
+        done = prudent("apply", file, data)
+        assert done.code == 4
+        assert done.err.count("\n") == 1
