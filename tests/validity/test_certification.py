@@ -235,7 +235,14 @@ def test_certified_claims_hold_at_once(cell, draws):
     )
     for _ in range(draws):
         rows, labels = law.draw(n, rng)
-        found = certify(selective, rows, labels, confidence=1 - delta, costs=costs)
+        found = certify(
+            selective,
+            rows,
+            labels,
+            confidence=1 - delta,
+            claims="all",
+            costs=costs,
+        )
         broken += any(
             (true[g.quantity, g.scope] > g.bound + 1e-12) == (g.sense == "<=")
             and abs(true[g.quantity, g.scope] - g.bound) > 1e-12

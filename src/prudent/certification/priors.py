@@ -79,8 +79,8 @@ def error_rate_under_priors(
     ]
     if not by_class:
         raise ValueError(
-            "no promise on the error rate of a class is given; certify(model, X, y) "
-            "makes one for each class."
+            "no promise on the error rate of a class is given; certify(model, X, y, "
+            "claims='all') makes one for each class."
         )
     named = [*(g.scope for g in by_class), *lower, *upper]
     bounds: dict[Any, float] = dict.fromkeys(named, 1.0)
