@@ -79,9 +79,11 @@ class ClassMargin:
     ) -> ClassMargin:
         """View a class, its mean as a pair, along a normal.
 
-        `covariance` includes every additive radius, `radius` is nu >= 0 and `factor`
-        gamma >= 1. `size` is the magnitude of what is multiplied by the rows, where the
-        normal is a sum of it; `arithmetic` that of decision values as predicted.
+        `normal`, `mean` and `mean_lo` (what the mean loses to rounding) have shape
+        (n,). `covariance` (n, n) includes every additive radius, `radius` is nu >= 0
+        and `factor` gamma >= 1. `size` (n,) is the magnitude of what is multiplied by
+        the rows, where the normal is a sum of it, and `arithmetic` describes the
+        floating-point numbers in which decision values are predicted.
         """
         width = math.sqrt(factor)
         if size is None:
@@ -162,6 +164,7 @@ class ClassMargin:
 def chebyshev(kappa: float, blur: float = 0.0) -> float:
     """Largest probability beyond a plane `kappa` standard deviations away.
 
+    It is 1 / (1 + kappa^2), Cantelli's one-sided form of Chebyshev's inequality.
     `blur` is the root mean square of what rounding adds, in standard deviations.
     """
     if not kappa > 0:

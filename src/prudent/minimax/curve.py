@@ -216,7 +216,11 @@ class ParetoCurve:
         return cls(p, 1.0 - p, basis.T @ d, basis, null_normal)
 
     def point(self, tau: float) -> CurvePoint:
-        """P, Q and R at a finite logit, in O(n)."""
+        """P, Q and R at a finite logit, in O(n).
+
+        With m = (1 - s) p + s q they are the sums of p c^2 / m^2, q c^2 / m^2 and
+        p q c^2 / m^3.
+        """
         s, t = shares(tau)
         m = t * self.p + s * self.q
         weight = (self.c / m) ** 2
@@ -339,7 +343,11 @@ class ParetoFrontier:
 def pareto_frontier(
     d: FloatArray, Sx: FloatArray, Sy: FloatArray, n_points: int
 ) -> ParetoFrontier:
-    """Trade-offs of two classes with mean gap d and covariances Sx (positive), Sy."""
+    """Trade-offs of two classes at `n_points` values of s, evenly spaced in [0, 1].
+
+    d (n,) is the mean of the positive class less that of the negative one; Sx (n, n)
+    is the covariance of the positive class, Sy that of the negative one.
+    """
     if n_points < 2:
         raise ValueError(f"`n_points` must be >= 2, got {n_points!r}.")
     duel = ScaledDuel.from_moments(d, Sx, Sy, Balance())

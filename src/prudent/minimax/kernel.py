@@ -68,7 +68,11 @@ def span_of(K: FloatArray) -> Span:
 
 
 def landmark_span(to_landmarks: FloatArray, landmarks: FloatArray) -> Span:
-    """Span coordinates G = k(X, Z) L^-T with L L' = k(Z, Z) + ridge (Nystroem)."""
+    """Span coordinates of rows X through landmarks Z (Nystroem).
+
+    G = k(X, Z) L^-T with L L' = k(Z, Z) + ridge I; `to_landmarks` (N, m) is k(X, Z)
+    and `landmarks` (m, m) is k(Z, Z).
+    """
     ridge = LANDMARK_RIDGE * float(np.mean(np.diag(landmarks)))
     factor, _ = cho_factor(
         landmarks + np.diag(np.full(len(landmarks), ridge)), lower=True

@@ -88,7 +88,12 @@ def _per_class(name: str, value: ArrayLike, n_classes: int, least: float) -> Flo
 
 
 def gaussian_radii(moments: ClassMoments, confidence: float) -> Radii:
-    """Radii that hold for all normal classes together with probability `confidence`."""
+    """Radii that hold for all normal classes together with probability `confidence`.
+
+    Each of the 2 K events, a mean or a covariance outside its set, is given the level
+    (1 - confidence) / (2 K), so that their union has probability 1 - confidence.
+    ValueError for a class of too few rows.
+    """
     n_classes, n_features = moments.mean.shape
     level = (1 - confidence) / (2 * n_classes)
     n_rows = np.floor(moments.weight).astype(int).tolist()

@@ -33,9 +33,11 @@ LARGEST_EXCESS = 1e-3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Classes:
-    """Class moments with their uncertainty: nu = `radius`, gamma = `factor`.
+    """Moments of the K classes with rows, in the p features that vary.
 
-    `covariance` includes the additive radius rho I.
+    `label`, `radius` = nu, `factor` = gamma and `prior` have shape (K,); `mean` and
+    `mean_lo` (K, p) add up to the means; `covariance` (K, p, p) includes rho I, the
+    additive radius.
     """
 
     label: NDArray[Any]
@@ -62,9 +64,12 @@ class Classes:
 class Duel:
     """The plane between a negative class k and a positive class l, in this order.
 
-    `class_kappa` is what the solver left to each class. `floor` is the share of each
-    feature's variance that was added to both covariances, and `is_separable` says that
-    the covariances as given share a null direction.
+    Rows z with a'z >= b, where a is the `normal` (p,) and b the `offset`, are of class
+    l. `kappa` is the smaller of `class_kappa`, the standard deviations that the solver
+    left to each class, and lies within `gap` of the largest possible; `margins` are
+    both classes seen along the normal. `floor` is the share of each feature's variance
+    that was added to both covariances, and `is_separable` says that the covariances as
+    given share a null direction.
     """
 
     pair: tuple[int, int]
@@ -137,21 +142,26 @@ def exact_errors(
     """
     errors = union.copy()
     for k, S in enumerate(classes.covariance):
-        own = [
-            (duel, duel.margins[duel.pair.index(k)], -1.0 if duel.pair[0] == k else 1.0)
-            for duel in duels
-            if k in duel.pair
-        ]
-        # A constant score never crosses its plane.
-        own = [entry for entry in own if entry[1].deviation > 0]
-        if not own:
+        normals, kappas, reach, blur = [], [], [], []
+        for duel in duels:
+            if k not in duel.pair:
+                continue
+            margin = duel.margins[duel.pair.index(k)]
+            if not margin.deviation > 0:
+                continue  # a constant score never crosses its plane
+            side = -1.0 if duel.pair[0] == k else 1.0
+            normals.append(side * duel.normal / margin.deviation)
+            kappas.append(margin.kappa(duel.offset, side))
+            reach.append(margin.reach / margin.deviation)
+            blur.append(margin.blur)
+        if not normals:
             continue
         bound = certified_exit_probability(
-            np.stack([side * duel.normal / seen.deviation for duel, seen, side in own]),
+            np.stack(normals),
             classes.factor[k] * S,
-            np.array([seen.kappa(duel.offset, side) for duel, seen, side in own]),
-            reach=np.array([seen.reach / seen.deviation for _, seen, _ in own]),
-            blur=np.array([seen.blur for _, seen, _ in own]),
+            np.array(kappas),
+            reach=np.array(reach),
+            blur=np.array(blur),
         )
         errors[k] = min(errors[k], bound)
     return errors

@@ -117,7 +117,9 @@ def learn(
     duels = solve_duels(classes, objective, weights, constant_if_coinciding)
     # A null direction of estimated covariances: kappa is infinite, by definition.
     proves_nothing = estimated and any(duel.is_separable for duel in duels)
-    errors = _errors(classes, duels, bound, certified=not proves_nothing)
+    errors = union_errors(duels, len(own.classes), certified=not proves_nothing)
+    if bound == "exact" and len(own.classes) > 2 and not proves_nothing:
+        errors = exact_errors(classes, duels, errors)
     worst, trivial = float(errors.max()), None
     if objective == "mean":
         worst, trivial = float(prior @ errors), float(prior.max())
@@ -155,16 +157,6 @@ def _with_rows(moments: ClassMoments) -> tuple[BoolArray, ClassMoments]:
         )
     seen = classes_seen(moments)
     return seen, moments if seen.all() else moments.select(moments.classes[seen])
-
-
-def _errors(
-    classes: Classes, duels: tuple[Duel, ...], bound: str, *, certified: bool
-) -> FloatArray:
-    """Worst-case error of each class with rows, by the bound asked for."""
-    errors = union_errors(duels, len(classes.mean), certified=certified)
-    if bound == "exact" and len(classes.mean) > 2 and certified:
-        return exact_errors(classes, duels, errors)
-    return errors
 
 
 def _radii(

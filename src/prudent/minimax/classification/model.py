@@ -30,7 +30,11 @@ class Model:
     seen: BoolArray
 
     def decision(self, X: NDArray[Any]) -> FloatArray:
-        """Two classes: a'z - b (n,); more: duels won and a tie-break (n, K)."""
+        """Decision value of each row of X (n, p).
+
+        Of two classes it is a'z - b, (n,), >= 0 for the second. Of more it is (n, K):
+        the number of duels that a class wins, and a tie-break in (-1/2, 1/2).
+        """
         return self._decision(X @ self.normals.T)
 
     def p_values(self, X: NDArray[Any]) -> FloatArray:
@@ -46,16 +50,16 @@ class Model:
         return sets
 
     def _decision(self, scores: FloatArray) -> FloatArray:
-        margins = scores - self.offsets
+        beyond = scores - self.offsets
         if len(self.seen) == 2:
-            return margins[:, 0]
-        won = np.zeros((len(margins), np.count_nonzero(self.seen)))
+            return beyond[:, 0]
+        won = np.zeros((len(beyond), np.count_nonzero(self.seen)))
         least = np.full_like(won, np.inf)
-        for margin, (k, l), seen in self._duels(margins):
-            won[:, l] += margin >= 0
-            won[:, k] += margin < 0
-            for c, sign, own in zip((k, l), (-1.0, 1.0), seen, strict=True):
-                deviations = sign * margin / (own.deviation or 1.0)
+        for distance, (k, l), margins in self._duels(beyond):
+            won[:, l] += distance >= 0
+            won[:, k] += distance < 0
+            for c, side, margin in zip((k, l), (-1.0, 1.0), margins, strict=True):
+                deviations = side * distance / (margin.deviation or 1.0)
                 least[:, c] = np.minimum(least[:, c], deviations)
         # Strictly inside (-1/2, 1/2) even when 1 + |m| rounds to |m|.
         votes = won + (0.5 - 1e-12) * least / (1 + np.abs(least))
@@ -68,9 +72,9 @@ class Model:
         """
         n_classes = np.count_nonzero(self.seen)
         p = np.ones((len(scores), n_classes))
-        for score, pair, seen in self._duels(scores):
-            for c, side, own in zip(pair, (-1.0, 1.0), seen, strict=True):
-                distance = own.distances(score, side)
+        for score, pair, margins in self._duels(scores):
+            for c, side, margin in zip(pair, (-1.0, 1.0), margins, strict=True):
+                distance = margin.distances(score, side)
                 p[:, c] = np.minimum(p[:, c], 1 / (1 + distance * distance))
         return spread_over_classes(np.minimum((n_classes - 1) * p, 1.0), self.seen, 0.0)
 
