@@ -297,8 +297,8 @@ def test_limited_class_whose_rows_are_all_held_out_is_refused_without_a_redraw()
     assert str(error.value) == (
         "NeymanPearsonClassifier: no row of class 5 is outside the held-out part, so "
         "its error cannot be limited. Give more such rows, or a fitted model in "
-        "FrozenEstimator; another `random_state` chosen after this would void the "
-        "promise."
+        "FrozenEstimator; another random_state (--seed) chosen after this would void "
+        "the promise."
     )
 
 

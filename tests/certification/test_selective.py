@@ -416,8 +416,8 @@ def test_a_class_without_training_rows():
     assert str(caught[0].message) == (
         "SelectiveClassifier: no row of class 5 is outside the held-out part, so these "
         "rows are never answered right, and count as wrong. Give more such rows, or a "
-        "fitted model in FrozenEstimator; another `random_state` chosen after this "
-        "would void the promise."
+        "fitted model in FrozenEstimator; another random_state (--seed) chosen after "
+        "this would void the promise."
     )
     assert model.classes_.tolist() == [0, 1]
     plain = SelectiveClassifier(LDA, random_state=0).fit(X, Y)

@@ -22,6 +22,7 @@ class Outcome:
 @pytest.fixture
 def prudent(capsys, monkeypatch):
     """Call `prudent *arguments`; returns the exit code, stdout and stderr."""
+    monkeypatch.delenv("COLUMNS", raising=False)  # else the width of the output
 
     def run(*arguments: object, stdin: bytes = b"") -> Outcome:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))

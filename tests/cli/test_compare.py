@@ -221,6 +221,17 @@ def test_false_alarms_of_a_class_are_its_errors(prudent, tmp_path, monkeypatch):
     assert "The class error rate of class 'benign' is at most 0.05" in fitted.out
 
 
+def test_columns_asked_for_are_the_width_of_what_is_piped(prudent, monkeypatch):
+    command = ("compare", "iris", "--methods", "minimax", "--baselines", "lda")
+    widest = {}
+    for columns in ("80", "100"):
+        monkeypatch.setenv("COLUMNS", columns)
+        lines = prudent(*command).out.splitlines()
+        typed = ("To use it:", "reproduce:")
+        widest[columns] = max(len(s) for s in lines if not s.startswith(typed))
+    assert widest["80"] <= 80 < widest["100"] <= 100
+
+
 def test_next_command_works_as_printed(prudent, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     outcome = prudent("compare", "iris", "--methods", "conformal", "--baselines", "lda")

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import pickle
+import shlex
 import zipfile
 from itertools import product
 
@@ -599,3 +600,50 @@ def test_words_in_a_column_of_numbers_are_refused_in_our_words(
     said = prudent("predict", rows, "-m", tmp_path / "model")
     assert said.code == 3
     assert "column 'size' is text: 'large' at line 2" in said.err
+
+
+@pytest.mark.parametrize(
+    ("promise", "code"), [("error <= 20%", 0), ("missed rare <= 20%", 3)]
+)
+def test_lost_class_is_never_a_reason_to_draw_again(
+    prudent, table_file, tmp_path, promise, code
+):
+    rng = np.random.default_rng(0)
+    y = np.array(["u", "v"] * 100, dtype=object)
+    y[0] = "rare"  # held out by the seeds below
+    X = rng.normal(size=200) + 4 * (y == "v")
+    lines = [f"{a},{b}" for a, b in zip(X, y, strict=True)]
+    rows = table_file("\n".join(["x,y", *lines]) + "\n")
+    said = []
+    for seed in range(8):
+        fit = ("fit", rows, "--target", "y", "--method", "lda", "--promise", promise)
+        outcome = prudent(*fit, "--seed", seed, "-o", tmp_path / "m")
+        if "is outside the held-out part" in outcome.err:
+            said.append((outcome.code, " ".join(outcome.err.split())))
+    assert said
+    for found, text in said:
+        assert found == code
+        assert "(--seed) chosen after this would void the promise" in text
+
+
+def test_classes_that_compare_left_out_are_left_out_by_the_command_it_prints(
+    prudent, table_file, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{i % 7 + 5 * (i % 2)},{i % 5},{'uv'[i % 2]}" for i in range(120)]
+    rows = table_file("\n".join(["x,z,y", *lines, "1,1,rare", "2,3,rare"]) + "\n")
+    outcome = prudent(
+        *("compare", rows, "--target", "y", "--min-class-rows", "5"),
+        *("--methods", "minimax", "--baselines", "none"),
+    )
+    assert (
+        "1 of 3 classes have fewer than 5 rows and are left out: 'rare'" in outcome.err
+    )
+    (line,) = [s for s in outcome.out.splitlines() if s.startswith("To use it:")]
+    words = shlex.split(line.removeprefix("To use it:"))
+    for promise in (words[1:], [*words[1:7], "-o", "plain", "--min-class-rows", "5"]):
+        outcome = prudent(*promise)
+        assert outcome.code == 0, outcome.err
+        assert "120 rows" in outcome.out
+        assert "are left out: 'rare'" in outcome.err
+    assert load("plain").classes_.tolist() == ["u", "v"]

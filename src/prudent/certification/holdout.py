@@ -23,8 +23,8 @@ from prudent.exceptions import PrudentWarning
 
 # What to do where the draw took all rows of a class.
 REDRAWN = (
-    "Give more such rows, or a fitted model in FrozenEstimator; another "
-    "`random_state` chosen after this would void the promise."
+    "Give more such rows, or a fitted model in FrozenEstimator; another random_state "
+    "(--seed) chosen after this would void the promise."
 )
 MOST_NAMED = 5
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -86,9 +87,7 @@ def compare(
     cv: Annotated[int, typer.Option(min=2, help="Folds.")] = 5,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of all folds.")] = 1,
     groups: options.Groups = None,
-    min_class_rows: Annotated[
-        int, typer.Option(min=1, help="Leave out classes of fewer rows.")
-    ] = 1,
+    min_class_rows: options.MinClassRows = 1,
     seed: options.Seed = 0,
     jobs: Annotated[int, typer.Option(help="Processes; -1 takes all cores.")] = 1,
     report: options.Report = None,
@@ -124,10 +123,10 @@ def compare(
     if time_limit is not None:
         prepare()
     chosen = _chosen(methods, baselines, param)
-    rows, others, target = _read(data, target, columns, groups, most_rows, seed)
+    rows, others, target = _read(
+        *(data, target, columns, groups, min_class_rows, most_rows, seed)
+    )
     n_said = len(rows.notes)
-    with failing_as_data():
-        rows = rows.without_rare_classes(min_class_rows)
     from prudent.comparison.run import Protocol
 
     protocol = Protocol(
@@ -206,6 +205,7 @@ def _read(
     target: str | None,
     columns: options.Columns,
     groups: str | None,
+    min_class_rows: int,
     sample: int | None,
     seed: int,
 ) -> tuple[LabelledRows, ClassMoments | None, str]:
@@ -214,7 +214,7 @@ def _read(
 
     from prudent.evaluation.table import LabelledRows
 
-    found = survey(data, target, columns, groups)
+    found = survey(data, target, columns, groups, min_class_rows)
     training, others = all_or_sample(found, sample, seed, groups)
     label = str(found.label)
     # Arrow's pool would keep the memory of the columns while methods are fitted.
@@ -280,11 +280,11 @@ def _run(
 def _show(comparison: Comparison) -> None:
     from prudent.comparison.table import WIDTH, table_lines
 
-    lines = table_lines(comparison)
-    if sys.stdout.isatty():
+    is_terminal = sys.stdout.isatty()
+    width = WIDTH
+    if is_terminal or os.environ.get("COLUMNS"):  # asked for, also where piped
         width = max(NARROWEST, min(WIDTH, shutil.get_terminal_size().columns))
-        lines = table_lines(comparison, width, _painted)
-    for line in lines:
+    for line in table_lines(comparison, width, _painted if is_terminal else str):
         typer.echo(line)
 
 

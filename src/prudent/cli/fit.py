@@ -107,6 +107,7 @@ def fit(
         typer.Option(help="Choose a parameter by cross-validation."),
     ] = None,
     groups: options.Groups = None,
+    min_class_rows: options.MinClassRows = 1,
     sample: options.Sample = options.DEFAULT_SAMPLE,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
@@ -117,8 +118,10 @@ def fit(
         if method not in DETECTORS:
             known = ", ".join(DETECTORS)
             raise UsageError(f"detectors are {known}, got --method {method[:64]}.")
-        if groups is not None or select is not None:
-            raise UsageError("--groups and --select are not for detectors.")
+        if groups is not None or select is not None or min_class_rows > 1:
+            raise UsageError(
+                "--groups, --select and --min-class-rows are not for detectors."
+            )
         alarms = options.checked_promise(promise, confidence, detector=True)
         check_writable(output)
         rows = read_normal(data, target, normal, columns, most_rows, seed)
@@ -144,7 +147,7 @@ def fit(
     if select is not None and method not in GRIDS:
         raise UsageError(f"--select cv: {method} has no parameter to choose.")
     estimator = built(method, param or [], seed)
-    found = survey(data, target, columns, groups)
+    found = survey(data, target, columns, groups, min_class_rows)
     read = partial(_read, found, groups, most_rows, seed, columns.filling)
     with failing_as_data():
         if asked is None:

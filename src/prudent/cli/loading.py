@@ -67,14 +67,22 @@ def open_data(
 
 
 def survey(
-    data: str, target: str | None, columns: Columns, groups: str | None = None
+    data: str,
+    target: str | None,
+    columns: Columns,
+    groups: str | None = None,
+    min_class_rows: int = 1,
 ) -> Survey:
     """Open a labelled table and look through it; `groups` is a column, no feature."""
     together = () if groups is None else (groups,)
     source, target = open_data(data, target, columns, text_columns=together)
     if target is None:
         raise no_target(source)
-    return look_through(source, target, columns.without(groups))
+    found = look_through(source, target, columns.without(groups))
+    frequent = found.without_rare_classes(min_class_rows)
+    for text in frequent.notes[len(found.notes) :]:
+        note(text)
+    return frequent
 
 
 def look_through(

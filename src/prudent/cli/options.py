@@ -72,6 +72,9 @@ Groups = Annotated[
         "feature.",
     ),
 ]
+MinClassRows = Annotated[
+    int, typer.Option(min=1, help="Leave out classes of fewer rows.")
+]
 Sample = Annotated[
     str,
     typer.Option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -21,7 +21,6 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from prudent.core.types import FloatArray, IntArray
 from prudent.estimator_tools import TableColumns, check_groups, refuse_dask
-from prudent.io.errors import listed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,30 +52,6 @@ class LabelledRows:
     def counts(self) -> IntArray:
         """Rows of each class, shape (K,)."""
         return np.bincount(self.codes)
-
-    def without_rare_classes(self, fewest: int) -> LabelledRows:
-        """The same without classes of fewer rows, and a note that names them."""
-        rare = self.counts < fewest
-        if not rare.any():
-            return self
-        kept = ~rare[self.codes]
-        if len(rare) - rare.sum() < 2:
-            raise ValueError(
-                f"fewer than two classes have {fewest} rows; ask for fewer rows of a "
-                "class."
-            )
-        names = listed(map(repr, map(str, self.classes[rare].tolist())))
-        text = (
-            f"{rare.sum()} of {len(rare)} classes have fewer than {fewest} rows and "
-            f"are left out: {names}"
-        )
-        return replace(
-            self,
-            X=self.X[kept],
-            y=self.y[kept],
-            groups=None if self.groups is None else self.groups[kept],
-            notes=(*self.notes, text),
-        )
 
 
 def labelled_rows(X: Any, y: Any, groups: Any = None) -> LabelledRows:

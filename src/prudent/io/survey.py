@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -94,6 +94,41 @@ class Survey:
     def holds_numbers(self) -> bool:
         """Whether there are no words and no missing cells."""
         return self.n_missing == 0 and not any(self.preparation.is_text)
+
+    def without_rare_classes(self, fewest: int) -> Survey:
+        """The same without the rows of classes of fewer rows; a last note names them.
+
+        TableError if fewer than two classes are left.
+        """
+        rare = self.counts < fewest
+        if not rare.any():
+            return self
+        if len(rare) - rare.sum() < 2:
+            raise TableError(
+                f"fewer than two classes have {fewest} rows. Ask for fewer rows of a "
+                "class"
+            )
+        label, before, kept = self.label, self._only, self.labels[~rare]
+        assert label is not None
+        words = kept.astype(str)
+
+        def only(part: Table) -> BoolArray:
+            codes, distinct = part.labels(label)
+            mask: BoolArray = np.isin(distinct, words)[codes]
+            return mask if before is None else mask & before(part)
+
+        names = listed(map(repr, map(str, self.labels[rare].tolist())))
+        text = (
+            f"{rare.sum()} of {len(rare)} classes have fewer than {fewest} rows and "
+            f"are left out: {names}"
+        )
+        return replace(
+            self,
+            labels=kept,
+            counts=self.counts[~rare],
+            notes=(*self.notes, text),
+            _only=only,
+        )
 
     def blocks(self) -> Iterator[Block]:
         """Read the rows that are used, in order, a part at a time."""
