@@ -288,7 +288,7 @@ class SelectiveClassifier(HeldOutClassifier):
             warnings.warn(
                 f"SelectiveClassifier: {self._why_nothing()}",
                 PrudentWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return super()._adopt(rule)
 
