@@ -241,7 +241,7 @@ class NeymanPearsonClassifier(HeldOutClassifier):
                     f"held-out rows, too few to rule it out ({needed} are needed for "
                     f"{limit:g}); it is in every set.",
                     PrudentWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
         return super()._adopt(rule)
 
