@@ -127,7 +127,7 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
                 f"{self._lost(self._unlearned)}, so these rows are never answered "
                 f"right, and count as wrong. {REDRAWN}",
                 PrudentWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _lost(self, labels: list[Any]) -> str:

@@ -16,15 +16,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context
-from prudent.conformal.held_out import CrossModel
+from prudent.conformal.held_out import CrossModel, fitted_scores
 from prudent.conformal.inputs import (
     CONSTRAINTS,
     coins,
     forget_fit,
-    new_rows,
     note_constant_features,
+    rows_of,
     training_labels,
-    training_rows,
 )
 from prudent.conformal.promises import FULL, SPLIT
 from prudent.conformal.ranking import (
@@ -32,7 +31,6 @@ from prudent.conformal.ranking import (
     choose_method,
     cross_ranks,
     full_ranks,
-    split_scores,
 )
 from prudent.conformal.ranks import By, categories_of, groups_of
 from prudent.core.binomial import check_fraction
@@ -236,7 +234,7 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
         -------
         self : ConformalClassifier
         """
-        X = training_rows(self, X)
+        X = rows_of(self, X, reset=True)
         y = training_labels(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         check_two_classes(self.classes_)
@@ -269,7 +267,7 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
         ndarray of shape (n_samples, n_classes)
             In (0, 1], columns in the order of `classes_`.
         """
-        rows = new_rows(self, X)
+        rows = rows_of(self, X)
         groups, coins = self._groups_and_coins(rows)
         with one_thread("blas"):
             if self.method_ == SPLIT:
@@ -294,7 +292,7 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
         -------
         ndarray of bool, shape (n_samples, n_classes)
         """
-        rows = new_rows(self, X)
+        rows = rows_of(self, X)
         if level is not None:
             check_fraction("level", level)
         groups, coins = self._groups_and_coins(rows)
@@ -387,7 +385,7 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
         return copy.copy(self).set_params(level=level)._take(self._ranks)
 
     def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
-        self._labels = split_scores(self, X, y)
+        self._labels = fitted_scores(self, X, y)
         self.classes_, self.estimator_ = self._labels.classes, self._labels.estimator
 
     def _scores(self, X: Any, y: Any) -> tuple[CalibrationScores, By, IntArray]:
@@ -435,8 +433,8 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
         return groups_of(rows, self._condition), thrown
 
     def _joint(self, X: Any) -> FloatArray:
-        rows = new_rows(self, X)
-        model = self._labels if self.method_ == SPLIT else self._ranks.model
+        rows = rows_of(self, X)
         with one_thread("blas"):
-            joint: FloatArray = model.joint(rows)
-            return joint
+            if self.method_ == SPLIT:
+                return self._labels.both(rows)[0]
+            return self._ranks.model.joint(rows)

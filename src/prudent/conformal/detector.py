@@ -22,9 +22,8 @@ from prudent.conformal.inputs import (
     check_method,
     coins,
     forget_fit,
-    new_rows,
     note_constant_features,
-    training_rows,
+    rows_of,
     warn_of_learned_scaling,
     width_of,
 )
@@ -191,7 +190,7 @@ class ConformalDetector(RateMixin, OutlierMixin, HeldOutEstimator):
         -------
         self : ConformalDetector
         """
-        X = training_rows(self, X)
+        X = rows_of(self, X, reset=True)
         self.n_rows_ = _num_samples(X)
         if self.n_rows_ < 2:
             raise ValueError(
@@ -243,7 +242,7 @@ class ConformalDetector(RateMixin, OutlierMixin, HeldOutEstimator):
 
     def calibrated_scores(self, X: Any) -> FloatArray:
         """Scores by `estimator_` on the scale of `calibration_scores_` ("split")."""
-        return ordinary_scores(self.estimator_, new_rows(self, X))
+        return ordinary_scores(self.estimator_, rows_of(self, X))
 
     def _holds_out_rows(self) -> bool:
         method = getattr(self, "method_", self.method)
@@ -321,12 +320,12 @@ class ConformalDetector(RateMixin, OutlierMixin, HeldOutEstimator):
                 f"false-alarm rate of {rate:g}; at least "
                 f"{fewest_rows(rate, confidence)} are needed.",
                 PrudentWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
 
     def _ask(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """p-value of each row, and how far the row lies beyond others of its rank."""
-        rows = new_rows(self, X)
+        rows = rows_of(self, X)
         thrown = coins(rows, self._key) if self._smoothed else None
         with one_thread("blas"):
             if self.method_ == SPLIT:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.dummy import DummyClassifier
+from sklearn.frozen import FrozenEstimator
 
 from prudent.conformal.gaussian import strangeness
 from prudent.conformal.one_class import Ellipsoid
@@ -37,39 +38,21 @@ class LabelScores:
     # log joints; largest other value of `decision_function` minus the own
     kind: ScoreKind
 
-    @property
-    def is_decision(self) -> bool:
-        """Whether joints are decision values that are no log probabilities."""
-        own_model = hasattr(self.estimator, "p_values")
-        return self._own_kind == "margin" and not own_model
-
-    @property
-    def _own_kind(self) -> ScoreKind:
-        # A part of one class has been fitted by a constant.
-        constant = isinstance(self.estimator, DummyClassifier)
-        return "probability" if constant else self.kind
-
-    def joint(self, X: Any) -> FloatArray:
-        """One value a label, of which the largest is predicted."""
-        if self._own_kind == "probability":
-            return self._logarithm(self.estimator.predict_proba(X))
-        return np.maximum(self._decision(X), LOWEST)
-
-    def _logarithm(self, probabilities: Any) -> FloatArray:
-        known = self._spread(probabilities, 0.0)
-        return np.log(np.maximum(known, np.finfo(np.float64).tiny))
-
     def both(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Joint values, and how plausible each label of each row is: one prediction.
 
-        The second, (m, n_classes), is minus the nonconformity; -inf for labels that the
-        classifier does not know.
+        Of the first, (m, n_classes), the largest is predicted; the second is minus the
+        nonconformity, -inf for labels that the classifier does not know.
         """
-        if self._own_kind == "probability":
+        if self.kind == "probability":
             probabilities = self.estimator.predict_proba(X)
+            known = self._spread(probabilities, 0.0)
             odds = self._spread(log_odds_against(probabilities), np.inf)
-            return self._logarithm(probabilities), -odds
-        values = self._decision(X)
+            return np.log(np.maximum(known, np.finfo(np.float64).tiny)), -odds
+        values = np.asarray(self.estimator.decision_function(X), dtype=np.float64)
+        if values.ndim == 1:
+            values = np.stack([np.zeros_like(values), values], axis=1)
+        values = self._spread(values, -np.inf)
         return np.maximum(values, LOWEST), -strangeness(values, self.kind)
 
     def own(self, X: Any, codes: IntArray) -> FloatArray:
@@ -79,12 +62,6 @@ class LabelScores:
     def unknown(self) -> NDArray[np.bool_]:
         """Labels that the classifier does not know."""
         return ~np.isin(self.classes, self.estimator.classes_)
-
-    def _decision(self, X: Any) -> FloatArray:
-        values = np.asarray(self.estimator.decision_function(X), dtype=np.float64)
-        if values.ndim == 1:
-            values = np.stack([np.zeros_like(values), values], axis=1)
-        return self._spread(values, -np.inf)
 
     def _spread(self, values: Any, missing: float) -> FloatArray:
         """Columns of the classifier's labels among those of all labels."""
@@ -106,7 +83,7 @@ class CrossModel:
 
     def joint(self, X: Any) -> FloatArray:
         """Log of the mean probability of the folds; or their mean decision."""
-        return self._mean([one.joint(X) for one in self.scores])
+        return self._mean([one.both(X)[0] for one in self.scores])
 
     def both(self, X: Any, wanted: IntArray) -> tuple[Joint, Counts]:
         """How to get joint values, and training rows below and level with new ones."""
@@ -121,21 +98,40 @@ class CrossModel:
 
     def _mean(self, joints: list[FloatArray]) -> FloatArray:
         each = np.stack(joints)
-        if any(one.is_decision for one in self.scores):
+        kinds = {one.kind for one in self.scores}
+        if "margin" in kinds and not hasattr(self.scores[0].estimator, "p_values"):
             known = each > LOWEST
             return np.where(known, each, 0.0).sum(axis=0) / known.sum(axis=0)
         each -= np.logaddexp.reduce(each, axis=2, keepdims=True)
         return np.logaddexp.reduce(each, axis=0) - np.log(len(each))
 
 
-def fit_part(estimator: Any, X: Any, y: NDArray[Any]) -> Any:
-    """Clone fitted to some rows; to rows of one class, a constant."""
+def fitted_scores(classifier: Any, X: Any, y: NDArray[Any]) -> LabelScores:
+    """Scores by a classifier fitted to these rows, or by the frozen one.
+
+    Without an `estimator` that is the classifier's own model; of rows of one class a
+    constant.
+    """
+    estimator, classes = classifier.estimator, classifier.classes_
+    kind: ScoreKind = "posterior" if estimator is None else "margin"
+    if classifier.nonconformity == "margin":
+        kind = "margin"
+    elif hasattr(estimator, "predict_proba"):
+        kind = "probability"
+    if isinstance(estimator, FrozenEstimator):
+        known = np.union1d(classes, estimator.classes_)
+        return LabelScores(estimator, known, kind)
+    own = estimator is None
+    if own:
+        estimator = clone(classifier).set_params(
+            method="full", condition=None, ties="conservative", confidence=None
+        )
     if (y == y[0]).all():
-        estimator = DummyClassifier(strategy="prior")
+        estimator, kind = DummyClassifier(strategy="prior"), "probability"
     with warnings.catch_warnings():
-        if hasattr(estimator, "p_values"):  # ours: what it warns of has been said
+        if own:  # what it warns of has been said
             warnings.simplefilter("ignore", PrudentWarning)
-        return clone(estimator).fit(X, y)
+        return LabelScores(clone(estimator).fit(X, y), classes, kind)
 
 
 class EllipsoidDetector(OutlierMixin, BaseEstimator):

@@ -80,14 +80,6 @@ def check_method(estimator: Any, method: str, groups: ArrayLike | None) -> None:
             raise ValueError("`confidence` needs ties='conservative', got 'smoothed'.")
 
 
-def training_rows(estimator: Any, X: Any) -> Any:
-    """Validated training rows; a wrapped estimator judges values and types itself."""
-    refuse_dask(X)
-    if estimator.estimator is None:
-        return validate_data(estimator, X, dtype=np.float64)
-    return _rows_of_another(estimator, X, reset=True)
-
-
 def training_labels(X: Any, y: Any) -> NDArray[Any]:
     """Validated labels of rows."""
     y = column_or_1d(y, warn=True)
@@ -97,20 +89,17 @@ def training_labels(X: Any, y: Any) -> NDArray[Any]:
     return y
 
 
-def new_rows(estimator: Any, X: Any) -> Any:
-    """Validated rows to answer for."""
-    check_is_fitted(estimator)
+def rows_of(estimator: Any, X: Any, *, reset: bool = False) -> Any:
+    """Validated rows: to learn from with `reset`, else to answer for.
+
+    Where another estimator is wrapped, it alone knows what rows are: data frames (which
+    a pipeline may match by name), sparse matrices and texts stay as they came.
+    """
+    if not reset:
+        check_is_fitted(estimator)
     refuse_dask(X)
     if estimator.estimator is None:
-        return validate_data(estimator, X, dtype=np.float64, reset=False)
-    return _rows_of_another(estimator, X, reset=False)
-
-
-def _rows_of_another(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Rows as they came where only the wrapped estimator knows what they are.
-
-    So are data frames (which a pipeline may match by name), sparse matrices and texts.
-    """
+        return validate_data(estimator, X, dtype=np.float64, reset=reset)
     if hasattr(X, "columns"):
         if reset:
             validate_data(estimator, X, skip_check_array=True)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
@@ -18,9 +17,7 @@ from prudent.conformal.gaussian import Diagonal, Gaussian
 from prudent.conformal.held_out import (
     CrossModel,
     Joint,
-    LabelScores,
-    ScoreKind,
-    fit_part,
+    fitted_scores,
 )
 from prudent.conformal.inputs import (
     MOST_FULL_ROWS,
@@ -254,16 +251,6 @@ def full_ranks(classifier: Any, X: FloatArray, codes: IntArray) -> TrainingRanks
     return _training_ranks(of, model, by, names, category, codes, count[codes] == 1)
 
 
-def split_scores(classifier: Any, X: Any, y: NDArray[Any]) -> LabelScores:
-    """Scores by a classifier fitted to these rows, or by the frozen one."""
-    estimator, classes = classifier.estimator, classifier.classes_
-    if isinstance(estimator, FrozenEstimator):
-        classes = np.union1d(classes, estimator.classes_)
-    else:
-        estimator = fit_part(_ranking_estimator(classifier), X, y)
-    return LabelScores(estimator, classes, _score_kind(classifier))
-
-
 def cross_ranks(
     classifier: Any, X: Any, y: NDArray[Any], random: np.random.RandomState
 ) -> TrainingRanks:
@@ -278,10 +265,7 @@ def cross_ranks(
     for part in drawn:
         fold = np.sort(part)
         others = np.setdiff1d(np.arange(len(codes)), fold)
-        estimator = fit_part(
-            _ranking_estimator(classifier), _safe_indexing(X, others), y[others]
-        )
-        one = LabelScores(estimator, classes, _score_kind(classifier))
+        one = fitted_scores(classifier, _safe_indexing(X, others), y[others])
         alone[fold] = one.unknown()[codes[fold]]
         own = one.own(_safe_indexing(X, fold), codes[fold])
         scores.append(one)
@@ -314,20 +298,3 @@ def _training_ranks(
         smoothed=classifier.ties == "smoothed",
         n_folds=n_folds,
     )
-
-
-def _ranking_estimator(classifier: Any) -> Any:
-    """What is fitted to parts of the rows: the own model by default."""
-    if classifier.estimator is not None:
-        return classifier.estimator
-    return clone(classifier).set_params(
-        method=FULL, condition=None, ties="conservative", confidence=None
-    )
-
-
-def _score_kind(classifier: Any) -> ScoreKind:
-    if classifier.nonconformity == "margin":
-        return "margin"
-    if classifier.estimator is None:
-        return "posterior"
-    return "probability" if hasattr(classifier.estimator, "predict_proba") else "margin"

@@ -46,10 +46,10 @@ def categories_of(
     X: Any, codes: IntArray, classes: NDArray[Any], condition: Any
 ) -> tuple[By, tuple[Any, ...], IntArray]:
     """What rows rank among, the names of these categories, and that of each row."""
-    groups = groups_of(X, condition)
-    if groups is not None:
-        names, category = np.unique(groups, return_inverse=True)
-        return "group", tuple(names.tolist()), category.astype(np.intp)
     if condition is None:
         return None, (None,), np.zeros(len(codes), dtype=np.intp)
-    return "class", tuple(classes.tolist()), codes
+    if isinstance(condition, str):
+        return "class", tuple(classes.tolist()), codes
+    groups = np.asarray(groups_of(X, condition))
+    names, category = np.unique(groups, return_inverse=True)
+    return "group", tuple(names.tolist()), category.astype(np.intp)

@@ -44,13 +44,11 @@ class HeldOutEstimator(BaseEstimator):
         """Fit to one part of the rows, and find the rule on the other."""
         self._grouped = groups is not None
         split = self._hold_out(X, random, groups)
-
-        def part(positions: Any) -> tuple[Any, Any]:
-            labels = None if y is None else y[positions]
-            return _safe_indexing(X, positions), labels
-
-        self._fit_part(*part(split.fit), random)
-        return self._calibrate([self._scores(*part(split.held_out))], split)
+        fit, held_out = split.fit, split.held_out
+        learned, known = (None, None) if y is None else (y[fit], y[held_out])
+        self._fit_part(_safe_indexing(X, fit), learned, random)
+        scores = self._scores(_safe_indexing(X, held_out), known)
+        return self._calibrate([scores], split)
 
     def _calibrate(self, parts: Sequence[Any], split: HeldOut) -> Self:
         """Find the rule by what `_scores` says of all parts of the held-out rows."""

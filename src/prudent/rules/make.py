@@ -71,54 +71,42 @@ class Terms:
         self,
         quantity: Quantity,
         rate: float,
-        assumption: Assumption,
+        exchangeable: Assumption,
         *also: Assumption,
         scope: Any = None,
         evidence: Mapping[str, float],
-        source: str,
+        source: str = "",
     ) -> Guarantee:
-        """The promise that what is bad happens at most at a rate."""
-        covers = quantity == "coverage"
+        """The promise that what is bad happens at most at a rate.
+
+        With a confidence rows are independent draws, not only `exchangeable`; the
+        source is by default that of the theorem of ranks.
+        """
+        covers, certain = quantity == "coverage", self.confidence is not None
         drawn: AverageOver = "calibration rows" if self.frozen else "training samples"
-        first = Assumption.GROUPS if self.grouped else assumption
-        last = (Assumption.UNSEEN,) if self.frozen else ()
+        rows = Assumption.INDEPENDENT if certain else exchangeable
         return Guarantee(
             quantity=quantity,
             bound=1 - rate if covers else rate,
             sense=">=" if covers else "<=",
             confidence=self.confidence,
-            average_over=drawn if self.confidence is None else None,
-            assumptions=(first, *also, *last),
+            average_over=None if certain else drawn,
+            assumptions=(
+                Assumption.GROUPS if self.grouped else rows,
+                *also,
+                *((Assumption.UNSEEN,) if self.frozen else ()),
+            ),
             scope=scope.item() if isinstance(scope, np.generic) else scope,
             unit="group" if self.grouped else "row",
             evidence=evidence,
-            source=source,
+            source=source or (WITH_CONFIDENCE if certain else ON_AVERAGE),
         )
 
-    def promise_of_rank(
-        self,
-        quantity: Quantity,
-        rate: float,
-        n_rows: int,
-        exchangeable: Assumption,
-        *also: Assumption,
-        rank: int | None,
-        scope: Any = None,
-    ) -> Guarantee:
-        """The promise of a cut at a rank; `rank` is None where its law is not known."""
-        certain = self.confidence is not None
-        evidence = {"calibration rows": float(n_rows)}
-        if rank is not None:
-            evidence["rank"] = float(rank)
-        return self.promise(
-            quantity,
-            rate,
-            Assumption.INDEPENDENT if certain else exchangeable,
-            *also,
-            scope=scope,
-            evidence=evidence,
-            source=WITH_CONFIDENCE if certain else ON_AVERAGE,
-        )
+
+def _evidence(n_rows: int, rank: int | None) -> dict[str, float]:
+    """Rows that rank and the rank of the cut, if it is known."""
+    ranked = {} if rank is None else {"rank": float(rank)}
+    return {"calibration rows": float(n_rows), **ranked}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -161,14 +149,13 @@ class Coverage:
         for c, (n, rank, scope) in enumerate(named):
             attained = self.smoothed or self.terms.confidence is not None
             counted = self.by != "class" and 1 + self.scores.unscored[c] <= rank
-            promise = self.terms.promise_of_rank(
+            promise = self.terms.promise(
                 "coverage",
                 rate if attained else rank / (n + 1),
-                n,
                 exchangeable,
                 *(() if counted else (Assumption.KNOWN_LABEL,)),
-                rank=None if self.smoothed else rank,
                 scope=scope,
+                evidence=_evidence(n, None if self.smoothed else rank),
             )
             promises.append(promise)
         cuts = (self.scores.threshold(c, rank) for c, rank in enumerate(ranks))
@@ -213,12 +200,11 @@ class FalseAlarms:
             upper = rank if missing <= 1e-12 * n else min(rank + 1, n)
             known, rank = upper, upper if self.coin < missing else rank
         cut = self.scores.threshold(0, rank)
-        promise = self.terms.promise_of_rank(
+        promise = self.terms.promise(
             "false alarm rate",
             promised,
-            n,
             Assumption.EXCHANGEABLE_NORMAL,
-            rank=None if self.smoothed else known,
+            evidence=_evidence(n, None if self.smoothed else known),
         )
         return Rule(
             kind="alarms",

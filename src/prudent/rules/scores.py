@@ -10,7 +10,6 @@ less with ties.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -130,14 +129,20 @@ class CalibrationScores:
         own = float(self.sorted[category][rank - 1])
         if not self.tolerance:
             return own
-        low, high = _place(-np.inf), _place(np.inf)
+        # Doubles in their order are whole numbers: their bits, those of negative ones
+        # turned round.
+        turn = np.int64(2**63 - 1)
+        ends = np.array([-np.inf, np.inf]).view(np.int64)
+        low, high = int(ends[0] ^ turn), int(ends[1])
         while low < high:
-            middle = (low + high) // 2
-            if own <= _raised(np.float64(_double(middle)), self.tolerance):
-                high = middle
+            middle = np.int64((low + high) // 2)
+            value = (middle ^ turn if middle < 0 else middle).view(np.float64)
+            if own <= _raised(value, self.tolerance):
+                high = int(middle)
             else:
-                low = middle + 1
-        return _double(low)
+                low = int(middle) + 1
+        place = np.int64(low)
+        return float((place ^ turn if place < 0 else place).view(np.float64))
 
 
 def places(values: NDArray[Any], names: Sequence[Any]) -> IntArray:
@@ -155,18 +160,6 @@ def _raised(scores: Any, tolerance: float) -> Any:
     slope = np.where(scores < 0, 1 - tolerance, 1 + tolerance)
     with np.errstate(over="ignore"):
         return scores * slope + tolerance
-
-
-def _place(value: float) -> int:
-    """Place of a double in the order of all doubles."""
-    (bits,) = struct.unpack("<q", struct.pack("<d", value))
-    return bits if bits >= 0 else -(bits & 0x7FFF_FFFF_FFFF_FFFF)
-
-
-def _double(place: int) -> float:
-    """The double at a place in the order of all doubles."""
-    (value,) = struct.unpack("<d", struct.pack("<q", abs(place)))
-    return float(value) if place >= 0 else -float(value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -354,7 +354,7 @@ class LowDensityRejector(RateMixin, OutlierMixin, HeldOutEstimator):
                 f"{self.false_alarm_rate}; at least "
                 f"{fewest_rows(self.false_alarm_rate, confidence)} are needed.",
                 PrudentWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
         return super()._adopt(rule)
 

@@ -271,7 +271,7 @@ class MinimaxOutlierDetector(
                 "outlier: give more rows or a larger calibration_size (at least "
                 f"{fewest_rows(self.false_alarm_rate, confidence)} are needed).",
                 PrudentWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
         return super()._adopt(rule)
 
