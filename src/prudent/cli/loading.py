@@ -210,10 +210,14 @@ def failing_as_data(model: Path | None = None) -> Iterator[None]:
 
     What else ends the work of a `model` from a file is a fault of the file.
     """
+    from prudent.exceptions import InfeasibleError
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             yield
+        except InfeasibleError as error:
+            raise CommandError(str(error), ExitCode.LIMIT) from error
         except ValueError as error:
             raise CommandError(str(error), ExitCode.DATA) from error
         except (CommandError, MemoryError, OSError):

@@ -104,6 +104,9 @@ def compare(
     ------
     ValueError
         If the table or an argument cannot be used.
+    InfeasibleError
+        If the rows are too few for any method to make the promise, before any fit; it
+        says how many are needed, and which promise these rows allow.
     ComparisonInterrupted
         On Ctrl-C: a `KeyboardInterrupt` that carries what was finished.
 

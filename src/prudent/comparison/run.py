@@ -25,6 +25,7 @@ from prudent.core.types import FloatArray
 from prudent.evaluation import judge
 from prudent.evaluation.child import LimitedEvaluation, OutOfTime
 from prudent.evaluation.evaluate import Evaluation, Progress, evaluate
+from prudent.evaluation.feasibility import refuse_hopeless
 from prudent.evaluation.folds import Fold, Task, make_folds, training_moments
 from prudent.evaluation.methods import DEFAULT_PROMISE, Method
 from prudent.evaluation.records import Data, Failure, FoldScore, MethodRow, Settings
@@ -150,6 +151,7 @@ def run(
     task = _task(
         *(rows, folds, others), settings=settings, wish=wish, costs=protocol.costs
     )
+    refuse_hopeless(task, methods)
     return _run(methods, task, data, progress)
 
 

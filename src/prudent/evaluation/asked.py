@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.base import clone
 
 from prudent.core.binomial import high_probability_rank
 from prudent.core.guarantee import Guarantee
+from prudent.core.rows import hold_out
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.evaluation.estimators import FrequentClasses
 from prudent.evaluation.folds import Fold, Task
@@ -27,10 +29,11 @@ from prudent.evaluation.wishes import (
     coverage_settings,
     each_confidence,
     fewest_held_out,
+    held_out_share,
     promised,
     wrap,
 )
-from prudent.exceptions import InfeasibleError
+from prudent.exceptions import InfeasibleError, PrudentWarning
 from prudent.rules.wish import Wish
 
 # Of a class of fewer rows, what is not held out may be less than can be learned from
@@ -99,6 +102,38 @@ def holds_out(wrapped: Any) -> bool:
     return not (is_full_conformal(wrapped) and wrapped.method != "split")
 
 
+def lacking(task: Task, fold: Fold, *, holds_out: bool) -> tuple[int, ...]:
+    """Classes of which a promise lacks rows; -1: rows of any class.
+
+    Known before any fit: which rows are held out depends on their number and the seed.
+    """
+    wish, rows = task.wish, task.sampled(fold.train)
+    assert wish is not None
+    if holds_out:
+        random = np.random.RandomState(task.settings.random_state)
+        groups = None if task.rows.groups is None else task.rows.groups[rows]
+        rows = rows[hold_out(len(rows), held_out_share(wish), random, groups).held_out]
+    if not wish.by_class:
+        return (-1,) if len(rows) < fewest_held_out(wish, task.n_methods) else ()
+    labels = task.rows.classes.tolist()
+    counts = np.bincount(task.rows.codes[rows], minlength=len(labels))
+    named = [labels.index(g.scope) for g in wish.guarantees if g.scope in labels]
+    fewest = {k: fewest_held_out(wish, task.n_methods, labels[k]) for k in named}
+    return tuple(k for k in named if counts[k] < fewest[k])
+
+
+def is_hopeless(lacks: tuple[int, ...], wish: Wish, n_classes: int) -> bool:
+    """Whether so many classes lack rows that no method can promise anything of use.
+
+    One class is enough where every row gets one answer; where rows get sets, classes
+    that lack rows are in all of them, and those say something while others do not.
+    """
+    in_sets = wish.kind == "coverage" or len(wish.guarantees) == n_classes
+    if wish.by_class and in_sets:
+        return len(lacks) == len(wish.guarantees)
+    return len(lacks) > 0
+
+
 def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
     """Fit a method so that it makes the promise asked for, and test that."""
     wish, classes = task.wish, task.rows.classes
@@ -112,6 +147,10 @@ def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
         seed=task.settings.random_state,
         n_methods=task.n_methods,
     )
+    lacks = lacking(task, fold, holds_out=holds_out(wrapped))
+    nothing = partial(_nothing, true, len(classes), lacks, holds_out(wrapped))
+    if wish.kind == "coverage" and is_hopeless(lacks, wish, len(classes)):
+        return nothing()
     frontier = None
     try:
         if wish.kind == "missed":  # the limits come after the fit, all those of a curve
@@ -122,14 +161,13 @@ def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
         else:
             task.fitted(wrapped, rows)
     except InfeasibleError:
-        scopes = {g.scope for g in wish.guarantees}
-        named = [k for k, label in enumerate(classes.tolist()) if label in scopes]
-        return _nothing(true, counts, named, frontier)
-    except ValueError:
+        return nothing(frontier)
+    except ValueError as error:
         if counts.min() >= MAY_BE_LACKING:
             raise
         # A class of one or two rows, which the wrapper or the method cannot do with.
-        return _nothing(true, counts, range(len(classes)))
+        warnings.warn(str(error), PrudentWarning, stacklevel=2)
+        return nothing()
     found = decide(wrapped, X, classes)
     sets = found.members(len(classes))
     decided = sets.sum(axis=1) == 1
@@ -138,7 +176,7 @@ def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
         decided=decided,
         wrong=decided & ~sets[np.arange(len(true)), true],
         guarantees=promised(wrapped, wish, task.n_methods),
-        lacking=_lacking(wrapped, wish, classes, task.n_methods),
+        lacking=lacks,
         holds_out=holds_out(wrapped),
         frontier=_frontier(wrapped, task, X, found) if frontier is None else frontier,
     )
@@ -146,35 +184,17 @@ def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
 
 def _nothing(
     true: IntArray,
-    counts: IntArray,
-    among: Iterable[int],
+    n_classes: int,
+    lacks: tuple[int, ...],
+    holds_out: bool,
     frontier: IntArray | None = None,
 ) -> AskedFold:
-    """A fold on which nothing can be promised, for the rarest class among some."""
-    everything = np.ones((len(true), len(counts)), dtype=bool)
+    """A fold on which nothing can be promised: every class is in every set."""
+    everything = np.ones((len(true), n_classes), dtype=bool)
     none = np.zeros(len(true), dtype=bool)
     # The predictions are not looked at: there is no single answer.
-    tally = Tally.count(true, true, everything, len(counts))
-    rarest = min(among, key=lambda k: int(counts[k]))
-    return AskedFold(tally, none, none, (), (rarest,), True, frontier)
-
-
-def _lacking(
-    wrapped: Any, wish: Wish, classes: NDArray[Any], n_methods: int
-) -> tuple[int, ...]:
-    """Classes whose rows do not suffice for a promise."""
-    if wish.kind == "error":
-        too_few = wrapped.n_calibration_ < fewest_held_out(wish, n_methods)
-        return (-1,) if too_few else ()
-    if wish.kind == "missed":
-        return ()
-    if not wish.by_class:
-        ranked = int(np.sum(wrapped.class_count_))
-        return (-1,) if ranked < fewest_held_out(wish, n_methods) else ()
-    counts = np.zeros(len(classes), dtype=np.intp)
-    counts[np.searchsorted(classes, wrapped.classes_)] = wrapped.class_count_
-    few = counts < fewest_held_out(wish, n_methods)
-    return tuple(np.flatnonzero(few).tolist())
+    tally = Tally.count(true, true, everything, n_classes)
+    return AskedFold(tally, none, none, (), lacks, holds_out, frontier)
 
 
 def _frontier(wrapped: Any, task: Task, X: FloatArray, found: Decisions) -> IntArray:

@@ -287,20 +287,23 @@ def _needs(folds: Sequence[AskedFold], found: Evaluation, task: Task) -> Needs |
     lacking = {k for fold in folds for k in fold.lacking}
     if not lacking:
         return None
-    label = share = None
-    if lacking != {-1}:
-        rarest = min(lacking - {-1}, key=lambda k: int(task.rows.counts[k]))
-        label = str(task.rows.classes[rarest])
-        share = task.rows.counts[rarest] / len(task.rows.y)
-    needs = rows_needed(
-        task.wish,
-        label,
-        n_methods=task.n_methods,
-        n_folds=task.settings.n_folds,
-        full=not all(fold.holds_out for fold in found.asked),
-    )
-    if share is None:
-        return needs
+    holds_out = all(fold.holds_out for fold in found.asked)
+    return needs_of(lacking, task, holds_out=holds_out)
+
+
+def needs_of(lacking: set[int], task: Task, *, holds_out: bool) -> Needs:
+    """Rows that a table like this needs of the rarest of the classes that lack some."""
+    assert task.wish is not None
+    asked_of: dict[str, Any] = {
+        "n_methods": task.n_methods,
+        "n_folds": task.settings.n_folds,
+        "holds_out": holds_out,
+    }
+    if lacking == {-1}:
+        return rows_needed(task.wish, None, **asked_of)
+    rarest = min(lacking - {-1}, key=lambda k: int(task.rows.counts[k]))
+    needs = rows_needed(task.wish, task.rows.classes.tolist()[rarest], **asked_of)
+    share = task.rows.counts[rarest] / len(task.rows.y)
     return replace(needs, of_table=math.ceil(needs.rows / share))
 
 

@@ -106,33 +106,45 @@ def each_confidence(wish: Wish, n_methods: int) -> float:
     return float(shared_confidence(wish, n_methods) ** (1 / len(wish.guarantees)))
 
 
-def fewest_held_out(wish: Wish, n_methods: int) -> int:
-    """Held-out rows (of each class named) without which nothing can be promised."""
-    if wish.kind == "coverage" and wish.confidence is None:
-        return fewest_rows(rounded(wish.allowed))
-    return fewest_rows(rounded(wish.allowed), each_confidence(wish, n_methods))
+def fewest_held_out(wish: Wish, n_methods: int, label: Any = None) -> int:
+    """Held-out rows without which nothing can be promised, of a class that is named.
 
-
-def rows_needed(
-    wish: Wish, label: str | None, *, n_methods: int, n_folds: int, full: bool = False
-) -> Needs:
-    """Rows of the table that give a training part enough held-out ones.
-
-    Rows of a class are held out at random: enough of them in 99 of 100 draws. `full`
-    methods hold nothing out.
+    Without a `label` those of the least limit.
     """
-    share = {
-        "coverage": 1.0 if full else SPLIT_SHARE,
+    allowed = rounded(wish.allowed)
+    if label is not None and wish.kind == "missed":
+        allowed = next(g.bound for g in wish.guarantees if g.scope == label)
+    if wish.kind == "coverage" and wish.confidence is None:
+        return fewest_rows(allowed)
+    return fewest_rows(allowed, each_confidence(wish, n_methods))
+
+
+def held_out_share(wish: Wish) -> float:
+    """Share of the training rows that a wrapper holds out for its promise."""
+    return {
+        "coverage": SPLIT_SHARE,
         "error": SELECTIVE_SHARE,
         "missed": CLASS_ERROR_SHARE,
     }[wish.kind]
-    held_out = fewest_held_out(wish, n_methods)
+
+
+def rows_needed(
+    wish: Wish, label: Any, *, n_methods: int, n_folds: int, holds_out: bool = True
+) -> Needs:
+    """Rows of the table that give a training part enough held-out ones.
+
+    Rows of a class (`label`; None: all rows count) are held out at random: enough of
+    them in 99 of 100 draws. Some methods hold nothing out.
+    """
+    share = held_out_share(wish) if holds_out else 1.0
+    held_out = fewest_held_out(wish, n_methods, label)
     trained = math.ceil(held_out / share)
     if label is not None and share < 1:
         while bdtr(held_out - 1, trained, share) > RARELY:
             trained += 1 + trained // 100
     rows = math.ceil(trained / (1 - 1 / n_folds))
-    return Needs(rows=rows, label=label, held_out=held_out, to_fit=trained)
+    name = None if label is None else str(label)
+    return Needs(rows=rows, label=name, held_out=held_out, to_fit=trained)
 
 
 def groups_for(estimator: Any, groups: Any) -> dict[str, Any]:
