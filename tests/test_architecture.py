@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from prudent.evaluation.methods import BASELINES, METHODS
+
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "prudent"
 FAMILIES = ("minimax", "optimistic", "imprecise", "calibration", "adversarial")
@@ -361,6 +363,49 @@ def test_an_estimator_in_mathematics_is_found(planted):
     found = estimators_in_mathematics(texts, {"optimistic"})
     assert found
     assert all(text.startswith("prudent.optimistic.theory") for text in found)
+
+
+# --- names of methods ---------------------------------------------------------------
+
+DECIDING = ("evaluation", "comparison", "report", "plots", "cli")
+REGISTRIES = {"prudent.evaluation.methods", "prudent.evaluation.detection"}
+NAMES = {*METHODS, *BASELINES, "low-density", "best"}
+
+
+def decisions_by_name(texts):
+    """Comparisons with the name of a method, and tables of them outside registries."""
+    for name, text in texts.items():
+        if name.split(".")[1:2] and name.split(".")[1] in DECIDING:
+            for node in nodes(text):
+                parts = []
+                if isinstance(node, ast.Compare):
+                    sides = [node.left, *node.comparators]
+                    parts = [part for side in sides for part in ast.walk(side)]
+                elif isinstance(node, ast.Dict) and name not in REGISTRIES:
+                    parts = node.keys
+                elif isinstance(node, ast.MatchValue):
+                    parts = [node.value]
+                values = {p.value for p in parts if isinstance(p, ast.Constant)}
+                if values & NAMES:
+                    yield f"{name}:{node.lineno if hasattr(node, 'lineno') else ''}"
+
+
+def test_no_decision_hangs_on_the_name_of_a_method():
+    assert list(decisions_by_name(sources())) == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        'full = method.name == "conformal"',
+        'if name in ("lda", "qda"):\n    pass',
+        'GRIDS = {"imprecise": [1.0]}',
+        'match name:\n    case "boosting":\n        pass',
+    ],
+)
+def test_a_decision_by_name_is_found(planted):
+    assert list(decisions_by_name({"prudent.evaluation.judge": planted}))
+    assert not list(decisions_by_name({"prudent.conformal.classifier": planted}))
 
 
 # --- circles ------------------------------------------------------------------------

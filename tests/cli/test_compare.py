@@ -141,6 +141,7 @@ def test_groups_column_keeps_rows_together_and_is_no_feature(prudent, table_file
     path = table_file("a,b,patient,y\n" + rows)
     outcome = prudent(
         *("compare", path, "--target", "y", "--groups", "patient", "--quiet"),
+        *("--promise", "none"),
         *("--methods", "minimax", "--baselines", "lda", "--json", "-"),
     )
     found = json.loads(outcome.out)
@@ -152,7 +153,10 @@ def test_groups_column_keeps_rows_together_and_is_no_feature(prudent, table_file
 
 def test_sample_is_stated_by_the_methods_that_need_rows(prudent):
     found = json.loads(
-        prudent("compare", "iris", *ONE_BASELINE, "--sample", "60", "--json", "-").out
+        prudent(
+            *("compare", "iris", *ONE_BASELINE, "--sample", "60", "--json", "-"),
+            *("--promise", "coverage >= 80%"),
+        ).out
     )
     notes = {row["method"]: row["notes"] for row in found["rows"]}
     assert notes == {"minimax": [], "lda": ["fitted on 60 of 120 rows"]}
@@ -205,6 +209,13 @@ def test_promise_that_does_not_parse_is_a_usage_error(prudent, promise, words):
     outcome = prudent("compare", "iris", "--promise", promise)
     assert outcome.code == 2
     assert all(word in outcome.err for word in words)
+
+
+def test_what_no_row_can_carry_ends_at_once_with_a_promise_that_can_be_had(prudent):
+    outcome = prudent("compare", "breast_cancer", "--promise", "missed malignant<=1%")
+    assert outcome.code == 6
+    assert "Nothing was fitted; ask for 'missed malignant <= " in outcome.err
+    assert "fold" not in outcome.err
 
 
 def test_false_alarms_of_a_class_are_its_errors(prudent, tmp_path, monkeypatch):
@@ -303,6 +314,7 @@ def test_costs_of_classes_that_are_left_out_play_no_part(prudent, table_file):
     costs = table_file("true,u,v,w\nu,0,1,9\nv,1,0,9\nw,9,9,0\n", "costs.csv")
     outcome = prudent(
         *("compare", path, "--target", "y", *ONE_BASELINE, "--min-class-rows", "5"),
+        *("--promise", "none"),
         *("--costs", costs, "--json", "-"),
     )
     assert outcome.code == 0
@@ -315,6 +327,7 @@ def test_rare_classes_may_be_left_out(prudent, table_file):
     path = table_file("a,b,y\n" + rows + "1,1,w\n2,3,w\n")
     outcome = prudent(
         *("compare", path, "--target", "y", *ONE_BASELINE, "--min-class-rows", "5"),
+        *("--promise", "none"),
     )
     assert outcome.code == 0
     assert "1 of 3 classes have fewer than 5 rows and are left out: 'w'" in outcome.err

@@ -1,7 +1,5 @@
 """The promise asked for: made by a wrapper on each fold, and measured, as by hand."""
 
-import math
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,8 +7,13 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import prudent
-from prudent.core.binomial import high_probability_rank
+from prudent.core.binomial import fewest_rows, high_probability_rank
+from prudent.core.rows import hold_out
 from prudent.evaluation.folds import make_folds
+from prudent.evaluation.table import labelled_rows
+from prudent.evaluation.wishes import held_out_share, wrap
+from prudent.exceptions import InfeasibleError
+from prudent.rules.wish import parse_promise
 
 DATA = load_breast_cancer()
 X, Y = DATA.data, DATA.target_names[DATA.target]
@@ -175,26 +178,58 @@ def test_less_is_decided_the_more_is_promised(compared, promise):
     assert (steps >= 0).all()
 
 
-def test_what_no_row_can_carry_says_how_many_and_what_is_possible(compared):
-    comparison = compared(IMPOSSIBLE)
-    assert all(one.asked.kept == "nothing answered" for one in comparison.rows)
-    needs = row(comparison).asked.needs
-    assert needs.label == "malignant"
-    assert needs.rows > (Y == "malignant").sum()
-    assert needs.rows == math.ceil(needs.to_fit / 0.8)
-    assert needs.of_table == math.ceil(needs.rows / np.mean(Y == "malignant"))
-    found = comparison.frontier
-    assert found.decided["lda"][found.levels.index(found.asked)] == 0
-    level, share = next(
-        (level, decided)
-        for level, decided in zip(found.levels, found.decided["lda"], strict=True)
-        if decided >= 0.2
-    )
-    assert comparison.verdict()[0] == (
-        "On this table no method can both keep this promise and decide. Reachable on "
-        f"this table: missed malignant <= {100 * level:g}% (lda: {100 * share:.0f} % "
-        "of the others right)."
-    )
+def test_what_no_row_can_carry_is_said_before_anything_is_fitted(monkeypatch):
+    def fit(*_):
+        raise AssertionError("nothing should be fitted")
+
+    monkeypatch.setattr(LinearDiscriminantAnalysis, "fit", fit)
+    needed = fewest_rows(0.01, CONFIDENCE)
+    with pytest.raises(InfeasibleError) as caught:
+        prudent.compare(
+            X, Y, promise=IMPOSSIBLE, methods=(), baselines=("majority", "lda")
+        )
+    text = str(caught.value)
+    assert f"rows of 'malignant' ({needed} held out), in about" in text
+    assert "prudent fit, which trains on all of them, needs" in text
+    possible = text.split("ask for '")[1].split("'")[0]
+    monkeypatch.undo()
+    found = prudent.compare(X, Y, promise=possible, methods=(), baselines=("lda",))
+    assert row(found).asked.items
+
+
+def test_what_is_too_much_for_many_methods_says_so_to_few():
+    with pytest.raises(InfeasibleError, match="or compare fewer methods"):
+        prudent.compare(X, Y, promise="missed malignant <= 4%", methods="all")
+
+
+def test_the_class_that_a_promise_is_about_is_blamed_not_the_rarest():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "rare"], [300, 60, 3])
+    table = rng.normal(size=(363, 2)) + 3 * np.eye(3, 2)[np.unique(y, False, True)[1]]
+    options = {"methods": (), "baselines": ("lda",)}
+    with pytest.raises(InfeasibleError, match="rows of 'b'"):
+        prudent.compare(table, y, promise="missed b <= 5%", **options)
+    found = prudent.compare(table, y, promise="missed a <= 10%", **options)
+    assert row(found).asked.needs is None
+    assert row(found).asked.items
+
+
+@pytest.mark.parametrize("promise", ["error <= 10%", "coverage >= 90% in every class"])
+def test_rows_held_out_are_known_before_the_fit(promise):
+    rows = labelled_rows(X, Y)
+    folds = make_folds(rows.codes, 5, 1, random_state=0)
+    wish = parse_promise(promise, rows.classes.tolist())
+    for fold in folds:
+        wrapper = wrap(lda(), wish, n_classes=2, n_methods=1, random_state=0)
+        fitted = wrapper.fit(X[fold.train], Y[fold.train])
+        split = hold_out(
+            len(fold.train), held_out_share(wish), np.random.RandomState(0)
+        )
+        if wish.kind == "error":
+            assert fitted.n_calibration_ == len(split.held_out)
+        else:
+            counts = np.bincount(rows.codes[fold.train][split.held_out])
+            assert fitted.class_count_.tolist() == counts.tolist()
 
 
 def test_rare_positives_are_not_answered_by_a_method_that_is_often_wrong():

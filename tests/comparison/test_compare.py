@@ -351,7 +351,7 @@ def test_quadratic_baseline_is_there_where_a_class_is_singular(iris, n_features)
 
 def test_a_table_too_small_to_be_learned_from_says_so():
     rows = np.arange(8.0).reshape(4, 2)
-    found = prudent.compare(rows, [0, 0, 1, 1], methods=["conformal"], baselines="lda")
+    found = compare(rows, [0, 0, 1, 1], methods=["conformal"], baselines="lda")
     assert {row.failure.text for row in found.rows} == {
         "no class has 2 rows in a training part; add rows"
     }

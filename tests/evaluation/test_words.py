@@ -8,6 +8,7 @@ from prudent import Guarantee
 from prudent.comparison.table import table_lines
 from prudent.core.assumptions import Assumption
 from prudent.evaluation.advice import recommended
+from prudent.evaluation.methods import METHODS
 from prudent.evaluation.records import (
     Asked,
     ClassRate,
@@ -394,7 +395,13 @@ def test_a_method_whose_sets_decide_nothing_says_why():
             class_coverage=(0.99, 0.99),
         )
         worst = ClassRate(label="a", rate=0.1)
-        return MethodRow(method=method, error=0.1, worst_class=worst, sets=sets)
+        return MethodRow(
+            method=method,
+            error=0.1,
+            worst_class=worst,
+            sets=sets,
+            why_undecided=METHODS[method].why_undecided,
+        )
 
     found = findings(row("optimistic", 1.0), row("imprecise", 0.4), promise="none")
     text = " ".join(verdict(found))

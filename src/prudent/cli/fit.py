@@ -32,7 +32,7 @@ from prudent.cli.models import (
     table_columns,
 )
 from prudent.cli.output import check_writable, note
-from prudent.evaluation.methods import BASELINES, METHODS
+from prudent.evaluation.methods import BASELINES, METHODS, Method
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
@@ -50,13 +50,6 @@ SELECTION_FOLDS = 5
 ENOUGH = 2
 # The method that is a detector by its name; others are, of one class.
 DETECTOR = "low-density"
-# What `--select cv` tries: the parameter that trades caution for sharpness.
-GRIDS: dict[str, dict[str, list[Any]]] = {
-    "optimistic": {"radius_scale": [0.1, 0.3, 1.0, 3.0]},
-    "minimax": {"covariance": ["empirical", 0.01, 0.1, 0.3]},
-    "calibrated": {"learning_rate": [0.03, 0.1, 0.3]},
-    "imprecise": {"imprecision": [0.01, 0.1, 0.5, 1.0, 2.0, 5.0]},
-}
 
 
 @options.grouped
@@ -144,14 +137,16 @@ def fit(
         raise UsageError("a promise on --average has no --confidence: leave one out.")
     if average and (asked is None or asked.kind != "coverage"):
         raise UsageError("--average is for promises of coverage and of false alarms.")
-    if select is not None and method not in GRIDS:
+    known_method = {**METHODS, **BASELINES}.get(method)
+    if select is not None and (known_method is None or known_method.grid is None):
         raise UsageError(f"--select cv: {method} has no parameter to choose.")
     estimator = built(method, param or [], seed)
     found = survey(data, target, columns, groups, min_class_rows)
     read = partial(_read, found, groups, most_rows, seed, columns.filling)
     with failing_as_data():
         if asked is None:
-            said, fitted = _plain(estimator, method, select, found, read)
+            chosen_by = None if select is None else known_method
+            said, fitted = _plain(estimator, chosen_by, found, read)
         else:
             said, fitted = _promising(
                 *(estimator, promise, confidence, read, seed), average=average
@@ -313,14 +308,17 @@ def _at_once(wish: Wish) -> str:
 
 
 def _plain(
-    estimator: Any, method: str, select: str | None, found: Survey, read: Read
+    estimator: Any, chosen_by: Method | None, found: Survey, read: Read
 ) -> tuple[str, Any]:
-    """Fit, and say on which rows: all of them if they fit or moments suffice."""
+    """Fit, and say on which rows: all of them if they fit or moments suffice.
+
+    `chosen_by` says what to choose a parameter by, if one is to be chosen.
+    """
     from prudent.estimator_tools import matched_by_name
     from prudent.evaluation.table import in_front
     from prudent.evaluation.wishes import groups_for
 
-    by_moments = select is None and hasattr(estimator, "fit_moments")
+    by_moments = chosen_by is None and hasattr(estimator, "fit_moments")
     columns = table_columns(found.preparation)
     if by_moments and found.holds_numbers:
         moments = found.moments(**estimator._moment_options())
@@ -337,21 +335,20 @@ def _plain(
         estimator.fit_moments(moments)
         return _all_rows(found), model
     frame, y = training.frame, training.y
-    if select is not None:
-        return said, _selected(model, method, frame, y)
+    if chosen_by is not None:
+        return said, _selected(model, chosen_by, frame, y)
     return said, model.fit(frame, y, **groups_for(model, training.groups))
 
 
-def _selected(model: Any, method: str, X: Any, y: Any) -> Any:
+def _selected(model: Any, method: Method, X: Any, y: Any) -> Any:
     """Return the model of least error over folds, fitted on all rows."""
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
     from prudent.metrics import u80_scorer
 
     folds = StratifiedKFold(SELECTION_FOLDS, shuffle=True, random_state=0)
-    # The precise decision of the imprecise method does not depend on its parameter.
-    scoring = u80_scorer if method == "imprecise" else "accuracy"
-    grid = {f"method__{name}": values for name, values in GRIDS[method].items()}
+    scoring = u80_scorer if method.grid_is_for_sets else "accuracy"
+    grid = {f"method__{name}": values for name, values in (method.grid or {}).items()}
     chosen = GridSearchCV(model, grid, scoring=scoring, cv=folds).fit(X, y)
     print(f"chosen by {SELECTION_FOLDS}-fold cross-validation: {chosen.best_params_}")
     return chosen.best_estimator_

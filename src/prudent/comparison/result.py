@@ -154,6 +154,7 @@ class ComparisonInterrupted(KeyboardInterrupt):
 
 def _row(row: MethodRow, promise: str) -> dict[str, Any]:
     found: dict[str, Any] = _plain(row)
+    del found["why_undecided"]  # words, not a figure
     found["own"] = [_item(item) for item in row.own]
     if row.worst_class is not None:
         found["worst_class"] = {

@@ -100,6 +100,10 @@ def check_promises(
                 n=n,
                 p_broken=p_broken,
                 p_kept=p_kept,
+                is_approximate=any(
+                    law is not None and promise.rate_law is None
+                    for (law, _), (promise, _, _) in zip(laws, group, strict=True)
+                ),
                 check=pooled.judge(violations, n, level=LEVEL),
             )
         )

@@ -67,14 +67,15 @@ def build_detector(
         "minimax": MinimaxOutlierDetector,
         "conformal": ConformalDetector,
     }[name]
+    known = detector().get_params()
     given = dict(parameters or {})
     if preparation is None:
-        if certain and name == "conformal":
+        if certain and "method" in known:
             settings["method"] = "split"
         return detector(**settings).set_params(**given)
     # The wrapper holds rows out: nothing is learned from them, not what fills gaps.
     own: dict[str, Any] = {"random_state": random_state}
-    if name == "minimax":
+    if "threshold" in known:
         own = {"threshold": "distribution_free"}
     inner = detector(**rate, **own).set_params(**given)
     return ConformalDetector(in_front(preparation, inner), method="split", **settings)

@@ -82,6 +82,7 @@ def method_row(method: Method, found: Evaluation, task: Task) -> MethodRow:
         wrong_when_decided=wrong_when_decided,
         asked=asked,
         sets=sets,
+        why_undecided=method.why_undecided,
         confusion=tuple(map(tuple, (total.confusion / n_repeats).tolist())),
         fit_seconds=float(np.median([r.fit_seconds for r in found.folds])),
         predict_seconds=float(np.median(per_row)),

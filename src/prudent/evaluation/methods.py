@@ -23,17 +23,6 @@ PATHS = {
 }
 DEFAULT_PROMISE = "coverage >= 90% in every class"
 
-#: Why the sets of a method may hold every class, and what makes them smaller.
-WHY_UNDECIDED = {
-    "minimax": "its sets cover each class under every law with its moments, which no "
-    "set does at 95 % unless the classes lie far apart; ask for less with "
-    "predict_set(X, level=0.3)",
-    "optimistic": "its balls of moments overlap, for the rows are few for so many "
-    "features; make them smaller with --param optimistic.radius_scale=0.03",
-    "imprecise": "its boxes of means overlap, for the rows of a class are few; make "
-    "them smaller with --param imprecise.imprecision=0.1",
-}
-
 
 @dataclass(frozen=True)
 class Method:
@@ -43,6 +32,12 @@ class Method:
     build: Callable[[int], Any]  # from a random state, an estimator not fitted yet
     is_baseline: bool = False  # there for reference only
     parameters: Mapping[str, Any] | None = None  # set on the estimator
+    # Why its sets may hold every class, and what makes them smaller.
+    why_undecided: str | None = None
+    # The parameter that trades caution for sharpness, with values to choose among;
+    # whether it changes the sets only, so that they are what it is chosen by.
+    grid: Mapping[str, Sequence[Any]] | None = None
+    grid_is_for_sets: bool = False
 
     def estimator(self, random_state: int) -> Any:
         """Return an estimator that is not fitted yet."""
@@ -109,7 +104,30 @@ def _boosting(random_state: int) -> Any:
     return HistGradientBoostingClassifier(random_state=random_state)
 
 
-METHODS = {name: Method(name, partial(_instance, path)) for name, path in PATHS.items()}
+PROPERTIES: dict[str, dict[str, Any]] = {
+    "optimistic": {
+        "why_undecided": "its balls of moments overlap, for the rows are few for so "
+        "many features; make them smaller with --param optimistic.radius_scale=0.03",
+        "grid": {"radius_scale": [0.1, 0.3, 1.0, 3.0]},
+    },
+    "minimax": {
+        "why_undecided": "its sets cover each class under every law with its moments, "
+        "which no set does at 95 % unless the classes lie far apart; ask for less with "
+        "predict_set(X, level=0.3)",
+        "grid": {"covariance": ["empirical", 0.01, 0.1, 0.3]},
+    },
+    "calibrated": {"grid": {"learning_rate": [0.03, 0.1, 0.3]}},
+    "imprecise": {
+        "why_undecided": "its boxes of means overlap, for the rows of a class are few; "
+        "make them smaller with --param imprecise.imprecision=0.1",
+        "grid": {"imprecision": [0.01, 0.1, 0.5, 1.0, 2.0, 5.0]},
+        "grid_is_for_sets": True,
+    },
+}
+METHODS = {
+    name: Method(name, partial(_instance, path), **PROPERTIES.get(name, {}))
+    for name, path in PATHS.items()
+}
 BASELINES = {
     name: Method(name, build, is_baseline=True)
     for name, build in (

@@ -77,6 +77,7 @@ class PromiseCheck:
     n: float  # rows looked at
     p_broken: float  # probability of so many violations or more at the bound
     p_kept: float  # probability of so many or fewer
+    is_approximate: bool = False  # whether the law behind both is
     check: GuaranteeCheck
 
     @property
@@ -158,6 +159,7 @@ class MethodRow:
     own_kept: Kept | None = None
     no_difference_from: str | None = None
     sets: Sets | None = None  # that the plain method gives by itself
+    why_undecided: str | None = None  # and why they may hold every class
     confusion: Matrix = ()  # rows by true (outer) and predicted class
     fit_seconds: float | None = None  # median over the folds
     predict_seconds: float | None = None  # of one row

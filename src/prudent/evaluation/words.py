@@ -9,7 +9,6 @@ from functools import partial
 from prudent.core.assumptions import PLUG_IN
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation import advice
-from prudent.evaluation.methods import WHY_UNDECIDED
 from prudent.evaluation.records import (
     Asked,
     Findings,
@@ -314,21 +313,19 @@ def _least_errors(findings: Findings) -> str:
 
 def _undecided(findings: Findings) -> str:
     caught = [
-        (row.method, row.sets)
-        for row in findings.ran
-        if row.sets and row.sets.undecided > 0
+        (row, row.sets) for row in findings.ran if row.sets and row.sets.undecided > 0
     ]
     if not caught:
         return ""
     listed = "; ".join(
-        f"{method} leaves {100 * sets.undecided:.0f} % of the rows undecided "
+        f"{row.method} leaves {100 * sets.undecided:.0f} % of the rows undecided "
         f"(its sets hold the true class in {100 * sets.coverage:.1f} %)"
-        for method, sets in caught
+        for row, sets in caught
     )
     reasons = [
-        f" {method} decides nothing: {WHY_UNDECIDED[method]}."
-        for method, sets in caught
-        if sets.undecided == 1 and method in WHY_UNDECIDED
+        f" {row.method} decides nothing: {row.why_undecided}."
+        for row, sets in caught
+        if sets.undecided == 1 and row.why_undecided is not None
     ]
     return f"Of the methods that may say they do not know, {listed}." + "".join(reasons)
 

@@ -265,7 +265,7 @@ def _appendix(findings: Findings) -> Section:
     full = (
         " Promises of full conformal prediction are checked as if their rates were "
         "drawn from the law of the rank among the training rows, which is approximate."
-        if any(row.method == "conformal" for row in findings.ran)
+        if any(item.is_approximate for row in findings.ran for item in row.promises)
         else ""
     )
     return Section(
