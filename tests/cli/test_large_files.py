@@ -350,3 +350,26 @@ def test_peak_memory_does_not_grow_with_the_file(tmp_path):
         peaks[factor] = found
     for command, small in peaks[1].items():
         assert peaks[4][command] <= 1.2 * small, command
+
+
+@pytest.mark.parametrize("command", ["compare", "fit"])
+def test_class_of_which_no_row_is_drawn_plays_no_part_aloud(
+    prudent, little_memory, rows, tmp_path, command
+):
+    y = rows["y"].astype(object)
+    y[700] = "rare"
+    path = tmp_path / "table.parquet"
+    columns = {"p": rows["p"], "q": rows["q"], "y": y.tolist()}
+    parquet.write_table(pa.table(columns), path)
+    little_memory()
+    more = {
+        "compare": ("--methods", "minimax", "--baselines", "lda"),
+        "fit": ("--method", "lda", "--promise", "error <= 30%", "-o", tmp_path / "m"),
+    }
+    outcome = prudent(command, path, "--target", "y", "--sample", 300, *more[command])
+    assert outcome.code == 0, outcome.err
+    assert "no row of 'rare' was drawn: a class without rows plays no" in outcome.err
+    if command == "fit":
+        assert load(tmp_path / "m").classes_.tolist() == ["u", "v", "w"]
+    else:
+        assert "rare" not in outcome.out
