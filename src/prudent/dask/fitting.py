@@ -9,8 +9,12 @@ from prudent.calibration import RiskCalibratedClassifier
 from prudent.conformal import ConformalClassifier, ConformalDetector
 from prudent.dask.calibration import fit_calibration, needs_frames
 from prudent.dask.chunks import Chunks
-from prudent.dask.conformal import fit_conformal_classifier, fit_conformal_detector
-from prudent.dask.detectors import fit_minimax_detector, fit_rejector
+from prudent.dask.held_out import (
+    fit_conformal_classifier,
+    fit_conformal_detector,
+    fit_minimax_detector,
+    fit_rejector,
+)
 from prudent.estimator_tools import MomentFitMixin, is_covariance_estimator
 from prudent.minimax import MinimaxOutlierDetector
 

@@ -228,6 +228,7 @@ class LowDensityRejector(RateMixin, OutlierMixin, HeldOutEstimator):
         return hold_out_rows(self, X, self.calibration_size, random, groups)
 
     def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
+        X = np.asarray(X, dtype=np.float64)
         if self.estimator is None:
             classifier = MeanLogitClassifier(random_state=random.randint(2**31 - 1))
         else:
