@@ -87,22 +87,54 @@ def test_the_models_own_promise_is_checked(prudent, model_file, new_rows):
     assert outcome.out.rstrip().endswith(f"{answered.sum()} rows): {found.verdict}")
 
 
-def test_training_rows_are_no_proof(prudent, table_file, tmp_path):
-    rows = table_file(table(X[:300], WORDS[:300]), "train.csv")
-    path = tmp_path / "fitted.prudent"
-    command = ("fit", rows, "--target", "y", "--method", "lda", "-o", path)
+@pytest.mark.parametrize("method", ["lda", "optimistic", "selective", "words", "gaps"])
+def test_rows_of_the_fit_are_refused_and_counted(prudent, table_file, tmp_path, method):
+    def text(some, labels):
+        lines = table(some, labels)
+        if method == "words":  # a column of words in front, of moments by blocks too
+            head, *rest = lines.splitlines()
+            sides = [
+                f"{'big' if float(line.split(',')[0]) > 14 else 'small'},"
+                for line in rest
+            ]
+            lines = "\n".join(
+                [f"size,{head}", *map("".join, zip(sides, rest, strict=True))]
+            )
+        return lines.replace("122.8,", ",") if method == "gaps" else lines
+
+    rows = table_file(text(X[:300], WORDS[:300]), "train.csv")
+    options = {
+        "selective": ("--method", "lda", "--promise", "error <= 20%"),
+        "words": ("--method", "optimistic"),
+        "gaps": ("--method", "minimax"),
+    }.get(method, ("--method", method))
+    path, target = tmp_path / "fitted.prudent", ("--target", "y")
+    assert prudent("fit", rows, *target, *options, "-o", path).code == 0
+    outcome = prudent("certify", rows, "-m", path, *target)
+    assert outcome.code == 3
+    assert "300 of these 300 rows were in the fit of the model" in outcome.err
+    assert outcome.out == ""
+    mixed = table_file(text(X[260:], WORDS[260:]), "mixed.csv")
+    outcome = prudent("certify", mixed, "-m", path, *target)
+    assert "40 of these 309 rows were in the fit of the model" in outcome.err
+    new = table_file(text(X[300:], WORDS[300:]), "new.csv")
+    outcome = prudent("certify", new, "-m", path, *target)
+    assert outcome.code == 0
+    assert "as new to the model as you say they are" in outcome.out
+
+
+def test_the_table_of_the_fit_is_no_proof_however_coarse(prudent, table_file, tmp_path):
+    rows = table_file(table(np.sign(X - X.mean(axis=0))[:60], WORDS[:60]), "train.csv")
+    path, target = tmp_path / "fitted.prudent", ("--target", "y")
+    command = ("fit", rows, *target, "--method", "logistic", "-o", path)
     assert prudent(*command).code == 0
-    outcome = prudent("certify", rows, "-m", path, "--target", "y")
+    outcome = prudent("certify", rows, "-m", path, *target)
     assert "train.csv is the table that the model was fitted to" in outcome.err
     assert "not new to the model" in outcome.out
     assert "kept" not in outcome.out
-    outcome = prudent("certify", rows, "-m", path, "--target", "y", "--json", "-")
+    outcome = prudent("certify", rows, "-m", path, *target, "--json", "-")
     assert "train.csv is the table that the model was fitted to" in outcome.err
     assert json.loads(outcome.out)
-    others = table_file(table(X[300:], WORDS[300:]), "new.csv")
-    outcome = prudent("certify", others, "-m", path, "--target", "y")
-    assert "fitted to" not in outcome.err
-    assert "as new to the model as you say they are" in outcome.out
 
 
 def test_rows_of_the_fit_hold_a_model_to_nothing(prudent, table_file, tmp_path):
@@ -165,9 +197,11 @@ def test_costs_are_certified(prudent, model_file, new_rows, table_file, tmp_path
 def test_a_detector_is_certified(prudent, table_file, tmp_path):
     pd = pytest.importorskip("pandas")
     detector = MinimaxOutlierDetector(random_state=0)
-    detector.fit(pd.DataFrame(X[Y == 1], columns=NAMES))
+    normal = np.flatnonzero(Y == 1)[:200]
+    detector.fit(pd.DataFrame(X[normal], columns=NAMES))
     save(detector, tmp_path / "detector.prudent")
-    rows = table_file(table(X, np.where(Y == 1, 1, -1)))
+    new = np.setdiff1d(np.arange(len(X)), normal)
+    rows = table_file(table(X[new], np.where(Y[new] == 1, 1, -1)))
     outcome = prudent(
         "certify", rows, "-m", tmp_path / "detector.prudent", "--target", "y", "--all"
     )

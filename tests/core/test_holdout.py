@@ -1,4 +1,4 @@
-"""Held-out rows: how many, plain, by group, and which of them were seen before."""
+"""Held-out rows: how many, plain and by group."""
 
 import math
 
@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prudent.core.rows import count_repeated, hold_out, one_row_per_group
+from prudent.core.rows import hold_out, one_row_per_group
 from prudent.estimator_tools import hold_out_rows
-from prudent.exceptions import PrudentWarning
 
 
 def draw(n, share=0.3, seed=0, groups=None):
@@ -39,24 +38,6 @@ def test_the_row_of_a_group_is_any_with_equal_chance():
     counts = np.bincount(np.concatenate(drawn), minlength=5)
     assert counts[4] == 4000
     assert abs(counts[:4] - 1000).max() < 120
-
-
-def test_repeats_are_found_among_fine_values_only():
-    rng = np.random.default_rng(0)
-    fine = np.repeat(rng.normal(size=(25, 2)), 10, axis=0)
-    assert count_repeated(fine, draw(250)) > 50
-    assert count_repeated(rng.normal(size=(250, 2)), draw(250)) == 0
-    coarse = rng.integers(0, 4, size=(250, 2)).astype(float)
-    assert count_repeated(coarse, draw(250)) == 0
-    zero = np.r_[fine, -fine * 0.0, fine * 0.0]
-    assert count_repeated(zero, draw(len(zero))) > 50
-
-
-def test_repeats_are_warned_about():
-    X = np.repeat(np.random.default_rng(0).normal(size=(25, 2)), 10, axis=0)
-    with pytest.warns(PrudentWarning, match="held-out rows stand among the rows"):
-        hold_out_rows(None, X, 0.3, np.random.RandomState(0))
-    hold_out_rows(None, X, 0.3, np.random.RandomState(0), np.repeat(range(25), 10))
 
 
 @pytest.mark.parametrize(

@@ -723,6 +723,7 @@ def held_out_trial(
         np.random.RandomState(seed),
         groups,
     )
+    classifier._known_rows = None  # of rows as they are coded here, not as they came
     trial = Trial(block.taken(split.fit), block.taken(split.held_out))
     # What the held-out rows alone know is not known to a fit they judge.
     seen = trial.seen_levels(classifier._reader.n_levels)

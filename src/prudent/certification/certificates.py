@@ -28,7 +28,7 @@ from prudent.core.rows import one_row_per_group
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
 from prudent.core.violations import ALARMS
-from prudent.estimator_tools import predict_set, refuse_dask
+from prudent.estimator_tools import predict_set, refuse_dask, refuse_seen_rows
 from prudent.estimator_tools.validation import check_groups
 
 
@@ -92,9 +92,10 @@ def certify(
     Raises
     ------
     ValueError
-        If there is no row, or none that a promise of the model is about, a label is
-        unknown to the model, `costs` have another shape or are not finite, `confidence`
-        or `claims` is out of range, or `groups` are missing.
+        If there is no row, or none that a promise of the model is about, rows were in
+        the fit of the model (see Notes), a label is unknown to the model, `costs` have
+        another shape or are not finite, `confidence` or `claims` is out of range, or
+        `groups` are missing.
 
     Notes
     -----
@@ -102,6 +103,13 @@ def certify(
     (1 - `confidence`) / J for J promises. The expected cost uses
     :func:`prudent.certification.mean_upper_limit` on costs scaled to [0, 1], or the
     exact limit if there are only two different costs.
+
+    Models of prudent with held-out or ranking rows, and models written by the command
+    line, keep 8 bytes of each row of their fit. Rows of `X` that are among them are an
+    error, unless chance explains them: draws from few possible values repeat. It does
+    not where they are more than three times as many as the equal rows inside the fit
+    suggest and hardly two rows agree in all columns but one, nor where draws from one
+    law, whatever it is, stand in both samples that often in one of 100 000 cases.
 
     Examples
     --------
@@ -127,6 +135,7 @@ def certify(
         )
     check_is_fitted(model)
     check_consistent_length(X, y)
+    refuse_seen_rows("certify", model, X)
     labels = column_or_1d(y)
     model, X = _unwrapped(model, X)
     promised = getattr(model, "guarantees_", ())

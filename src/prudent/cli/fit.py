@@ -314,30 +314,42 @@ def _plain(
 
     `chosen_by` says what to choose a parameter by, if one is to be chosen.
     """
-    from prudent.estimator_tools import matched_by_name
+    from prudent.estimator_tools import RowNotes, matched_by_name, remember_rows
     from prudent.evaluation.table import in_front
     from prudent.evaluation.wishes import groups_for
 
     by_moments = chosen_by is None and hasattr(estimator, "fit_moments")
-    columns = table_columns(found.preparation)
+    columns, notes = table_columns(found.preparation), RowNotes()
+
+    def noted(front: Any) -> Callable[[Any], Any]:
+        def transform(frame: Any) -> Any:
+            notes.add(frame)
+            return front.transform(frame)
+
+        return transform
+
     if by_moments and found.holds_numbers:
-        moments = found.moments(**estimator._moment_options())
         columns.fit(next(found.blocks()).frame)
-        return _all_rows(found), matched_by_name(
-            columns, estimator.fit_moments(moments)
-        )
+        moments = found.moments(noted(columns), **estimator._moment_options())
+        model = matched_by_name(columns, estimator.fit_moments(moments))
+        notes.keep_with(model)
+        return _all_rows(found), model
     training, preparation, said = read()
     model = matched_by_name(columns, in_front(preparation, estimator))
     if by_moments and preparation is not None:
         # What fills and encodes is learned from these rows, the method from all.
         front = model[:-1].fit(training.frame)
-        moments = found.moments(front.transform, **estimator._moment_options())
+        moments = found.moments(noted(front), **estimator._moment_options())
         estimator.fit_moments(moments)
+        notes.keep_with(model)
         return _all_rows(found), model
     frame, y = training.frame, training.y
     if chosen_by is not None:
-        return said, _selected(model, chosen_by, frame, y)
-    return said, model.fit(frame, y, **groups_for(model, training.groups))
+        model = _selected(model, chosen_by, frame, y)
+    else:
+        model.fit(frame, y, **groups_for(model, training.groups))
+    remember_rows(model, frame, warn=False)
+    return said, model
 
 
 def _selected(model: Any, method: Method, X: Any, y: Any) -> Any:

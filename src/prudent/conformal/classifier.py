@@ -37,7 +37,7 @@ from prudent.core.binomial import check_fraction
 from prudent.core.classes import check_two_classes
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.estimator_tools import HeldOutEstimator, one_thread
+from prudent.estimator_tools import HeldOutEstimator, one_thread, remember_rows
 from prudent.rules.make import Coverage
 from prudent.rules.rule import Rule
 from prudent.rules.scores import ROUNDING, CalibrationScores
@@ -243,6 +243,8 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
         note_constant_features(self, X)
         forget_fit(self)
         self._condition = self.condition
+        if self.method_ != SPLIT:
+            remember_rows(self, X)
         random = check_random_state(self.random_state)
         if self.method_ == SPLIT:
             self._fit_held_out(X, y, random, groups)

@@ -33,7 +33,12 @@ from prudent.core.assumptions import Assumption
 from prudent.core.binomial import fewest_rows, mean_rank
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
-from prudent.estimator_tools import HeldOutEstimator, RateMixin, one_thread
+from prudent.estimator_tools import (
+    HeldOutEstimator,
+    RateMixin,
+    one_thread,
+    remember_rows,
+)
 from prudent.exceptions import PrudentWarning
 from prudent.rules.make import FalseAlarms
 from prudent.rules.rule import Rule
@@ -203,6 +208,8 @@ class ConformalDetector(RateMixin, OutlierMixin, HeldOutEstimator):
         check_method(self, self.method_, groups)
         note_constant_features(self, X)
         forget_fit(self)
+        if self.method_ != SPLIT:
+            remember_rows(self, X)
         random = check_random_state(self.random_state)
         if self.method_ == FULL:
             self._fit_full(X)

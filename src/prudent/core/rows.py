@@ -178,11 +178,6 @@ def restricted(rows: Rows, features: IntArray) -> Rows:
 # --- which rows a fit learns from and which it is held to -----------------------------
 
 
-# Repeated rows are told from values that a coarse scale makes equal by chance: a
-# column that names this share of the distinct rows, of which there are enough.
-NAMING_SHARE, LEAST_DISTINCT = 0.9, 20
-
-
 @dataclass(frozen=True, slots=True)
 class HeldOut:
     """Positions of the rows to learn from and of those held out.
@@ -249,38 +244,6 @@ def one_row_per_group(
     order = random.permutation(len(groups))
     _, first = np.unique(groups[order], return_index=True)
     return order[np.sort(first)]
-
-
-def count_repeated(X: NDArray[Any], split: HeldOut) -> int:
-    """Held-out rows that stand among the fit rows too, where chance cannot be why.
-
-    Rows of few possible values are equal by chance, which breaks no promise; they
-    are not counted. The scale counts as fine when some column that is not all
-    integers names at least 90 % of at least 20 distinct rows.
-    """
-    keys = _row_keys(X)
-    repeated = int(np.isin(keys[split.held_out], keys[split.fit]).sum())
-    if repeated == 0:
-        return 0
-    distinct = X[np.unique(keys, return_index=True)[1]]
-    if len(distinct) < LEAST_DISTINCT or X.dtype.kind != "f":
-        return 0
-    fine = any(
-        len(np.unique(column)) >= NAMING_SHARE * len(distinct)
-        for column in distinct.T
-        if (column != np.rint(column)).any()
-    )
-    return repeated if fine else 0
-
-
-def _row_keys(X: NDArray[Any]) -> NDArray[np.uint64]:
-    """One number a row: equal for equal rows, and practically only for them."""
-    keys = np.zeros(len(X), dtype=np.uint64)
-    for column in X.T:
-        bits = (column.astype(np.float64) + 0.0).view(np.uint64)  # -0 equals 0
-        keys = (keys ^ bits) * np.uint64(0x9E3779B97F4A7C15)
-        keys ^= keys >> np.uint64(29)
-    return keys
 
 
 # --- coins that fall the same way each time for the same thing ------------------------

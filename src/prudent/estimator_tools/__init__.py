@@ -14,6 +14,11 @@ from prudent.estimator_tools.moment_fits import (
     is_covariance_estimator,
     warn_repairs,
 )
+from prudent.estimator_tools.seen_rows import (
+    RowNotes,
+    refuse_seen_rows,
+    remember_rows,
+)
 from prudent.estimator_tools.tables import (
     TableColumns,
     TablePipeline,
@@ -39,6 +44,7 @@ __all__ = [
     "MomentFitMixin",
     "MomentsMixin",
     "RateMixin",
+    "RowNotes",
     "Split",
     "TableColumns",
     "TablePipeline",
@@ -58,6 +64,8 @@ __all__ = [
     "positive_weights",
     "predict_set",
     "refuse_dask",
+    "refuse_seen_rows",
+    "remember_rows",
     "warn_constant_features",
     "warn_repairs",
 ]

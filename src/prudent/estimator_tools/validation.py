@@ -19,8 +19,9 @@ from sklearn.utils.validation import (
 )
 
 from prudent._compat import validate_data
-from prudent.core.rows import HeldOut, count_repeated, hold_out, one_row_per_group
+from prudent.core.rows import HeldOut, hold_out, one_row_per_group
 from prudent.core.types import BoolArray, FloatArray
+from prudent.estimator_tools.seen_rows import refuse_seen_rows, remember_rows
 from prudent.exceptions import PrudentWarning
 
 
@@ -153,7 +154,7 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 def hold_out_rows(
     estimator: Any,
-    X: NDArray[Any],
+    X: Any,
     share: float,
     random: np.random.RandomState,
     groups: ArrayLike | None = None,
@@ -161,9 +162,9 @@ def hold_out_rows(
     """Draw the rows that an estimator is held to, and warn of repeated ones.
 
     With `groups`, one label a row, whole groups are held out, and one random row of
-    each counts. Rows that are not numbers are not searched for repeats.
+    each counts. What tells the rows again is kept with the estimator.
     """
-    name, n_rows = type(estimator).__name__, len(X)
+    name, n_rows = type(estimator).__name__, _num_samples(X)
     if n_rows < 2:
         raise ValueError(
             f"{name}: {n_rows} row (1 sample is too few) cannot be split into rows to "
@@ -171,17 +172,7 @@ def hold_out_rows(
         )
     labels = None if groups is None else check_groups(groups, n_rows)
     split = hold_out(n_rows, share, random, labels)
-    if labels is None and X.dtype.kind in "fiub":
-        repeated = count_repeated(X, split)
-        if repeated:
-            warnings.warn(
-                f"{name}: {repeated} of {len(split.held_out)} held-out rows stand "
-                "among the rows learned from too; a promise from rows seen before "
-                "can be false. Remove repeated rows, or say with `groups` which rows "
-                "belong together.",
-                PrudentWarning,
-                stacklevel=3,
-            )
+    remember_rows(estimator, X, split, warn=groups is None)
     return split
 
 
@@ -194,20 +185,18 @@ def hold_out_unseen(
     """Rows that `estimator.estimator` is fitted to and rows it has not seen.
 
     All are held out where it is frozen, or one random row of each group; else
-    `calibration_size` of them. `X` may be any table.
+    `calibration_size` of them. `X` may be any table. Rows that a frozen model is known
+    to have been fitted to are a ValueError.
     """
-    n_rows = _num_samples(X)
     if isinstance(estimator.estimator, FrozenEstimator):
-        held_out = np.arange(n_rows)
+        refuse_seen_rows(type(estimator).__name__, estimator.estimator, X)
+        remember_rows(estimator, X, warn=groups is None)
+        held_out = np.arange(_num_samples(X))
         if groups is not None:
-            held_out = one_row_per_group(check_groups(groups, n_rows), random)
+            labels = check_groups(groups, len(held_out))
+            held_out = one_row_per_group(labels, random)
         return HeldOut(np.empty(0, dtype=np.intp), held_out)
-    values = X.to_numpy() if hasattr(X, "to_numpy") else X
-    if hasattr(X, "column_names"):  # a pyarrow table
-        values = np.asarray(X)
-    if not isinstance(values, np.ndarray) or values.ndim != 2:
-        values = np.empty((n_rows, 0), dtype=object)  # not searched for repeats
-    return hold_out_rows(estimator, values, estimator.calibration_size, random, groups)
+    return hold_out_rows(estimator, X, estimator.calibration_size, random, groups)
 
 
 def fold_positions(

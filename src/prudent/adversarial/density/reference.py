@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.adversarial.density.kernel_density import NormalKernels, kernel_width
-from prudent.core.linalg import MahalanobisFactors, row_blocks
+from prudent.core.linalg import MahalanobisFactors
+from prudent.core.repeats import Keys, keys_of_rows
 from prudent.core.types import BoolArray, FloatArray
 
 ReferenceName = Literal["mixture", "gaussian", "box", "grid"]
@@ -204,7 +205,7 @@ class GridReference:
     origin: FloatArray  # (d,), a corner of cell 0
     size: float  # g, the side of a cell
     corners: FloatArray  # (n_cells, d), cell numbers: whole, as floats
-    hashes: NDArray[np.uint64]  # (n_cells,), of the corners, sorted
+    keys: Keys  # (n_cells,), of the corners, rising
 
     @classmethod
     def from_rows(cls, X: FloatArray, random: np.random.RandomState) -> Self:
@@ -218,11 +219,11 @@ class GridReference:
         size = _SMALLEST_CELL
         while True:
             numbers = _cell_numbers(X, offset * size, size)
-            hashes, first, count = np.unique(
-                hash_rows(numbers), return_index=True, return_counts=True
+            keys, first, count = np.unique(
+                keys_of_rows(numbers), return_index=True, return_counts=True
             )
             if np.count_nonzero(count == 1) <= few:
-                return cls(offset * size, size, numbers[first], hashes)
+                return cls(offset * size, size, numbers[first], keys)
             size *= math.sqrt(2)
 
     def sample(self, n: int, random: np.random.RandomState) -> FloatArray:
@@ -236,9 +237,9 @@ class GridReference:
     def log_density(self, X: FloatArray) -> FloatArray:
         """Constant in the occupied cells, -inf outside."""
         n_cells, d = self.corners.shape
-        wanted = hash_rows(_cell_numbers(X, self.origin, self.size))
-        at = np.searchsorted(self.hashes, wanted)
-        is_inside = self.hashes[np.minimum(at, n_cells - 1)] == wanted
+        wanted = keys_of_rows(_cell_numbers(X, self.origin, self.size))
+        at = np.searchsorted(self.keys, wanted)
+        is_inside = self.keys[np.minimum(at, n_cells - 1)] == wanted
         return np.where(
             is_inside, -math.log(n_cells) - d * math.log(self.size), -np.inf
         )
@@ -274,23 +275,6 @@ class GivenReference:
                 + (f" with {bad[0]}." if log_u.shape == (len(X),) else ".")
             )
         return log_u + self.standardisation.log_volume()
-
-
-def hash_rows(numbers: FloatArray) -> NDArray[np.uint64]:
-    """64-bit hash of each row of whole numbers: one mixing step a column.
-
-    Two of n rows share a hash by chance with probability about n^2 / 2^65.
-    """
-    mixed = np.full(len(numbers), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for rows in row_blocks(*numbers.shape):
-        block = mixed[rows]
-        # Columns in one piece: jumping from row to row would miss the cache.
-        columns = numbers[rows].T.astype(np.int64, order="C").view(np.uint64)
-        for column in columns:
-            block ^= column
-            block *= np.uint64(0xBF58476D1CE4E5B9)
-            block ^= block >> np.uint64(29)
-    return mixed
 
 
 def _cell_numbers(X: FloatArray, origin: FloatArray, size: float) -> FloatArray:
