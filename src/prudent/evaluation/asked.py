@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from prudent.core.binomial import high_probability_rank
 from prudent.core.guarantee import Guarantee
 from prudent.core.rows import hold_out
 from prudent.core.types import BoolArray, FloatArray, IntArray
@@ -27,7 +26,6 @@ from prudent.evaluation.table import in_front
 from prudent.evaluation.wishes import (
     SPLIT_SHARE,
     coverage_settings,
-    each_confidence,
     fewest_held_out,
     held_out_share,
     promised,
@@ -221,13 +219,12 @@ def _cut(wrapped: Any, task: Task, level: float) -> FloatArray | float:
     assert wish is not None
     if wish.confidence is None:
         return level
-    each = each_confidence(wish, task.n_methods)
-    ranked = np.zeros(len(classes), dtype=np.intp)
-    ranked[np.searchsorted(classes, wrapped.classes_)] = wrapped.class_count_
-    if not wish.by_class:
-        ranked[:] = ranked.sum()
-    ranks = [high_probability_rank(n, level, each) if n else 0 for n in ranked.tolist()]
-    return np.array(ranks) / (ranked + 1)
+    # A class that the wrapper does not know is never ruled out.
+    cuts = np.zeros(len(classes))
+    known = np.searchsorted(classes, wrapped.classes_)
+    evidence = [promise.evidence for promise in wrapped.rule_.at(level).guarantees]
+    cuts[known] = [e["rank"] / (e["calibration rows"] + 1) for e in evidence]
+    return cuts
 
 
 def _limits_frontier(
