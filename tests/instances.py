@@ -109,13 +109,15 @@ def conformal():
     plain = LogisticRegression()
     return [
         ConformalClassifier(),
-        ConformalClassifier(model="kernel", condition="class", ties="smoothed"),
-        ConformalClassifier(model="neighbors"),
-        ConformalClassifier(covariance_type="diag", nonconformity="density"),
+        ConformalClassifier(condition="class", ties="smoothed"),
+        ConformalClassifier(model="gaussian"),
+        ConformalClassifier(
+            model="gaussian", covariance_type="diag", nonconformity="density"
+        ),
         ConformalClassifier(plain, method="cross", cv=3),
         ConformalClassifier(plain, method="split"),
         ConformalDetector(),
-        ConformalDetector(nonconformity="kernel", ties="smoothed"),
+        ConformalDetector(nonconformity="distance", ties="smoothed"),
         ConformalDetector(method="split"),
         ConformalDetector(OneClassSVM()),
     ]

@@ -54,18 +54,16 @@ OWN = {
         estimator=PLAIN, strategy="soft", divergence_bound=2.0
     ),
     "conformal": ConformalClassifier(),
-    "conformal, kernel": ConformalClassifier(
-        model="kernel", condition="class", ties="smoothed"
-    ),
-    "conformal, neighbors": ConformalClassifier(model="neighbors"),
-    "conformal, combined": ConformalClassifier(model="combined", condition="class"),
+    "conformal, smoothed": ConformalClassifier(condition="class", ties="smoothed"),
+    "conformal, by class": ConformalClassifier(condition="class"),
+    "conformal, Gaussian": ConformalClassifier(model="gaussian"),
     "conformal, density": ConformalClassifier(
-        covariance_type="diag", nonconformity="density"
+        model="gaussian", covariance_type="diag", nonconformity="density"
     ),
     "conformal, cross": ConformalClassifier(PLAIN, method="cross", cv=3),
     "conformal, split": ConformalClassifier(PLAIN, method="split", condition="class"),
     "alarms": ConformalDetector(),
-    "alarms, kernel": ConformalDetector(nonconformity="kernel", ties="smoothed"),
+    "alarms, distance": ConformalDetector(nonconformity="distance", ties="smoothed"),
     "alarms, split": ConformalDetector(method="split"),
     "alarms, cross": ConformalDetector(OneClassSVM()),
     "selective": SelectiveClassifier(LOGISTIC, error_rate=0.3),

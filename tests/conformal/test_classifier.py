@@ -256,7 +256,7 @@ def test_smoothed_p_values_repeat_in_any_batch(iris):
 def test_rows_and_labels_in_another_order_get_the_same_p_values(iris):
     X, y, X_new, _ = halves(iris)
     order = np.random.default_rng(1).permutation(75)
-    for settings in ({}, {"model": "kernel"}, {"covariance_type": "diag"}):
+    for settings in ({}, {"model": "gaussian"}, {"covariance_type": "diag"}):
         model = ConformalClassifier(**settings)
         expected = model.fit(X, y).p_values(X_new)
         np.testing.assert_array_equal(
@@ -268,7 +268,9 @@ def test_rows_and_labels_in_another_order_get_the_same_p_values(iris):
 def test_without_a_ridge_affine_maps_change_nothing(iris, covariance_type):
     X, y, X_new, _ = halves(iris)
     M = np.random.default_rng(2).normal(size=(4, 4)) * 10
-    model = ConformalClassifier(covariance_type=covariance_type, ridge_rows=0)
+    model = ConformalClassifier(
+        model="gaussian", covariance_type=covariance_type, ridge_rows=0
+    )
     np.testing.assert_array_equal(
         model.fit(X @ M + 3, y).p_values(X_new @ M + 3),
         model.fit(X, y).p_values(X_new),
@@ -277,7 +279,9 @@ def test_without_a_ridge_affine_maps_change_nothing(iris, covariance_type):
 
 def test_strangers_get_the_empty_set_by_density(iris):
     X, y, X_new, _ = halves(iris)
-    model = ConformalClassifier(nonconformity="density", condition="class").fit(X, y)
+    model = ConformalClassifier(
+        model="gaussian", nonconformity="density", condition="class"
+    ).fit(X, y)
     strangers = np.full((3, 4), [[50.0], [-40.0], [1e150]])
     assert not model.predict_set(strangers, allow_empty=True).any()
     assert (model.credibility(strangers) <= 1 / 23).all()
@@ -290,8 +294,8 @@ def test_strangers_get_the_empty_set_by_density(iris):
         ({"level": 0.0}, "'level'"),
         ({"pooled_rows": -1}, "'pooled_rows'"),
         ({"ridge_rows": -1}, "'ridge_rows'"),
-        ({"n_neighbors": 0}, "'n_neighbors'"),
-        ({"bandwidth": 0}, "'bandwidth'"),
+        ({"nonconformity": "margin"}, "margin.*'gaussian'"),
+        ({"nonconformity": "density"}, "density.*'gaussian'"),
         ({"model": "svm"}, "'model'"),
         ({"cv": 1}, "'cv'"),
         ({"method": "full", "estimator": GaussianNB()}, "'full'.*GaussianNB"),
@@ -347,7 +351,7 @@ def test_constant_columns_change_nothing_and_are_named(iris):
     np.testing.assert_array_equal(model.p_values(add(X_new)), expected)
 
 
-@pytest.mark.parametrize("settings", [{}, {"model": "kernel"}, {"model": "neighbors"}])
+@pytest.mark.parametrize("settings", [{}, {"model": "gaussian"}])
 def test_degenerate_rows_give_finite_p_values(settings):
     rng = np.random.default_rng(0)
     y = np.array([0] * 5 + [1] * 6)
@@ -375,8 +379,9 @@ def test_a_fitted_scaler_in_front_of_full_is_warned_about(iris):
         make_pipeline(StandardScaler(), LogisticRegression()), random_state=0
     ).fit(X, y)
     assert prudent.predict_set(inside, X_new).any(axis=1).all()
-    # Without a ridge the model follows every affine map: nothing to warn of.
-    make_pipeline(StandardScaler(), ConformalClassifier(ridge_rows=0)).fit(X, y)
+    # Without a ridge the Gaussian follows every affine map: nothing to warn of.
+    gaussian = ConformalClassifier(model="gaussian", ridge_rows=0)
+    make_pipeline(StandardScaler(), gaussian).fit(X, y)
 
 
 def test_works_in_a_search(iris):

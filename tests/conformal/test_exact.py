@@ -8,6 +8,7 @@ import pytest
 from conformal import naive
 from prudent import ConformalClassifier, ConformalDetector
 from prudent.conformal.ranks import groups_of
+from prudent.conformal.ridge import KernelRidge, laplace_kernel
 
 SCORES = ("posterior", "margin", "density")
 TYPES = ("full", "tied", "diag", "identity")
@@ -80,6 +81,7 @@ def test_gaussian_counts_equal_refitting(name, covariance_type, score, condition
         model = fitted(
             X,
             y,
+            model="gaussian",
             covariance_type=covariance_type,
             nonconformity=score,
             condition=condition,
@@ -114,7 +116,8 @@ def test_counts_of_more_rows_than_a_tile_equal_refitting():
     new = np.array([[0.9, 1.2]])
     settings = {"covariance_type": "full", "score": "posterior", "nu": 32.0, "rho": 1.0}
     expected = naive.class_counts(X, y, 3, new, naive.gaussian_score, **settings)
-    np.testing.assert_array_equal(counts_of(fitted(X, y), new), expected)
+    model = fitted(X, y, model="gaussian")
+    np.testing.assert_array_equal(counts_of(model, new), expected)
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -123,6 +126,7 @@ def test_counts_do_not_depend_on_where_tiles_end(covariance_type, score):
     X, y = rows_of_two_tiles()
     new = np.random.default_rng(3).normal(size=(7, 2)) + 1
     settings = {"covariance_type": covariance_type, "nonconformity": score}
+    settings["model"] = "gaussian"
     one, other = (fitted(X, labels, **settings) for labels in (y, 2 - y))
     found = counts_of(other, new)[:, ::-1]
     np.testing.assert_array_equal(counts_of(one, new), found)
@@ -141,7 +145,7 @@ def test_counts_of_many_rows_are_those_of_each():
 @pytest.mark.parametrize("name", ["three classes", "a class of one row"])
 def test_counts_under_a_condition_equal_refitting(name, condition):
     X, y, new = TABLES[name]
-    model = fitted(X, y, condition=condition)
+    model = fitted(X, y, model="gaussian", condition=condition)
     expected = naive.class_counts(
         X,
         y,
@@ -167,6 +171,7 @@ def test_counts_without_a_ridge_equal_refitting(covariance_type):
         model = fitted(
             X,
             y,
+            model="gaussian",
             covariance_type=covariance_type,
             nonconformity=score,
             ridge_rows=0,
@@ -189,51 +194,90 @@ def test_counts_without_a_ridge_equal_refitting(covariance_type):
 @pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("condition", [None, "class", by_first_column])
-def test_kernel_and_neighbours_equal_refitting(name, condition):
-    X, y, new = TABLES[name]
-    K = y.max() + 1
-    for bandwidth in ("auto", 0.3):
-        model = fitted(X, y, model="kernel", bandwidth=bandwidth, condition=condition)
-        width = None if bandwidth == "auto" else bandwidth
-        expected = naive.class_counts(
-            X, y, K, new, naive.kernel_score, condition=condition, width=width
-        )
-        np.testing.assert_array_equal(counts_of(model, new), expected)
-    for k in (1, 3):
-        model = fitted(X, y, model="neighbors", n_neighbors=k, condition=condition)
-        expected = naive.class_counts(
-            X, y, K, new, naive.neighbour_score, condition=condition, k=k
-        )
-        np.testing.assert_array_equal(counts_of(model, new), expected)
-
-
-@pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
-@pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
-def test_combined_counts_equal_refitting(name, condition, covariance_type):
+def test_blend_counts_equal_refitting(name, condition, covariance_type):
     X, y, new = TABLES[name]
-    model = fitted(
-        X, y, model="combined", condition=condition, covariance_type=covariance_type
-    )
+    model = fitted(X, y, condition=condition, covariance_type=covariance_type)
     expected = naive.class_counts(
         X,
         y,
         y.max() + 1,
         new,
-        naive.combined_score,
+        naive.blend_score,
         condition=condition,
         covariance_type=covariance_type,
         nu=32.0,
         rho=1.0,
-        k=3,
     )
     np.testing.assert_array_equal(counts_of(model, new), expected)
 
 
 @pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("condition", [None, "class"])
+def test_blend_counts_of_degenerate_bags_equal_refitting(seed, condition):
+    """Constant in a class, collinear, separable, far away, one row in a class."""
+    random = np.random.default_rng(seed)
+    n, d, K = random.integers(8, 19), random.integers(1, 15), random.integers(2, 5)
+    y = np.concatenate([np.arange(K), random.integers(0, K, n - K)])
+    X = random.normal(size=(n, d)) + y[:, None]
+    damage = seed % 6
+    if damage == 0:
+        X = np.round(X)
+        X[n // 2 :] = X[: n - n // 2]
+    elif damage == 1:
+        X[y == 0, 0] = 3.0
+    elif damage == 2:
+        X[:, -1] = X[:, 0] * 2
+    elif damage == 3:
+        X += 20 * y[:, None]
+    elif damage == 4:
+        X = X + 1024.0
+        X[0, 0] = 1e4
+    else:
+        y = np.where(y == K - 1, 0, y)
+        y[-1] = K - 1
+    new = np.vstack([random.normal(size=(2, d)) + 1, X[:1], X[:1] * 1e6])
+    model = fitted(X, y, condition=condition)
+    expected = naive.class_counts(
+        X,
+        y,
+        K,
+        new,
+        naive.blend_score,
+        condition=condition,
+        covariance_type="full",
+        nu=32.0,
+        rho=1.0,
+    )
+    np.testing.assert_array_equal(counts_of(model, new), expected)
+
+
+@pytest.mark.slow
+def test_inverse_and_scores_of_two_thousand_rows_are_exact():
+    """Equal rows make the kernel matrix as singular as it can be."""
+    random = np.random.default_rng(5)
+    X = np.repeat(random.normal(size=(1000, 5)), 2, axis=0)
+    y = (X[:, 0] + random.normal(size=2000) > 0).astype(np.intp)
+    ridge = KernelRidge.learn(X, y, 2)
+    matrix = laplace_kernel(X, X) + 0.3 * np.eye(2000)
+    assert np.abs(matrix @ ridge.inverse - np.eye(2000)).max() < 1e-11
+    new = random.normal(size=(1, 5))
+    own, other, of_new = ridge.deleted_predictions(new)
+    for label, held in ((0, own), (1, other)):
+        bag, labels = np.vstack([X, new]), np.append(y, label)
+        inverse = np.linalg.inv(laplace_kernel(bag, bag) + 0.3 * np.eye(2001))
+        targets = np.where(labels[:, None] == [0, 1], 1.0, -1.0)
+        deleted = targets - inverse @ targets / np.diag(inverse)[:, None]
+        expected = deleted[np.arange(2001), labels]
+        held = np.where(y == label, own[0], other[0])
+        assert np.abs(held - expected[:-1]).max() < 1e-11
+        assert abs(of_new[0, label] - expected[-1]) < 1e-11
+
+
+@pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
 @pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize("kind", ["combined", "distance", "ellipsoid", "kernel"])
+@pytest.mark.parametrize("kind", ["combined", "distance", "ellipsoid"])
 def test_detector_counts_equal_refitting(name, kind):
     X, _, new = TABLES[name]
     for k, rho in ((1, 1.0), (3, 0.25)):
@@ -246,6 +290,7 @@ def test_detector_counts_equal_refitting(name, kind):
 
 
 REFERENCE = {
+    "blend": ({"model": "blend"}, [[54, 1, 1], [1, 29, 1], [1, 4, 6], [1, 7, 3]]),
     "default": ({}, [[52, 1, 1], [1, 36, 1], [1, 4, 4], [1, 8, 1]]),
     "no pool": ({"pooled_rows": 0}, [[52, 1, 1], [1, 38, 1], [1, 4, 4], [1, 8, 2]]),
     "tied": (
@@ -263,14 +308,6 @@ REFERENCE = {
     "identity": (
         {"covariance_type": "identity"},
         [[50, 1, 1], [1, 27, 2], [1, 16, 5], [1, 13, 9]],
-    ),
-    "kernel": (
-        {"model": "kernel"},
-        [[51, 1, 1], [1, 28, 2], [1, 10, 2], [1, 10, 2]],
-    ),
-    "neighbors": (
-        {"model": "neighbors"},
-        [[71, 1, 1], [1, 24, 1], [1, 1, 14], [1, 9, 4]],
     ),
     "density": (
         {"nonconformity": "density"},
@@ -290,20 +327,22 @@ def iris_parts():
 def test_reference_values(name):
     settings, expected = REFERENCE[name]
     X, y, new = iris_parts()
-    p_values = ConformalClassifier(**settings).fit(X, y).p_values(new)
-    np.testing.assert_array_equal(p_values, np.array(expected) / 76)
+    model = ConformalClassifier(**{"model": "gaussian"} | settings).fit(X, y)
+    np.testing.assert_array_equal(model.p_values(new), np.array(expected) / 76)
 
 
 @pytest.mark.parametrize(
-    ("score", "expected"),
+    ("model", "score", "expected"),
     [
-        ("posterior", [[2, 1, 1], [1, 21, 1], [1, 2, 3], [1, 4, 1]]),
-        ("density", [[7, 1, 1], [1, 22, 1], [1, 8, 11], [1, 14, 7]]),
+        ("blend", "posterior", [[4, 1, 1], [1, 17, 1], [1, 2, 4], [1, 3, 2]]),
+        ("gaussian", "posterior", [[2, 1, 1], [1, 21, 1], [1, 2, 3], [1, 4, 1]]),
+        ("gaussian", "density", [[7, 1, 1], [1, 22, 1], [1, 8, 11], [1, 14, 7]]),
     ],
 )
-def test_reference_values_by_class(score, expected):
+def test_reference_values_by_class(model, score, expected):
     X, y, new = iris_parts()
-    model = ConformalClassifier(condition="class", nonconformity=score).fit(X, y)
+    model = ConformalClassifier(model=model, condition="class", nonconformity=score)
+    model.fit(X, y)
     np.testing.assert_array_equal(model.p_values(new), np.array(expected) / 26)
 
 
@@ -312,6 +351,15 @@ def test_reference_decisions_promise_and_unseen_label():
     model = ConformalClassifier().fit(X, y)
     np.testing.assert_allclose(
         model.decision_function(new[1:3]),
+        [
+            [-3.157331785, 2.449148551, -2.463342103],
+            [-3.346371941, -0.916762474, 0.942426081],
+        ],
+        atol=1e-9,
+    )
+    gaussian = ConformalClassifier(model="gaussian").fit(X, y)
+    np.testing.assert_allclose(
+        gaussian.decision_function(new[1:3]),
         [
             [-16.047261791, 5.627287895, -1.165757811],
             [-25.635609028, 3.927588608, 4.253839493],
@@ -325,11 +373,10 @@ def test_reference_decisions_promise_and_unseen_label():
 @pytest.mark.parametrize(
     ("kind", "k", "expected"),
     [
-        ("combined", 1, [31, 2, 18, 2, 6, 22, 1, 1]),
-        ("distance", 1, [30, 5, 33, 16, 5, 24, 1, 1]),
-        ("distance", 3, [26, 5, 30, 15, 6, 18, 1, 1]),
+        ("combined", 1, [31, 2, 18, 2, 9, 22, 1, 1]),
+        ("distance", 1, [30, 7, 39, 19, 11, 26, 1, 1]),
+        ("distance", 3, [26, 4, 32, 13, 8, 24, 1, 1]),
         ("ellipsoid", 1, [31, 1, 17, 1, 6, 23, 1, 1]),
-        ("kernel", 1, [26, 5, 33, 15, 5, 21, 1, 1]),
     ],
 )
 def test_reference_values_of_the_detector(kind, k, expected):

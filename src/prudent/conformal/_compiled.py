@@ -339,11 +339,10 @@ def _tally(
     scores = rows[1]
     _score(t, size, starts, logs, rows, score)
     if len(own_second):
+        _damp(scores[:size], rows[2, :size], rows[3, :size])
         for i in range(size):
             is_own = starts[c] <= t + i < starts[c + 1]
-            second = own_second[j, t + i] if is_own else other_second[j, t + i]
-            first = np.copysign(np.log1p(abs(scores[i])), scores[i])
-            scores[i] = first + 2.0 * np.copysign(np.log1p(abs(second)), second)
+            scores[i] += own_second[j, t + i] if is_own else other_second[j, t + i]
     margin = 1e-9 * (1.0 + abs(asked[j, c]))
     above, level = asked[j, c] + margin, asked[j, c] - margin
     kinds, kind, more, not_below = category[t : t + size], wanted[j, c], 0, 0
@@ -353,6 +352,17 @@ def _tally(
         not_below += counts & (scores[i] >= level)
     larger[j, c] += more
     equal[j, c] += not_below - more
+
+
+@step
+def _damp(scores: Any, sizes: Any, logs: Any) -> None:  # pragma: no cover
+    """Damp scores in place: sign times log(1 + size); infinite ones stay."""
+    for i in range(len(scores)):
+        sizes[i] = 1.0 + min(abs(scores[i]), 1e300)
+    logarithms(sizes, logs)
+    for i in range(len(scores)):
+        if np.isfinite(scores[i]):
+            scores[i] = np.copysign(logs[i], scores[i])
 
 
 @step

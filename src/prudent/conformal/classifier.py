@@ -64,12 +64,13 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
         or `decision_function`. None: `model`.
     method : {"auto", "full", "cross", "split"}, default="auto"
         "full": all rows fit and rank; "cross": each fold is ranked by a clone fitted to
-        the others; "split": held-out rows rank. "auto": full up to 20 000 rows and
-        n K^2 <= 2e6, else split; with `estimator` or `confidence` split.
-    model : {"gaussian", "kernel", "neighbors", "combined"}, default="gaussian"
-        Student log joints of Gaussian classes; log kernel sums; log mean distances to
-        nearest rows; or the first and, doubly, the last, as ``sign(a) log(1 + |a|)``
-        (sets 5 to 8 % smaller on ten tables without part in its choice).
+        the others; "split": held-out rows rank. "auto": full up to 2000 rows (Gaussian:
+        20 000) and n K^2 <= 2e6, else split; with `estimator` or `confidence` split.
+    model : {"blend", "gaussian"}, default="blend"
+        "blend": log odds g of Gaussian classes and leave-one-out predictions F of a
+        kernel ridge regression in one score, D(g) + 2 D(-4 F) with D(t) = sign(t)
+        log(1 + |t|); it has no settings of its own. "gaussian": the log odds alone,
+        whose cost is linear in the rows.
     covariance_type : {"full", "tied", "diag", "identity"}, default="full"
         Of the Gaussian model.
     pooled_rows : float, default=32.0
@@ -77,10 +78,6 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
         "diag"). 0: quadratic discriminant analysis; many: linear.
     ridge_rows : float, default=1.0
         Rows that the identity (in units, see Notes) stands for, >= 0.
-    n_neighbors : int, default=3
-        For "neighbors".
-    bandwidth : "auto" or float, default="auto"
-        Width of the kernel, in units; "auto": (n + 1)^(-1/(d + 4)).
     nonconformity : {"posterior", "margin", "density"}, default="posterior"
         Log odds against the label; largest other log joint (of an estimator: decision
         value) minus that of the label; or minus that of the label ("full" only; with
@@ -171,7 +168,7 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
     _parameter_constraints: Mapping[str, Any] = {
         **CONSTRAINTS,
         "method": [StrOptions({"auto", "full", "cross", "split"})],
-        "model": [StrOptions({"gaussian", "kernel", "neighbors", "combined"})],
+        "model": [StrOptions({"blend", "gaussian"})],
         "covariance_type": [StrOptions({"full", "tied", "diag", "identity"})],
         "pooled_rows": [Interval(Real, 0, None, closed="left")],
         "nonconformity": [StrOptions({"posterior", "margin", "density"})],
@@ -185,12 +182,10 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
         estimator: Any = None,
         *,
         method: Literal["auto", "full", "cross", "split"] = "auto",
-        model: Literal["gaussian", "kernel", "neighbors", "combined"] = "gaussian",
+        model: Literal["blend", "gaussian"] = "blend",
         covariance_type: Literal["full", "tied", "diag", "identity"] = "full",
         pooled_rows: float = 32.0,
         ridge_rows: float = 1.0,
-        n_neighbors: int = 3,
-        bandwidth: Literal["auto"] | float = "auto",
         nonconformity: Literal["posterior", "margin", "density"] = "posterior",
         condition: Literal["class"] | Callable[[Any], ArrayLike] | None = None,
         level: float = 0.1,
@@ -206,8 +201,6 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
         self.covariance_type = covariance_type
         self.pooled_rows = pooled_rows
         self.ridge_rows = ridge_rows
-        self.n_neighbors = n_neighbors
-        self.bandwidth = bandwidth
         self.nonconformity = nonconformity
         self.condition = condition
         self.level = level

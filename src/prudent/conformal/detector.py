@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -25,7 +25,6 @@ from prudent.conformal.inputs import (
     note_constant_features,
     rows_of,
     warn_of_learned_scaling,
-    width_of,
 )
 from prudent.conformal.one_class import FullOneClass
 from prudent.conformal.promises import FULL, SPLIT, of_training_rows
@@ -60,16 +59,14 @@ class ConformalDetector(RateMixin, OutlierMixin, HeldOutEstimator):
     method : {"auto", "full", "split"}, default="auto"
         "full": all rows fit and rank; "split": held-out rows rank. "auto": full up to
         20 000 rows without `estimator` and `confidence`.
-    nonconformity : {"combined", "distance", "ellipsoid", "kernel"}, default="combined"
-        For "full": mean distance to the nearest rows; distance from the mean in the
-        metric of the scatter; minus a kernel sum; or the larger rank of the first two.
+    nonconformity : {"combined", "distance", "ellipsoid"}, default="combined"
+        For "full": mean city-block distance to the nearest rows; distance from the
+        mean in the metric of the scatter; or the larger rank of the two.
         "split" without `estimator` uses the ellipsoid.
     n_neighbors : int, default=1
         For "combined" and "distance".
     ridge_rows : float, default=1.0
         Rows that the identity stands for in the scatter, >= 0.
-    bandwidth : "auto" or float, default="auto"
-        Width of the kernel, in units; "auto": (n + 1)^(-1/(d + 4)) / 2.
     false_alarm_rate : float, default=0.05
         Largest share of normal rows that raise an alarm, in (0, 1).
     ties : {"conservative", "smoothed"}, default="conservative"
@@ -146,7 +143,8 @@ class ConformalDetector(RateMixin, OutlierMixin, HeldOutEstimator):
     _parameter_constraints: Mapping[str, Any] = {
         **CONSTRAINTS,
         "method": [StrOptions({"auto", "full", "split"})],
-        "nonconformity": [StrOptions({"combined", "distance", "ellipsoid", "kernel"})],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "nonconformity": [StrOptions({"combined", "distance", "ellipsoid"})],
         "false_alarm_rate": [Interval(Real, 0, 1, closed="neither")],
     }
 
@@ -155,12 +153,9 @@ class ConformalDetector(RateMixin, OutlierMixin, HeldOutEstimator):
         estimator: Any = None,
         *,
         method: Literal["auto", "full", "split"] = "auto",
-        nonconformity: Literal[
-            "combined", "distance", "ellipsoid", "kernel"
-        ] = "combined",
+        nonconformity: Literal["combined", "distance", "ellipsoid"] = "combined",
         n_neighbors: int = 1,
         ridge_rows: float = 1.0,
-        bandwidth: Literal["auto"] | float = "auto",
         false_alarm_rate: float = 0.05,
         ties: Literal["conservative", "smoothed"] = "conservative",
         calibration_size: float = 0.3,
@@ -172,7 +167,6 @@ class ConformalDetector(RateMixin, OutlierMixin, HeldOutEstimator):
         self.nonconformity = nonconformity
         self.n_neighbors = n_neighbors
         self.ridge_rows = ridge_rows
-        self.bandwidth = bandwidth
         self.false_alarm_rate = false_alarm_rate
         self.ties = ties
         self.calibration_size = calibration_size
@@ -263,7 +257,6 @@ class ConformalDetector(RateMixin, OutlierMixin, HeldOutEstimator):
             self.nonconformity,
             n_neighbors=int(self.n_neighbors),
             ridge_rows=float(self.ridge_rows),
-            width=width_of(self),
         )
         self._n_ranking, self._smoothed = len(X), self.ties == "smoothed"
         self._rank_all(float(self.false_alarm_rate))

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
-from prudent.conformal.distances import blocks
 from prudent.conformal.ranks import PairScores, damped
+from prudent.conformal.units import blocks
 from prudent.core.classes import log_sum_of_others
 from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import SingularCovarianceError
@@ -350,11 +350,11 @@ class Diagonal:
 def _asked(
     log_joint: FloatArray, score: str, second: PairScores | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Scores of new rows, and the second ones of training rows to blend with."""
+    """Scores of new rows, and second ones of training rows to add to damped ones."""
     asked = strangeness(log_joint, score)
     if second is None:
         return asked, np.empty((0, 0)), np.empty((0, 0))
-    return damped(asked) + 2.0 * damped(second.asked), second.own, second.other
+    return damped(asked) + second.asked, second.own, second.other
 
 
 def strangeness(log_joint: FloatArray, score: str) -> FloatArray:

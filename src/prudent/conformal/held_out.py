@@ -22,7 +22,7 @@ from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import PrudentWarning
 from prudent.rules.scores import CalibrationScores, Counts
 
-ScoreKind = Literal["probability", "posterior", "margin"]
+ScoreKind = Literal["probability", "posterior", "margin", "blend"]
 # A log joint of a label that a classifier does not know.
 LOWEST = -1e300
 
@@ -35,7 +35,8 @@ class LabelScores:
     # (n_classes,): all labels; those that the classifier does not know score +inf
     classes: NDArray[Any]
     # log odds against the label, of probabilities or where `decision_function` holds
-    # log joints; largest other value of `decision_function` minus the own
+    # log joints; largest other value of `decision_function` minus the own; minus
+    # twice the own value, where it is minus half the score of a blend
     kind: ScoreKind
 
     def both(self, X: Any) -> tuple[FloatArray, FloatArray]:
@@ -53,7 +54,11 @@ class LabelScores:
         if values.ndim == 1:
             values = np.stack([np.zeros_like(values), values], axis=1)
         values = self._spread(values, -np.inf)
-        return np.maximum(values, LOWEST), -strangeness(values, self.kind)
+        if self.kind == "blend" and len(self.estimator.classes_) > 2:
+            return np.maximum(values, LOWEST), 2.0 * values
+        # Of two classes the blend's values are log odds like the Gaussian's.
+        score = "margin" if self.kind == "margin" else "posterior"
+        return np.maximum(values, LOWEST), -strangeness(values, score)
 
     def own(self, X: Any, codes: IntArray) -> FloatArray:
         """Plausibility of the own label of each row, (m,)."""
@@ -113,8 +118,10 @@ def fitted_scores(classifier: Any, X: Any, y: NDArray[Any]) -> LabelScores:
     constant.
     """
     estimator, classes = classifier.estimator, classifier.classes_
-    kind: ScoreKind = "posterior" if estimator is None else "margin"
-    if classifier.nonconformity == "margin":
+    kind: ScoreKind = "margin"
+    if estimator is None and classifier.nonconformity == "posterior":
+        kind = "blend" if classifier.model == "blend" else "posterior"
+    elif classifier.nonconformity == "margin":
         kind = "margin"
     elif hasattr(estimator, "predict_proba"):
         kind = "probability"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -29,18 +29,11 @@ MOST_FULL_ROWS = 20_000
 CONSTRAINTS: dict[str, Any] = {
     "estimator": "no_validation",
     "ridge_rows": [Interval(Real, 0, None, closed="left")],
-    "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-    "bandwidth": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
     "ties": [StrOptions({"conservative", "smoothed"})],
     "calibration_size": [Interval(Real, 0, 1, closed="neither")],
     "confidence": [Interval(Real, 0, 1, closed="neither"), None],
     "random_state": ["random_state"],
 }
-
-
-def width_of(estimator: Any) -> float | None:
-    """Width of the kernel; None for "auto"."""
-    return None if estimator.bandwidth == "auto" else float(estimator.bandwidth)
 
 
 def forget_fit(estimator: Any) -> None:

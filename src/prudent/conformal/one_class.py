@@ -1,4 +1,4 @@
-"""Deleted scores of one class: nearest rows, an ellipsoid, a kernel, or two of them."""
+"""Deleted scores of one class: nearest rows, an ellipsoid, or both of them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
-from prudent.conformal.distances import (
-    ARRAYS,
-    blocks,
-    exponents,
-    kernel_sums_by_label,
-    least,
-    log_sums,
-    nearest_by_label,
-    with_added,
-)
 from prudent.conformal.gaussian import cholesky, whiten
-from prudent.conformal.units import ByUnits
+from prudent.conformal.units import ARRAYS, ByUnits, blocks
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.rules.scores import ROUNDING, Counts
 
@@ -28,37 +19,29 @@ from prudent.rules.scores import ROUNDING, Counts
 class OneClass:
     """Tables of the rows of one class, in the units of the bag."""
 
-    kind: str  # {"combined", "distance", "ellipsoid", "kernel"}
+    nonconformity: str  # {"combined", "distance", "ellipsoid"}
     rows: FloatArray  # (n, d): training rows
-    # (n, k): the k least distances of each row to the others, inf where there are
-    # fewer
+    # (n, k): the k least city-block distances of each row to the others, ascending,
+    # inf where there are fewer; k = 0 where distances play no part
     nearest: FloatArray
-    width: float  # width h of the kernel
-    sums: FloatArray  # (n,): log kernel sum of each row over the others
     ellipsoid: Ellipsoid | None
 
     @classmethod
     def learn(
         cls,
         rows: FloatArray,
-        kind: str,
+        nonconformity: str,
         *,
         n_neighbors: int,
         ridge_rows: float,
-        width: float | None,
     ) -> OneClass:
-        """Tables of training rows."""
-        n, d = rows.shape
-        width = (n + 1) ** (-1 / (d + 4)) / 2 if width is None else width
-        one_label = np.zeros(n, dtype=np.intp)
-        nearest, sums, ellipsoid = np.empty((n, 0)), np.empty(0), None
-        if kind in ("combined", "distance"):
-            nearest = nearest_by_label(rows, one_label, min(n_neighbors, n))[0]
-        if kind in ("combined", "ellipsoid"):
+        """Tables of training rows (n, d)."""
+        nearest, ellipsoid = np.empty((len(rows), 0)), None
+        if nonconformity != "ellipsoid":
+            nearest = nearest_others(rows, min(n_neighbors, len(rows)))
+        if nonconformity != "distance":
             ellipsoid = Ellipsoid.learn(rows, ridge_rows)
-        if kind == "kernel":
-            sums = kernel_sums_by_label(rows, one_label, width)[0]
-        return cls(kind, rows, nearest, width, sums, ellipsoid)
+        return cls(nonconformity, rows, nearest, ellipsoid)
 
     def counts(self, rows: FloatArray) -> Counts:
         """Training rows stranger than each new row, (m,)."""
@@ -75,20 +58,40 @@ class OneClass:
         self, rows: FloatArray, whitened: FloatArray | None
     ) -> tuple[BoolArray, BoolArray]:
         """Which rows of each bag are stranger than the new row, and as strange."""
-        if self.kind == "kernel":
-            values = exponents(rows, self.rows, self.width)
-            return beyond(-np.logaddexp(self.sums, values), -log_sums(values))
         by_ellipsoid = None
         if self.ellipsoid is not None and whitened is not None:
             by_ellipsoid = self.ellipsoid.scores(whitened, rows)
-            if self.kind == "ellipsoid":
+            if self.nonconformity == "ellipsoid":
                 return beyond(*by_ellipsoid)
-        distances = cdist(rows, self.rows)
-        own = least(distances, self.nearest.shape[1]).mean(axis=1)
-        by_distance = with_added(self.nearest, distances), own
+        by_distance = self._distance_scores(rows)
         if by_ellipsoid is None:
             return beyond(*by_distance)
         return beyond_both(InOrder.of(*by_distance), InOrder.of(*by_ellipsoid))
+
+    def _distance_scores(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean of the k least distances of training rows (m, n), and of new rows (m,).
+
+        A new row takes the place of the k-th nearest where it is nearer.
+        """
+        distances = cdist(rows, self.rows, "cityblock")
+        k = self.nearest.shape[1]
+        new = distances
+        if k < new.shape[1]:
+            new = np.partition(new, k - 1, axis=1)[:, :k]
+        known = np.isfinite(self.nearest)
+        n_known = known.sum(axis=1)
+        total = np.where(known, self.nearest, 0.0).sum(axis=1)
+        rest = np.where(known[:, -1], self.nearest[:, :-1].sum(axis=1), total)
+        nearer = (rest + distances) / np.minimum(n_known + 1, k)
+        scores = np.where(distances < self.nearest[:, -1], nearer, total / k)
+        return scores, np.sort(new, axis=1).mean(axis=1)
+
+
+def nearest_others(rows: FloatArray, k: int) -> FloatArray:
+    """The k least city-block distances of each row to the others, (n, k) ascending."""
+    places = list(range(2, k + 2))  # the nearest of all is the row itself
+    distances: FloatArray = KDTree(rows).query(rows, k=places, p=1)[0]
+    return distances
 
 
 def beyond(scores: FloatArray, asked: FloatArray) -> tuple[BoolArray, BoolArray]:
@@ -185,12 +188,12 @@ class Ellipsoid:
 class FullOneClass(ByUnits):
     """Ranks of new rows among the rows of one class, in every augmented bag."""
 
-    def __init__(self, rows: FloatArray, kind: str, **settings: Any) -> None:
-        self.rows, self.kind, self.settings = rows, kind, settings
+    def __init__(self, rows: FloatArray, nonconformity: str, **settings: Any) -> None:
+        self.rows, self.nonconformity, self.settings = rows, nonconformity, settings
         self._prepare()
 
     def _learn(self, rows: FloatArray) -> OneClass:
-        return OneClass.learn(rows, self.kind, **self.settings)
+        return OneClass.learn(rows, self.nonconformity, **self.settings)
 
     def counts(self, rows: FloatArray) -> Counts:
         """Training rows stranger than each new row."""

@@ -23,11 +23,10 @@ from prudent.conformal.inputs import (
     MOST_FULL_ROWS,
     check_method,
     warn_of_learned_scaling,
-    width_of,
 )
-from prudent.conformal.neighbours import Combined, Kernel, Neighbours
 from prudent.conformal.promises import CROSS, FULL, SPLIT, cross_bound, of_training_rows
 from prudent.conformal.ranks import By, categories_of
+from prudent.conformal.ridge import MOST_ROWS, Blend
 from prudent.conformal.units import ByUnits, in_units
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import mean_rank
@@ -132,7 +131,9 @@ def choose_method(classifier: Any, n_classes: int, groups: ArrayLike | None) -> 
     method: str = classifier.method
     if method == "auto" and classifier.estimator is None:
         n = classifier.n_rows_
-        small = n <= MOST_FULL_ROWS and n * n_classes**2 <= MOST_FULL_WORK
+        # Beyond, a blend of all rows saves 1 % of the size of sets for n^3 operations.
+        most = MOST_ROWS if classifier.model == "blend" else MOST_FULL_ROWS
+        small = n <= most and n * n_classes**2 <= MOST_FULL_WORK
         method = FULL if small and classifier.confidence is None else SPLIT
     elif method == "auto":
         method = SPLIT
@@ -153,6 +154,12 @@ def choose_method(classifier: Any, n_classes: int, groups: ArrayLike | None) -> 
                 f"`cv` must be at most the number of rows, {classifier.n_rows_}, got "
                 f"{classifier.cv}."
             )
+    own = classifier.estimator is None
+    if own and classifier.model == "blend" and classifier.nonconformity != "posterior":
+        raise ValueError(
+            f"nonconformity={classifier.nonconformity!r} needs model='gaussian', got "
+            "model='blend', which is a score of its own."
+        )
     if method != FULL and classifier.nonconformity == "density":
         raise ValueError(
             "nonconformity='density' needs method='full', whose model has a density; "
@@ -195,28 +202,21 @@ class FullClassModel(ByUnits):
 
     def counts(self, rows: FloatArray, wanted: IntArray) -> Counts:
         """Training rows below and level with each new row, of the category wanted."""
-        is_gaussian = self.settings["model"] in ("gaussian", "combined")
-        given = {"by_class": self.by_class} if is_gaussian else {}
 
         def ask(model: Any, rows: FloatArray, places: IntArray) -> Counts:
-            asked = np.ascontiguousarray(wanted[places])
-            found: Counts = model.counts(rows, self.category, asked, **given)
-            return found
+            categories = np.ascontiguousarray(wanted[places])
+            counts: Counts = model.counts(
+                rows, self.category, categories, by_class=self.by_class
+            )
+            return counts
 
         return self._counts(rows, wanted.shape, ask)
 
-    def _learn(self, rows: FloatArray) -> Any:
-        of, n_classes = self.settings, len(self.names)
-        if of["model"] == "kernel":
-            n, d = rows.shape
-            width = of["width"] or (n + 1) ** (-1 / (d + 4))
-            return Kernel(rows, self.codes, n_classes, width)
-        if of["model"] == "gaussian":
-            return self._learn_gaussian(rows, of["score"])
-        near = Neighbours(rows, self.codes, n_classes, of["n_neighbors"])
-        if of["model"] == "neighbors":
-            return near
-        return Combined(self._learn_gaussian(rows, "posterior"), near)
+    def _learn(self, rows: FloatArray) -> Blend | Gaussian | Diagonal:
+        gaussian = self._learn_gaussian(rows, self.settings["score"])
+        if self.settings["model"] == "gaussian":
+            return gaussian
+        return Blend(gaussian, rows, self.codes, len(self.names))
 
     def _learn_gaussian(self, rows: FloatArray, score: str) -> Gaussian | Diagonal:
         names = ("covariance_type", "pooled_rows", "ridge_rows")
@@ -240,8 +240,6 @@ def full_ranks(classifier: Any, X: FloatArray, codes: IntArray) -> TrainingRanks
         "covariance_type": of.covariance_type,
         "pooled_rows": float(of.pooled_rows),
         "ridge_rows": float(of.ridge_rows),
-        "n_neighbors": int(of.n_neighbors),
-        "width": width_of(of),
         "score": of.nonconformity,
     }
     labels = [shown(label) for label in of.classes_]

@@ -8,7 +8,7 @@ vector of units. Scaling by powers of two loses no digit.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,9 @@ MARGIN = 1e-9
 MOST_TABLES = 8
 # New rows that are answered for at once.
 MOST_TOGETHER = 1024
+# Entries of the largest array of new rows and training rows held at once, and arrays
+# of distances and scores that are at work at once.
+BLOCK_ENTRIES, ARRAYS = 2**18, 8
 DROPPED = -(2**30)
 
 
@@ -89,6 +92,12 @@ def in_units(rows: FloatArray, exponents: IntArray) -> FloatArray:
     kept = kept_columns(exponents)
     shift = np.where(exponents[kept] == DROPPED, 0, -exponents[kept])
     return np.ldexp(rows[:, kept], shift)
+
+
+def blocks(n_rows: int, entries: int) -> Iterator[slice]:
+    """Slices of new rows, each of which needs so many entries."""
+    step = max(BLOCK_ENTRIES // entries, 1)
+    return (slice(start, start + step) for start in range(0, n_rows, step))
 
 
 class ByUnits:
