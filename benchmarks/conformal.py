@@ -11,14 +11,20 @@ from sklearn.neighbors import LocalOutlierFactor
 from benchmarks.timing import Workload
 from prudent import ConformalClassifier, ConformalDetector
 
-# Training rows, columns, classes; largest ratio to one prediction of 1000 rows.
+# Model; training rows, columns, classes; largest ratio to one prediction of 1000 rows.
 SIZES = (
-    (200, 10, 2, 40),
-    (500, 10, 2, 70),
-    (500, 20, 4, 200),
-    (500, 10, 11, 1000),
-    (500, 60, 2, 40),
-    (4000, 10, 2, 350),
+    ("blend", 40, 5, 2, 20),
+    ("blend", 200, 10, 2, 100),
+    ("blend", 500, 20, 4, 220),
+    ("blend", 1000, 30, 2, 200),
+    ("blend", 500, 10, 11, 640),
+    ("blend", 2000, 10, 2, 1340),
+    ("gaussian", 200, 10, 2, 40),
+    ("gaussian", 500, 10, 2, 70),
+    ("gaussian", 500, 20, 4, 200),
+    ("gaussian", 500, 10, 11, 1000),
+    ("gaussian", 500, 60, 2, 40),
+    ("gaussian", 4000, 10, 2, 350),
 )
 
 
@@ -30,13 +36,13 @@ def rows(n: int, d: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def workloads() -> Iterator[Workload]:
-    for n, d, n_classes, goal in SIZES:
+    for name, n, d, n_classes, goal in SIZES:
         X, y = rows(n, d, n_classes)
         fresh, _ = rows(1000, d, n_classes)
-        model = ConformalClassifier(method="full").fit(X, y)
+        model = ConformalClassifier(method="full", model=name).fit(X, y)
         peer = QuadraticDiscriminantAnalysis().fit(X, y)
         yield Workload(
-            f"1000 rows, ({n}, {d}), {n_classes} classes",
+            f"1000 rows by the {name}, ({n}, {d}), {n_classes} classes",
             lambda model=model, fresh=fresh: model.p_values(fresh),
             "QDA.predict",
             lambda peer=peer, fresh=fresh: peer.predict(fresh),
