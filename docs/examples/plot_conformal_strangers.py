@@ -20,9 +20,9 @@ known = np.isin(y, [2, 3, 5])
 train, test, y_train, y_test = train_test_split(
     X[known], y[known], train_size=240, random_state=0
 )
-model = ConformalClassifier(nonconformity="density", condition="class", level=0.05).fit(
-    train, y_train
-)
+model = ConformalClassifier(
+    model="gaussian", nonconformity="density", condition="class", level=0.05
+).fit(train, y_train)
 for promise in model.guarantees_:
     print(promise)
 
