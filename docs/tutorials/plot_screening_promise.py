@@ -140,7 +140,10 @@ print(f"20 % are still not missed while no kind is {times:.1f} times as frequent
 fitted = FrozenEstimator(model)
 true_rates = []
 for _ in range(200):
-    drawn = mixed(rng.choice(noise_to_come, 1000), rng.choice(pulsars_to_come, 130))
+    drawn = mixed(
+        rng.choice(noise_to_come, 1000, replace=False),
+        rng.choice(pulsars_to_come, 130, replace=False),
+    )
     of_survey = NeymanPearsonClassifier(fitted, max_class_error={"pulsar": 0.1})
     answer = of_survey.fit(*drawn).predict(pulsars_to_come)
     true_rates.append((answer == "noise").mean())
