@@ -184,12 +184,29 @@ class Audit:
         found = []
         if self.verdict == "broken":
             found.append(f"worst case: {self.worst_case}")
+        if self.verdict == "no violation found":
+            found += self._why_none()
         if self.verdict == "nothing to test":
             found += [f"{n} draws: {text}" for text, n in self.refusals.items()]
         if self.outside:
             lines = [_cells(row) for row in self.outside]
             found += ["outside its assumptions", *aligned([HEADS, *lines])]
         return found
+
+    def _why_none(self) -> list[str]:
+        """Why draws beyond their bound, if there are any, contradict nothing."""
+        beyond = [row for row in self.rows if row.broken]
+        if not beyond:
+            return []
+        counted = "1 row has" if len(beyond) == 1 else f"{len(beyond)} rows have"
+        least = min(row.p_value for row in self.rows)
+        return [
+            f"{counted} draws beyond their bound (broken), which contradicts nothing: "
+            "a promise with a confidence may be broken in so many draws as stand under "
+            "allowed, one on average in single models. A row is refuted (*) if its p "
+            f"is small for the smallest of {len(self.rows)}, which are tested at once "
+            f"at level {self.level:g} (Holm); the smallest is {least:.2g}."
+        ]
 
     def __str__(self) -> str:
         table = aligned([HEADS, *self.lines()]) if self.rows else []
