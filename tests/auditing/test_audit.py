@@ -149,6 +149,20 @@ def test_a_table_is_a_population():
     assert found.verdict == "no violation found"
 
 
+def test_draws_beyond_their_bound_are_explained_where_nothing_is_refuted():
+    """With confidence .95 some draws of a true promise are broken; the page says why."""
+    found = prudent.audit(HeldOutError, laws=["line"], sizes=(60,), budget=400)
+    assert found.verdict == "no violation found"
+    (row,) = found.rows
+    assert 0 < row.broken <= 2 * row.allowed
+    (remark,) = found.remarks()
+    assert remark.startswith("1 row has draws beyond their bound (broken), which")
+    assert remark.endswith(f"at level 0.01 (Holm); the smallest is {row.p_value:.2g}.")
+    quiet = prudent.audit(HeldOutError, laws=["line"], sizes=(60,), budget=2)
+    assert quiet.rows[0].broken == 0
+    assert quiet.remarks() == []
+
+
 def test_a_law_of_ones_own_is_counted_on_fresh_rows():
     law = Law("own", lambda n, rng: (rng.normal(size=(n, 1)), np.zeros(n, dtype=int)))
     found = prudent.audit(

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
+from prudent.evaluation import estimators
 from prudent.evaluation.estimators import ClasswiseRejector
 
 
@@ -38,3 +39,15 @@ def test_each_class_has_its_promise(fitted):
 def test_small_classes_calibrate_on_enough_rows_for_the_rate(fitted):
     # 0.3 of 50 rows are 15, too few to reject anything at 0.05
     assert all(rejector.n_calibration_ >= 19 for rejector in fitted.rejectors_)
+
+
+def test_of_a_large_class_a_plain_draw_is_learned_from(monkeypatch):
+    monkeypatch.setattr(estimators, "MOST_OF_CLASS", 60)
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [200, 50])
+    fitted = estimators.ClasswiseRejector(random_state=0).fit(
+        rng.normal(size=(250, 2)) + 4.0 * y[:, None], y
+    )
+    used = [promise.evidence["calibration rows"] for promise in fitted.guarantees_]
+    assert used[0] <= 30
+    assert used[1] <= 25

@@ -37,6 +37,11 @@ from prudent.rules.wish import Wish
 # Of a class of fewer rows, what is not held out may be less than can be learned from
 # (happens in one of ten thousand draws at the limit).
 MAY_BE_LACKING = 12
+# Conformal prediction by a model of its own, on rows held out as the wrappers do.
+SPLIT = {"method": "split", "calibration_size": SPLIT_SHARE}
+# Squared training rows times classes: full conformal prediction of more would take
+# longer than all other methods together.
+MOST_PAIRS = 50_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,17 +73,14 @@ def promising(
 
     `counts` are the training rows of each class.
     """
-    inner = clone(estimator)
-    if is_full_conformal(inner):
-        if grouped:
-            inner.set_params(method="split")
-        if wish.kind == "coverage" and preparation is None:  # promises by itself
-            certain = coverage_settings(wish, n_methods)
-            if certain or grouped:
-                split = {"method": "split", "calibration_size": SPLIT_SHARE}
-                inner.set_params(**split, **certain)
-            condition = "class" if wish.by_class else None
-            return inner.set_params(level=round(wish.allowed, 12), condition=condition)
+    inner = affordable(clone(estimator), counts, grouped=grouped)
+    by_itself = wish.kind == "coverage" and preparation is None
+    if is_full_conformal(inner) and by_itself:
+        certain = coverage_settings(wish, n_methods)
+        if certain:
+            inner.set_params(**SPLIT, **certain)
+        condition = "class" if wish.by_class else None
+        return inner.set_params(level=round(wish.allowed, 12), condition=condition)
     if counts.min() < MAY_BE_LACKING:
         inner = FrequentClasses(inner)
     return wrap(
@@ -90,6 +92,22 @@ def promising(
     )
 
 
+def affordable(estimator: Any, counts: IntArray, *, grouped: bool) -> Any:
+    """The estimator, by held-out rows where full conformal prediction does not fit.
+
+    Full prediction ranks each new row under each label among all training rows, of
+    which `counts` says how many each class has; and it cannot keep groups whole.
+    """
+    if not is_full_conformal(estimator):
+        return estimator
+    pairs = int(counts.sum()) ** 2 * len(counts)
+    if grouped or (estimator.method == "auto" and pairs > MOST_PAIRS):
+        return estimator.set_params(**SPLIT)
+    if estimator.method == "auto":
+        return estimator.set_params(method="full")
+    return estimator
+
+
 def is_full_conformal(estimator: Any) -> bool:
     """Whether this is conformal prediction by a model of its own."""
     return hasattr(estimator, "p_values") and getattr(estimator, "estimator", 0) is None
@@ -97,7 +115,7 @@ def is_full_conformal(estimator: Any) -> bool:
 
 def holds_out(wrapped: Any) -> bool:
     """Whether a promising classifier keeps rows back that nothing is learned from."""
-    return not (is_full_conformal(wrapped) and wrapped.method != "split")
+    return not (is_full_conformal(wrapped) and wrapped.method == "full")
 
 
 def lacking(task: Task, fold: Fold, *, holds_out: bool) -> tuple[int, ...]:

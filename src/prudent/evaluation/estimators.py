@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -89,6 +89,9 @@ class FrequentClasses(ClassifierMixin, BaseEstimator):
 
 # A rate of 0.05 needs 19 calibration rows; take up to half of a class for them.
 CALIBRATION_ROWS = 20
+# Of a larger class so many rows are drawn: a density learned from more is hardly
+# better, and would take most of the time of a comparison.
+MOST_OF_CLASS = 2000
 
 
 class ClasswiseRejector(ClassifierMixin, BaseEstimator):
@@ -96,7 +99,7 @@ class ClasswiseRejector(ClassifierMixin, BaseEstimator):
 
     The set of a row holds the classes whose rejector does not raise an alarm; it
     is empty for a row like none of them. The predicted class has the largest
-    p-value.
+    p-value. Of a class of more than 2000 rows a plain draw of so many is learned from.
     """
 
     def __init__(
@@ -110,7 +113,13 @@ class ClasswiseRejector(ClassifierMixin, BaseEstimator):
         X, y, _ = check_training(self, X, y)
         check_classification_targets(y)
         self.classes_ = np.unique(y)
-        self.rejectors_ = [self._fit_class(X[y == label]) for label in self.classes_]
+        random = check_random_state(self.random_state)
+        self.rejectors_ = []
+        for label in self.classes_:
+            rows = np.flatnonzero(y == label)
+            if len(rows) > MOST_OF_CLASS:
+                rows = np.sort(random.permutation(rows)[:MOST_OF_CLASS])
+            self.rejectors_.append(self._fit_class(X[rows]))
         return self
 
     def _fit_class(self, X: NDArray[Any]) -> Any:

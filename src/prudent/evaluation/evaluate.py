@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.types import BoolArray, IntArray
-from prudent.evaluation.asked import AskedFold, ask, is_full_conformal
+from prudent.evaluation.asked import AskedFold, affordable, ask, is_full_conformal
 from prudent.evaluation.estimators import FEWEST_TO_LEARN
 from prudent.evaluation.folds import Task, plain_sample
 from prudent.evaluation.measurements import (
@@ -32,6 +32,9 @@ from prudent.evaluation.measurements import (
 from prudent.evaluation.methods import Method
 from prudent.evaluation.table import in_front
 
+BY_HELD_OUT_ROWS = (
+    "by held-out rows, for full conformal prediction takes long with so many rows"
+)
 Progress = Callable[[str, int, int], None]
 LEVELS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 SHIFT_ROWS = 2000
@@ -64,6 +67,7 @@ class Evaluation:
     calibration: CalibrationPath | None
     regions: RegionMap | None
     parameters: dict[str, str]
+    notes: tuple[str, ...] = ()  # what was done differently from its settings
 
     @property
     def asked(self) -> list[AskedFold]:
@@ -76,8 +80,10 @@ def evaluate(
 ) -> Evaluation:
     """Fit and test a method on every fold; errors are the method's own."""
     estimator = method.estimator(task.settings.random_state)
-    if task.rows.groups is not None and is_full_conformal(estimator):
-        estimator.set_params(method="split")
+    in_fold = np.bincount(task.rows.codes[task.sampled(task.folds[0].train)])
+    was_open = is_full_conformal(estimator) and estimator.method == "auto"
+    affordable(estimator, in_fold, grouped=task.rows.groups is not None)
+    changed = was_open and estimator.method == "split"
     n_folds = len(task.folds)
     results = []
     jobs = Parallel(n_jobs=task.settings.n_jobs, return_as="generator")(
@@ -92,6 +98,7 @@ def evaluate(
         calibration=_calibration_path(results),
         regions=None if method.is_baseline else _regions(estimator, task),
         parameters=_parameters(estimator),
+        notes=(BY_HELD_OUT_ROWS,) if changed and task.rows.groups is None else (),
     )
 
 

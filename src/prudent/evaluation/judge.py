@@ -86,7 +86,7 @@ def method_row(method: Method, found: Evaluation, task: Task) -> MethodRow:
         confusion=tuple(map(tuple, (total.confusion / n_repeats).tolist())),
         fit_seconds=float(np.median([r.fit_seconds for r in found.folds])),
         predict_seconds=float(np.median(per_row)),
-        notes=_notes(found.folds, task),
+        notes=(*found.notes, *_notes(found.folds, task)),
         warnings=_warnings(found.folds),
         shift=_shift_curve(found.folds),
         false_alarms=_false_alarm_curve(found.folds, n, n_repeats),

@@ -163,6 +163,12 @@ def verdict(findings: Findings) -> tuple[str, ...]:
     sentences = [_most_useful(findings), _costs(findings), _least_errors(findings)]
     if findings.settings.promise == "none":
         sentences.append(_undecided(findings))
+    else:
+        sentences += [
+            f"{row.method}: {'; '.join(row.notes)}."
+            for row in findings.ran
+            if row.notes
+        ]
     sentences += _own_promises(findings)
     sentences += _advice(findings)
     return tuple(sentence for sentence in sentences if sentence)
