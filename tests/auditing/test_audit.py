@@ -150,7 +150,7 @@ def test_a_table_is_a_population():
 
 
 def test_draws_beyond_their_bound_are_explained_where_nothing_is_refuted():
-    """With confidence .95 some draws of a true promise are broken; the page says why."""
+    """With confidence .95 some draws of a true promise are broken: it is said why."""
     found = prudent.audit(HeldOutError, laws=["line"], sizes=(60,), budget=400)
     assert found.verdict == "no violation found"
     (row,) = found.rows
