@@ -64,12 +64,21 @@ def test_p_values_are_those_of_the_order_of_all_held_out_scores():
     X, y = table()
     frozen = FrozenEstimator(LinearDiscriminantAnalysis().fit(*table(seed=5)))
     new, _ = table(50, seed=1)
-    for condition in (None, "class"):
+    for condition in (None, "class", lambda X: np.floor(X[:, 0]).astype(int)):
         model = ConformalClassifier(frozen, condition=condition, random_state=0)
         found = fit(model, *blocks(X, y)).p_values(new)
+        rule = model.rule_
         assert (found == model.fit(X, y).p_values(new)).all()
+        assert rule.thresholds == model.rule_.thresholds
+        assert rule.guarantees == model.rule_.guarantees
+        kept, known = (r.calibration.scores for r in (rule, model.rule_))
+        assert kept.names == known.names
+        for one, other in zip(kept.sorted, known.sorted, strict=True):
+            assert one.tobytes() == other.tobytes()
     detector = ConformalDetector(
-        FrozenEstimator(ConformalDetector(method="split", random_state=0).fit(X)),
+        FrozenEstimator(
+            ConformalDetector(method="split", random_state=0).fit(table(seed=5)[0])
+        ),
         method="split",
         random_state=0,
     )

@@ -24,6 +24,7 @@ from prudent.conformal.inputs import (
     note_constant_features,
     rows_of,
     training_labels,
+    with_tags_of,
 )
 from prudent.conformal.promises import FULL, SPLIT
 from prudent.conformal.ranking import (
@@ -433,3 +434,6 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
             if self.method_ == SPLIT:
                 return self._labels.both(rows)[0]
             return self._ranks.model.joint(rows)
+
+    def __sklearn_tags__(self) -> Any:
+        return with_tags_of(self.estimator, super().__sklearn_tags__())

@@ -25,6 +25,7 @@ from prudent.conformal.inputs import (
     note_constant_features,
     rows_of,
     warn_of_learned_scaling,
+    with_tags_of,
 )
 from prudent.conformal.one_class import FullOneClass
 from prudent.conformal.promises import FULL, SPLIT, of_training_rows
@@ -337,3 +338,6 @@ class ConformalDetector(RateMixin, OutlierMixin, HeldOutEstimator):
                 p_values = counts.p_values(self._n_ranking, thrown)
                 below = self._ranks.farness(rows)
         return p_values, np.zeros(len(p_values)) if self._smoothed else below
+
+    def __sklearn_tags__(self) -> Any:
+        return with_tags_of(self.estimator, super().__sklearn_tags__())

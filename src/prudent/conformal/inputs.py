@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -97,9 +96,23 @@ def rows_of(estimator: Any, X: Any, *, reset: bool = False) -> Any:
         if reset:
             validate_data(estimator, X, skip_check_array=True)
         return X
-    if issparse(X) or np.ndim(X[:1]) == 1:
+    if isinstance(X, list | tuple | np.ndarray) and np.ndim(X[:1]) == 1:
         return X
-    return validate_data(estimator, X, dtype=None, ensure_all_finite=False, reset=reset)
+    return validate_data(
+        estimator,
+        X,
+        accept_sparse="csr",  # whose rows can be held out
+        dtype=None,
+        ensure_all_finite=False,
+        reset=reset,
+    )
+
+
+def with_tags_of(inner: Any, tags: Any) -> Any:
+    """Tags of an estimator that takes the rows which the one inside takes."""
+    if inner is not None:
+        tags.input_tags = get_tags(inner).input_tags
+    return tags
 
 
 def warn_of_learned_scaling(estimator: Any, X: FloatArray) -> None:
