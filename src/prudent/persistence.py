@@ -12,7 +12,6 @@ import hashlib
 import io
 import json
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -22,20 +21,68 @@ from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 import skops.io
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from prudent._version import __version__
-from prudent.exceptions import PrudentWarning
 from prudent.soundness import is_sound
 
-FORMAT = 2
+FORMAT = 3
 HEADER = "prudent.json"
-# Private types of the numerical stack that fitted estimators hold and skops does not
-# list; trees are checked after loading, because predicting trusts their indices.
-TREE = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
-# A data type, which encoders and imputers keep, runs no code.
-TRUSTED = frozenset({TREE, "numpy.dtype"})
+# What fitted estimators of scikit-learn hold and skops does not list. Each was looked
+# at: it is data, or a function that computes with the arrays that it is given. Trees
+# are checked after loading, because predicting trusts their indices.
+HARMLESS = frozenset(
+    {
+        "builtins.object",  # as a data type of columns to select
+        "collections.OrderedDict",
+        "functools.partial",  # its function has to be trusted itself
+        "numpy.dtype",
+        "numpy.mean",
+        "numpy.number",
+        "scipy._lib.array_api_compat.numpy._aliases.asarray",
+        "scipy.interpolate._bsplines.BSpline",
+        "scipy.sparse._csr.csr_matrix",
+        "sklearn._loss.loss.HalfTweedieLossIdentity",
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        "sklearn.calibration._TemperatureScaling",
+        "sklearn.cluster._bisect_k_means._BisectingTree",
+        "sklearn.cluster._kmeans._kmeans_single_lloyd",
+        "sklearn.compose._column_transformer.make_column_selector",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+        "sklearn.impute._iterative.IterativeImputer",
+        "sklearn.impute._iterative._ImputerTriplet",
+        "sklearn.metrics._dist_metrics.ChebyshevDistance64",
+        "sklearn.metrics._dist_metrics.EuclideanDistance64",
+        "sklearn.metrics._dist_metrics.ManhattanDistance64",
+        "sklearn.metrics._dist_metrics.MinkowskiDistance64",
+        "sklearn.metrics._scorer._CurveScorer",
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.metrics._scorer._Scorer",
+        "sklearn.multiclass._ConstantPredictor",
+        "sklearn.neighbors._ball_tree.BallTree",
+        "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.tree._tree.Tree",
+        "sklearn.utils._bunch.Bunch",
+        "sklearn.utils._metadata_requests.MetadataRequest",
+        "sklearn.utils._metadata_requests.MethodMetadataRequest",
+        "sklearn.utils.validation.check_array",
+    }
+)
+# Kernels, folds, figures of merit: all that these modules define is as harmless.
+HARMLESS_MODULES = frozenset(
+    {
+        "sklearn.feature_selection._mutual_info",
+        "sklearn.feature_selection._univariate_selection",
+        "sklearn.gaussian_process.kernels",
+        "sklearn.metrics._classification",
+        "sklearn.metrics._ranking",
+        "sklearn.model_selection._split",
+    }
+)
 # Bytes to which an archive in the archive may always expand, and times its size.
 MUCH, MOST_SHRUNK = 1 << 28, 20
 
@@ -61,8 +108,8 @@ class Header:
     features, classes : list of str
         Names of the features and class labels; empty if it has none.
     digest : str
-        SHA-256 of the file, as `sha256sum` says; in format 1 of the members. It
-        names the file and protects nothing: anyone can compute it.
+        SHA-256 of the file, as `sha256sum` says. It names the file and protects
+        nothing: anyone can compute it.
     table : str
         SHA-256 of the training table, if it was one file; "" if it is not known.
     """
@@ -81,6 +128,7 @@ def save(
     estimator: Any,
     path: str | Path,
     *,
+    trusted: Sequence[str] = (),
     table: str = "",
 ) -> None:
     """Write a fitted estimator to a file that `load` reads, without pickle.
@@ -88,9 +136,13 @@ def save(
     Parameters
     ----------
     estimator : estimator
-        One of prudent's, or scikit-learn's with prudent's inside.
+        One of prudent's or scikit-learn's, or one that holds such.
     path : str or Path
         File to write.
+    trusted : sequence of str, default=()
+        Full names of further types and functions that the file may hold, such as
+        "lightgbm.sklearn.LGBMClassifier": errors name them. `load` has to be told of
+        them, too. They have to be found by this name wherever the file is read.
     table : str, default=""
         SHA-256 of the training table, for `certify` on the command line to know it.
 
@@ -99,7 +151,8 @@ def save(
     NotFittedError
         If the estimator is not fitted.
     ModelFileError
-        If the estimator holds an object whose type `load` would refuse.
+        If the estimator holds a type or a function that is neither prudent's nor the
+        numerical stack's nor `trusted`, or one that cannot be stored at all.
     OSError
         If the file cannot be written.
 
@@ -116,18 +169,15 @@ def save(
     check_is_fitted(
         estimator, msg="%(name)s is not fitted: call `fit` before it is saved."
     )
-    buffer = io.BytesIO(skops.io.dumps(estimator))
-    foreign = _foreign(buffer.getvalue())
-    # `load` may be told of estimators; not of functions, which could do anything.
-    known = [name for name in foreign if issubclass(_class_named(name), BaseEstimator)]
-    _refuse(foreign, known, "the estimator")
-    if foreign:
-        warnings.warn(
-            f"the model holds types of other packages: read it with load(path, "
-            f"trusted={foreign}).",
-            PrudentWarning,
-            stacklevel=2,
+    content = _stored(estimator)
+    refused = [name for name in _foreign(content) if name not in {*trusted}]
+    if refused:
+        raise ModelFileError(
+            f"{type(estimator).__name__} holds types or functions that no model file "
+            f"holds unless they are trusted: {', '.join(refused)}. If you trust them, "
+            f"save it with trusted={refused}, and load it with the same."
         )
+    buffer = io.BytesIO(content)
     parameters = estimator.get_params(deep=False)
     header = {
         "format": FORMAT,
@@ -143,6 +193,27 @@ def save(
     Path(path).write_bytes(buffer.getvalue())
 
 
+def foreign_types(estimator: Any) -> list[str]:
+    """Types and functions in an estimator, fitted or not, that have to be trusted.
+
+    Raises
+    ------
+    ModelFileError
+        If it cannot be stored at all.
+    """
+    return _foreign(_stored(estimator))
+
+
+def _stored(estimator: Any) -> bytes:
+    try:
+        content: bytes = skops.io.dumps(estimator)
+    except (Exception, RecursionError) as error:
+        raise ModelFileError(
+            f"{type(estimator).__name__} cannot be stored in a model file: {error}."
+        ) from error
+    return content
+
+
 def load(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
     """Read a fitted estimator that `save` wrote.
 
@@ -151,9 +222,9 @@ def load(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
     path : str or Path
         Model file.
     trusted : sequence of str, default=()
-        Full names of further types that may be rebuilt, such as
-        "lightgbm.sklearn.LGBMClassifier": `save` and errors name them. Only from
-        sources that you trust.
+        Full names of further types and functions that may be rebuilt, such as
+        "lightgbm.sklearn.LGBMClassifier": errors name them. Only from sources that you
+        trust: what they are rebuilt from can make them run any code.
 
     Returns
     -------
@@ -208,14 +279,13 @@ def _header(content: bytes, path: str) -> Header:
         with ZipFile(io.BytesIO(content)) as archive:
             _refuse_sizes(archive, len(content), path)
             stored = json.loads(archive.read(HEADER))
-            if not isinstance(stored.get("format"), int) or stored["format"] > FORMAT:
+            if stored.get("format") != FORMAT:
                 raise ModelFileError(
                     f"{path} has format {stored.get('format')!r} (prudent "
                     f"{stored.get('version')}), this is prudent {__version__} with "
-                    f"format {FORMAT}. Install a newer prudent."
+                    f"format {FORMAT}. Fit the model again."
                 )
-        if stored["format"] > 1:
-            stored["digest"] = hashlib.sha256(content).hexdigest()
+        stored["digest"] = hashlib.sha256(content).hexdigest()
         words = [*stored["features"], stored.get("table", "")]
         if not all(isinstance(word, str) for word in words):
             raise TypeError
@@ -276,37 +346,38 @@ def _foreign(content: bytes) -> list[str]:
     return [
         name
         for name in _untrusted(content)
-        if name not in TRUSTED and not _is_our_class(name)
+        if not (
+            name in HARMLESS
+            or (name.rpartition(".")[0] in HARMLESS_MODULES and _is_defined(name))
+            or _is_our_class(name)
+        )
     ]
 
 
 def _refuse(foreign: Sequence[str], trusted: Sequence[str], path: str) -> None:
     refused = [name for name in foreign if name not in {*trusted}]
     if refused:
-        advice = "Use estimators of prudent, NumPy, SciPy and scikit-learn only."
+        advice = f"If you trust them and the file, load it with trusted={refused}."
         if any(name.startswith("prudent.") for name in refused):
             advice = "Another version of prudent wrote it: fit the model again."
         raise ModelFileError(
-            f"{path} holds types that are not trusted: {', '.join(refused[:5])}. "
-            f"{advice}"
+            f"{path} holds types that are not trusted: {', '.join(refused)}. {advice}"
         )
 
 
 def _is_our_class(name: str) -> bool:
     """Whether a name is a class of ours; a function could be made to do anything."""
-    module = name.rpartition(".")[0]
-    # A class that our module merely imports is not ours.
-    return module.startswith("prudent.") and _class_named(name).__module__ == module
+    return name.startswith("prudent.") and _is_defined(name, type)
 
 
-def _class_named(name: str) -> type:
-    """The class of a full name, `NoneType` if there is none."""
+def _is_defined(name: str, what: Any = object) -> bool:
+    """Whether the module of a full name defines it, and does not merely import it."""
     module, _, qualified = name.rpartition(".")
     try:
         found = getattr(import_module(module), qualified, None)
     except ImportError:
-        return type(None)
-    return found if isinstance(found, type) else type(None)
+        return False
+    return isinstance(found, what) and getattr(found, "__module__", "") == module
 
 
 def _type_name(instance: Any) -> str:

@@ -7,14 +7,17 @@ import io
 import json
 import pickle
 import shlex
+import sys
 import zipfile
 from itertools import product
+from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
+from sklearn.dummy import DummyClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -647,3 +650,33 @@ def test_classes_that_compare_left_out_are_left_out_by_the_command_it_prints(
         assert "120 rows" in outcome.out
         assert "are left out: 'rare'" in outcome.err
     assert load("plain").classes_.tolist() == ["u", "v"]
+
+
+def fit_few_rows(estimator, X, y):
+    if len(X) > 100:
+        raise AssertionError("the table is not to be fitted to")
+    return DummyClassifier.fit(estimator, X, y)
+
+
+def test_what_no_model_file_would_hold_is_refused_before_the_fit(
+    prudent, tmp_path, monkeypatch
+):
+    module = ModuleType("foreign_package")
+    body = {"__module__": "foreign_package", "fit": fit_few_rows}
+    module.Foreign = type("Foreign", (DummyClassifier,), body)
+    monkeypatch.setitem(sys.modules, "foreign_package", module)
+    model = tmp_path / "m"
+    fit = ("fit", "iris", "--method", "foreign_package.Foreign", "-o", model)
+    outcome = prudent(*fit)
+    assert outcome.code == 4
+    assert "use --trusted foreign_package.Foreign" in outcome.err
+    module.Foreign.fit = DummyClassifier.fit
+    trusted = ("--trusted", "foreign_package.Foreign")
+    outcome = prudent(*fit, *trusted)
+    assert outcome.code == 0, outcome.err
+    refused = prudent("predict", "iris", "-m", model)
+    assert refused.code == 4
+    assert "not trusted: foreign_package.Foreign" in refused.err
+    assert prudent("predict", "iris", "-m", model, *trusted).code == 0
+    certify = ("certify", "iris", "-m", model, *trusted)
+    assert "foreign_package" not in prudent(*certify).err

@@ -64,12 +64,13 @@ def certify(
         ),
     ] = None,
     json_file: options.JsonFile = None,
+    trusted: options.Trusted = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Certify a model on rows that it has never seen: exact limits of its errors."""
     options.check_confidence(confidence)
     check_writable(json_file)
-    loaded = load_model(model)
+    loaded = load_model(model, trusted)
     refuse_without_groups(model, loaded.last, groups)
     words = (*loaded.text_columns, *([] if groups is None else [groups]))
     source, target = open_data(data, target, reading, text_columns=words)

@@ -24,6 +24,7 @@ from prudent.cli.detect import (
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import all_or_sample, drawn_from, failing_as_data, survey
 from prudent.cli.models import (
+    check_storable,
     last_step,
     of_a_table,
     preprocessing_of,
@@ -103,6 +104,7 @@ def fit(
     min_class_rows: options.MinClassRows = 1,
     sample: options.Sample = options.DEFAULT_SAMPLE,
     seed: options.Seed = 0,
+    trusted: options.Trusted = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Fit one method on all rows and write a model file for predict."""
@@ -141,6 +143,7 @@ def fit(
     if select is not None and (known_method is None or known_method.grid is None):
         raise UsageError(f"--select cv: {method} has no parameter to choose.")
     estimator = built(method, param or [], seed)
+    check_storable(estimator, trusted or ())
     found = survey(data, target, columns, groups, min_class_rows)
     read = partial(_read, found, groups, most_rows, seed, columns.filling)
     with failing_as_data():
@@ -157,7 +160,7 @@ def fit(
             "Ask for less, give more rows, or fit it with --promise none",
             ExitCode.DATA,
         )
-    save_model(fitted, output, data)
+    save_model(fitted, output, data, trusted or ())
     _say_fitted(method, said, found)
     _say_promises(fitted)
     say_written(output)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -184,11 +185,50 @@ def refuse_without_groups(path: Path, model: Any, groups: str | None) -> None:
         )
 
 
-def save_model(fitted: Any, output: Path, data: str) -> None:
-    """Write a model file, which knows the table it was fitted to."""
-    from prudent.persistence import save
+def check_storable(estimator: Any, trusted: Sequence[str]) -> None:
+    """Refuse an estimator that no model file would hold, before it is fitted.
 
-    save(fitted, output, table=fingerprint(data) or "")
+    What others than scikit-learn and prudent hold once they are fitted is found out by
+    a fit to a handful of made-up rows.
+    """
+    import warnings
+
+    import numpy as np
+    from sklearn.base import clone
+
+    from prudent.persistence import ModelFileError, foreign_types
+
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    try:
+        foreign = foreign_types(estimator)
+        if foreign:
+            with warnings.catch_warnings(), suppress(ValueError, TypeError):
+                warnings.simplefilter("ignore")
+                fitted = clone(estimator).fit(X, np.arange(40) % 2)
+                foreign = sorted({*foreign, *foreign_types(fitted)})
+    except ModelFileError as error:
+        raise CommandError(str(error), ExitCode.MODEL) from error
+    refused = [name for name in foreign if name not in trusted]
+    if refused:
+        options = " ".join(f"--trusted {name}" for name in refused)
+        raise CommandError(
+            f"{type(estimator).__name__} holds types that no model file holds unless "
+            f"they are trusted. If you trust them, use {options}, and so when the "
+            "model is used",
+            ExitCode.MODEL,
+        )
+
+
+def save_model(
+    fitted: Any, output: Path, data: str, trusted: Sequence[str] = ()
+) -> None:
+    """Write a model file, which knows the table it was fitted to."""
+    from prudent.persistence import ModelFileError, save
+
+    try:
+        save(fitted, output, trusted=trusted, table=fingerprint(data) or "")
+    except ModelFileError as error:
+        raise CommandError(str(error), ExitCode.MODEL) from error
 
 
 def say_written(output: Path) -> None:
@@ -196,13 +236,13 @@ def say_written(output: Path) -> None:
     print(f"model: {output} ({output.stat().st_size / 1000:.0f} kB)")
 
 
-def load_model(path: Path) -> LoadedModel:
+def load_model(path: Path, trusted: Sequence[str] | None = None) -> LoadedModel:
     """Read a model file and how its features come out of a table."""
     from prudent.persistence import ModelFileError, load, read_header
 
     try:
         header = read_header(path)
-        estimator = load(path)
+        estimator = load(path, trusted=trusted or ())
     except ModelFileError as error:
         raise CommandError(str(error), ExitCode.MODEL) from error
     except OSError as error:

@@ -18,6 +18,7 @@ from prudent.cli.options import (
     Reading,
     Report,
     Target,
+    Trusted,
     grouped,
 )
 from prudent.cli.output import (
@@ -94,6 +95,7 @@ def monitor(
         bool, typer.Option("--again", help="Count a table a second time.")
     ] = False,
     json_file: JsonFile = None,
+    trusted: Trusted = None,
     quiet: Quiet = False,
 ) -> ExitCode:
     """Count new rows against the promises of a model; exit code 7: broken, 8: drift.
@@ -107,7 +109,7 @@ def monitor(
         raise UsageError(f"--level must lie in (0, 1), got {level:g}.")
     check_writable(report, json_file)
     stored, before = (None, None) if state is None else read_state(state)
-    loaded = load_model(model)
+    loaded = load_model(model, trusted)
     if target is not None:
         refuse_without_groups(model, loaded.last, groups)
     found = _watch(model, loaded.estimator, state, stored, level, watch)

@@ -51,6 +51,14 @@ JsonFile = Annotated[
 ModelFile = Annotated[
     Path, typer.Option("-m", "--model", metavar="FILE", help="Model file.")
 ]
+Trusted = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TYPE",
+        help="Full name of a type of another package that a model file may hold; may "
+        "be repeated. Only of files from sources that you trust.",
+    ),
+]
 Param = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="Set a parameter; may be repeated."),

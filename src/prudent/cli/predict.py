@@ -53,6 +53,7 @@ def predict(
         str | None,
         typer.Option(metavar="COL,..", help="Copy these columns to the output."),
     ] = None,
+    trusted: options.Trusted = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Predict the rows of a table with a fitted model; columns match by name.
@@ -64,7 +65,7 @@ def predict(
     from prudent.io.table import check_column, without_gaps
 
     check_writable(output)
-    loaded = load_model(model)
+    loaded = load_model(model, trusted)
     with failing_as_data(model):
         as_set = as_set or _promises_coverage(loaded.last)
         answers = _answers(loaded, proba=proba, as_set=as_set, p_values=p_values)
