@@ -569,6 +569,14 @@ def test_promises_of_a_pipeline_that_encodes_words_are_certified_and_watched(
     members = promising.predict_set(frame)
     assert [len(s.split("|")) for s in sets] == members.sum(axis=1).tolist()
     said = prudent("certify", rows, *options, "--target", "answer")
+    assert said.code == 3
+    assert "200 of these 200 rows were in the fit" in said.err
+    head, *lines = rows.read_text().splitlines()
+    cells = [line.rpartition(",") for line in lines]
+    moved = [f"{before},{float(size or 0) + 0.1}" for before, _, size in cells]
+    new = tmp_path / "new.csv"
+    new.write_text("\n".join([head, *moved]) + "\n")
+    said = prudent("certify", new, *options, "--target", "answer")
     assert said.code == 0, said.err
     watched = prudent(
         *("monitor", tmp_path / "model", "--data", rows, "--target", "answer"),
