@@ -179,10 +179,18 @@ CLASSIFIED = {
     "noise": (noise, 12),
 }
 SETS = {
-    "gaussian": {},
-    "kernel": {"model": "kernel"},
-    "neighbors": {"model": "neighbors"},
-    "combined": {"model": "combined"},
+    "blend": {},
+    "gaussian": {"model": "gaussian"},
+    "tied margin": {
+        "model": "gaussian",
+        "covariance_type": "tied",
+        "nonconformity": "margin",
+    },
+    "diag density": {
+        "model": "gaussian",
+        "covariance_type": "diag",
+        "nonconformity": "density",
+    },
     "split": {"method": "split"},
     "split bayes": {"method": "split", "estimator": GaussianNB(), "level": 0.2},
     "cross bayes": {"method": "cross", "estimator": GaussianNB(), "cv": 3},
@@ -254,7 +262,7 @@ DETECTORS = {
         f"full {kind}, {ties}": partial(
             ConformalDetector, nonconformity=kind, ties=ties
         )
-        for kind in ("combined", "distance", "ellipsoid", "kernel")
+        for kind in ("combined", "distance", "ellipsoid")
         for ties in ("conservative", "smoothed")
     },
     "split": partial(ConformalDetector, method="split"),
