@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,11 +26,20 @@ from prudent.core.binomial import check_fraction, upper_limit
 from prudent.core.classes import as_costs
 from prudent.core.guarantee import Guarantee
 from prudent.core.rows import one_row_per_group
-from prudent.core.types import BoolArray, FloatArray
+from prudent.core.types import FloatArray
 from prudent.core.validation import shown
 from prudent.core.violations import ALARMS
-from prudent.estimator_tools import predict_set, refuse_dask, refuse_seen_rows
+from prudent.estimator_tools import (
+    GivenAlarms,
+    GivenAnswers,
+    answers_from,
+    predict_set,
+    refuse_dask,
+    refuse_seen_rows,
+    rule_answers,
+)
 from prudent.estimator_tools.validation import check_groups
+from prudent.rules.rule import Rule
 
 
 def certify(
@@ -42,9 +52,12 @@ def certify(
     claims: Literal["promised", "all"] = "promised",
     groups: ArrayLike | None = None,
     costs: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+    predicted: ArrayLike | None = None,
+    by: ArrayLike | None = None,
     random_state: int | np.random.RandomState | None = 0,
 ) -> tuple[Guarantee, ...]:
-    """Certify a fitted model on rows that it has never seen.
+    """Certify a fitted model, a rule or answers on rows that were never seen.
 
     Counts what goes wrong on new rows and states exact limits of the true rates. The
     rows must not have been used to fit, choose or tune the model: of twenty equally
@@ -53,11 +66,14 @@ def certify(
 
     Parameters
     ----------
-    model : fitted classifier or outlier detector
+    model : fitted classifier or outlier detector, Rule or None
         Any of scikit-learn's or prudent's, also at the end of a pipeline or in a
-        search such as `GridSearchCV`.
+        search such as `GridSearchCV`. A rule answers to scores; None: the answers are
+        given.
     X : array-like of shape (n_samples, n_features)
-        New rows, of the kind that the model takes.
+        New rows, of the kind that the model takes; scores for a rule, (n, n_classes) or
+        (n,). Without a model the answers: labels (n,), None for no answer, or boolean
+        sets (n, n_classes).
     y : array-like of shape (n_samples,)
         Their labels; for a detector 1 (normal) and -1 (anomaly).
     confidence : float, default=0.95
@@ -76,6 +92,13 @@ def certify(
     costs : array-like of shape (n_classes, n_classes), default=None
         Cost of each answer, rows = truth; then the expected cost is certified too. For
         a model with `answers` a further column may hold the cost of no answer.
+    classes : sequence, default=None
+        Without a model: all labels that may be answered, in the order of the columns
+        of sets; None: those that occur, where which do is no matter of chance.
+    predicted : array-like of shape (n_samples,), default=None
+        For a rule about one score a row: the labels that the scores are about.
+    by : array-like of shape (n_samples,), default=None
+        For a rule with a threshold for each group: the group of each row.
     random_state : int, RandomState or None, default=0
         Draws the row of each group, and the order of the rows in the limit of the
         expected cost.
@@ -123,6 +146,14 @@ def certify(
     error rate None 0.055
     class error rate 0 0.112
     class error rate 1 0.06
+
+    Answers from anywhere:
+
+    >>> for promise in certify(None, model.predict(X[300:]), y[300:]):
+    ...     print(promise.quantity, promise.scope, round(promise.bound, 3))
+    error rate None 0.055
+    class error rate 0 0.112
+    class error rate 1 0.06
     """
     check_fraction("confidence", confidence)
     if claims not in ("promised", "all"):
@@ -133,10 +164,22 @@ def certify(
             "certify: `X` holds 0 rows; give at least 1 row that the model has not "
             "seen."
         )
-    check_is_fitted(model)
-    check_consistent_length(X, y)
-    refuse_seen_rows("certify", model, X)
     labels = column_or_1d(y)
+    given: GivenAnswers | GivenAlarms | None = None
+    if model is None:
+        given = answers_from(X, labels, classes)
+    elif isinstance(model, Rule):
+        _refuse_smoothed(model)
+        given = rule_answers(model, X, predicted=predicted, by=by)
+    elif isinstance(model, GivenAnswers | GivenAlarms):
+        given = model
+    if given is not None:
+        model, X = given, np.arange(_num_samples(X))
+    else:
+        check_is_fitted(model)
+    check_consistent_length(X, y)
+    if given is None:
+        refuse_seen_rows("certify", model, X)
     model, X = _unwrapped(model, X)
     promised = getattr(model, "guarantees_", ())
     random = check_random_state(random_state)
@@ -149,20 +192,27 @@ def certify(
             "group: give `groups`, the group of each row."
         )
     losses = None
-    if is_outlier_detector(model):
+    if isinstance(model, GivenAlarms) or (given is None and is_outlier_detector(model)):
         if costs is not None:
             raise ValueError("certify: `costs` are for classifiers; leave them out.")
         counted = _detector_claims(model, X, labels)
     else:
-        check_classification_targets(labels)
+        if given is None:
+            check_classification_targets(labels)
         _check_labels(model, labels)
-        predicted, answered = _answers(model, X)
-        counted = _classifier_claims(model, X, labels, predicted, answered)
+        answers = (
+            _taken(model, X) if isinstance(given, GivenAnswers) else _asked(model, X)
+        )
+        counted = _classifier_claims(answers, labels)
         if costs is not None:
-            matrix = _checked_costs(costs, model, has_refusals=answered is not None)
-            actions = _positions(predicted, model.classes_)
-            if answered is not None and matrix.shape[1] > len(model.classes_):
-                actions = np.where(answered, actions, len(model.classes_))
+            if answers.labels is None:
+                raise ValueError("certify: `costs` are of labels, not of sets.")
+            matrix = _checked_costs(
+                costs, model, has_refusals=answers.answered is not None
+            )
+            actions = _positions(answers.labels, model.classes_)
+            if answers.answered is not None and matrix.shape[1] > len(model.classes_):
+                actions = np.where(answers.answered, actions, len(model.classes_))
             losses = matrix[_positions(labels, model.classes_), actions]
     counted = _in_order(counted, promised, only_promised=claims == "promised")
     n_claims = len(counted) + (losses is not None) if simultaneous else 1
@@ -203,11 +253,15 @@ def _in_order(
         Assumption.TRAINING_EXCHANGEABLE_GROUP,
     }
     wanted = [
-        (promise.quantity, None if promise.quantity in ALARMS else promise.scope)
+        (
+            promise.quantity,
+            None if promise.quantity in ALARMS else promise.scope,
+            promise.subgroup,
+        )
         for promise in promised
-        if of_groups.isdisjoint(promise.assumptions)
+        if of_groups.isdisjoint(promise.assumptions) or promise.subgroup is not None
     ]
-    by_kind = {(claim.quantity, claim.scope): claim for claim in claims}
+    by_kind = {(claim.quantity, claim.scope, claim.subgroup): claim for claim in claims}
     first = [by_kind[kind] for kind in dict.fromkeys(wanted) if kind in by_kind]
     if first and only_promised:
         return first
@@ -216,17 +270,43 @@ def _in_order(
         for claim in claims
         if claim not in first
         and (claim.quantity, claim.scope is None) != ("coverage", False)
+        and claim.subgroup is None
     ]
     return first + others
 
 
-def _answers(model: Any, X: Any) -> tuple[NDArray[Any], BoolArray | None]:
-    """Labels for all rows, and which of them the model stands by."""
+def _refuse_smoothed(rule: Rule) -> None:
+    if rule.smoothed_rate is not None:
+        raise ValueError(
+            "certify: the ties of this rule are smoothed by coins, so that scores do "
+            "not decide its answers: give these, as in certify(None, rule.sets(scores, "
+            "coins=coins), y, classes=rule.classes)."
+        )
+
+
+def _asked(model: Any, X: Any) -> GivenAnswers:
+    """What a model answers: labels for all rows, which it stands by, and sets."""
     answered = np.asarray(model.answers(X)) if hasattr(model, "answers") else None
+    sets = predict_set(model, X) if hasattr(model, "predict_set") else None
+    classes = model.classes_
     # What a selective model would say of rows without an answer is measured too.
     if answered is not None and getattr(model, "reject_label", None) is not None:
         model = model.estimator_
-    return np.asarray(model.predict(X)), answered
+    return GivenAnswers(classes, np.asarray(model.predict(X)), answered, sets)
+
+
+def _taken(given: GivenAnswers, rows: NDArray[Any]) -> GivenAnswers:
+    """Given answers to the rows at these places."""
+    parts: dict[str, Any] = {
+        name: None if column is None else column[rows]
+        for name, column in (
+            ("labels", given.labels),
+            ("answered", given.answered),
+            ("sets", given.sets),
+            ("subgroups", given.subgroups),
+        )
+    }
+    return replace(given, **parts)
 
 
 def _checked_costs(costs: ArrayLike, model: Any, *, has_refusals: bool) -> FloatArray:
@@ -277,34 +357,40 @@ def _detector_claims(model: Any, X: Any, y: NDArray[Any]) -> list[Claim]:
     return [claim for claim in claims if len(claim.wrong)]
 
 
-def _classifier_claims(
-    model: Any,
-    X: Any,
-    y: NDArray[Any],
-    predicted: NDArray[Any],
-    answered: BoolArray | None,
-) -> list[Claim]:
+def _classifier_claims(answers: GivenAnswers, y: NDArray[Any]) -> list[Claim]:
     """Claims of all classes, also of those without rows.
 
     How many of them have rows depends on chance, and the error rate with it: if only
     those were counted, the sum of the levels would not be proved.
     """
-    wrong, claims = np.asarray(predicted != y), []
-    if answered is not None:
-        claims.append(Claim("selective error rate", wrong[answered], n_rows=len(y)))
-    claims.append(Claim("error rate", wrong))
-    labels = model.classes_.tolist()
-    claims += [
-        Claim("class error rate", wrong[y == label], label, n_classes=len(labels))
-        for label in labels
-    ]
-    if hasattr(model, "predict_set"):
-        sets = predict_set(model, X)
-        missed = ~sets[np.arange(len(y)), _positions(y, model.classes_)]
+    claims: list[Claim] = []
+    labels, k = answers.classes_.tolist(), len(answers.classes_)
+    if answers.labels is not None:
+        wrong = np.asarray(answers.labels != y)
+        if answers.answered is not None:
+            stood_by = wrong[answers.answered]
+            claims.append(Claim("selective error rate", stood_by, n_rows=len(y)))
+        claims.append(Claim("error rate", wrong))
+        claims += [
+            Claim("class error rate", wrong[y == label], label, n_classes=k)
+            for label in labels
+        ]
+    if answers.sets is not None:
+        own = _positions(y, answers.classes_)
+        missed = ~answers.sets[np.arange(len(y)), own]
         claims.append(Claim("coverage", missed))
         claims += [
-            Claim("coverage", missed[y == label], label, n_classes=len(labels))
+            Claim("coverage", missed[y == label], label, n_classes=k)
             for label in labels
+        ]
+        claims += [
+            Claim(
+                "coverage",
+                missed[answers.is_about(promise, np.arange(len(y)))],
+                subgroup=promise.subgroup,
+            )
+            for promise in answers.guarantees_
+            if promise.subgroup is not None
         ]
     return claims
 

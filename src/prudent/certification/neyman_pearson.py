@@ -17,6 +17,7 @@ from prudent.certification.scores import class_scores, name_of
 from prudent.core.binomial import check_fraction, fewest_rows
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
+from prudent.estimator_tools import probability_columns
 from prudent.exceptions import InfeasibleError, PrudentWarning
 from prudent.rules.make import ClassErrors, class_scores_of
 from prudent.rules.rule import Rule
@@ -224,6 +225,11 @@ class NeymanPearsonClassifier(HeldOutClassifier):
             yield
         except InfeasibleError as error:
             raise InfeasibleError(f"{type(self).__name__}: {error}") from None
+
+    def _score_record(self) -> dict[str, Any]:
+        """What a file of the rule says of its scores."""
+        columns = probability_columns(self.estimator_, type(self).__name__)
+        return {"scores": "as given", "columns": columns}
 
     def _adopt(self, rule: Rule) -> Self:
         self.thresholds_ = np.array(rule.thresholds)

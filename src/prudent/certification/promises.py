@@ -26,6 +26,7 @@ class Claim:
     scope: Any = None
     n_rows: int | None = None  # of which these were answered; None: all are concerned
     n_classes: int | None = None  # that the model knows; None: of no single class
+    subgroup: str | None = None
 
     def guarantee(
         self, confidence: float, n_claims: int, *, grouped: bool = False
@@ -49,6 +50,7 @@ class Claim:
             confidence=confidence,
             assumptions=new_rows(grouped),
             scope=_plain(self.scope),
+            subgroup=self.subgroup,
             unit="group" if grouped else "row",
             evidence={**evidence, "wrong": n_wrong, "claims": n_claims},
             source=EXACT,

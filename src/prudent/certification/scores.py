@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from prudent.core.classes import log_odds_against
+from prudent.core.classes import max_probability, told_apart
 from prudent.core.types import FloatArray
 
 Scoring = Literal["max_probability", "margin"] | Callable[[Any, Any], Any]
@@ -71,16 +71,10 @@ def check_scoring(scoring: Any) -> None:
 
 
 def _sureness(probabilities: FloatArray, scoring: Scoring) -> FloatArray:
-    """Largest probability or its lead, and at 1 the log odds, above 30.
-
-    A row of probability 1 - 1e-17 would tie with one of 1 - 1e-40, and rows that tie
-    are answered together or not at all.
-    """
-    of_best = scoring == "max_probability"
-    scores = probabilities.max(axis=1) if of_best else _margin(probabilities)
-    full = np.flatnonzero(scores >= 1)
-    scores[full] = -log_odds_against(probabilities[full]).min(axis=1)
-    return scores
+    """Largest probability or its lead, and at 1 the log odds."""
+    if scoring == "max_probability":
+        return max_probability(probabilities)
+    return told_apart(_margin(probabilities), probabilities)
 
 
 def _margin(scores: FloatArray) -> FloatArray:

@@ -15,6 +15,7 @@ from prudent.certification.scores import Scoring, answer_scores, check_scoring
 from prudent.core.binomial import check_fraction, fewest_rows
 from prudent.core.types import BoolArray
 from prudent.core.validation import shown
+from prudent.estimator_tools import probability_columns
 from prudent.exceptions import PrudentWarning
 from prudent.rules.make import SelectiveError
 from prudent.rules.rule import Rule
@@ -279,6 +280,16 @@ class SelectiveClassifier(HeldOutClassifier):
             return made.share_rule(float(self.answered_share))
         assert self.error_rate is not None
         return made.rule(self.error_rate)
+
+    def _score_record(self) -> dict[str, Any]:
+        """What a file of the rule says of its scores."""
+        columns = probability_columns(self.estimator_, type(self).__name__)
+        if self._scoring != "max_probability":
+            raise ValueError(
+                "SelectiveClassifier: only scoring='max_probability' can be computed "
+                f"from a file of probabilities, not {self._scoring!r}."
+            )
+        return {"scores": "max probability", "columns": columns}
 
     def _adopt(self, rule: Rule) -> Self:
         (self.threshold_,) = rule.thresholds

@@ -17,14 +17,14 @@ from prudent.cli.output import set_quiet
 from prudent.io.errors import TableError
 
 # Each is a function in the module of its name, or in that of a near relative.
-MODULES = {"apply": "promise", "datasets": "describe", "plan": "certify"}
+MODULES = {"datasets": "describe", "plan": "certify"}
 COMMANDS = {
     "compare": "Compare robust methods on a table and check their promises.",
     "fit": "Fit one method and write a model file.",
     "predict": "Predict the rows of a table with a model file.",
     "detect": "Learn one class and flag the rows unlike it.",
     "monitor": "Hold a deployed model to its promises, run after run.",
-    "certify": "Certify a model on rows that it has never seen.",
+    "certify": "Certify a model, a rule or answers on new rows.",
     "promise": "Make a rule that keeps a promise from a file of scores.",
     "apply": "Apply a rule to the scores of new rows.",
     "audit": "Hold a method's promise to account on laws of known truth.",

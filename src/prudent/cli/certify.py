@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from prudent.cli import options
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import failing_as_data, no_target, open_data
-from prudent.cli.models import LoadedModel, load_model, refuse_without_groups
+from prudent.cli.models import LoadedModel, refuse_without_groups
+from prudent.cli.options import names
 from prudent.cli.output import check_writable, note, write_json
+from prudent.cli.rules import load
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
@@ -25,20 +27,46 @@ if TYPE_CHECKING:
 
 # What JSON says of a promise.
 RECORDED = (
-    *("quantity", "scope", "bound", "sense", "confidence"),
+    *("quantity", "scope", "subgroup", "bound", "sense", "confidence"),
     *("evidence", "assumptions", "sentence"),
 )
 # Of all verdicts on the promises of the model together.
 VERDICT_LEVEL = 0.05
+FITTED = "is the table that the model was fitted to"
 AS_NEW = "as new to the model as you say they are"
 
 
 @options.grouped
 def certify(
     data: options.Data,
-    model: options.ModelFile,
     reading: options.Reading,
-    target: options.Target = None,
+    model: Annotated[
+        Path | None,
+        typer.Option("-m", "--model", metavar="FILE", help="Model file, or rule file."),
+    ] = None,
+    target: options.Truth = None,
+    predicted: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Without a model: column of the answers, labels or sets of labels "
+            "joined by |; an empty cell is no answer.",
+        ),
+    ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL,..",
+            help="All labels of --predicted, where some may be missing by chance.",
+        ),
+    ] = None,
+    normal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="Truth of ordinary rows, where a rule about alarms does not name it.",
+        ),
+    ] = None,
     confidence: Annotated[
         float, typer.Option(help="Probability that the promises are true.")
     ] = 0.95,
@@ -67,82 +95,205 @@ def certify(
     trusted: options.Trusted = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Certify a model on rows that it has never seen: exact limits of its errors."""
+    """Certify a model, a rule or answers on new rows: exact limits of the errors."""
     options.check_confidence(confidence)
     check_writable(json_file)
-    loaded = load_model(model, trusted)
-    refuse_without_groups(model, loaded.last, groups)
-    words = (*loaded.text_columns, *([] if groups is None else [groups]))
-    source, target = open_data(data, target, reading, text_columns=words)
-    if target is None:
-        raise no_target(source)
-    frame, truth, together = loaded.read(source, target, groups)
-    X, y, kept = _labelled(frame, truth, source.name, target, loaded)
-    if together is not None:
-        together = together[kept]
-    labels = [str(label) for label in getattr(loaded.estimator, "classes_", ())]
+    if (model is None) == (predicted is None):
+        raise UsageError(
+            "give -m FILE, a model or a rule, or --predicted COL, the answers in DATA"
+        )
+    if model is not None:
+        taken = _by_file(model, trusted, data, reading, target, groups, normal)
+    else:
+        assert predicted is not None
+        taken = _by_answers(data, reading, target, groups, predicted, classes)
+    labels = [str(label) for label in getattr(taken.estimator, "classes_", ())]
     given = None if costs is None else options.read_costs(costs, labels)
     from prudent.certification import certify as certified
 
     with failing_as_data(model):
         found = certified(
-            loaded.estimator,
-            X,
-            y,
+            taken.estimator,
+            taken.X,
+            taken.y,
             confidence=confidence,
             simultaneous=not per_claim,
             claims="all" if every else "promised",
-            groups=together,
+            groups=taken.groups,
             costs=given,
         )
-    is_seen = loaded.has_seen(data)
-    if is_seen:
+    if taken.seen:
         note(
-            f"{data} is the table that the model was fitted to: these limits are too "
-            "good, and say nothing about new rows. Give rows that it has not seen",
+            f"{data} {taken.seen}: these limits are too good, and say nothing about "
+            "new rows. Give rows that it has not seen",
             always=True,
         )
     if write_json([_record(promise) for promise in found], json_file):
         return
-    new = "not new to the model" if is_seen else AS_NEW
-    print(f"{thousands(len(y))} rows of {data}, {new}")
+    new = "not new to the model" if taken.seen else taken.new
+    print(f"{thousands(len(taken.y))} rows of {data}, {new}")
     for promise in found:
         print(_line(promise))
     held = "each with" if per_claim else "all at once with"
     print(f"True {held} confidence {confidence:g}, assuming")
     for assumption in found[0].assumed:
         print(f"- {assumption}")
-    if not is_seen:  # rows of the fit hold a model to nothing
-        for line in _own_promises(loaded, X, y, together):
+    if not taken.seen:  # rows of the fit hold a model to nothing
+        for line in _own_promises(taken):
             print(line)
 
 
-def _labelled(
-    frame: pa.Table, words: NDArray[Any], table: str, target: str, loaded: LoadedModel
-) -> tuple[Any, NDArray[Any], list[bool]]:
-    """Labelled rows as the model takes them, labels as it names them, and which."""
-    known = {str(label): label for label in _labels(loaded)}
+class Taken(NamedTuple):
+    """What is to be certified, and the labelled rows that certify it."""
+
+    estimator: Any  # what answers to X; answers that are given already
+    X: Any
+    y: NDArray[Any]
+    groups: NDArray[Any] | None
+    promises: tuple[Guarantee, ...]
+    seen: str  # how the rows made what is certified; "" where they did not
+    new: str  # what the rows are to it
+
+
+def _by_file(
+    path: Path,
+    trusted: list[str] | None,
+    data: str,
+    reading: options.Reading,
+    target: str | None,
+    groups: str | None,
+    normal: str | None,
+) -> Taken:
+    """A model or a rule from a file, and the labelled rows as it takes them."""
+    loaded = load(path, trusted)
+    refuse_without_groups(path, loaded.last, groups)
+    words = (*loaded.text_columns, *([] if groups is None else [groups]))
+    source, target = open_data(data, target, reading, text_columns=words)
+    if target is None:
+        raise no_target(source)
+    frame, truth, together = loaded.read(source, target, groups)
+    promises = tuple(getattr(loaded.last, "guarantees_", ()))
+    kept = _with_labels(truth, source.name, target)
+    if together is not None:
+        together = together[kept]
+    if isinstance(loaded, LoadedModel):
+        X, y = _labelled(frame, truth, kept, loaded)
+        seen = FITTED if loaded.has_seen(data) else ""
+        return Taken(loaded.estimator, X, y, together, promises, seen, AS_NEW)
+    import numpy as np
+
+    answers = loaded.given(frame.filter(kept))
+    y = truth[kept].astype(str)
+    if loaded.rule.kind == "alarms":
+        normal = normal or loaded.ordinary
+        if normal is None:
+            raise UsageError("--normal is missing: the truth of ordinary rows")
+        y = np.where(y == normal, 1, -1)
+    elif loaded.rule.classes:
+        y = _spelled(y.tolist(), loaded.rule.classes, "rule")
+    seen = "made this rule" if loaded.has_seen(data) else ""
+    new = "as new to the rule and the scores as you say they are"
+    return Taken(answers, np.arange(len(y)), y, together, promises, seen, new)
+
+
+def _by_answers(
+    data: str,
+    reading: options.Reading,
+    target: str | None,
+    groups: str | None,
+    predicted: str,
+    classes: str | None,
+) -> Taken:
+    """Answers in a column, and the rows that have a label."""
+    import numpy as np
+
+    from prudent.cli.models import group_words
+    from prudent.estimator_tools import answers_from
+    from prudent.io.table import check_column
+
+    beside = [name for name in (predicted, groups) if name is not None]
+    source, target = open_data(data, target, reading, text_columns=beside)
+    if target is None:
+        raise no_target(source)
+    columns = list(dict.fromkeys([target, *beside]))
+    for name in columns:
+        check_column(name, source.names)
+    words: dict[str, list[str]] = {name: [] for name in columns}
+    for part in source.parts(columns):
+        codes, spelled = part.labels(target)
+        words[target] += spelled[codes].tolist()
+        for name in beside:
+            words[name] += part.text(name).to_pylist()
+    truth = np.array([word or None for word in words[target]], dtype=object)
+    kept = _with_labels(truth, source.name, target)
+    together = group_words(words.get(groups or "", []), groups)
+    y = truth[kept].astype(str)
+    said = np.array(words[predicted], dtype=object)[kept].tolist()
+    known = names(classes)
+    unknown = sorted({*y.tolist()} - {*known}) if known else []
+    if unknown:
+        raise CommandError(
+            f"truth {unknown[0]!r} is not among --classes {classes}", ExitCode.DATA
+        )
+    with failing_as_data():
+        if any("|" in word for word in said):
+            parts = [word.split("|") if word else [] for word in said]
+            known = known or sorted({*y.tolist(), *(c for p in parts for c in p)})
+            place = {label: column for column, label in enumerate(known)}
+            strange = sorted({c for p in parts for c in p} - {*known})
+            if strange:
+                raise CommandError(
+                    f"answer {strange[0]!r} is not among --classes {classes}",
+                    ExitCode.DATA,
+                )
+            sets = np.zeros((len(said), len(known)), dtype=bool)
+            for row, part_labels in enumerate(parts):
+                sets[row, [place[label] for label in part_labels]] = True
+            answers = answers_from(sets, y, known)
+        else:
+            labels = np.array([word or None for word in said], dtype=object)
+            answers = answers_from(labels, y, known or None)
+    if together is not None:
+        together = together[kept]
+    new = "as new to what answered as you say they are"
+    return Taken(answers, np.arange(len(y)), y, together, (), "", new)
+
+
+def _with_labels(words: NDArray[Any], table: str, target: str) -> list[bool]:
+    """Which rows have a label; at least one."""
     kept = [word is not None for word in words]
-    labels = words[kept].tolist()
-    for word in dict.fromkeys(labels):
-        if word not in known:
-            raise CommandError(
-                f"certify: `y` holds the label {word!r}, which the model does not "
-                f"know; its classes are {list(known)}",
-                ExitCode.DATA,
-            )
     n_missing = kept.count(False)
     if n_missing:
         text = f"{thousands(n_missing)} rows without a label are left out"
         note(text, always=True)
-    if not labels:
+    if not any(kept):
         raise CommandError(
             f"{table} holds no labelled row; give rows with a {target}", ExitCode.DATA
         )
+    return kept
+
+
+def _labelled(
+    frame: pa.Table, words: NDArray[Any], kept: list[bool], loaded: LoadedModel
+) -> tuple[Any, NDArray[Any]]:
+    """Labelled rows as the model takes them, and labels as it names them."""
+    y = _spelled(words[kept].tolist(), _labels(loaded), "model")
+    return loaded.rows(frame.filter(kept)), y
+
+
+def _spelled(words: list[str], labels: Iterable[Any], what: str) -> NDArray[Any]:
+    """Labels as a model or a rule has them, from words."""
     import numpy as np
 
-    rows = loaded.rows(frame.filter(kept))
-    return rows, np.array([known[word] for word in labels]), kept
+    known = {str(label): label for label in labels}
+    for word in dict.fromkeys(words):
+        if word not in known:
+            raise CommandError(
+                f"certify: `y` holds the label {word!r}, which the {what} does not "
+                f"know; its classes are {list(known)}",
+                ExitCode.DATA,
+            )
+    return np.array([known[word] for word in words])
 
 
 def _labels(loaded: LoadedModel) -> list[Any]:
@@ -161,6 +312,7 @@ def _labels(loaded: LoadedModel) -> list[Any]:
 def _line(promise: Guarantee) -> str:
     """One promise with what was counted."""
     scope = "" if promise.scope is None else f" of {promise.scope}"
+    scope += "" if promise.subgroup is None else f" where {promise.subgroup}"
     side = "at most" if promise.sense == "<=" else "at least"
     said = f"{promise.quantity}{scope}: {side} {promise.bound:.4g}"
     if "wrong" not in promise.evidence:
@@ -170,15 +322,14 @@ def _line(promise: Guarantee) -> str:
     return f"{said} ({promise.evidence['wrong']:g} of {thousands(int(n))} {missed})"
 
 
-def _own_promises(
-    loaded: LoadedModel, X: Any, y: NDArray[Any], groups: NDArray[Any] | None
-) -> Iterator[str]:
+def _own_promises(taken: Taken) -> Iterator[str]:
     """What these rows say of each promise that the model made."""
     from prudent.cli.watched_words import named
     from prudent.estimator_tools import held_against
 
-    promises = getattr(loaded.last, "guarantees_", ())
-    counts = [*held_against(loaded.estimator, promises, X, y, groups)]
+    counts = [
+        *held_against(taken.estimator, taken.promises, taken.X, taken.y, taken.groups)
+    ]
     for promise, broken, n in counts:
         found = promise.judge(broken, n, level=VERDICT_LEVEL / len(counts))
         low, high = found.interval

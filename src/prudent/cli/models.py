@@ -47,6 +47,16 @@ class LoadedModel:
         return self.table != "" and self.table == fingerprint(data)
 
     @property
+    def features(self) -> list[str]:
+        """Columns that the model reads."""
+        return self.preparation.names
+
+    @property
+    def ordinary(self) -> None:
+        """Truth of ordinary rows, which a rule may name."""
+        return None
+
+    @property
     def text_columns(self) -> list[str]:
         """Columns to be read as the file spells them: 01 may be a word."""
         return list(self.words)
@@ -89,16 +99,7 @@ class LoadedModel:
         frame = pa.concat_tables(blocks)
         truth = np.empty(frame.num_rows, dtype=object)
         truth[: len(labels)] = labels
-        if groups is None:
-            return frame, truth, None
-        if not all(together):
-            raise CommandError(
-                f"{sum(not word for word in together)} rows have no value in "
-                f"{shown(groups)}, the column of the groups. Fill it, or leave these "
-                "rows out",
-                ExitCode.DATA,
-            )
-        return frame, truth, np.array(together)
+        return frame, truth, group_words(together, groups)
 
     def codes(self, frame: pa.Table) -> FloatArray:
         """Numbers, and codes of the words that the model knows; missing are NaN."""
@@ -133,6 +134,22 @@ class LoadedModel:
                     "others",
                     ExitCode.DATA,
                 )
+
+
+def group_words(together: list[Any], groups: str | None) -> NDArray[Any] | None:
+    """Groups of all rows, None without a column of them; refuses empty cells."""
+    import numpy as np
+
+    if groups is None:
+        return None
+    if not all(together):
+        raise CommandError(
+            f"{sum(not word for word in together)} rows have no value in "
+            f"{shown(groups)}, the column of the groups. Fill it, or leave these "
+            "rows out",
+            ExitCode.DATA,
+        )
+    return np.array(together)
 
 
 def table_columns(preparation: Preparation) -> Any:

@@ -10,15 +10,15 @@ import typer
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import fingerprint, open_data
-from prudent.cli.models import LoadedModel, load_model, refuse_without_groups
+from prudent.cli.models import LoadedModel, refuse_without_groups
 from prudent.cli.options import (
     Groups,
     JsonFile,
     Quiet,
     Reading,
     Report,
-    Target,
     Trusted,
+    Truth,
     grouped,
 )
 from prudent.cli.output import (
@@ -28,6 +28,7 @@ from prudent.cli.output import (
     write_json,
     write_report,
 )
+from prudent.cli.rules import LoadedRule, load
 from prudent.cli.state_file import read_state, replace_state
 from prudent.io.errors import thousands
 
@@ -38,12 +39,15 @@ if TYPE_CHECKING:
     from prudent.core.types import FloatArray
 
 DEFAULT_LEVEL = 0.05
+FITTED = "is the table that the model was fitted to"
 SHORT = 4  # characters of a digest that are shown
 
 
 @grouped
 def monitor(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file, or rule file.")
+    ],
     data: Annotated[
         str,
         typer.Option(
@@ -51,7 +55,7 @@ def monitor(
         ),
     ],
     reading: Reading,
-    target: Target = None,
+    target: Truth = None,
     normal: Annotated[
         str | None,
         typer.Option(
@@ -109,7 +113,8 @@ def monitor(
         raise UsageError(f"--level must lie in (0, 1), got {level:g}.")
     check_writable(report, json_file)
     stored, before = (None, None) if state is None else read_state(state)
-    loaded = load_model(model, trusted)
+    loaded = load(model, trusted)
+    normal = normal or loaded.ordinary
     if target is not None:
         refuse_without_groups(model, loaded.last, groups)
     found = _watch(model, loaded.estimator, state, stored, level, watch)
@@ -124,13 +129,14 @@ def monitor(
     if state is not None:
         check_writable(state.with_name(f"{state.name}.part"))
     if loaded.has_seen(data):
-        text = f"{data} is the table that the model was fitted to: it holds no new rows"
+        what = "made this rule" if isinstance(loaded, LoadedRule) else FITTED
+        text = f"{data} {what}: it holds no new rows"
         note(text, always=True)
     table = _read(data, target, reading, loaded, groups)
     _count(found, loaded, table, normal, drift=drift, again=again)
     if state is not None:
         replace_state(state, found.to_dict(), before)
-    _show(found, model, data, loaded.preparation.names, report, json_file)
+    _show(found, model, data, loaded.features, report, json_file)
     return found.exit_code
 
 
@@ -145,9 +151,8 @@ def _watch(
     """Begin to watch the model, or go on as the state says."""
     from prudent.cli.watching import Watch
     from prudent.monitoring.state import check_format
-    from prudent.persistence import read_header
 
-    digest = read_header(model).digest
+    digest = fingerprint(str(model)) or ""
     if stored is None:
         return Watch.over(estimator, digest, level or DEFAULT_LEVEL, watch or "rate")
     try:
@@ -191,7 +196,7 @@ def _read(
     data: str,
     target: str | None,
     reading: Reading,
-    loaded: LoadedModel,
+    loaded: LoadedModel | LoadedRule,
     groups: str | None = None,
 ) -> Rows:
     """Read all rows, and check them before any of them is counted."""
@@ -221,7 +226,7 @@ def _compare_with(
     found: Watch,
     reference: str,
     reading: Reading,
-    loaded: LoadedModel,
+    loaded: LoadedModel | LoadedRule,
     path: Path | None,
 ) -> None:
     """Take the rows of --reference, unless the state holds them already."""
@@ -262,7 +267,7 @@ def _say_what_is_not_watched(
 
 def _count(
     found: Watch,
-    loaded: LoadedModel,
+    loaded: LoadedModel | LoadedRule,
     rows: Rows,
     normal: str | None,
     *,

@@ -33,6 +33,12 @@ Target = Annotated[
     str | None,
     typer.Option(metavar="COL", help="Column with the class labels, or last."),
 ]
+Truth = Annotated[
+    str | None,
+    typer.Option(
+        "--target", "--truth", metavar="COL", help="Column with the truth, or last."
+    ),
+]
 Normal = Annotated[
     str | None,
     typer.Option(metavar="LABEL", help="The class that a detector is to learn."),

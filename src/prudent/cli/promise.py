@@ -1,10 +1,9 @@
-"""`prudent promise` and `prudent apply`: promises from files of scores."""
+"""`prudent promise`: a rule from a file of scores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,7 +14,8 @@ from prudent.cli import options
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import failing_as_data, fingerprint, open_data
 from prudent.cli.options import names
-from prudent.cli.output import check_writable, note, replacing, write_rows
+from prudent.cli.output import check_writable, note, replacing
+from prudent.cli.rules import numbers_in
 from prudent.io.errors import TableError, counted, listed, shown
 
 if TYPE_CHECKING:
@@ -49,10 +49,7 @@ def promise(
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="Rule file (JSON).")
     ],
-    truth: Annotated[
-        str | None,
-        typer.Option("--truth", "--target", metavar="COL", help="Column of the truth."),
-    ] = None,
+    truth: options.Truth = None,
     scores: Annotated[
         str | None,
         typer.Option(metavar="COL,..", help="A column of scores for each class."),
@@ -141,7 +138,7 @@ def promise(
     words = [name for name in (truth, predicted, by, groups, row_id) if name]
     source, _ = open_data(data, None, reading, text_columns=words)
     table = source.whole()
-    values = np.column_stack([_numbers(table, name) for name in columns])
+    values = np.column_stack([numbers_in(table, name) for name in columns])
     kept = _complete(table, values, columns, drop=drop_missing)
     excluded = names(without)
     told = None if truth is None else table.words(truth)
@@ -201,6 +198,7 @@ def promise(
         row_id=row_id,
         excluded=excluded,
         among=among,
+        ordinary=normal,
         data={
             "file": Path(data).name,
             "sha256": fingerprint(data),
@@ -215,127 +213,6 @@ def promise(
         print(f"Promised: {guarantee}")
     if excluded:
         print(f"Nothing is promised about rows of {listed(map(repr, excluded))}.")
-
-
-@options.grouped
-def apply(
-    rule_file: Annotated[Path, typer.Argument(metavar="RULE", help="Rule file.")],
-    data: options.Data,
-    reading: options.Reading,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="CSV file; else stdout."),
-    ] = None,
-    keep: Annotated[
-        str | None,
-        typer.Option(metavar="COL,..", help="Copy these columns to the output."),
-    ] = None,
-    quiet: options.Quiet = False,
-) -> None:
-    """Apply a rule to the scores of new rows.
-
-    A row without a score gets the full set, no answer, or an alarm.
-    """
-    check_writable(output)
-    rule = read_rule(rule_file)
-    record = rule.record
-    made_by = record.get("data", {})
-    if isinstance(made_by, dict) and made_by.get("sha256") == fingerprint(data):
-        note(f"{data} made this rule", always=True)
-    label, group, row_id = (record.get(n) for n in ("label", "group", "id"))
-    if rule.smoothed_rate is None:
-        row_id = None
-    words = [name for name in (label, group, row_id) if name]
-    copied = names(keep)
-    source, _ = open_data(data, None, reading, text_columns=[*words, *copied])
-    columns = list(record["columns"])
-    for name in dict.fromkeys([*columns, *words, *copied]):
-        from prudent.io.table import check_column
-
-        check_column(name, source.names)
-
-    def lines() -> Iterator[Sequence[Any]]:
-        for part in source.parts(list(dict.fromkeys([*columns, *words, *copied]))):
-            values = np.column_stack([_numbers(part, name) for name in columns])
-            found: list[Iterable[Any]] = [part.text(n).to_pylist() for n in copied]
-            found += _answers(rule, values, part, label, group, row_id)
-            yield from zip(*found, strict=True)
-
-    with failing_as_data(rule_file):
-        write_rows([*copied, *HEADS[rule.kind]], lines(), output)
-
-
-HEADS = {
-    "sets": ["set"],
-    "answers": ["prediction", "answered"],
-    "labels": ["prediction"],
-    "alarms": ["alarm"],
-}
-
-
-def read_rule(path: Path) -> Rule:
-    """The rule in a file; exit code 4 where there is none."""
-    from prudent import Rule
-
-    try:
-        return Rule.from_json(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise CommandError(f"no rule in {path}: {reason}", ExitCode.MODEL) from error
-    except ValueError as error:
-        sentence = str(error).rstrip(".")
-        raise CommandError(f"{path}: {sentence}", ExitCode.MODEL) from error
-
-
-def _answers(
-    rule: Rule,
-    values: NDArray[np.float64],
-    part: Table,
-    label: str | None,
-    group: str | None,
-    row_id: str | None,
-) -> list[Iterable[Any]]:
-    """Columns of answers to a part of a table."""
-    from prudent.rules.promise import scores_of_classes
-
-    lacking = np.asarray(np.isnan(values).any(axis=1))
-    known = np.where(lacking[:, None], 0.0, values)
-    coins = None
-    if row_id is not None:
-        coins = _coins(str(rule.record["key"]), part.text(row_id).to_pylist())
-    if rule.kind == "alarms":
-        return [(rule.alarms(known[:, 0], coins) | lacking).tolist()]
-    one_column = values.shape[1] == 1
-    if rule.kind == "answers":
-        answered = rule.answers(known[:, 0] if one_column else known) & ~lacking
-        if label is not None:
-            best = part.text(label).to_pylist()
-        elif rule.classes:
-            best = [str(rule.classes[place]) for place in known.argmax(axis=1)]
-        else:
-            best = [""] * len(known)
-        shown_labels = [b if a else "" for b, a in zip(best, answered, strict=True)]
-        return [shown_labels, answered.tolist()]
-    table = scores_of_classes(known[:, 0] if one_column else known, rule.classes)
-    if rule.kind == "labels":
-        codes = rule.codes(table)
-        codes[lacking] = rule.classes.index(rule.priority[0])
-        return [[rule.classes[code] for code in codes.tolist()]]
-    groups = None if group is None else part.words(group)
-    sets = rule.sets(table, groups, coins)
-    sets[lacking] = True
-    labels = list(map(str, rule.classes))
-    return [["|".join(compress(labels, row)) for row in sets]]
-
-
-def _coins(key: str, ids: Sequence[str]) -> NDArray[np.float64]:
-    """Uniform numbers: the 53 leading bits of HMAC-SHA-256 of the key and each id."""
-    import hmac
-
-    secret = bytes.fromhex(key)
-    digests = b"".join(hmac.digest(secret, i.encode(), "sha256")[:8] for i in ids)
-    leading = np.frombuffer(digests, dtype=">u8") >> np.uint64(11)
-    return leading.astype(np.float64) * 2.0**-53
 
 
 def _score_columns(
@@ -365,13 +242,6 @@ def _shared(confidence: float | None, wish: str, among: int) -> float | None:
     if wished is None or wished.confidence is None:
         raise UsageError("--among is for promises with a confidence")
     return 1 - (1 - (confidence or CONFIDENCE)) / among
-
-
-def _numbers(table: Table, name: str) -> NDArray[np.float64]:
-    from prudent.io.table import check_column
-
-    check_column(name, table.names)
-    return np.asarray(table.numbers_or_nan(name).to_numpy(), dtype=np.float64)
 
 
 def _complete(
@@ -441,11 +311,17 @@ def _recorded(
     row_id: str | None,
     excluded: Sequence[str],
     among: int,
+    ordinary: str | None,
     data: dict[str, Any],
 ) -> Rule:
     """The rule with what its readers need to know of the file."""
     record = {**rule.record, "columns": list(columns), "data": data}
-    for name, value in (("label", label), ("group", group), ("id", row_id)):
+    for name, value in (
+        ("label", label),
+        ("group", group),
+        ("id", row_id),
+        ("ordinary", ordinary),
+    ):
         record.pop(name, None)
         if value is not None:
             record[name] = value

@@ -94,6 +94,7 @@ def named(guarantee: Guarantee) -> str:
     """Short name of a promise: "class error of 'benign' ≤ 0.210"."""
     what = guarantee.quantity.removesuffix(" rate")
     scope = "" if guarantee.scope is None else f" of '{guarantee.scope}'"
+    scope += "" if guarantee.subgroup is None else f" where {guarantee.subgroup}"
     sign = "≤" if guarantee.sense == "<=" else "≥"
     return f"{what}{scope} {sign} {guarantee.bound:.3f}"
 

@@ -133,6 +133,9 @@ class Watch:
             if needs_normal(promise.guarantee):
                 ordinary = quantity == "false alarm rate"
                 rows = np.flatnonzero((truth == normal) == ordinary)
+            if promise.guarantee.subgroup is not None and hasattr(estimator, "given"):
+                about = estimator.given(_safe_indexing(X, rows))
+                rows = rows[about.is_about(promise.guarantee, np.arange(len(rows)))]
             if len(rows):
                 said = counted_answers(quantity, estimator, _safe_indexing(X, rows))
                 by_group = promise.guarantee.unit == "group" and groups is not None

@@ -38,7 +38,12 @@ from prudent.core.binomial import check_fraction
 from prudent.core.classes import check_two_classes
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.estimator_tools import HeldOutEstimator, one_thread, remember_rows
+from prudent.estimator_tools import (
+    HeldOutEstimator,
+    one_thread,
+    probability_columns,
+    remember_rows,
+)
 from prudent.rules.make import Coverage
 from prudent.rules.rule import Rule
 from prudent.rules.scores import ROUNDING, CalibrationScores
@@ -407,6 +412,25 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
         )
         self.unseen_label_p_value_ = made.unseen_label_p_value
         return made.rule(float(self.level))
+
+    def _score_record(self) -> dict[str, Any]:
+        """What a file of the rule says of its scores."""
+        known = self._labels
+        if known.kind != "probability":
+            raise ValueError(
+                "ConformalClassifier: only scores made of the probabilities of an "
+                "`estimator` can be computed from a file, not log joints or margins: "
+                "give one with predict_proba."
+            )
+        if known.unknown().any():
+            raise ValueError(
+                f"ConformalClassifier: the classifier does not know the labels "
+                f"{known.classes[known.unknown()].tolist()}, which no column of "
+                "probabilities stands for."
+            )
+        columns = probability_columns(known.estimator, type(self).__name__)
+        group = {"group": "group"} if self.rule_.by == "group" else {}
+        return {"scores": "log odds", "columns": columns, **group}
 
     def _take(self, ranks: TrainingRanks) -> Self:
         """Rank by training rows, and write down what is promised at `level`."""

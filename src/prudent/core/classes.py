@@ -326,6 +326,22 @@ def _less(own: FloatArray, others: FloatArray) -> FloatArray:
         return np.where(own == -np.inf, -np.inf, own - others)
 
 
+def max_probability(probabilities: FloatArray) -> FloatArray:
+    """Largest probability of each row, and at 1 the log odds, above 30.
+
+    A row of probability 1 - 1e-17 would tie with one of 1 - 1e-40, and rows that tie
+    are answered together or not at all.
+    """
+    return told_apart(probabilities.max(axis=1), probabilities)
+
+
+def told_apart(sureness: FloatArray, probabilities: FloatArray) -> FloatArray:
+    """`sureness`, its values of 1 replaced by the log odds of the likeliest label."""
+    full = np.flatnonzero(sureness >= 1)
+    sureness[full] = -log_odds_against(probabilities[full]).min(axis=1)
+    return sureness
+
+
 def log_odds_against(probabilities: ArrayLike) -> FloatArray:
     """Log of the other labels' probability over each label's own.
 

@@ -6,6 +6,13 @@ from prudent.estimator_tools.answers import (
     held_against,
     predict_set,
 )
+from prudent.estimator_tools.exporting import exported_rule, probability_columns
+from prudent.estimator_tools.given_answers import (
+    GivenAlarms,
+    GivenAnswers,
+    answers_from,
+    rule_answers,
+)
 from prudent.estimator_tools.held_out import HeldOutEstimator
 from prudent.estimator_tools.moment_fits import (
     MomentFitMixin,
@@ -40,6 +47,8 @@ from prudent.estimator_tools.validation import (
 )
 
 __all__ = [
+    "GivenAlarms",
+    "GivenAnswers",
     "HeldOutEstimator",
     "MomentFitMixin",
     "MomentsMixin",
@@ -48,11 +57,13 @@ __all__ = [
     "Split",
     "TableColumns",
     "TablePipeline",
+    "answers_from",
     "check_groups",
     "check_rows",
     "check_training",
     "counted_answers",
     "covariance_rule",
+    "exported_rule",
     "fold_positions",
     "frame_columns",
     "held_against",
@@ -63,9 +74,11 @@ __all__ = [
     "one_thread",
     "positive_weights",
     "predict_set",
+    "probability_columns",
     "refuse_dask",
     "refuse_seen_rows",
     "remember_rows",
+    "rule_answers",
     "warn_constant_features",
     "warn_repairs",
 ]

@@ -90,6 +90,8 @@ BY_SETS = ("coverage", "selective error rate", "false alarm rate")
 
 def counted_answers(quantity: str, estimator: Any, X: Any) -> tuple[Any, ...]:
     """What promises of a quantity are counted by: labels, or sets and their classes."""
+    if hasattr(estimator, "given"):  # a rule from a file
+        estimator, X = estimator.given(X), np.arange(_num_samples(X))
     if quantity in BY_SETS and hasattr(estimator, "classes_"):
         return predict_set(estimator, X), estimator.classes_
     return (estimator.predict(X),)
@@ -120,6 +122,8 @@ def held_against(
         counted, violated = violated_rows(promise, y, *answers[quantity])
         if detects and quantity in ALARMS:
             counted &= y != ALARMS[quantity]
+        if promise.subgroup is not None and hasattr(estimator, "is_about"):
+            counted &= estimator.is_about(promise, X)
         together = groups if promise.unit == "group" else None
         rows = promise.rows_that_count(len(y), together)
         counted, violated = counted[rows], violated[rows]
@@ -219,6 +223,10 @@ class RateMixin:
         (scores,) = rule.calibration.scores.sorted
         kept: FloatArray = scores
         return kept
+
+    def _score_record(self) -> dict[str, Any]:
+        """What a file of the rule says of its scores."""
+        return {"scores": "as given", "columns": ["score_samples"]}
 
     def calibrated_scores(self, X: Any) -> FloatArray:
         """Scores of rows on the scale of `calibration_scores_`."""

@@ -21,6 +21,9 @@ from prudent.rules.scores import CalibrationScores
 FORMAT = "prudent-rule/1"
 # Larger files are none of ours: a million scores of calibration rows take 20 MB.
 MOST_CHARACTERS = 100_000_000
+AS_GIVEN = "as given"
+# What the columns of a rule may have to be turned into, if they are probabilities.
+SCORES = (AS_GIVEN, "log odds", "max probability")
 KINDS = ("sets", "answers", "labels", "alarms")
 # What a record tells readers, in the order of the file.
 TOLD = (
@@ -29,6 +32,7 @@ TOLD = (
     "columns",
     "label",
     "group",
+    "ordinary",
     "id",
     "key",
     "unseen",
@@ -63,7 +67,7 @@ def json_of_rule(rule: Any, *, keep_scores: bool = False) -> str:
     fields: dict[str, Any] = {
         "format": FORMAT,
         "kind": rule.kind,
-        **{"promise": "", "scores": "as given", "columns": columns},
+        **{"promise": "", "scores": AS_GIVEN, "columns": columns},
         **{name: rule.record[name] for name in TOLD if name in rule.record},
         "classes": list(rule.classes),
         "thresholds": [_text(value) for value in rule.thresholds],
@@ -145,6 +149,7 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     if not set(priority) <= set(classes):
         raise ValueError("`priority` of the rule names labels that are no classes.")
     columns = [str(name) for name in fields["columns"]]
+    _one_of("scores", fields.get("scores", AS_GIVEN), SCORES)
     guarantees = tuple(Guarantee.from_dict(one) for one in fields["guarantees"])
     calibration = None
     if "calibration" in fields:

@@ -9,9 +9,10 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.core.classes import log_odds_against, max_probability
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.rules.files import fields_of_rule, json_of_rule
+from prudent.rules.files import AS_GIVEN, fields_of_rule, json_of_rule
 from prudent.rules.scores import CalibrationScores, places
 
 Kind = Literal["sets", "answers", "labels", "alarms"]
@@ -111,6 +112,17 @@ class Rule:
         elif not allow_empty:
             members[~members.any(axis=1)] = True
         return members
+
+    def scored(self, values: FloatArray) -> FloatArray:
+        """Scores that the rule is about, from the columns that its file names.
+
+        Where `record["scores"]` is "log odds" or "max probability" these columns are
+        probabilities (n, n_classes), and the other methods take what is made of them.
+        """
+        made = self.record.get("scores", AS_GIVEN)
+        if made == "log odds":
+            return -log_odds_against(values)
+        return max_probability(values) if made == "max probability" else values
 
     def answers(self, scores: FloatArray) -> BoolArray:
         """Whether each row is answered, by its largest score or its only one."""

@@ -1,0 +1,239 @@
+"""Rule files on the command line: how rows of a table reach a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prudent.cli.exits import CommandError, ExitCode
+from prudent.cli.loading import fingerprint
+from prudent.cli.models import LoadedModel, group_words, load_model
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from prudent import Rule
+    from prudent.core.types import FloatArray
+    from prudent.estimator_tools import GivenAlarms, GivenAnswers
+    from prudent.io import TableSource
+    from prudent.io.table import Table
+
+
+@dataclass(frozen=True)
+class LoadedRule:
+    """A rule from a file, and how its scores come out of a table.
+
+    It stands where a `LoadedModel` does, its frames where those of features do.
+    """
+
+    path: Path
+    rule: Rule
+
+    @property
+    def features(self) -> list[str]:
+        """Columns of numbers that the rule reads."""
+        return [str(name) for name in self.rule.record["columns"]]
+
+    @property
+    def label(self) -> str | None:
+        """Column of the label that one score is about."""
+        return self.rule.record.get("label")
+
+    @property
+    def group(self) -> str | None:
+        """Column of the groups that have thresholds."""
+        return self.rule.record.get("group")
+
+    @property
+    def row_id(self) -> str | None:
+        """Column of the names of rows that throw coins."""
+        smoothed = self.rule.smoothed_rate is not None
+        return self.rule.record.get("id") if smoothed else None
+
+    @property
+    def text_columns(self) -> list[str]:
+        """Columns to be read as the file spells them."""
+        return [name for name in (self.label, self.group, self.row_id) if name]
+
+    @property
+    def names(self) -> list[str]:
+        """All columns that the rule reads, each once."""
+        return list(dict.fromkeys([*self.features, *self.text_columns]))
+
+    @property
+    def ordinary(self) -> str | None:
+        """Truth of the ordinary rows that made the rule."""
+        return self.rule.record.get("ordinary")
+
+    @property
+    def last(self) -> LoadedRule:
+        """What answers."""
+        return self
+
+    @property
+    def estimator(self) -> LoadedRule:
+        """What answers to frames."""
+        return self
+
+    @property
+    def guarantees_(self) -> tuple[Any, ...]:
+        """What the rule promises."""
+        return self.rule.guarantees
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels that the rule names."""
+        return np.array(self.rule.classes)
+
+    @property
+    def calibration_scores_(self) -> FloatArray | None:
+        """Scores that a rule about alarms has kept, low where strange."""
+        kept = getattr(self.rule.calibration, "scores", None)
+        is_one_score = self.rule.kind == "alarms" and kept is not None
+        return kept.sorted[0] if is_one_score else None  # type: ignore[union-attr]
+
+    def has_seen(self, data: str) -> bool:
+        """Whether DATA is the very table that made the rule."""
+        made_by = self.rule.record.get("data")
+        stored = made_by.get("sha256") if isinstance(made_by, dict) else None
+        return stored is not None and stored == fingerprint(data)
+
+    def check(self, source: TableSource) -> None:
+        """Refuse a table without a column of the rule."""
+        from prudent.io.table import check_column
+
+        for name in self.names:
+            check_column(name, source.names)
+
+    def frame(self, part: Table) -> pa.Table:
+        """Scores as numbers, NaN for none, and the other columns as text."""
+        import pyarrow as pa
+
+        columns: dict[str, Any] = {name: part.text(name) for name in self.text_columns}
+        columns |= {name: part.numbers_or_nan(name) for name in self.features}
+        return pa.table({name: columns[name] for name in self.names})
+
+    def read(
+        self, source: TableSource, target: str | None, groups: str | None = None
+    ) -> tuple[pa.Table, NDArray[Any], NDArray[Any] | None]:
+        """Columns of the rule, and labels as text, None for none.
+
+        Last the groups as text, if a column of them is named.
+        """
+        import pyarrow as pa
+
+        from prudent.io.table import check_column
+
+        beside = [name for name in (target, groups) if name is not None]
+        self.check(source)
+        for name in beside:
+            check_column(name, source.names)
+        blocks, labels = [], []
+        together: list[Any] = []
+        for part in source.parts(list(dict.fromkeys([*self.names, *beside]))):
+            blocks.append(self.frame(part))
+            if target is not None:
+                codes, words = part.labels(target)
+                labels += [word or None for word in words[codes].tolist()]
+            together += [] if groups is None else part.text(groups).to_pylist()
+        frame = pa.concat_tables(blocks)
+        truth = np.empty(frame.num_rows, dtype=object)
+        truth[: len(labels)] = labels
+        return frame, truth, group_words(together, groups)
+
+    def codes(self, frame: pa.Table) -> FloatArray:
+        """Scores of all rows, (n, n_columns), NaN where there is none."""
+        columns = [frame[name].to_numpy() for name in self.features]
+        return np.column_stack(columns).astype(np.float64, copy=False)
+
+    def rows(self, frame: pa.Table) -> pa.Table:
+        """Rows as `given` takes them."""
+        return frame
+
+    def given(self, frame: pa.Table) -> GivenAnswers | GivenAlarms:
+        """What the rule answers; to rows without a score what is on the safe side.
+
+        These get the full set, no answer, the first label of the priority, or an alarm.
+        """
+        from prudent.estimator_tools import rule_answers
+
+        scores = self.codes(frame)
+        lacking = np.asarray(np.isnan(scores).any(axis=1))
+        if lacking.any():
+            scores = np.where(lacking[:, None], 0.0, scores)
+        coins = None
+        if self.row_id is not None:
+            key = str(self.rule.record["key"])
+            coins = _coins(key, frame[self.row_id].to_pylist())
+        return rule_answers(
+            self.rule,
+            scores,
+            predicted=self._words(frame, self.label),
+            by=self._words(frame, self.group),
+            coins=coins,
+            lacking=lacking,
+        )
+
+    def calibrated_scores(self, frame: pa.Table) -> FloatArray:
+        """Scores on the scale of `calibration_scores_`."""
+        scores = self.codes(frame)[:, 0]
+        return -scores if self.rule.strange == "high" else scores
+
+    def _words(self, frame: pa.Table, name: str | None) -> NDArray[Any] | None:
+        """A column of text; each distinct word is made once."""
+        if name is None:
+            return None
+        encoded = frame[name].combine_chunks().dictionary_encode()
+        words = np.array(encoded.dictionary.to_pylist(), dtype=str)
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        return words[codes] if len(words) else np.empty(0, dtype=str)
+
+
+def load(path: Path, trusted: Sequence[str] | None = None) -> LoadedModel | LoadedRule:
+    """The model in a file, or the rule: a text that begins with a brace."""
+    return load_rule(path) if _is_text_of_rule(path) else load_model(path, trusted)
+
+
+def load_rule(path: Path) -> LoadedRule:
+    """The rule in a file; exit code 4 where there is none."""
+    from prudent import Rule
+
+    try:
+        return LoadedRule(path, Rule.from_json(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise CommandError(f"no rule in {path}: {reason}", ExitCode.MODEL) from error
+    except ValueError as error:
+        sentence = str(error).rstrip(".")
+        raise CommandError(f"{path}: {sentence}", ExitCode.MODEL) from error
+
+
+def numbers_in(table: Table, name: str) -> NDArray[np.float64]:
+    """A column of numbers, NaN for cells without one."""
+    from prudent.io.table import check_column
+
+    check_column(name, table.names)
+    return np.asarray(table.numbers_or_nan(name).to_numpy(), dtype=np.float64)
+
+
+def _is_text_of_rule(path: Path) -> bool:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(1) == b"{"
+    except OSError:  # said where a model is read
+        return False
+
+
+def _coins(key: str, ids: Sequence[str]) -> NDArray[np.float64]:
+    """Uniform numbers: the 53 leading bits of HMAC-SHA-256 of the key and each id."""
+    import hmac
+
+    secret = bytes.fromhex(key)
+    digests = b"".join(hmac.digest(secret, i.encode(), "sha256")[:8] for i in ids)
+    leading = np.frombuffer(digests, dtype=">u8") >> np.uint64(11)
+    return leading.astype(np.float64) * 2.0**-53

@@ -1,0 +1,51 @@
+"""The rule of a fitted wrapper, as one about scores that are computed elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from prudent.rules.rule import Rule
+
+
+def exported_rule(estimator: Any) -> Rule:
+    """The rule of a fitted wrapper, whose record says what its scores are.
+
+    A class with such rules has `_score_record()`: what the record says of `scores`,
+    `columns` and perhaps `group`; or ValueError where nobody else can compute them.
+    """
+    name = type(estimator).__name__
+    rule = vars(estimator).get("rule_")
+    if not isinstance(rule, Rule) or not rule.guarantees:
+        raise ValueError(
+            f"{name} answers by no rule of held-out rows that promises something: "
+            "there is nothing to export."
+        )
+    if rule.smoothed_rate is not None:
+        raise ValueError(
+            f"{name}: the coins of smoothed ties are thrown by all features of a row, "
+            "which no file of scores holds: fit it with ties='conservative'."
+        )
+    record = {**rule.record, "promise": _in_words(rule), **estimator._score_record()}
+    groups = tuple(map(str, rule.groups))
+    return replace(rule, record=record, groups=groups)
+
+
+def _in_words(rule: Rule) -> str:
+    """What is promised, in short."""
+    promises = (
+        f"{g.quantity}{'' if g.scope is None else f' of {g.scope}'} "
+        f"{g.sense} {g.bound:.6g}"
+        for g in rule.guarantees
+    )
+    return ", ".join(promises)
+
+
+def probability_columns(estimator: Any, name: str) -> list[str]:
+    """Names of columns of `predict_proba`: the labels; ValueError without it."""
+    if not hasattr(estimator, "predict_proba"):
+        raise ValueError(
+            f"{name}: its scores are no probabilities of classes, so that a file of "
+            "probabilities does not give them: use an estimator with predict_proba."
+        )
+    return [str(label) for label in estimator.classes_.tolist()]
