@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 from importlib.metadata import version
 
 import pytest
+
+from prudent.datasets import BUNDLED
 
 HEAVY = ("numpy", "scipy", "sklearn", "matplotlib", "pyarrow", "numba", "prudent.core")
 PROBE = """
@@ -55,3 +58,38 @@ def test_python_m_prudent_is_the_same_command():
     lines = [line.split() for line in ended.stdout.splitlines()]
     names = ["prudent", "numpy", "scipy", "scikit-learn"]
     assert lines == [[name, version(name)] for name in names]
+
+
+# What a stored model needs nothing of, when it answers.
+NOT_NEEDED = (
+    *("numba", "matplotlib", "prudent.comparison", "prudent.evaluation"),
+    *("prudent.report", "prudent.plots", "prudent.conformal"),
+)
+
+
+@pytest.mark.parametrize("promise", ["none", "error <= 30%"])
+@pytest.mark.parametrize(
+    "command",
+    [["predict", "iris"], ["certify", "new.csv", "--target", "species"]],
+    ids=["predict", "certify"],
+)
+def test_a_stored_model_answers_without_what_it_does_not_need(
+    prudent, tmp_path, command, promise
+):
+    model = tmp_path / "m"
+    fit = ("fit", "iris", "--method", "logistic", "--promise", promise, "-o", model)
+    assert prudent(*fit).code == 0
+    head, *lines = (
+        gzip.decompress(BUNDLED["iris"].path.read_bytes()).decode().splitlines()
+    )
+    new = [",".join(["9", *line.split(",")[1:]]) for line in lines]
+    (tmp_path / "new.csv").write_text("\n".join([head, *new]) + "\n")
+    probe = PROBE.format(arguments=[*command, "-m", str(model)], heavy=NOT_NEEDED)
+    ended = subprocess.run(
+        [sys.executable, "-c", probe],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert "LOADED [] 0" in ended.stderr, ended.stderr
