@@ -56,7 +56,11 @@ def apply(
     copied = names(keep)
     read = list(dict.fromkeys([*loaded.names, *copied]))
     source, _ = open_data(
-        data, None, reading, text_columns=[*loaded.text_columns, *copied]
+        data,
+        None,
+        reading,
+        text_columns=[*loaded.text_columns, *copied],
+        one_column=True,
     )
     loaded.check(source)
     for name in copied:

@@ -226,7 +226,7 @@ class RateMixin:
 
     def _score_record(self) -> dict[str, Any]:
         """What a file of the rule says of its scores."""
-        return {"scores": "as given", "columns": ["score_samples"]}
+        return {"scores": "as given", "columns": ["calibrated_scores"]}
 
     def calibrated_scores(self, X: Any) -> FloatArray:
         """Scores of rows on the scale of `calibration_scores_`."""

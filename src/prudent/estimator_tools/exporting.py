@@ -28,7 +28,10 @@ def exported_rule(estimator: Any) -> Rule:
         )
     record = {**rule.record, "promise": _in_words(rule), **estimator._score_record()}
     groups = tuple(map(str, rule.groups))
-    return replace(rule, record=record, groups=groups)
+    classes = rule.classes
+    if rule.kind == "answers":  # the likeliest label is answered
+        classes = tuple(estimator.estimator_.classes_.tolist())
+    return replace(rule, record=record, groups=groups, classes=classes)
 
 
 def _in_words(rule: Rule) -> str:
@@ -42,10 +45,10 @@ def _in_words(rule: Rule) -> str:
 
 
 def probability_columns(estimator: Any, name: str) -> list[str]:
-    """Names of columns of `predict_proba`: the labels; ValueError without it."""
+    """Names of columns of `predict_proba`, as `prudent predict --proba` writes them."""
     if not hasattr(estimator, "predict_proba"):
         raise ValueError(
             f"{name}: its scores are no probabilities of classes, so that a file of "
             "probabilities does not give them: use an estimator with predict_proba."
         )
-    return [str(label) for label in estimator.classes_.tolist()]
+    return [f"probability {label}" for label in estimator.classes_.tolist()]
