@@ -23,6 +23,7 @@ from prudent.evaluation.records import (
     Settings,
 )
 from prudent.evaluation.words import (
+    asked_for,
     cells,
     columns,
     failures,
@@ -287,6 +288,41 @@ def test_few_answers_are_said_as_they_are_with_what_answers_more():
         "(limit 5 %). More is answered under another promise: error <= 10% (lda "
         "answers 30 %)."
     )
+
+
+def test_few_answers_with_more_errors_than_asked_are_not_recommended():
+    row = answering("lda", 0.08)
+    row = replace(row, asked=replace(row.asked, is_inside=False))
+    found = findings(row, promise="error <= 5%")
+    found = replace(found, frontier=curve("error", {"lda": (0.08, 0.1, 0.35, 0.5)}))
+    assert recommended(found) is None
+    assert verdict(found)[0] == (
+        "On this table, with this promise, no method answers more than 8 % of the "
+        "rows. Reachable on this table: error <= 20% (lda answers 35 %)."
+    )
+
+
+def test_where_hardly_anything_can_be_promised_this_is_said():
+    found = findings(answering("lda", 0.0, "nothing answered"), promise="error <= 5%")
+    found = replace(found, frontier=curve("error", {"lda": (0.0, 0.0, 0.06, 0.15)}))
+    assert verdict(found)[0].endswith(
+        "The most that any promise of this kind gets here: error <= 30% (lda answers "
+        "15 %; more rows or other columns would help)."
+    )
+
+
+def test_the_confidence_stands_above_a_table_without_answers():
+    found = findings(answering("lda", 0.0, "nothing answered"), promise="error <= 5%")
+    found = replace(found, frontier=curve("error", {"lda": (0.0,) * 4}))
+    assert asked_for(found) == (
+        "error ≤ 5%, with confidence 0.95 for all methods together"
+    )
+
+
+def test_verdicts_stand_on_one_line_where_there_is_room():
+    found = findings(answering("lda", 0.0, "nothing answered"), promise="error <= 5%")
+    assert any("nothing answered" in line for line in table_lines(found, 100))
+    assert not any("nothing answered" in line for line in table_lines(found, 60))
 
 
 def test_a_promise_that_the_most_frequent_class_keeps_leads_to_a_stricter_one():

@@ -38,9 +38,10 @@ if TYPE_CHECKING:
 COLOURS = {
     "kept": "green",
     "broken": "red",
-    # Of cells on two lines.
+    "nothing answered": "bright_black",
+    "no better than always the most frequent class": "bright_black",
+    # The same on two lines.
     "nothing": "bright_black",
-    "answered": "bright_black",
     "no better than always": "bright_black",
     "the most frequent class": "bright_black",
 }

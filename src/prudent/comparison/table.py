@@ -72,14 +72,14 @@ def _method_lines(findings: Findings, width: int, paint: Paint) -> list[str]:
     names = words.columns(findings)
     rows = [words.cells(row, findings) for row in findings.ran]
     left_out: set[str] = set()
-    for name in ("", *DISPENSABLE):
+    # First on one line each, then as narrow as they get, then without some columns.
+    for name, part in (("", " "), ("", "\n"), *((name, "\n") for name in DISPENSABLE)):
         left_out.add(name)
         shown = [j for j, name in enumerate(names) if name not in left_out]
         # A bar in a heading parts two lines.
-        heads = zip_longest(*(names[j].split("|") for j in shown), fillvalue="")
-        lines = [*heads]
+        lines = [*zip_longest(*(names[j].split("|") for j in shown), fillvalue="")]
         for row in rows:
-            cells = [row[j].split("\n") for j in shown]
+            cells = [row[j].replace("\n", part).split("\n") for j in shown]
             lines += zip_longest(*cells, fillvalue="")
         if max(map(len, aligned(lines))) <= width:
             break

@@ -46,7 +46,9 @@ def can_be_used(row: MethodRow) -> bool:
     if asked is None:
         return True
     keeps = asked.kept in ("kept", "consistent")
-    return keeps and asked.useful and (share_helped(asked) >= FEW or narrows(asked))
+    # Few answers, more of them wrong than was asked for, are no answer to anybody.
+    least = FEW if asked.is_inside else ENOUGH
+    return keeps and asked.useful and (share_helped(asked) >= least or narrows(asked))
 
 
 def share_helped(asked: Asked) -> float:

@@ -45,7 +45,9 @@ def asked_for(findings: Findings) -> str:
     promises = [item.guarantee for one in _asked(findings) for item in one.items]
     if promises and promises[0].average_over is not None:
         return f"{promise} (on average over {promises[0].average_over})"
-    if promises and promises[0].confidence is not None:
+    curve = findings.frontier
+    confident = curve is not None and curve.kind != "coverage"
+    if confident or (promises and promises[0].confidence is not None):
         return (
             f"{promise}, with confidence {findings.settings.confidence:g} for all "
             "methods together"
@@ -283,6 +285,9 @@ def _instead(findings: Findings, start: str) -> str:
         "error": f"{found.method} answers {share}",
         "missed": f"{found.method}: {share} of the others right",
     }[_kind(findings)]
+    if found.share < advice.ENOUGH:
+        start = "The most that any promise of this kind gets here"
+        does += "; more rows or other columns would help"
     return f"{start}: {found.promise} ({does})."
 
 
