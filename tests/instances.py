@@ -117,7 +117,7 @@ def conformal():
         ConformalClassifier(plain, method="cross", cv=3),
         ConformalClassifier(plain, method="split"),
         ConformalDetector(),
-        ConformalDetector(nonconformity="distance", ties="smoothed"),
+        ConformalDetector(nonconformity="ellipsoid", ties="smoothed"),
         ConformalDetector(method="split"),
         ConformalDetector(OneClassSVM()),
     ]

@@ -131,7 +131,7 @@ def compare(
     >>> X, y = load_iris(return_X_y=True)
     >>> comparison = prudent.compare(X, y, methods=["conformal"], baselines=["lda"])
     >>> [(row.method, row.asked.kept) for row in comparison.rows]
-    [('conformal', 'consistent'), ('lda', 'consistent')]
+    [('lda', 'consistent'), ('conformal', 'consistent')]
     """
     protocol = Protocol(
         promise=promise,
