@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -219,6 +220,32 @@ def test_a_frozen_model_that_knows_its_rows_is_not_calibrated_on_them():
     for seen in (X, X_new):
         with pytest.raises(ValueError, match="100 of these 100 rows"):
             certify(wrapper, seen[:100], y[:100])
+
+
+def noisy(n, seed):
+    X, y = rows(n, seed=seed)
+    return X, np.where(np.random.default_rng(seed).random(n) < 0.3, 1 - y, y)
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        ConformalClassifier(level=0.1),
+        ConformalClassifier(condition="class", level=0.2),
+        SelectiveClassifier(error_rate=0.1),
+        NeymanPearsonClassifier(max_class_error={1: 0.2}),
+    ],
+)
+def test_a_frozen_model_without_an_error_where_many_are_allowed_is_noted(wrapper):
+    forest = RandomForestClassifier(20, bootstrap=False, random_state=0)
+    forest.fit(*noisy(400, 0))
+    wrapper = clone(wrapper).set_params(estimator=FrozenEstimator(forest))
+    with pytest.warns(PrudentWarning, match="none of 400 calibration rows is answered"):
+        wrapper.fit(*noisy(400, 0))
+    assert wrapper.guarantees_
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*nothing is answered")
+        wrapper.fit(*noisy(400, 1))
 
 
 def test_what_is_kept_is_of_the_last_fit_and_eight_bytes_a_row():

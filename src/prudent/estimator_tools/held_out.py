@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -16,9 +17,14 @@ from sklearn.utils import (
 
 from prudent.core.rows import HeldOut
 from prudent.estimator_tools.validation import hold_out_unseen
+from prudent.exceptions import PrudentWarning
+from prudent.io.errors import thousands
 from prudent.rules.make import Terms
 from prudent.rules.rule import Rule
 from prudent.rules.scores import CalibrationScores
+
+#: Errors allowed and not made from which on a frozen model looks too good.
+MANY = 20
 
 
 class HeldOutEstimator(BaseEstimator):
@@ -47,8 +53,36 @@ class HeldOutEstimator(BaseEstimator):
         fit, held_out = split.fit, split.held_out
         learned, known = (None, None) if y is None else (y[fit], y[held_out])
         self._fit_part(_safe_indexing(X, fit), learned, random)
-        scores = self._scores(_safe_indexing(X, held_out), known)
-        return self._calibrate([scores], split)
+        rows = _safe_indexing(X, held_out)
+        self._calibrate([self._scores(rows, known)], split)
+        self._warn_of_a_perfect_model(rows, known)
+        return self
+
+    def _warn_of_a_perfect_model(self, rows: Any, labels: Any) -> None:
+        """Say that a frozen model answers suspiciously well.
+
+        Rows that it was fitted to cannot be told from new ones, but by that.
+        """
+        estimator = getattr(self, "estimator", None)
+        if labels is None or not isinstance(estimator, FrozenEstimator):
+            return
+        allowed = max(
+            (
+                (1 - g.bound if g.sense == ">=" else g.bound)
+                * g.evidence["calibration rows"]
+                for g in self.guarantees_
+            ),
+            default=0.0,
+        )
+        if allowed >= MANY and (np.asarray(estimator.predict(rows)) == labels).all():
+            warnings.warn(
+                f"{type(self).__name__}: none of {thousands(len(labels))} calibration "
+                f"rows is answered wrong, where {allowed:.0f} errors would be allowed: "
+                "so look rows that the model was fitted to, and then the promise is "
+                "false. If they are new to it, all is well.",
+                PrudentWarning,
+                stacklevel=4,
+            )
 
     def _calibrate(self, parts: Sequence[Any], split: HeldOut) -> Self:
         """Find the rule by what `_scores` says of all parts of the held-out rows."""
