@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import pickle
 import shlex
+import subprocess
 import sys
 import zipfile
 from itertools import product
@@ -688,3 +690,59 @@ def test_what_no_model_file_would_hold_is_refused_before_the_fit(
     assert prudent("predict", "iris", "-m", model, *trusted).code == 0
     certify = ("certify", "iris", "-m", model, *trusted)
     assert "foreign_package" not in prudent(*certify).err
+
+
+def test_probabilities_of_a_model_that_limits_missed_rows(prudent, tmp_path):
+    model = tmp_path / "m"
+    fit = ("fit", "breast_cancer", "--method", "logistic", "-o", model)
+    assert prudent(*fit, "--promise", "missed malignant <= 10%").code == 0
+    said = prudent("predict", "breast_cancer", "-m", model, "--proba")
+    assert said.code == 0, said.err
+    for row in parsed(said.out)[:20]:
+        total = float(row["probability malignant"]) + float(row["probability benign"])
+        assert total == pytest.approx(1)
+
+
+LOUD = """
+import os, sys
+from sklearn.linear_model import LogisticRegression
+
+class Loud(LogisticRegression):
+    def fit(self, X, y):
+        for stream in (1, 2):
+            os.write(stream, b"[12:00:00] WARNING: from C++\\n")
+        print("iteration 1")
+        print("a word of Python", file=sys.stderr)
+        return super().fit(X, y)
+"""
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_libraries_that_log_by_themselves_do_not_flood_the_terminal(tmp_path, command):
+    (tmp_path / "loud.py").write_text(LOUD)
+    arguments = {
+        "fit": ["--method", "loud.Loud", "--trusted", "loud.Loud", "-o", "m"],
+        "compare": [
+            "--methods",
+            "loud.Loud",
+            "--baselines",
+            "none",
+            "--promise",
+            "none",
+        ],
+    }[command]
+    run = [sys.executable, "-m", "prudent", command, "iris", *arguments]
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    ended = subprocess.run(
+        run,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "C++" not in ended.stdout + ended.stderr
+    assert "iteration" not in ended.stdout
+    assert "a word of Python" in ended.stderr
+    assert ("No promise." if command == "fit" else "Loud") in ended.stdout

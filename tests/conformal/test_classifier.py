@@ -530,3 +530,22 @@ def test_a_saturated_classifier_still_ranks_rows():
         Saturated(), method="split", condition="class", random_state=0
     ).fit(X, y)
     assert (model.predict_set(X).sum(axis=1) == 1).mean() > 0.5
+
+
+def test_split_takes_what_the_pipeline_inside_takes():
+    """Texts and sparse matrices: only the wrapped estimator knows what rows are."""
+    words = np.random.default_rng(0).choice(["good", "bad", "so so"], (300, 4))
+    truth = (words == "good").sum(axis=1) > (words == "bad").sum(axis=1)
+    texts = [" ".join(row) for row in words]
+    model = ConformalClassifier(
+        make_pipeline(CountVectorizer(), LogisticRegression()),
+        method="split",
+        random_state=0,
+    ).fit(texts, truth)
+    sets = model.predict_set(texts[:50])
+    counts = CountVectorizer().fit_transform(texts)
+    sparse = ConformalClassifier(LogisticRegression(), method="split", random_state=0)
+    np.testing.assert_array_equal(
+        sparse.fit(counts, truth).predict_set(counts[:50]), sets
+    )
+    assert sets.any(axis=1).all()

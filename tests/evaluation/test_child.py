@@ -48,6 +48,25 @@ def swift(random_state):
     return Majority()
 
 
+class HangingBuild:
+    """What builds a method; reading it takes for ever."""
+
+    def __call__(self, random_state):
+        return Majority()
+
+    def __reduce__(self):
+        return time.sleep, (60,)
+
+
+def shout(X, y):
+    os.write(1, b"[12:00:00] WARNING: from C++\n" * 10)
+    os.write(2, b"[12:00:00] WARNING: from C++\n" * 10)
+
+
+def shouter(random_state):
+    return Majority(trouble=shout)
+
+
 @pytest.fixture
 def run(iris):
     """Compare odd methods; returns their rows and when each fold was begun."""
@@ -117,3 +136,17 @@ def test_a_method_within_its_limit_gives_the_same_figures(iris):
     first, second = (c.without_timings().to_dict() for c in (limited, free))
     assert first["rows"] == second["rows"]
     assert first["folds"] == second["folds"]
+
+
+def test_a_method_that_hangs_while_it_is_handed_over_is_stopped(run):
+    begun = time.monotonic()
+    (hung, after), _ = run(HangingBuild(), swift, limit=2.0)
+    assert hung.failure == Failure(kind="time limit", text="stopped after 2 s")
+    assert after.failure is None
+    assert time.monotonic() - begun < 45.0
+
+
+def test_libraries_that_log_by_themselves_do_not_write_on_the_terminal(run, capfd):
+    (row,), _ = run(shouter)
+    assert row.failure is None
+    assert "C++" not in "".join(capfd.readouterr())

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_is_fitted, indexable
 
@@ -27,6 +28,11 @@ REDRAWN = (
     "(--seed) chosen after this would void the promise."
 )
 MOST_NAMED = 5
+
+
+def _has_probabilities(wrapper: HeldOutClassifier) -> bool:
+    inner = getattr(wrapper, "estimator_", wrapper.estimator)
+    return hasattr(inner, "predict_proba")
 
 
 class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
@@ -139,6 +145,21 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
             f"{type(self).__name__}: no row of {classes} {named} is outside the "
             "held-out part"
         )
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the estimator, of which the answers make what is promised.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+        """
+        return np.asarray(self.estimator_.predict_proba(self._checked(X)))
 
     def _checked(self, X: Any) -> Any:
         """Rows to answer, as they came: the inner estimator knows its own kind."""

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.certification.holdout import HeldOutClassifier
@@ -20,14 +19,6 @@ from prudent.exceptions import PrudentWarning
 from prudent.rules.make import SelectiveError
 from prudent.rules.rule import Rule
 from prudent.rules.scores import AnswerScores
-
-
-def _inner_has(method: str) -> Any:
-    def check(wrapper: SelectiveClassifier) -> bool:
-        inner = getattr(wrapper, "estimator_", wrapper.estimator)
-        return hasattr(inner, method)
-
-    return check
 
 
 class SelectiveClassifier(HeldOutClassifier):
@@ -214,21 +205,6 @@ class SelectiveClassifier(HeldOutClassifier):
         rows = self._checked(X)
         labels = np.asarray(self.estimator_.predict(rows))
         return (labels[:, None] == self.classes_) | ~self.answers(X)[:, None]
-
-    @available_if(_inner_has("predict_proba"))
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        rows = self._checked(X)
-        return self.estimator_.predict_proba(rows)
 
     def with_error_rate(self, error_rate: float) -> Self:
         """Fitted copy that keeps another error rate, without a new fit.

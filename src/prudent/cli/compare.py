@@ -20,7 +20,13 @@ from prudent.cli.loading import (
     survey,
 )
 from prudent.cli.options import names
-from prudent.cli.output import STDOUT, check_writable, note, write_json
+from prudent.cli.output import (
+    STDOUT,
+    check_writable,
+    native_output_left_out,
+    note,
+    write_json,
+)
 from prudent.cli.progress import Progress
 from prudent.cli.spelling import repeating, with_next
 from prudent.evaluation.child import prepare
@@ -270,7 +276,11 @@ def _run(
     from prudent.comparison.run import run
 
     running = [method.name for method in chosen]
-    with Progress(running, quiet=quiet) as progress, failing_as_data():
+    with (
+        native_output_left_out(),
+        Progress(running, quiet=quiet) as progress,
+        failing_as_data(),
+    ):
         try:
             found = run(rows, chosen, protocol, progress=progress.update, **told)
         except ComparisonInterrupted as partial:

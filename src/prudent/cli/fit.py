@@ -32,7 +32,7 @@ from prudent.cli.models import (
     say_written,
     table_columns,
 )
-from prudent.cli.output import check_writable, note
+from prudent.cli.output import check_writable, native_output_left_out, note
 from prudent.evaluation.methods import BASELINES, METHODS, Method
 from prudent.io.errors import thousands
 
@@ -263,7 +263,8 @@ def _promising(
         seed=seed,
     )
     model = of_a_table(training.preparation, wrapped)
-    model.fit(training.frame, y, **groups_for(model, groups))
+    with native_output_left_out():
+        model.fit(training.frame, y, **groups_for(model, groups))
     last = last_step(model)
     last.guarantees_ = promised(last, wish, 1)
     return said, model
@@ -350,7 +351,8 @@ def _plain(
     if chosen_by is not None:
         model = _selected(model, chosen_by, frame, y)
     else:
-        model.fit(frame, y, **groups_for(model, training.groups))
+        with native_output_left_out():
+            model.fit(frame, y, **groups_for(model, training.groups))
     remember_rows(model, frame, warn=False)
     return said, model
 

@@ -208,7 +208,8 @@ def fingerprint(data: str) -> str | None:
 def failing_as_data(model: Path | None = None) -> Iterator[None]:
     """Pass warnings on as notes, and end the command where the data will not do.
 
-    What else ends the work of a `model` from a file is a fault of the file.
+    What else ends the work of a `model` from a file is a fault of the file, or of the
+    model: its own words are shown.
     """
     from prudent.exceptions import InfeasibleError
 
@@ -226,8 +227,8 @@ def failing_as_data(model: Path | None = None) -> Iterator[None]:
             if model is None:
                 raise
             raise CommandError(
-                f"{model} is damaged: {type(error).__name__} in using it. "
-                "Fit the model again",
+                f"{model} failed in use, or is damaged: "
+                f"{type(error).__name__}: {error}. Fit the model again",
                 ExitCode.MODEL,
             ) from error
         finally:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import failing_as_data, fingerprint
+from prudent.cli.output import native_output_left_out
 from prudent.io.errors import listed, shown
 
 if TYPE_CHECKING:
@@ -219,7 +220,11 @@ def check_storable(estimator: Any, trusted: Sequence[str]) -> None:
     try:
         foreign = foreign_types(estimator)
         if foreign:
-            with warnings.catch_warnings(), suppress(ValueError, TypeError):
+            with (
+                native_output_left_out(),
+                warnings.catch_warnings(),
+                suppress(ValueError, TypeError),
+            ):
                 warnings.simplefilter("ignore")
                 fitted = clone(estimator).fit(X, np.arange(40) % 2)
                 foreign = sorted({*foreign, *foreign_types(fitted)})

@@ -34,6 +34,42 @@ def note(text: str, *, always: bool = False) -> None:
         print(f"note: {text}", file=sys.stderr)
 
 
+@contextmanager
+def native_output_left_out() -> Iterator[None]:
+    """Keep off the terminal what libraries log by themselves while a method is fitted.
+
+    They write to the descriptors of standard output and error, or print; what is told
+    through `sys.stderr`, warnings and progress among it, still gets there.
+    """
+    try:
+        is_real = [sys.stdout.fileno(), sys.stderr.fileno()] == [1, 2]
+    except (OSError, ValueError):  # a notebook, or a test that captures
+        is_real = False
+    if not is_real:
+        yield
+        return
+    python_stderr = sys.stderr
+    sys.stdout.flush()
+    python_stderr.flush()
+    kept = [os.dup(stream) for stream in (1, 2)]
+    encoding = python_stderr.encoding
+    with (
+        Path(os.devnull).open("wb") as nowhere,
+        os.fdopen(os.dup(2), "w", buffering=1, encoding=encoding) as told,
+    ):
+        sys.stderr = told
+        try:
+            for stream in (1, 2):
+                os.dup2(nowhere.fileno(), stream)
+            yield
+        finally:
+            sys.stdout.flush()
+            for stream, copy in zip((1, 2), kept, strict=True):
+                os.dup2(copy, stream)
+                os.close(copy)
+            sys.stderr = python_stderr
+
+
 def check_writable(*files: Path | str | None) -> None:
     """Refuse outputs that cannot be written, before any work is done."""
     for file in files:

@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from multiprocessing.connection import Connection
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 WORK = "prudent.evaluation.evaluate"
 # Seconds that a method has, however long its process took to start.
 LEAST = 1.0
+# Seconds that a process has to start, to import, and to take over the rows.
+LONGEST_START = 60.0
 
 
 class OutOfTime(RuntimeError):
@@ -47,7 +50,8 @@ class LimitedEvaluation:
 
     One child works for all methods that keep their time; the next one takes
     milliseconds to start. What is waited for the first one counts as its time, but a
-    method always has a second, or its limit.
+    method always has a second, or its limit. A method that hangs while it is handed
+    over is stopped like one that hangs in its fit.
     """
 
     def __init__(self, task: Task, limit: float) -> None:
@@ -76,6 +80,7 @@ class LimitedEvaluation:
                 self._child = _Child(self._context, self._task.settings.n_jobs)
                 waited = time.monotonic() - begun
                 self._child.pipe.send(self._task)
+                self._wait_for_start(self._child.pipe)
             self._child.pipe.send(method)
             least = min(self._limit, LEAST)
             limit = max(self._limit - waited, least)
@@ -91,7 +96,6 @@ class LimitedEvaluation:
     def _answer(
         self, pipe: Connection, limit: float, progress: Progress | None
     ) -> tuple[str, Any]:
-        pipe.recv()  # that it has started
         end = time.monotonic() + limit
         while pipe.poll(max(0.0, end - time.monotonic())):
             kind, content = pipe.recv()
@@ -101,6 +105,13 @@ class LimitedEvaluation:
                 progress(*content)
         self._drop()
         raise OutOfTime(f"stopped after {self._limit:g} s")
+
+    def _wait_for_start(self, pipe: Connection) -> None:
+        longest = max(LONGEST_START, self._limit)
+        if not pipe.poll(longest):
+            self._drop()
+            raise OutOfTime(f"its process did not start within {longest:g} s")
+        pipe.recv()
 
     def _drop(self) -> None:
         if self._child is not None:
@@ -133,12 +144,23 @@ def _work(pipe: Connection, environment: dict[str, str]) -> None:
     os.environ.update(environment)  # the server has that of when it was started
     if hasattr(os, "setsid"):
         os.setsid()  # its processes are stopped with it
+    leave_out_native_output()
     with contextlib.suppress(EOFError):  # nobody asks any more
         task = pipe.recv()
+        pipe.send("started")
         while True:
-            method = pipe.recv()
-            pipe.send("started")
-            pipe.send(_outcome(method, task, pipe))
+            pipe.send(_outcome(pipe.recv(), task, pipe))
+
+
+def leave_out_native_output() -> None:
+    """Send what this process writes to its standard output and error nowhere.
+
+    What a method has to say comes back through the pipe; libraries in C++ log straight
+    to the terminal, where a line is redrawn.
+    """
+    with Path(os.devnull).open("wb") as nowhere:
+        for stream in (1, 2):
+            os.dup2(nowhere.fileno(), stream)
 
 
 def _outcome(method: Method, task: Task, pipe: Connection) -> tuple[str, Any]:
