@@ -16,7 +16,7 @@ import os
 import warnings
 from collections import defaultdict
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -366,9 +366,12 @@ def drawn_certificate(law, n, confidence, rng, fit):
     }
 
 
+planned = cache(plan)
+
+
 def drawn_plan(settings, rng, fit):
     """A promise of power is one that the certificate fails at most 1 - power."""
-    asked = plan(**settings)
+    asked = planned(**settings)
     n = rng.binomial(asked.rows, settings.get("answered_share", 1.0))
     law = binary_law("coin", [0.0], [settings["expected"]])
     certified = False
