@@ -156,6 +156,18 @@ def test_rows_of_the_fit_of_a_detector_are_refused(name):
         certify(model, X[:40], np.ones(40))
 
 
+def test_new_rows_that_stand_twice_are_warned_of():
+    X, y = rows(100)
+    model = LogisticRegression().fit(*rows(50, seed=1))
+    assert certify(model, X, y)
+    with pytest.warns(
+        PrudentWarning, match="certify: 200 of 200 rows stand there more"
+    ):
+        certify(model, np.r_[X, X], np.r_[y, y])
+    groups = np.tile(np.arange(100), 2)
+    assert certify(model, np.r_[X, X], np.r_[y, y], groups=groups)
+
+
 def test_one_row_of_the_fit_is_one_too_many_in_a_fine_table():
     X, y = rows(300)
     X_new, y_new = rows(100, seed=1)

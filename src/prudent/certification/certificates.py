@@ -37,6 +37,7 @@ from prudent.estimator_tools import (
     refuse_dask,
     refuse_seen_rows,
     rule_answers,
+    warn_of_copies,
 )
 from prudent.estimator_tools.validation import check_groups
 from prudent.rules.rule import Rule
@@ -180,6 +181,8 @@ def certify(
     check_consistent_length(X, y)
     if given is None:
         refuse_seen_rows("certify", model, X)
+        if groups is None and not isinstance(model, Rule):
+            warn_of_copies("certify", X)
     model, X = _unwrapped(model, X)
     promised = getattr(model, "guarantees_", ())
     random = check_random_state(random_state)

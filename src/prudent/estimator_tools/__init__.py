@@ -25,6 +25,7 @@ from prudent.estimator_tools.seen_rows import (
     RowNotes,
     refuse_seen_rows,
     remember_rows,
+    warn_of_copies,
 )
 from prudent.estimator_tools.tables import (
     TableColumns,
@@ -80,5 +81,6 @@ __all__ = [
     "remember_rows",
     "rule_answers",
     "warn_constant_features",
+    "warn_of_copies",
     "warn_repairs",
 ]

@@ -50,15 +50,15 @@ class RowNotes:
             self._cells = cells
         return keys
 
-    def keep_with(self, estimator: Any) -> None:
-        """Keep with a fitted estimator 8 bytes a row, and nothing where none is noted.
+    def known(self) -> KnownRows | None:
+        """What is known of the rows noted; None where there are none."""
+        if not self._cells:
+            return None
+        return KnownRows.of(np.concatenate(self._keys), self._cells)
 
-        Values can be guessed from them, but not read.
-        """
-        estimator._known_rows = None
-        if self._cells:
-            keys = np.concatenate(self._keys)
-            estimator._known_rows = KnownRows.of(keys, self._cells)
+    def keep_with(self, estimator: Any) -> None:
+        """Keep with a fitted estimator 8 bytes a row: values can be guessed by them."""
+        estimator._known_rows = self.known()
 
 
 def remember_rows(
@@ -72,8 +72,21 @@ def remember_rows(
     notes = RowNotes()
     keys = notes.add(X)
     notes.keep_with(estimator)
-    known = estimator._known_rows
-    if keys is None or known is None or not warn or not known.holds_copies():
+    if warn:
+        _warn_of_copies(type(estimator).__name__, estimator._known_rows, keys, split)
+
+
+def warn_of_copies(name: str, X: Any) -> None:
+    """Warn where rows that are to prove something are copies of others among them."""
+    notes = RowNotes()
+    keys = notes.add(X)
+    _warn_of_copies(name, notes.known(), keys, None)
+
+
+def _warn_of_copies(
+    name: str, known: KnownRows | None, keys: Keys | None, split: HeldOut | None
+) -> None:
+    if keys is None or known is None or not known.holds_copies():
         return
     if split is not None and len(split.fit):
         seen = np.isin(keys[split.held_out], keys[split.fit])
@@ -83,12 +96,11 @@ def remember_rows(
         seen, where = count[place] > 1, "rows stand there more than once"
     if seen.any():
         warnings.warn(
-            f"{type(estimator).__name__}: {thousands(int(seen.sum()))} of "
-            f"{thousands(len(seen))} {where}, more than chance explains; a promise "
-            "from rows seen before can be false. Remove repeated rows, or say with "
-            "`groups` which rows belong together.",
+            f"{name}: {thousands(int(seen.sum()))} of {thousands(len(seen))} {where}, "
+            "more than chance explains; a promise from rows seen before can be false. "
+            "Remove repeated rows, or say with `groups` which rows belong together.",
             PrudentWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
