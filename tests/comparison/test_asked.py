@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression
 
 import prudent
 from prudent.core.binomial import fewest_rows, high_probability_rank
@@ -304,3 +305,27 @@ def test_full_conformal_prediction_stays_where_it_is_asked_for(monkeypatch):
     method = prudent.ConformalClassifier(method="full")
     found = prudent.compare(X, Y, methods={"mine": method}, baselines=())
     assert row(found, "mine").parameters["method"] == "'full'"
+
+
+class Particular(LogisticRegression):
+    """Wants more rows than a promise leaves it."""
+
+    def fit(self, X, y):
+        if len(X) < 45:
+            raise ValueError("my own words about these rows")
+        return super().fit(X, y)
+
+
+def test_an_exception_of_the_users_own_is_shown_as_it_is(iris):
+    """Not told as rows that lack for the promise, though some classes are small."""
+    X, y = iris
+    few = np.r_[0:10, 50:60, 100:140]
+    comparison = prudent.compare(
+        X[few],
+        y[few],
+        promise="error <= 40%",
+        methods={"own": Particular(max_iter=500)},
+        baselines=("logistic",),
+    )
+    (row,) = (row for row in comparison.rows if row.method == "own")
+    assert row.failure.text == "my own words about these rows"

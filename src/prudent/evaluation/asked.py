@@ -179,7 +179,7 @@ def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
     except InfeasibleError:
         return nothing(frontier)
     except ValueError as error:
-        if counts.min() >= MAY_BE_LACKING:
+        if counts.min() >= MAY_BE_LACKING or not _is_of_too_few_rows(error):
             raise
         # A class of one or two rows, which the wrapper or the method cannot do with.
         warnings.warn(str(error), PrudentWarning, stacklevel=2)
@@ -196,6 +196,19 @@ def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
         holds_out=holds_out(wrapped),
         frontier=_frontier(wrapped, task, X, found) if frontier is None else frontier,
     )
+
+
+def _is_of_too_few_rows(error: ValueError) -> bool:
+    """Whether a wrapper or a known library refused the rows.
+
+    What the method of somebody else raises by itself is its own matter, and the reason
+    why it failed.
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
+    return module.partition(".")[0] in {"prudent", "sklearn", "numpy", "scipy"}
 
 
 def _nothing(
