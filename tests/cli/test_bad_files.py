@@ -227,7 +227,7 @@ def test_class_of_one_row_is_named_and_ends_nothing(prudent, table_file):
     path = table_file(GOOD + "7,7,rare\n")
     outcome = prudent(
         *("compare", path, "--target", "y", "--methods", "minimax"),
-        *("--baselines", "lda"),
+        *("--baselines", "lda", "--promise", "none"),
     )
     assert outcome.code == 0
     assert "class 'rare' has 1 row" in outcome.err

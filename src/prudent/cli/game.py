@@ -57,10 +57,14 @@ def game(
     p = DEMO if game_file is None else _probabilities(game_file)
     from prudent.adversarial import RejectionGame
 
+    game = RejectionGame(
+        false_alarm_rate=false_alarm, divergence_bound=divergence, strategy=strategy
+    )
     with failing_as_data():
-        solved = RejectionGame(
-            false_alarm_rate=false_alarm, divergence_bound=divergence, strategy=strategy
-        ).fit(p)
+        try:
+            solved = game.fit(p)
+        except InfeasibleError as error:  # no promise lacks rows: the table says it
+            raise TableError(str(error).rstrip(".")) from error
     summary = _summary(solved, len(p))
     columns, rules = _rules(solved, p)
     for sentence in summary:

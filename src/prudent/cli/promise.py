@@ -171,24 +171,20 @@ def promise(
         labels = [others[0], positive]
     if scores is None:
         values = values[:, 0]
-    try:
-        with failing_as_data():
-            rule = promised(
-                values[kept],
-                None if told is None else told[kept],
-                wished,
-                classes=labels,
-                confidence=confidence,
-                ties=ties,
-                ordinary=normal,
-                unseen=unseen,
-                allow_rare=allow_rare,
-                random_state=seed,
-                **given,
-            )
-    except CommandError as error:
-        _end_infeasible(error)
-        raise
+    with failing_as_data():
+        rule = promised(
+            values[kept],
+            None if told is None else told[kept],
+            wished,
+            classes=labels,
+            confidence=confidence,
+            ties=ties,
+            ordinary=normal,
+            unseen=unseen,
+            allow_rare=allow_rare,
+            random_state=seed,
+            **given,
+        )
     _note_on_errors(rule)
     rule = _recorded(
         rule,
@@ -339,12 +335,3 @@ def _recorded(
             replace(g, assumptions=(*g.assumptions, sentence)) for g in guarantees
         )
     return replace(rule, record=record, guarantees=guarantees)
-
-
-def _end_infeasible(error: CommandError) -> None:
-    """End with exit code 6 where no rule keeps the promise."""
-    from prudent.exceptions import InfeasibleError
-
-    if isinstance(error.__cause__, InfeasibleError):
-        sentence = str(error).rstrip(".")
-        raise CommandError(sentence, ExitCode.LIMIT) from error
