@@ -56,6 +56,7 @@ def game(
         raise UsageError("give a GAMEFILE or --demo, one of the two.")
     p = DEMO if game_file is None else _probabilities(game_file)
     from prudent.adversarial import RejectionGame
+    from prudent.exceptions import InfeasibleError
 
     game = RejectionGame(
         false_alarm_rate=false_alarm, divergence_bound=divergence, strategy=strategy
