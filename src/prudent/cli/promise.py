@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from prudent.cli import options
-from prudent.cli.exits import CommandError, ExitCode, UsageError
+from prudent.cli.exits import UsageError
 from prudent.cli.loading import failing_as_data, fingerprint, open_data
 from prudent.cli.options import names
 from prudent.cli.output import check_writable, note, replacing
