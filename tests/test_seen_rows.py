@@ -32,16 +32,20 @@ from prudent.exceptions import PrudentWarning
 PLAIN = LogisticRegression()
 CLASSIFIERS = {
     "full": ConformalClassifier(method="full"),
-    "cross": ConformalClassifier(PLAIN, method="cross"),
-    "split": ConformalClassifier(PLAIN, method="split"),
-    "selective": SelectiveClassifier(PLAIN, error_rate=0.4),
-    "Neyman-Pearson": NeymanPearsonClassifier(PLAIN, max_class_error={1: 0.5}),
+    "cross": ConformalClassifier(PLAIN, method="cross", random_state=0),
+    "split": ConformalClassifier(PLAIN, method="split", random_state=0),
+    "selective": SelectiveClassifier(PLAIN, error_rate=0.4, random_state=0),
+    "Neyman-Pearson": NeymanPearsonClassifier(
+        PLAIN, max_class_error={1: 0.5}, random_state=0
+    ),
 }
 DETECTORS = {
     "full": ConformalDetector(),
-    "split": ConformalDetector(method="split"),
-    "density": LowDensityRejector(estimator=PLAIN, false_alarm_rate=0.1),
-    "minimax": MinimaxOutlierDetector(),
+    "split": ConformalDetector(method="split", random_state=0),
+    "density": LowDensityRejector(
+        estimator=PLAIN, false_alarm_rate=0.1, random_state=0
+    ),
+    "minimax": MinimaxOutlierDetector(random_state=0),
 }
 SPLITS = {
     **CLASSIFIERS,
