@@ -146,6 +146,9 @@ def expected_failures(estimator) -> dict[str, str]:
     if getattr(estimator, "covariance", None) == "pooled":
         reason = "15 rows have no covariance of 30 features: an error that says so"
         return {"check_sample_weight_equivalence_on_dense_data": reason}
+    if getattr(estimator, "max_class_error", None) == 0.2:
+        reason = "moved thresholds give labels that are not the most probable ones"
+        return {"check_classifiers_train": reason}
     if getattr(estimator, "strategy", None) == "soft":
         reason = "the soft decision is a coin minus a probability, not score - offset"
         return {"check_outliers_train": reason}

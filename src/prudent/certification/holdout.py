@@ -159,7 +159,8 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
         ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`.
         """
-        return np.asarray(self.estimator_.predict_proba(self._checked(X)))
+        rows = self._checked(X)
+        return np.asarray(self.estimator_.predict_proba(rows))
 
     def _checked(self, X: Any) -> Any:
         """Rows to answer, as they came: the inner estimator knows its own kind."""
