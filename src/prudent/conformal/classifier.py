@@ -74,9 +74,9 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
         20 000) and n K^2 <= 2e6, else split; with `estimator` or `confidence` split.
     model : {"blend", "gaussian"}, default="blend"
         "blend": log odds g of Gaussian classes and leave-one-out predictions F of a
-        kernel ridge regression in one score, D(g) + 2 D(-4 F) with D(t) = sign(t)
-        log(1 + |t|); it has no settings of its own. "gaussian": the log odds alone,
-        whose cost is linear in the rows.
+        kernel ridge regression in one score, D(g) + 2 D(-4 F) with
+        ``D(t) = sign(t) log(1 + |t|)``; it has no settings of its own. "gaussian": the
+        log odds alone, whose cost is linear in the rows.
     covariance_type : {"full", "tied", "diag", "identity"}, default="full"
         Of the Gaussian model.
     pooled_rows : float, default=32.0
