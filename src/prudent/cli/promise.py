@@ -134,16 +134,16 @@ def promise(
     columns = _score_columns(scores, score, predicted, positive, anomaly)
     if ties == "smoothed" and row_id is None:
         raise UsageError("--ties smoothed tosses a coin for each --id: name the column")
-    wished, confidence = wish, _shared(confidence, wish, among)
+    confidence = _shared(confidence, wish, among)
     words = [name for name in (truth, predicted, by, groups, row_id) if name]
     source, _ = open_data(data, None, reading, text_columns=words)
     table = source.whole()
     values = np.column_stack([numbers_in(table, name) for name in columns])
     kept = _complete(table, values, columns, drop=drop_missing)
     excluded = names(without)
-    told = None if truth is None else table.words(truth)
-    if excluded and told is not None:
-        kept &= ~np.isin(told, excluded)
+    truths = None if truth is None else table.words(truth)
+    if excluded and truths is not None:
+        kept &= ~np.isin(truths, excluded)
     given: dict[str, Any] = {
         "predicted": predicted,
         "by": by,
@@ -155,14 +155,14 @@ def promise(
         for name, column in given.items()
     }
     labels: list[str] | None = None
-    if scores is not None and told is not None:
-        labels = _labels(columns, classes, told[kept])
+    if scores is not None and truths is not None:
+        labels = _labels(columns, classes, truths[kept])
         chosen = [place for place, label in enumerate(labels) if label not in excluded]
         columns = [columns[place] for place in chosen]
         labels, values = [labels[place] for place in chosen], values[:, chosen]
         _note_on_sums(values[kept])
-    elif positive is not None and told is not None:
-        others = sorted(set(told[kept].tolist()) - {positive})
+    elif positive is not None and truths is not None:
+        others = sorted(set(truths[kept].tolist()) - {positive})
         if len(others) != 1:
             raise TableError(
                 f"--positive needs two labels in {shown(truth)}, there are "
@@ -174,8 +174,8 @@ def promise(
     with failing_as_data():
         rule = promised(
             values[kept],
-            None if told is None else told[kept],
-            wished,
+            None if truths is None else truths[kept],
+            wish,
             classes=labels,
             confidence=confidence,
             ties=ties,

@@ -25,9 +25,6 @@ from prudent.rules.rule import Rule
 from prudent.rules.scores import AnswerScores, CalibrationScores, ClassScores
 from prudent.rules.wish import Wish, parse_promise, rounded
 
-# Labels whose score a column of one number stands for.
-TWO = 2
-
 
 def promise(
     scores: ArrayLike,
@@ -222,7 +219,7 @@ def check_scores(scores: ArrayLike) -> FloatArray:
 
 def scores_of_classes(values: FloatArray, labels: Sequence[Any]) -> FloatArray:
     """Scores (n, n_classes); a score s of the second of two is taken as (-s, s)."""
-    if values.ndim == 1 and len(labels) == TWO:
+    if values.ndim == 1 and len(labels) == 2:
         return np.stack([-values, values], axis=1)
     if values.ndim == 1 or values.shape[1] != len(labels):
         columns = 1 if values.ndim == 1 else values.shape[1]
