@@ -30,7 +30,7 @@ from sklearn.preprocessing import StandardScaler
 
 import prudent
 from experiments.benchmark_data import load
-from prudent.certification.scores import answer_scores
+from prudent.certification.held_out import answer_scores
 from prudent.core.binomial import upper_limit
 from prudent.rules.make import SelectiveError, Terms
 from prudent.rules.scores import AnswerScores

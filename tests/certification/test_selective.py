@@ -29,7 +29,7 @@ from sklearn.svm import LinearSVC
 import prudent
 from prudent import SelectiveClassifier
 from prudent.certification import error_boundary
-from prudent.certification.scores import answer_scores
+from prudent.certification.held_out import answer_scores
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import upper_limit
 from prudent.exceptions import PrudentWarning

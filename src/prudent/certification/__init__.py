@@ -1,10 +1,9 @@
 """Promises for any classifier from rows it has not seen."""
 
-from prudent.certification.certificates import certify
-from prudent.certification.losses import mean_upper_limit
+from prudent.certification.certificates import certify, mean_upper_limit
 from prudent.certification.neyman_pearson import NeymanPearsonClassifier
 from prudent.certification.planning import Plan, plan
-from prudent.certification.priors import error_rate_under_priors
+from prudent.certification.promises import error_rate_under_priors
 from prudent.certification.selective import SelectiveClassifier
 from prudent.rules.boundary import ErrorBoundary, error_boundary
 

@@ -12,8 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.certification.holdout import REDRAWN, HeldOutClassifier
-from prudent.certification.scores import class_scores, name_of
+from prudent.certification.held_out import (
+    REDRAWN,
+    HeldOutClassifier,
+    class_scores,
+    model_name,
+)
 from prudent.core.binomial import check_fraction, fewest_rows
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
@@ -256,7 +260,7 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         n_unknown = int(np.isnan(scores).any(axis=1).sum())
         if n_unknown:
             raise ValueError(
-                f"{name_of(self.estimator)} gave NaN scores for {n_unknown} of "
+                f"{model_name(self.estimator)} gave NaN scores for {n_unknown} of "
                 f"{len(scores)} rows; rows without a score cannot be ranked."
             )
         return scores

@@ -9,8 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.certification.holdout import HeldOutClassifier
-from prudent.certification.scores import Scoring, answer_scores, check_scoring
+from prudent.certification.held_out import (
+    HeldOutClassifier,
+    Scoring,
+    answer_scores,
+    check_scoring,
+)
 from prudent.core.binomial import check_fraction, fewest_rows
 from prudent.core.types import BoolArray
 from prudent.core.validation import shown

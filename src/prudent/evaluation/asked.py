@@ -236,7 +236,7 @@ def _frontier(wrapped: Any, task: Task, X: FloatArray, found: Decisions) -> IntA
         sets = [sets_at(cut, found.p_values, found.predicted) for cut in cuts]
         decided = [int((members.sum(axis=1) == 1).sum()) for members in sets]
     else:
-        from prudent.certification.scores import answer_scores
+        from prudent.certification.held_out import answer_scores
 
         scores = answer_scores(wrapped.estimator_, X, wrapped.scoring)
         rules = (wrapped.rule_.at(q) for q in wish.levels)
@@ -265,7 +265,7 @@ def _limits_frontier(
 
     Where every class has a limit, rows with one answer.
     """
-    from prudent.certification.scores import class_scores
+    from prudent.certification.held_out import class_scores
 
     scores = class_scores(fitted.estimator_, X)
     named = np.isin(truth, [g.scope for g in wish.guarantees])
