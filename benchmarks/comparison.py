@@ -10,9 +10,7 @@ from sklearn.datasets import load_iris
 
 from benchmarks.timing import Workload
 from prudent import ClassMoments, compare, predict_set
-from prudent.evaluation.evaluate import SHIFT_ROWS
-from prudent.evaluation.folds import make_folds, training_moments
-from prudent.evaluation.measurements import SHIFTS
+from prudent.evaluation.evaluate import SHIFT_ROWS, SHIFTS, make_folds, training_moments
 from prudent.evaluation.methods import BASELINES, METHODS
 
 FAST = ("optimistic", "minimax", "imprecise")

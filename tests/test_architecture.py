@@ -404,7 +404,7 @@ def test_no_decision_hangs_on_the_name_of_a_method():
     ],
 )
 def test_a_decision_by_name_is_found(planted):
-    assert list(decisions_by_name({"prudent.evaluation.judge": planted}))
+    assert list(decisions_by_name({"prudent.evaluation.frame": planted}))
     assert not list(decisions_by_name({"prudent.conformal.classifier": planted}))
 
 

@@ -10,10 +10,10 @@ from sklearn.linear_model import LogisticRegression
 import prudent
 from prudent.core.binomial import fewest_rows, high_probability_rank
 from prudent.core.rows import hold_out
-from prudent.evaluation import asked
-from prudent.evaluation.folds import make_folds
+from prudent.evaluation import promising
+from prudent.evaluation.evaluate import make_folds
+from prudent.evaluation.promising import held_out_share, wrap
 from prudent.evaluation.table import labelled_rows
-from prudent.evaluation.wishes import held_out_share, wrap
 from prudent.exceptions import InfeasibleError
 from prudent.rules.wish import parse_promise
 
@@ -290,18 +290,18 @@ def test_frame_holds_numbers(compared):
 
 
 def test_full_conformal_prediction_is_left_where_its_cost_fits(monkeypatch):
-    monkeypatch.setattr(asked, "MOST_PAIRS", 455**2 * 2)  # rows of a training part
+    monkeypatch.setattr(promising, "MOST_PAIRS", 455**2 * 2)  # rows of a training part
     options = {"promise": PROMISES[0], "methods": ["conformal"], "baselines": ()}
     full = row(prudent.compare(X, Y, **options), "conformal")
     assert full.parameters["method"] == "'full'"
-    monkeypatch.setattr(asked, "MOST_PAIRS", 455**2 * 2 - 1)
+    monkeypatch.setattr(promising, "MOST_PAIRS", 455**2 * 2 - 1)
     found = prudent.compare(X, Y, **options)
     assert row(found, "conformal").parameters["method"] == "'split'"
     assert any(s.startswith("conformal: by held-out rows") for s in found.verdict())
 
 
 def test_full_conformal_prediction_stays_where_it_is_asked_for(monkeypatch):
-    monkeypatch.setattr(asked, "MOST_PAIRS", 1)
+    monkeypatch.setattr(promising, "MOST_PAIRS", 1)
     method = prudent.ConformalClassifier(method="full")
     found = prudent.compare(X, Y, methods={"mine": method}, baselines=())
     assert row(found, "mine").parameters["method"] == "'full'"

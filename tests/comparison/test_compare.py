@@ -14,9 +14,9 @@ from tests.comparison.conftest import Majority
 
 import prudent
 from prudent.comparison import ComparisonInterrupted
-from prudent.comparison.run import Protocol, run
+from prudent.comparison.protocol import Protocol, run
 from prudent.core.binomial import clopper_pearson
-from prudent.evaluation.folds import make_folds
+from prudent.evaluation.evaluate import make_folds
 from prudent.evaluation.methods import choose
 from prudent.evaluation.table import labelled_rows
 

@@ -5,9 +5,9 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 import prudent
-from prudent.comparison import run
+from prudent.comparison import protocol
 from prudent.evaluation import evaluate
-from prudent.evaluation.folds import make_folds
+from prudent.evaluation.evaluate import make_folds
 
 X, Y = load_breast_cancer(return_X_y=True)
 FOLDS = make_folds(Y, 3, 1, random_state=0)
@@ -25,7 +25,7 @@ def promises(y, promise, monkeypatch):
         return result
 
     with monkeypatch.context() as patch:
-        patch.setattr(run, "make_folds", lambda *_, **__: FOLDS)
+        patch.setattr(protocol, "make_folds", lambda *_, **__: FOLDS)
         patch.setattr(evaluate, "_run_fold", recorded)
         prudent.compare(
             X,

@@ -10,8 +10,8 @@ import pytest
 from tests.comparison.conftest import Majority
 
 from prudent import compare
-from prudent.comparison.run import Protocol
-from prudent.comparison.run import run as run_protocol
+from prudent.comparison.protocol import Protocol
+from prudent.comparison.protocol import run as run_protocol
 from prudent.evaluation.methods import Method
 from prudent.evaluation.records import Failure
 from prudent.evaluation.table import labelled_rows

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import chisquare
 
 from prudent import ClassMoments
-from prudent.evaluation.folds import (
+from prudent.evaluation.evaluate import (
     can_be_learned,
     make_folds,
     plain_sample,

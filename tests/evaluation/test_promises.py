@@ -8,14 +8,14 @@ from scipy.special import beta
 
 from prudent import Guarantee
 from prudent.core.binomial import clopper_pearson
-from prudent.evaluation.checks import (
+from prudent.evaluation.evaluate import Tally
+from prudent.evaluation.frame import (
     check_promises,
     counted,
     is_vacuous,
     share_level,
     verdict,
 )
-from prudent.evaluation.measurements import Tally
 
 CLASSES = np.array(["a", "b"])
 

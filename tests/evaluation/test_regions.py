@@ -3,7 +3,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from prudent.evaluation.measurements import GRID, region_map
+from prudent.evaluation.evaluate import GRID, region_map
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from prudent import ClassMoments
-from prudent.evaluation.measurements import SHIFTS, shifted_rows
+from prudent.evaluation.evaluate import SHIFTS, shifted_rows
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from prudent.evaluation.measurements import Tally
+from prudent.evaluation.evaluate import Tally
 
 TRUE = np.array([0, 0, 1, 2, 2, 2])
 PREDICTED = np.array([0, 1, 1, 2, 0, 2])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prudent.core.selection import holm
-from prudent.evaluation.checks import paired_p_value
+from prudent.evaluation.frame import paired_p_value
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from prudent import Guarantee
 from prudent.core.binomial import mean_rank, upper_limit
-from prudent.evaluation.wishes import (
+from prudent.evaluation.promising import (
     fewest_held_out,
     rows_needed,
     shared_confidence,

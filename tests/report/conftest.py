@@ -6,23 +6,21 @@ from sklearn.datasets import load_iris
 
 from prudent import Comparison, Guarantee, compare
 from prudent.core.assumptions import Assumption
-from prudent.evaluation.measurements import (
-    CalibrationPath,
-    FalseAlarmCurve,
-    RegionMap,
-    Sets,
-    ShiftCurve,
-)
 from prudent.evaluation.records import (
     Asked,
+    CalibrationPath,
     ClassRate,
     Data,
     Failure,
+    FalseAlarmCurve,
     FoldScore,
     Frontier,
     MethodRow,
     PromiseCheck,
+    RegionMap,
+    Sets,
     Settings,
+    ShiftCurve,
 )
 
 METHODS = ("optimistic", "minimax", "calibrated", "imprecise", "rejection")

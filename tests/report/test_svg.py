@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from prudent.report.svg import INK, figure_style, to_svg
+from prudent.report.page import INK, figure_style, to_svg
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from prudent import compare
-from prudent.evaluation.asked import promising
+from prudent.evaluation.promising import promising
 from prudent.io import open_table, sample_rows, survey_table
 from prudent.rules.wish import parse_promise
 

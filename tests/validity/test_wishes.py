@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import binomtest, norm
 from sklearn.naive_bayes import GaussianNB
 
-from prudent.evaluation.asked import promising
-from prudent.evaluation.wishes import promised
+from prudent.evaluation.promising import promised, promising
 from prudent.rules.wish import parse_promise
 
 N_CLASSES, FITS, LEVEL = 10, 100, 0.001

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prudent.comparison import Comparison
-    from prudent.comparison.run import Protocol
+    from prudent.comparison.protocol import Protocol
     from prudent.core.moments import ClassMoments
     from prudent.evaluation.table import LabelledRows
     from prudent.io import TrainingData
@@ -134,7 +134,7 @@ def compare(
         *(data, target, columns, groups, min_class_rows, most_rows, seed)
     )
     n_said = len(rows.notes)
-    from prudent.comparison.run import Protocol
+    from prudent.comparison.protocol import Protocol
 
     protocol = Protocol(
         promise=promise,
@@ -273,7 +273,7 @@ def _run(
 ) -> tuple[Comparison, bool]:
     """Compare with the progress shown; Ctrl-C returns what finished, and True."""
     from prudent.comparison import ComparisonInterrupted
-    from prudent.comparison.run import run
+    from prudent.comparison.protocol import run
 
     running = [method.name for method in chosen]
     with (

@@ -151,7 +151,7 @@ def detect(
     if output is not None:
         note(f"scores of {thousands(found.n_rows)} rows in {output}")
     if report is not None:
-        from prudent.report.detection import detection_page
+        from prudent.report.detectors import detection_page
 
         notes = [] if drawn is None else [f"Fitted and measured on {drawn}."]
         notes += spread

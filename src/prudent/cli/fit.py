@@ -245,8 +245,7 @@ def _promising(
     """Fit the method so that it makes the promise asked for, and say on which rows."""
     import numpy as np
 
-    from prudent.evaluation.asked import promising
-    from prudent.evaluation.wishes import groups_for, promised
+    from prudent.evaluation.promising import groups_for, promised, promising
     from prudent.rules.wish import parse_promise
 
     training, preparation, said = read()
@@ -272,7 +271,7 @@ def _promising(
 
 def _about_the_model(wish: Wish, counts: IntArray, classes: NDArray[Any]) -> Wish:
     """A coverage with confidence, where the rows allow or it was asked for, aloud."""
-    from prudent.evaluation.wishes import SPLIT_SHARE, fewest_held_out
+    from prudent.evaluation.promising import SPLIT_SHARE, fewest_held_out
 
     certain = wish if wish.confidence else wish.confident(CONFIDENCE)
     label, n_rows = "", int(counts.sum())
@@ -319,8 +318,8 @@ def _plain(
     `chosen_by` says what to choose a parameter by, if one is to be chosen.
     """
     from prudent.estimator_tools import RowNotes, matched_by_name, remember_rows
+    from prudent.evaluation.promising import groups_for
     from prudent.evaluation.table import in_front
-    from prudent.evaluation.wishes import groups_for
 
     by_moments = chosen_by is None and hasattr(estimator, "fit_moments")
     columns, notes = table_columns(found.preparation), RowNotes()

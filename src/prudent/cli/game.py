@@ -74,7 +74,7 @@ def game(
     if len(p) > MOST_EVENTS:
         print(f"and {counted(len(p) - MOST_EVENTS, 'event')} more")
     if report is not None:
-        from prudent.report.detection import game_page
+        from prudent.report.detectors import game_page
 
         write_report(game_page(solved, summary, columns, rules), report)
 

@@ -13,8 +13,13 @@ import pyarrow as pa
 from prudent.comparison.table import table_lines
 from prudent.core.assumptions import name_of_assumption
 from prudent.evaluation import words
-from prudent.evaluation.measurements import RegionMap
-from prudent.evaluation.records import Asked, Findings, MethodRow, PromiseCheck
+from prudent.evaluation.records import (
+    Asked,
+    Findings,
+    MethodRow,
+    PromiseCheck,
+    RegionMap,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from prudent.evaluation.evaluate import Evaluation, Progress
-    from prudent.evaluation.folds import Task
+    from prudent.evaluation.evaluate import Evaluation, Progress, Task
     from prudent.evaluation.methods import Method
 
 WORK = "prudent.evaluation.evaluate"

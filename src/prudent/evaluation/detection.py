@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 
 from prudent.core.binomial import high_probability_rank
 from prudent.estimator_tools import held_against
-from prudent.evaluation.checks import check_promises
+from prudent.evaluation.frame import check_promises
 from prudent.evaluation.records import PromiseCheck
 from prudent.evaluation.table import in_front
 

@@ -1,36 +1,550 @@
-"""One method on all folds: fit, predict, count."""
+"""One method on all folds: fit, predict and count, as it is and with the promise."""
 
 from __future__ import annotations
 
 import math
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial, reduce
+from itertools import accumulate
+from operator import add
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
-from prudent.core.types import BoolArray, IntArray
-from prudent.evaluation.asked import AskedFold, affordable, ask, is_full_conformal
+from prudent.core.rows import hold_out, one_row_per_group
+from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.estimator_tools import predict_set
 from prudent.evaluation.estimators import FEWEST_TO_LEARN
-from prudent.evaluation.folds import Task, plain_sample
-from prudent.evaluation.measurements import (
-    CalibrationPath,
-    Decisions,
-    RegionMap,
-    Tally,
-    decide,
-    region_map,
-    shifted_rows,
-)
 from prudent.evaluation.methods import Method
-from prudent.evaluation.table import in_front
+from prudent.evaluation.promising import (
+    MAY_BE_LACKING,
+    affordable,
+    fewest_held_out,
+    groups_for,
+    held_out_share,
+    holds_out,
+    is_full_conformal,
+    promised,
+    promising,
+)
+from prudent.evaluation.records import CalibrationPath, RegionMap, Settings
+from prudent.evaluation.table import LabelledRows, in_front
+from prudent.exceptions import InfeasibleError, PrudentWarning
+from prudent.rules.wish import Wish
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """One split: positions of rows; repeats and folds are numbered from 1."""
+
+    repeat: int
+    number: int
+    train: IntArray  # fitted on
+    test: IntArray  # with groups one random row of each, else all that are held out
+    held_out: IntArray  # all rows that `train` must not hold
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What every method gets: n rows in K classes, and the folds."""
+
+    rows: LabelledRows
+    folds: Sequence[Fold]  # those of one repeat after the other
+    _: KW_ONLY
+    moments: Sequence[ClassMoments] | None = None  # of training parts; None: prepared
+    moment_seconds: float = 0.0  # they took for one fold
+    preparation: Any = None  # transformer, not fitted, in front of every method
+    settings: Settings  # as they were asked for
+    wish: Wish | None  # the promise asked for
+    plane: FloatArray | None  # (n, 2): rows on the two discriminant axes
+    costs: FloatArray | None  # (K, K): of the answer of a column, by true class
+
+    @property
+    def n_methods(self) -> int:
+        """Methods that are compared."""
+        return len(self.settings.methods) + len(self.settings.baselines)
+
+    def sampled(self, rows: IntArray) -> IntArray:
+        """At most so many of the rows as methods that need rows are fitted on."""
+        size, seed = self.settings.sample, self.settings.random_state
+        if size is None:
+            return rows
+        groups = None if self.rows.groups is None else self.rows.groups[rows]
+        return rows[plain_sample(len(rows), size, seed, groups)]
+
+    def learnable(self, rows: IntArray) -> IntArray:
+        """Those of the rows whose classes can be learned from them."""
+        return rows[can_be_learned(self.rows.codes[rows])]
+
+    def fitted(self, estimator: Any, chosen: IntArray) -> Any:
+        """Fit an estimator to some of the rows."""
+        rows = self.rows
+        groups = None if rows.groups is None else rows.groups[chosen]
+        together = groups_for(estimator, groups)
+        return estimator.fit(rows.X[chosen], rows.y[chosen], **together)
+
+
+def make_folds(
+    codes: IntArray,
+    n_folds: int,
+    n_repeats: int,
+    random_state: int,
+    groups: NDArray[Any] | None = None,
+) -> tuple[Fold, ...]:
+    """Stratified folds, shuffled anew in each repeat; numbers count from 1.
+
+    Rows with equal `groups` stay together, and one row of each group is tested,
+    drawn at random.
+    """
+    folds = []
+    random = np.random.RandomState(random_state)
+    for repeat in range(1, n_repeats + 1):
+        splitter: Any = (StratifiedKFold if groups is None else StratifiedGroupKFold)(
+            n_folds, shuffle=True, random_state=random
+        )
+        with warnings.catch_warnings():
+            # A class of fewer rows than folds is no accident here.
+            warnings.simplefilter("ignore", UserWarning)
+            splits = list(splitter.split(codes, codes, groups))
+        for number, (train, held_out) in enumerate(splits, start=1):
+            test = held_out
+            if groups is not None:
+                one_each = one_row_per_group(groups[held_out], random)
+                test = np.sort(held_out[one_each])
+            folds.append(Fold(repeat, number, train, test, held_out))
+    return tuple(folds)
+
+
+def can_be_learned(codes: IntArray) -> BoolArray:
+    """Rows of classes that have enough of them."""
+    enough: BoolArray = np.bincount(codes)[codes] >= FEWEST_TO_LEARN
+    return enough
+
+
+def plain_sample(
+    n_rows: int, size: int, random_state: int, groups: NDArray[Any] | None = None
+) -> IntArray:
+    """Sorted positions of `size` rows drawn plainly; all if there are no more.
+
+    Whole groups are drawn, about `size` rows of them in all: `size` * G / n of the G
+    groups. A draw that keeps more rows of a rare class, or of a large group, is none
+    from the population, and what is promised or tested on it would be about another.
+    """
+    if size >= n_rows:
+        return np.arange(n_rows)
+    random = np.random.RandomState(random_state)
+    if groups is None:
+        return np.sort(random.permutation(n_rows)[:size])
+    names, group_of = np.unique(groups, return_inverse=True)
+    drawn = random.permutation(len(names))[: max(size * len(names) // n_rows, 1)]
+    return np.flatnonzero(np.isin(group_of, drawn))
+
+
+def training_moments(
+    X: NDArray[Any], codes: IntArray, classes: NDArray[Any], folds: Sequence[Fold]
+) -> tuple[list[ClassMoments], ClassMoments]:
+    """Moments of the training part of each fold of one repeat, and of all rows.
+
+    The rows are read once: the moments of the test parts are merged from the
+    left and from the right, and the training part of fold j is what lies left
+    and right of it. Nothing is subtracted, so no digits are lost.
+    """
+    n_classes, n_parts = len(classes), len(folds)
+    part = np.empty(len(X), dtype=np.intp)
+    for j, fold in enumerate(folds):
+        part[fold.held_out] = j
+    # A class of each part is a class of its own in the pass over the rows.
+    both = ClassMoments.from_arrays(
+        X, part * n_classes + codes, classes=np.arange(n_parts * n_classes)
+    )
+    parts = [
+        replace(both.select(range(j * n_classes, (j + 1) * n_classes)), classes=classes)
+        for j in range(n_parts)
+    ]
+    nothing = ClassMoments.empty(classes, X.shape[1])
+    before = list(accumulate(parts[:-1], add, initial=nothing))
+    after = list(accumulate(parts[:0:-1], add, initial=nothing))[::-1]
+    training = [left + right for left, right in zip(before, after, strict=True)]
+    return training, before[-1] + parts[-1]
+
+
+# p-values are multiples of 1 / (n + 1); rounding is far below.
+ROUNDING = 1e-9
+
+
+class Decisions(NamedTuple):
+    """Answers to n rows, as far as an estimator gives them."""
+
+    predicted: IntArray  # column of the predicted class
+    sets: BoolArray | None = None  # (n, K): classes not ruled out
+    p_values: FloatArray | None = None  # (n, K)
+
+    def members(self, n_classes: int) -> BoolArray:
+        """The sets, or those of the predicted class alone, shape (n, K)."""
+        if self.sets is not None:
+            return self.sets
+        return self.predicted[:, None] == np.arange(n_classes)
+
+
+def decide(estimator: Any, X: NDArray[Any], classes: NDArray[Any]) -> Decisions:
+    """Decisions of a fitted estimator about rows; columns follow `classes`.
+
+    A class that the estimator has not seen is never predicted and in no set.
+    """
+    columns = np.searchsorted(classes, getattr(estimator, "classes_", classes))
+
+    def spread(found: NDArray[Any]) -> NDArray[Any]:
+        if len(columns) == len(classes):
+            return found
+        wide = np.zeros((len(found), len(classes)), dtype=found.dtype)
+        wide[:, columns] = found
+        return wide
+
+    if hasattr(estimator, "p_values") and not hasattr(estimator, "level"):
+        # One-class rejectors: both answers follow, and a set may be empty.
+        p_values = spread(estimator.p_values(X))
+        sets = p_values > estimator.false_alarm_rate
+        return Decisions(p_values.argmax(axis=1), sets, p_values)
+    predicted = np.searchsorted(classes, estimator.predict(X))
+    if hasattr(estimator, "p_values"):
+        p_values = spread(estimator.p_values(X))
+        if any(promise.confidence for promise in estimator.guarantees_):
+            # Fewer rows are ruled out than on average at the level.
+            return Decisions(predicted, spread(estimator.predict_set(X)), p_values)
+        return Decisions(
+            predicted, sets_at(estimator.level, p_values, predicted), p_values
+        )
+    if hasattr(estimator, "predict_set"):
+        return Decisions(predicted, spread(predict_set(estimator, X)))
+    return Decisions(predicted)
+
+
+def sets_at(
+    level: FloatArray | float, p_values: FloatArray, predicted: IntArray
+) -> BoolArray:
+    """Conformal sets at a level, or at one for each class.
+
+    The predicted class is added, so none is empty.
+    """
+    sets: BoolArray = p_values > level + ROUNDING
+    sets[np.arange(len(sets)), predicted] = True
+    return sets
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Predictions of tested rows, and of their sets, counted by true class.
+
+    A method that gives no sets answers with the one class that it predicts.
+    """
+
+    confusion: IntArray  # (K, K): by true and predicted class
+    set_sizes: IntArray  # (K, K + 1): by true class and size of the set
+    covered: IntArray  # (K,): rows whose set holds the true class
+    wrong_when_decided: IntArray  # (K,): rows whose set holds one class, another one
+    gives_sets: bool = True
+
+    @classmethod
+    def count(
+        cls, true: IntArray, predicted: IntArray, sets: BoolArray | None, n_classes: int
+    ) -> Tally:
+        """Tally of rows given as class codes, and of their sets."""
+        members = Decisions(predicted, sets).members(n_classes)
+        sizes = members.sum(axis=1)
+        holds = members[np.arange(len(true)), true]
+        return cls(
+            _pairs(true, predicted, n_classes, n_classes),
+            _pairs(true, sizes, n_classes, n_classes + 1),
+            np.bincount(true[holds], minlength=n_classes),
+            np.bincount(true[(sizes == 1) & ~holds], minlength=n_classes),
+            gives_sets=sets is not None,
+        )
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.confusion + other.confusion,
+            self.set_sizes + other.set_sizes,
+            self.covered + other.covered,
+            self.wrong_when_decided + other.wrong_when_decided,
+            gives_sets=self.gives_sets and other.gives_sets,
+        )
+
+    @classmethod
+    def total(cls, tallies: Iterable[Tally]) -> Tally:
+        """Sum of at least one tally."""
+        return reduce(Tally.__add__, tallies)
+
+    @property
+    def rows(self) -> IntArray:
+        """Rows of each class, shape (K,)."""
+        return self.confusion.sum(axis=1)
+
+    @property
+    def shares(self) -> FloatArray:
+        """Share of each class in the rows, shape (K,)."""
+        shares: FloatArray = self.rows / self.rows.sum()
+        return shares
+
+    @property
+    def wrong(self) -> IntArray:
+        """Wrong point predictions of each class, shape (K,)."""
+        return self.rows - np.diagonal(self.confusion)
+
+    @property
+    def missed(self) -> IntArray:
+        """Rows of each class whose set misses it, shape (K,)."""
+        return self.rows - self.covered
+
+    @property
+    def decided(self) -> IntArray:
+        """Rows of each class with one answer, shape (K,)."""
+        return self.set_sizes[:, 1]
+
+
+def _pairs(first: IntArray, second: IntArray, rows: int, columns: int) -> IntArray:
+    counts = np.bincount(first * columns + second, minlength=rows * columns)
+    return counts.reshape(rows, columns)
+
+
+SHIFTS = tuple(np.linspace(0.0, 2.0, 9).tolist())
+
+
+def shifted_rows(
+    X: NDArray[np.float64], codes: NDArray[np.intp], moments: ClassMoments
+) -> NDArray[np.float64]:
+    """Rows moved by each of `SHIFTS` towards the nearest other class mean.
+
+    Lengths are in pooled standard deviations; a row stops at the mean that it moves to.
+    The result has the shape (n_shifts, n, d).
+    """
+    scale = np.sqrt(moments.variation.sum(axis=0) / moments.weight.sum())
+    unit = np.where(scale > 0, scale, 1.0)
+    gaps = (moments.mean[None] - X[:, None]) / unit
+    gaps[:, :, scale == 0] = 0.0
+    distance = np.sqrt(np.einsum("ikj,ikj->ik", gaps, gaps))
+    rows = np.arange(len(X))
+    others = distance.copy()
+    others[rows, codes] = np.inf
+    others[:, moments.weight == 0] = np.inf  # classes without a mean
+    nearest = others.argmin(axis=1)
+    length = distance[rows, nearest]
+    towards = gaps[rows, nearest] * unit / np.where(length > 0, length, 1.0)[:, None]
+    steps = np.minimum(np.array(SHIFTS)[:, None], length)
+    moved: NDArray[np.float64] = X + steps[:, :, None] * towards
+    return moved
+
+
+GRID = 48
+
+
+def region_map(
+    estimator: Any, Z: FloatArray, y: NDArray[Any], classes: NDArray[Any]
+) -> RegionMap:
+    """Fit in the plane and look at every point of a grid around the rows."""
+    low, high = np.quantile(Z, [0.005, 0.995], axis=0)
+    margin = 0.15 * (high - low)
+    x, y_axis = np.linspace(low - margin, high + margin, GRID).T
+    points = np.stack(np.meshgrid(x, y_axis), axis=-1).reshape(-1, 2)
+    estimator.fit(Z, y)
+    found = decide(estimator, points, classes)
+    return RegionMap(
+        x=x,
+        y=y_axis,
+        sets=found.members(len(classes)).reshape(GRID, GRID, -1),
+        predicted=found.predicted.reshape(GRID, GRID),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class AskedFold:
+    """What a wrapped method did on the n tested rows of one fold."""
+
+    tally: Tally  # a method that cannot promise rules nothing out
+    decided: BoolArray  # (n,): rows with one answer
+    wrong: BoolArray  # (n,): rows whose one answer, or prediction, is wrong
+    guarantees: tuple[Guarantee, ...]
+    lacking: tuple[int, ...]  # classes too rare to be promised anything; -1: all rows
+    holds_out: bool  # rows of the training part, for the promise to rest on
+    # Rows decided at each level of the wish; for promises about some classes, rows of
+    # the others that are answered rightly; None where nothing was fitted.
+    frontier: IntArray | None
+
+
+def lacking(task: Task, fold: Fold, *, holds_out: bool) -> tuple[int, ...]:
+    """Classes of which a promise lacks rows; -1: rows of any class.
+
+    Known before any fit: which rows are held out depends on their number and the seed.
+    """
+    wish, rows = task.wish, task.sampled(fold.train)
+    assert wish is not None
+    if holds_out:
+        random = np.random.RandomState(task.settings.random_state)
+        groups = None if task.rows.groups is None else task.rows.groups[rows]
+        rows = rows[hold_out(len(rows), held_out_share(wish), random, groups).held_out]
+    if not wish.by_class:
+        return (-1,) if len(rows) < fewest_held_out(wish, task.n_methods) else ()
+    labels = task.rows.classes.tolist()
+    counts = np.bincount(task.rows.codes[rows], minlength=len(labels))
+    named = [labels.index(g.scope) for g in wish.guarantees if g.scope in labels]
+    fewest = {k: fewest_held_out(wish, task.n_methods, labels[k]) for k in named}
+    return tuple(k for k in named if counts[k] < fewest[k])
+
+
+def is_hopeless(lacks: tuple[int, ...], wish: Wish, n_classes: int) -> bool:
+    """Whether so many classes lack rows that no method can promise anything of use.
+
+    One class is enough where every row gets one answer; where rows get sets, classes
+    that lack rows are in all of them, and those say something while others do not.
+    """
+    in_sets = wish.kind == "coverage" or len(wish.guarantees) == n_classes
+    if wish.by_class and in_sets:
+        return len(lacks) == len(wish.guarantees)
+    return len(lacks) > 0
+
+
+def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
+    """Fit a method so that it makes the promise asked for, and test that."""
+    wish, classes = task.wish, task.rows.classes
+    assert wish is not None
+    rows = task.sampled(fold.train)
+    counts = np.bincount(task.rows.codes[rows], minlength=len(classes))
+    X, true = task.rows.X[fold.test], task.rows.codes[fold.test]
+    wrapped = promising(
+        *(estimator, wish, task.preparation, counts),
+        grouped=task.rows.groups is not None,
+        seed=task.settings.random_state,
+        n_methods=task.n_methods,
+    )
+    lacks = lacking(task, fold, holds_out=holds_out(wrapped))
+    nothing = partial(_nothing, true, len(classes), lacks, holds_out(wrapped))
+    if wish.kind == "coverage" and is_hopeless(lacks, wish, len(classes)):
+        return nothing()
+    frontier = None
+    try:
+        if wish.kind == "missed":  # the limits come after the fit, all those of a curve
+            limits = wrapped.max_class_error
+            task.fitted(wrapped.set_params(max_class_error=None), rows)
+            frontier = _limits_frontier(wrapped, wish, X, classes[true])
+            wrapped = wrapped.with_class_error(limits)
+        else:
+            task.fitted(wrapped, rows)
+    except InfeasibleError:
+        return nothing(frontier)
+    except ValueError as error:
+        if counts.min() >= MAY_BE_LACKING or not _is_of_too_few_rows(error):
+            raise
+        # A class of one or two rows, which the wrapper or the method cannot do with.
+        warnings.warn(str(error), PrudentWarning, stacklevel=2)
+        return nothing()
+    found = decide(wrapped, X, classes)
+    sets = found.members(len(classes))
+    decided = sets.sum(axis=1) == 1
+    return AskedFold(
+        tally=Tally.count(true, found.predicted, sets, len(classes)),
+        decided=decided,
+        wrong=decided & ~sets[np.arange(len(true)), true],
+        guarantees=promised(wrapped, wish, task.n_methods),
+        lacking=lacks,
+        holds_out=holds_out(wrapped),
+        frontier=_frontier(wrapped, task, X, found) if frontier is None else frontier,
+    )
+
+
+def _is_of_too_few_rows(error: ValueError) -> bool:
+    """Whether a wrapper or a known library refused the rows.
+
+    What the method of somebody else raises by itself is its own matter, and the reason
+    why it failed.
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
+    return module.partition(".")[0] in {"prudent", "sklearn", "numpy", "scipy"}
+
+
+def _nothing(
+    true: IntArray,
+    n_classes: int,
+    lacks: tuple[int, ...],
+    holds_out: bool,
+    frontier: IntArray | None = None,
+) -> AskedFold:
+    """A fold on which nothing can be promised: every class is in every set."""
+    everything = np.ones((len(true), n_classes), dtype=bool)
+    none = np.zeros(len(true), dtype=bool)
+    # The predictions are not looked at: there is no single answer.
+    tally = Tally.count(true, true, everything, n_classes)
+    return AskedFold(tally, none, none, (), lacks, holds_out, frontier)
+
+
+def _frontier(wrapped: Any, task: Task, X: FloatArray, found: Decisions) -> IntArray:
+    """Rows decided at each level of the wish, by the same fit."""
+    wish = task.wish
+    assert wish is not None
+    if wish.kind == "coverage":
+        assert found.p_values is not None
+        cuts = [_cut(wrapped, task, 1 - q) for q in wish.levels]
+        sets = [sets_at(cut, found.p_values, found.predicted) for cut in cuts]
+        decided = [int((members.sum(axis=1) == 1).sum()) for members in sets]
+    else:
+        from prudent.certification.held_out import answer_scores
+
+        scores = answer_scores(wrapped.estimator_, X, wrapped.scoring)
+        rules = (wrapped.rule_.at(q) for q in wish.levels)
+        decided = [int(rule.answers(scores).sum()) for rule in rules]
+    return np.array(decided, dtype=np.intp)
+
+
+def _cut(wrapped: Any, task: Task, level: float) -> FloatArray | float:
+    """The p-value (of each class) up to which a label is ruled out at a level."""
+    wish, classes = task.wish, task.rows.classes
+    assert wish is not None
+    if wish.confidence is None:
+        return level
+    # A class that the wrapper does not know is never ruled out.
+    cuts = np.zeros(len(classes))
+    known = np.searchsorted(classes, wrapped.classes_)
+    evidence = [promise.evidence for promise in wrapped.rule_.at(level).guarantees]
+    cuts[known] = [e["rank"] / (e["calibration rows"] + 1) for e in evidence]
+    return cuts
+
+
+def _limits_frontier(
+    fitted: Any, wish: Wish, X: FloatArray, truth: NDArray[Any]
+) -> IntArray:
+    """Rows of the other classes answered rightly, when all limits grow in step.
+
+    Where every class has a limit, rows with one answer.
+    """
+    from prudent.certification.held_out import class_scores
+
+    scores = class_scores(fitted.estimator_, X)
+    named = np.isin(truth, [g.scope for g in wish.guarantees])
+    found = []
+    for level in wish.levels:
+        try:
+            rule = fitted.rule_.at(wish.limits(level))
+        except InfeasibleError:
+            found.append(0)
+            continue
+        if rule.kind == "sets":
+            found.append(int((rule.sets(scores).sum(axis=1) == 1).sum()))
+        else:
+            right = rule.labels(scores) == truth
+            found.append(int((right & ~named).sum()))
+    return np.array(found, dtype=np.intp)
+
 
 BY_HELD_OUT_ROWS = (
     "by held-out rows, for full conformal prediction takes long with so many rows"

@@ -7,16 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from prudent.core.guarantee import Guarantee, GuaranteeCheck
-from prudent.evaluation.measurements import (
-    CalibrationPath,
-    FalseAlarmCurve,
-    RegionMap,
-    Sets,
-    ShiftCurve,
-)
 
 Kept = Literal[
     "broken",
@@ -27,6 +20,66 @@ Kept = Literal[
 ]
 Matrix = tuple[tuple[float, ...], ...]
 Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sets:
+    """Set-valued predictions of the out-of-fold rows."""
+
+    mean_size: float
+    undecided: float  # share of rows whose set does not hold exactly one class
+    coverage: float  # share of rows whose set holds the true class
+    size_counts: tuple[float, ...]  # rows with a set of 0, 1, ..., K classes
+    class_mean_size: tuple[float, ...]
+    class_coverage: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShiftCurve:
+    """Error when the tested rows move towards the nearest other class mean."""
+
+    shifts: tuple[float, ...]  # in pooled standard deviations
+    errors: tuple[float, ...]
+    n: int  # rows behind each error: at most 2000, a sample of the first repeat
+
+
+@dataclass(frozen=True, kw_only=True)
+class FalseAlarmCurve:
+    """Rows disowned by their own class at every level one may ask for, of n rows."""
+
+    levels: tuple[float, ...]
+    false_alarms: tuple[float, ...]
+    n: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrationPath:
+    """What risk-based calibration changed on the rows fitted on, fold by fold."""
+
+    error_before: tuple[float, ...]  # of the maximum-likelihood start
+    error_after: tuple[float, ...]  # of the chosen iterate
+    best_iterations: tuple[int, ...]  # 0 keeps the start
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RegionMap:
+    """Decisions of a method fitted in the plane of two discriminant axes."""
+
+    x: Any  # grid along the first axis, in pooled standard deviations
+    y: Any
+    sets: Any  # bool (n_grid, n_grid, n_classes), rows along `y`
+    predicted: Any  # (n_grid, n_grid): column of the predicted class
+
+    @property
+    def undecided(self) -> float:
+        """Share of the plane where the set does not hold exactly one class."""
+        return float((self.sets.sum(axis=2) != 1).mean())
+
+    @property
+    def class_shares(self) -> tuple[float, ...]:
+        """Share of the plane given to each class alone."""
+        alone = self.sets & (self.sets.sum(axis=2, keepdims=True) == 1)
+        return tuple(alone.mean(axis=(0, 1)).tolist())
 
 
 @dataclass(frozen=True, kw_only=True)

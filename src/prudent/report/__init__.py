@@ -1,5 +1,5 @@
 """The report of a comparison: one HTML file that needs no network."""
 
-from prudent.report.build import render
+from prudent.report.sections import render
 
 __all__ = ["render"]

@@ -16,8 +16,7 @@ from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
 from prudent.evaluation.records import Findings
 from prudent.io.errors import cut
 from prudent.plots import FalseAlarmDisplay, GuaranteeDisplay
-from prudent.report.parts import shown_sets
-from prudent.report.svg import INK
+from prudent.report.page import INK, shown_sets
 
 # Colours of Okabe and Ito, told apart by all readers, with a marker and a dash each.
 COLOURS = (

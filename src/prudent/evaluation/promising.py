@@ -1,4 +1,4 @@
-"""From a promise asked for and a classifier to a wrapper, and the rows it takes."""
+"""From a promise asked for and a classifier to one that makes it; rows it takes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from scipy.special import bdtr
+from sklearn.base import clone
 
 from prudent.core.binomial import fewest_rows
 from prudent.core.guarantee import Guarantee
+from prudent.core.types import IntArray
+from prudent.evaluation.estimators import FrequentClasses
 from prudent.evaluation.records import Needs
+from prudent.evaluation.table import in_front
 from prudent.rules.wish import CONFIDENCE, FORMS, Wish, rounded
 
 # Draws that may leave a class too few held-out rows.
@@ -158,3 +162,72 @@ def groups_for(estimator: Any, groups: Any) -> dict[str, Any]:
         name = f"{step}__groups"
     known = groups is not None and has_fit_parameter(last, "groups")
     return {name: groups} if known else {}
+
+
+# Of a class of fewer rows, what is not held out may be less than can be learned from
+# (happens in one of ten thousand draws at the limit).
+MAY_BE_LACKING = 12
+# Conformal prediction by a model of its own, on rows held out as the wrappers do.
+SPLIT = {"method": "split", "calibration_size": SPLIT_SHARE}
+# Squared training rows times classes: full conformal prediction of more would take
+# longer than all other methods together.
+MOST_PAIRS = 50_000_000
+
+
+def promising(
+    estimator: Any,
+    wish: Wish,
+    preparation: Any,
+    counts: IntArray,
+    *,
+    grouped: bool,
+    seed: int,
+    n_methods: int = 1,
+) -> Any:
+    """A classifier, not fitted: the method makes the promise asked for.
+
+    `counts` are the training rows of each class.
+    """
+    inner = affordable(clone(estimator), counts, grouped=grouped)
+    by_itself = wish.kind == "coverage" and preparation is None
+    if is_full_conformal(inner) and by_itself:
+        certain = coverage_settings(wish, n_methods)
+        if certain:
+            inner.set_params(**SPLIT, **certain)
+        condition = "class" if wish.by_class else None
+        return inner.set_params(level=round(wish.allowed, 12), condition=condition)
+    if counts.min() < MAY_BE_LACKING:
+        inner = FrequentClasses(inner)
+    return wrap(
+        in_front(preparation, inner),
+        wish,
+        n_classes=len(counts),
+        n_methods=n_methods,
+        random_state=seed,
+    )
+
+
+def affordable(estimator: Any, counts: IntArray, *, grouped: bool) -> Any:
+    """The estimator, by held-out rows where full conformal prediction does not fit.
+
+    Full prediction ranks each new row under each label among all training rows, of
+    which `counts` says how many each class has; and it cannot keep groups whole.
+    """
+    if not is_full_conformal(estimator):
+        return estimator
+    pairs = int(counts.sum()) ** 2 * len(counts)
+    if grouped or (estimator.method == "auto" and pairs > MOST_PAIRS):
+        return estimator.set_params(**SPLIT)
+    if estimator.method == "auto":
+        return estimator.set_params(method="full")
+    return estimator
+
+
+def is_full_conformal(estimator: Any) -> bool:
+    """Whether this is conformal prediction by a model of its own."""
+    return hasattr(estimator, "p_values") and getattr(estimator, "estimator", 0) is None
+
+
+def holds_out(wrapped: Any) -> bool:
+    """Whether a promising classifier keeps rows back that nothing is learned from."""
+    return not (is_full_conformal(wrapped) and wrapped.method == "full")

@@ -1,51 +1,294 @@
-"""From counts of folds to the rows of a comparison, in their order."""
+"""Counts of folds become the rows of a comparison: promises checked, rows ranked."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import fftconvolve
+from scipy.special import betainc, betaincc
+from scipy.stats import betabinom, binom
 
 from prudent.core.binomial import clopper_pearson
+from prudent.core.guarantee import Guarantee, Verdict
 from prudent.core.selection import holm
 from prudent.core.types import BoolArray, IntArray
-from prudent.evaluation.asked import AskedFold
-from prudent.evaluation.checks import (
-    check_promises,
-    counted,
-    paired_p_value,
-    share_level,
-    verdict,
-)
-from prudent.evaluation.evaluate import LEVELS, Evaluation, FoldResult
-from prudent.evaluation.folds import Task
-from prudent.evaluation.measurements import (
+from prudent.evaluation.evaluate import (
+    LEVELS,
     SHIFTS,
-    FalseAlarmCurve,
-    Sets,
-    ShiftCurve,
+    AskedFold,
+    Evaluation,
+    FoldResult,
     Tally,
+    Task,
 )
 from prudent.evaluation.methods import Method
+from prudent.evaluation.promising import rows_needed
 from prudent.evaluation.records import (
     Asked,
     ClassRate,
+    FalseAlarmCurve,
     FoldScore,
     Frontier,
+    Kept,
     MethodRow,
     Needs,
     PromiseCheck,
+    Sets,
+    ShiftCurve,
 )
-from prudent.evaluation.wishes import rows_needed
 from prudent.io.errors import thousands
 from prudent.rules.wish import Wish
 
+LEVEL = 0.05
+ROUNDING = 1e-12  # of sums of shares and bounds
+Law = tuple[int, int]
+# A promise, the rows that break it, and those that it is about.
+Counted = tuple[Guarantee, float, float]
+
+
+def counted(
+    promises: Iterable[Guarantee], tally: Tally, classes: NDArray[Any]
+) -> list[Counted]:
+    """Count promises on the rows of a tally, which are too many to be kept.
+
+    A promise about none of them, or of misses, is left out.
+    """
+    counts = {
+        "error rate": (tally.wrong, tally.rows),
+        "class error rate": (tally.wrong, tally.rows),
+        "coverage": (tally.missed, tally.rows),
+        "false alarm rate": (tally.missed, tally.rows),
+        "selective error rate": (tally.wrong_when_decided, tally.decided),
+    }
+    found = []
+    for promise in promises:
+        if promise.quantity in counts:
+            violations, rows = counts[promise.quantity]
+            scope = slice(None) if promise.scope is None else classes == promise.scope
+            if rows[scope].any():
+                n = float(rows[scope].sum())
+                found.append((promise, float(violations[scope].sum()), n))
+    return found
+
+
+def check_promises(
+    folds: Iterable[Iterable[Counted]], n_repeats: int = 1
+) -> tuple[PromiseCheck, ...]:
+    """Hold the promises of a method's folds against its out-of-fold rows.
+
+    Promises of the folds with the same quantity, scope and side are one promise; its
+    bound is the mean of theirs, weighted by the rows tested; their verdicts share the
+    level 0.05. With repeats every row is tested several times: counts are divided by
+    `n_repeats`, so that the interval knows how many rows there are.
+
+    A promise on average says nothing of one fold, yet the folds together can
+    refute it where the law of their rates is known: with m calibration rows and
+    the rank k of the cut, the rate of a fold is drawn from Beta(k, m + 1 - k), its
+    violations are beta-binomial, and those of all folds are the sum of independent
+    ones, whose law is computed exactly. For full conformal prediction k and the
+    training rows take their place, which is approximate.
+    """
+    grouped: dict[tuple[Any, ...], list[Counted]] = {}
+    for one in chain.from_iterable(folds):
+        key = (one[0].quantity, one[0].scope, one[0].sense)
+        grouped.setdefault(key, []).append(one)
+    checked = []
+    for group in grouped.values():
+        rows = np.array([n for _, _, n in group], dtype=np.float64)
+        bounds = np.array([promise.bound for promise, _, _ in group])
+        # The mean of equal bounds may leave [0, 1] by an ulp.
+        bound = min(1.0, float(rows @ bounds / rows.sum()))
+        pooled = replace(group[0][0], bound=bound, evidence={})
+        violations = sum(count for _, count, _ in group) / n_repeats
+        n = float(rows.sum()) / n_repeats
+        laws = [(_rate_law(promise), int(count)) for promise, _, count in group]
+        known = [(law, count) for law, count in laws if law is not None]
+        # The folds of one repeat test each row once.
+        once = known[: math.ceil(len(known) / n_repeats)]
+        is_mean = any(promise.average_over is not None for promise, _, _ in group)
+        p_broken = p_kept = 1.0  # of an average whose law is not known
+        if len(known) == len(laws):
+            p_broken, p_kept = _pooled_tails(violations, once)
+        elif not is_mean:
+            allowed = bound if pooled.sense == "<=" else 1 - bound
+            p_broken, p_kept = _binomial_tails(violations, n, allowed)
+        checked.append(
+            PromiseCheck(
+                guarantee=pooled,
+                violations=violations,
+                n=n,
+                p_broken=p_broken,
+                p_kept=p_kept,
+                is_approximate=any(
+                    law is not None and promise.rate_law is None
+                    for (law, _), (promise, _, _) in zip(laws, group, strict=True)
+                ),
+                check=pooled.judge(violations, n, level=LEVEL),
+            )
+        )
+    (shared,) = share_level([checked])
+    return shared
+
+
+def share_level(
+    tables: Sequence[Sequence[PromiseCheck]],
+) -> list[tuple[PromiseCheck, ...]]:
+    """The same promises with verdicts that hold at one level for all of them.
+
+    "Broken" by Holm's procedure over all p-values at 0.05, and "kept" likewise: of a
+    table of true promises none is called broken in 95 of 100 cases, whatever the
+    dependence of its methods, which are tested on the same rows.
+    """
+    every = list(chain.from_iterable(tables))
+    broken = holm([promise.p_broken for promise in every]) <= LEVEL
+    kept = holm([promise.p_kept for promise in every]) <= LEVEL
+    words: list[Verdict] = [
+        "broken" if is_broken else "kept" if is_kept else "consistent"
+        for is_broken, is_kept in zip(broken.tolist(), kept.tolist(), strict=True)
+    ]
+    judged = iter(
+        replace(promise, check=replace(promise.check, verdict=word))
+        for promise, word in zip(every, words, strict=True)
+    )
+    return [tuple(islice(judged, len(table))) for table in tables]
+
+
+def verdict(
+    promises: Sequence[PromiseCheck],
+    class_shares: NDArray[np.float64],
+    *,
+    decides: bool = True,
+) -> Kept | None:
+    """One verdict on all promises of a method, None without any.
+
+    `class_shares` are of the rows; `decides` says whether anything is answered.
+    """
+    if not promises:
+        return None
+    verdicts = {promise.check.verdict for promise in promises}
+    if "broken" in verdicts:
+        return "broken"
+    if not decides:
+        return "nothing answered"
+    if is_vacuous([p.guarantee for p in promises], class_shares):
+        return "no better than always the most frequent class"
+    return "kept" if verdicts == {"kept"} else "consistent"
+
+
+def is_vacuous(
+    promises: Sequence[Guarantee], class_shares: NDArray[np.float64]
+) -> bool:
+    """Whether always answering the most frequent class could promise as much.
+
+    It errs in one minus the share of that class, and in all rows of every other
+    class: on average over the K classes in 1 - 1/K of the rows. A promise about
+    every class is compared with that mean; one about some classes only, or about
+    alarms, says nothing where its bound is 1.
+    """
+    overall: list[float] = []
+    by_class: list[float] = []
+    others: list[float] = []
+    for promise in promises:
+        allowed = promise.bound if promise.sense == "<=" else 1 - promise.bound
+        if promise.quantity == "false alarm rate":
+            others.append(allowed)
+        else:
+            (overall if promise.scope is None else by_class).append(allowed)
+    n_classes = len(class_shares)
+    tests = []
+    if overall:
+        tests.append(min(overall) >= 1 - class_shares.max() - ROUNDING)
+    if len(by_class) == n_classes:
+        tests.append(float(np.mean(by_class)) >= 1 - 1 / n_classes - ROUNDING)
+    elif by_class:
+        tests.append(min(by_class) >= 1)
+    if others:
+        tests.append(min(others) >= 1)
+    return all(tests)
+
+
+def _rate_law(promise: Guarantee) -> Law | None:
+    """Rank and calibration rows of a promise on average; training rows for full."""
+    if promise.average_over is None:
+        return None
+    if promise.rate_law is not None:
+        return promise.rate_law
+    if {"rank", "training rows"} <= set(promise.evidence):
+        return int(promise.evidence["rank"]), int(promise.evidence["training rows"])
+    return None
+
+
+def _binomial_tails(violations: float, n: float, rate: float) -> tuple[float, float]:
+    """P(V >= v) and P(V <= v) of n rows; counts may be means over repeats."""
+    at_least = betainc(violations, n - violations + 1, rate) if violations > 0 else 1.0
+    at_most = betaincc(violations + 1, n - violations, rate) if violations < n else 1.0
+    return float(at_least), float(at_most)
+
+
+def _pooled_tails(
+    violations: float, folds: Sequence[tuple[Law, int]]
+) -> tuple[float, float]:
+    """P(V >= v) and P(V <= v) of a sum of independent beta-binomial counts."""
+    law = np.ones(1)
+    for (rank, n_calibration), n in folds:
+        if n == 0:
+            continue
+        law = np.maximum(fftconvolve(law, _fold_law(rank, n_calibration, n)), 0.0)
+    law /= law.sum()
+    at_most = float(law[: math.floor(violations) + 1].sum())
+    return float(law[math.ceil(violations) :].sum()), at_most
+
+
+def _fold_law(rank: int, n_calibration: int, n: int) -> NDArray[np.float64]:
+    """Probabilities of 0 to n violations in n rows of one fold."""
+    if rank < 1 or rank > n_calibration:  # no row, or every row, is beyond the cut
+        certain = np.zeros(n + 1)
+        certain[0 if rank < 1 else n] = 1.0
+        return certain
+    law: NDArray[np.float64] = betabinom.pmf(
+        np.arange(n + 1), n, rank, n_calibration + 1 - rank
+    )
+    return law
+
+
+def paired_p_value(first: IntArray, second: IntArray) -> float:
+    """Two-sided p-value of the exact sign-flip test; 1 where the two never differ.
+
+    `first` and `second` hold what two methods gain on each row: 1, 0 or -1. If neither
+    is the better one, which of the two has which gain is a fair coin on each row, so
+    the difference of the sums is a sum of steps of 1 and of 2 with random signs, whose
+    law is computed exactly. Where all steps are 1, as for right and wrong answers, this
+    is the exact McNemar test (Fisher 1935; McNemar 1947, Psychometrika 12).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> first, second = np.zeros(100, int), np.zeros(100, int)
+    >>> first[:9], second[8:10] = 1, 1
+    >>> round(paired_p_value(first, second), 4)
+    0.0391
+    """
+    steps = np.asarray(first, dtype=np.intp) - np.asarray(second, dtype=np.intp)
+    single = int(np.count_nonzero(np.abs(steps) == 1))
+    double = int(np.count_nonzero(np.abs(steps) == 2))
+    total = abs(int(steps.sum()))
+    if total == 0:
+        return 1.0
+    forward = np.arange(double + 1)  # double steps in the direction of the first
+    short = total - 2 * (2 * forward - double)  # what the single ones have to make up
+    needed = np.ceil((short + single) / 2)
+    tail = binom.pmf(forward, double, 0.5) @ binom.sf(needed - 1, single, 0.5)
+    return min(1.0, 2 * float(tail))
+
+
 TIE_LEVEL = 0.05
-ROUNDING = 1e-9  # of a limit times a count
+LIMIT_ROUNDING = 1e-9  # of a limit times a count
 MOST_WARNINGS = 10
 
 
@@ -279,7 +522,7 @@ def _is_inside(item: PromiseCheck, wish: Wish) -> bool:
     limits = {g.scope: g.bound for g in wish.guarantees}
     bound = limits.get(item.guarantee.scope, item.guarantee.bound)
     allowed = bound if item.guarantee.sense == "<=" else 1 - bound
-    return item.violations <= allowed * item.n + ROUNDING
+    return item.violations <= allowed * item.n + LIMIT_ROUNDING
 
 
 def _needs(folds: Sequence[AskedFold], found: Evaluation, task: Task) -> Needs | None:

@@ -1,0 +1,222 @@
+"""What pages are made of, and from them to one HTML file without network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, cached_property
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from prudent.evaluation.records import MethodRow, Sets
+
+# Drawn in this colour, shown in the colour of the text around it, light or dark.
+INK = "#010203"
+STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "prudent",
+    # Rasters go into the page as they are, not resampled to the size of the figure.
+    "image.interpolation": "none",
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 9,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "legend.frameon": False,
+    "text.color": INK,
+    "text.parse_math": False,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "savefig.transparent": True,
+}
+NO_METADATA: Any = {"Date": None, "Creator": None, "Format": None, "Type": None}
+
+
+@contextmanager
+def figure_style() -> Iterator[None]:
+    """Settings under which the figures of a report are drawn and saved."""
+    with rc_context(STYLE):
+        yield
+
+
+def to_svg(figure: Figure, name: str, description: str) -> str:
+    """Return a figure as an inline SVG element with a text alternative.
+
+    The same figure gives the same bytes. Identifiers get the prefix `name`, so
+    that several figures fit in one page; those that nothing refers to go.
+    """
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata=NO_METADATA, bbox_inches="tight")
+    return _for_page(buffer.getvalue(), name, description)
+
+
+def _for_page(document: str, name: str, description: str) -> str:
+    """Turn a stand-alone SVG document into a small element of an HTML page."""
+    svg = document[document.index("<svg") :].strip()
+    # The style sheet of the page says this for all figures; here it would leak.
+    svg = re.sub(r"<style.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' xmlns(:xlink)?="[^"]*"| version="1.1"', "", svg)
+    svg = svg.replace("xlink:href", "href").replace(INK, "currentColor")
+    svg = svg.replace("font-family: 'DejaVu Sans'; ", "")
+    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', svg))
+    svg = re.sub(
+        r' id="([^"]+)"',
+        lambda match: f' id="{name}-{match[1]}"' if match[1] in used else "",
+        svg,
+    )
+    svg = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", svg)
+    svg = re.sub(r"<[^>]+>", _shorter_tag, svg)
+    svg = re.sub(r">\s+<", "><", svg).replace("<defs></defs>", "")
+    svg = _without_bare_groups(svg)
+    label = escape(description, quote=True)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+
+
+def _shorter_tag(tag: re.Match[str]) -> str:
+    """Cut coordinates to hundredths of a point, and rotations by nothing."""
+    text = re.sub(r' transform="rotate\(-0 [^"]*"', "", tag[0])
+    if "data:" in text:  # a picture
+        return text
+    text = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", text)
+    return re.sub(r"\s+", " ", text)
+
+
+def _without_bare_groups(svg: str) -> str:
+    """Unwrap groups without attributes, which change nothing."""
+    bare: list[bool] = []
+
+    def kept(tag: re.Match[str]) -> str:
+        if tag[0] == "</g>":
+            return "" if bare.pop() else tag[0]
+        bare.append(tag[0] == "<g>")
+        return "" if bare[-1] else tag[0]
+
+    return re.sub(r"<g(?: [^>]*)?>|</g>", kept, svg)
+
+
+MOST_ROWS = 60
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells of text under their columns."""
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]  # the first cell of each names it
+    omitted: int = 0  # rows left out of the page; they are in the data at its end
+    note: str = ""  # how to read it
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of the page; without rows in its first table it says `nothing`."""
+
+    name: str  # anchor
+    title: str
+    sentences: Sequence[str]  # what there is to see, and how it was made
+    draw: Callable[[], Figure] | None = None
+    description: str = ""  # of the figure, for those who do not see it
+    tables: Sequence[Table] = ()  # the numbers behind the figure
+    nothing: str = ""
+    sortable: bool = False  # the first table, by clicks on its headings
+    wide: bool = False  # takes the full width of the page
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no numbers behind the figure."""
+        return bool(self.draw and self.tables and not self.tables[0].rows)
+
+    @cached_property
+    def figure(self) -> str:
+        """The figure as an SVG element, "" without one."""
+        if self.draw is None:
+            return ""
+        with figure_style():
+            return to_svg(self.draw(), self.name, self.description)
+
+
+def first_rows(
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    most: int = MOST_ROWS,
+) -> Table:
+    """Return a table of at most `most` rows, which knows how many it leaves out."""
+    return Table(caption, columns, rows[:most], omitted=max(0, len(rows) - most))
+
+
+def shown_sets(row: MethodRow) -> Sets | None:
+    """Sets of the wrapped method where a promise was asked for, else its own."""
+    return row.sets if row.asked is None else row.asked.sets
+
+
+LONGEST_NAME = 64
+
+LONGEST_TEXT = 160
+
+
+def page(title: str, sections: Sequence[Section], data: dict[str, Any]) -> str:
+    """Return one HTML document with these sections, and JSON types for programs."""
+    script, style = _resource("sort.js"), _resource("style.css")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        _environment()
+        .get_template("template.html")
+        .render(
+            title=title[:LONGEST_NAME],
+            sections=sections,
+            script=Markup(script),
+            script_digest=digest,
+            style=Markup(style),
+            data=Markup(_embedded(data)),
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("prudent.report", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+
+
+def _resource(name: str) -> str:
+    return (files("prudent.report") / name).read_text(encoding="utf-8")
+
+
+def _embedded(found: dict[str, Any]) -> str:
+    """JSON that cannot end the element it is in; texts cut, figures to 6 digits."""
+    text = json.dumps(_compact(found), separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
+
+
+def _compact(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _compact(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_compact(item) for item in value]
+    if isinstance(value, float):
+        rounded = float(f"{value:.6g}")
+        return int(rounded) if rounded.is_integer() else rounded
+    return value[:LONGEST_TEXT] if isinstance(value, str) else value
