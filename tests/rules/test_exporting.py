@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 
 import numpy as np
 import pandas as pd
@@ -83,6 +84,9 @@ def test_exported_rules_answer_as_the_wrapper_to_the_last_bit(name, tmp_path, ca
     answers = tmp_path / "answers.csv"
     assert run("apply", path, tmp_path / "scores.csv", "-o", answers) == 0
     found = pd.read_csv(answers, dtype=str, keep_default_na=False)
+    # The rule of the wrapper itself says what its scores are, too.
+    own, exported = json.loads(model.rule_.to_json()), json.loads(path.read_text())
+    assert {**own, "data": exported["data"]} == exported
     if detects:
         assert (found["alarm"] == "True").tolist() == (
             model.predict(new) == -1

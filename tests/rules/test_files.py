@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -170,6 +171,101 @@ def test_kept_scores_give_p_values():
         Rule.from_json(rule.to_json()).p_values(scores)
     with pytest.raises(ValueError, match="keeps no scores of calibration rows"):
         RULES["answers"].to_json(keep_scores=True)
+
+
+KEPT = {
+    "sets": ({}, "coverage >= 90%"),
+    "every class": ({}, "coverage >= 80% in every class"),
+    "groups": ({"by": True}, "coverage >= 80% in every group"),
+    "certain": ({"confidence": 0.9}, "coverage >= 80% in every class"),
+    "one score": ({"one": True}, "coverage >= 80%"),
+    "alarms": ({"one": True}, "false alarm <= 10%"),
+    "certain alarms": ({"one": True, "confidence": 0.9}, "false alarm <= 10%"),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_rules_read_with_their_scores_have_other_rates(name):
+    settings, wish = dict(KEPT[name][0]), KEPT[name][1]
+    rng = np.random.default_rng(5)
+    codes = rng.integers(0, 2, 300)
+    scores = np.round(rng.normal(size=(300, 2)) + 2 * np.eye(2)[codes], 1)
+    if settings.pop("by", False):
+        settings["by"] = rng.choice(["p", "q"], 300)
+    values = scores[:, 1] - scores[:, 0] if settings.pop("one", False) else scores
+    alarms = "alarm" in wish
+    rule = prudent.promise(
+        values,
+        None if alarms else np.array(["cat", "dog"])[codes],
+        wish,
+        unseen="May",
+        **settings,
+    )
+    back = Rule.from_json(rule.to_json(keep_scores=True))
+    for rate in (0.02, 0.1, 0.3):
+        other, expected = back.at(rate), rule.at(rate)
+        assert other.thresholds == expected.thresholds
+        assert other.guarantees == expected.guarantees
+        assert other.to_json() == expected.to_json()
+        assert other.record["unseen"] == "May"
+        assert other.record["columns"] == rule.record["columns"]
+        assert f"{other.guarantees[0].bound:.6g}" in other.record["promise"]
+        again = Rule.from_json(other.to_json(keep_scores=True)).at(0.1)
+        assert again.thresholds == rule.at(0.1).thresholds
+    asked = 0.1 if alarms or "90%" in wish else 0.2
+    same = back.at(asked)
+    assert same.thresholds == rule.thresholds
+    assert same.guarantees == rule.guarantees
+    assert (same.empty, same.by, same.groups) == (rule.empty, rule.by, rule.groups)
+    with pytest.raises(ValueError, match="keeps no scores"):
+        Rule.from_json(rule.to_json()).at(0.1)
+
+
+def test_smoothed_rules_come_back_with_other_rates():
+    rng = np.random.default_rng(6)
+    codes = rng.integers(0, 2, 200)
+    scores = np.round(rng.normal(size=(200, 2)) + np.eye(2)[codes])
+    rule = prudent.promise(
+        *(scores, codes, "coverage >= 90%"), ties="smoothed", ids=np.arange(200)
+    )
+    coins = rng.random(200)
+    for rate in (0.05, 0.3):
+        other = Rule.from_json(rule.to_json()).at(rate)
+        np.testing.assert_array_equal(
+            other.sets(scores, coins=coins), rule.at(rate).sets(scores, coins=coins)
+        )
+        assert other.record["key"] == rule.record["key"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"kind": "answers", "thresholds": ["0.5"]},
+            "only rules of sets and of alarms",
+        ),
+        ({"calibration": [["0.5"]]}, "scores of 1 categories, and has 3"),
+        ({"calibration": [["a"], [], []]}, "numbers as text, got 'a'"),
+        ({"terms": {}}, "lacks a part"),
+    ],
+)
+def test_kept_scores_that_do_not_fit_are_refused(change, message):
+    fields = json.loads(RULES["by class"].to_json(keep_scores=True))
+    with pytest.raises(ValueError, match=message):
+        Rule.from_json(json.dumps({**fields, **change}))
+
+
+def test_groups_that_are_numbers_are_found_in_text():
+    rng = np.random.default_rng(7)
+    codes, group = rng.integers(0, 2, 600), rng.integers(0, 12, 600)
+    scores = rng.normal(size=(600, 2)) + 2 * np.eye(2)[codes]
+    wish = "coverage >= 80% in every group"
+    rule = prudent.promise(scores, codes, wish, by=group)
+    texts = Rule.from_json(rule.to_json())
+    as_text = replace(texts, groups=tuple(map(str, texts.groups)))
+    np.testing.assert_array_equal(
+        as_text.sets(scores, group.astype(str)), rule.sets(scores, group)
+    )
 
 
 def broken(**changes):

@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import prudent
 from prudent import Assumption
 from prudent.exceptions import InfeasibleError
+from prudent.rules.promise import repeated_rows
 
 LEVEL = 1e-4
 X, Y = load_iris(return_X_y=True)
@@ -195,7 +196,7 @@ SURE = np.linspace(0, 1, 100)
         (
             ((SURE, SURE > 0.96, "error <= 5%"), {"predicted": SURE > 2}),
             InfeasibleError,
-            "no threshold keeps 'error <= 5%': 4 of the 59 surest rows are wrong, none "
+            "no threshold keeps 'error <= 5%': 4 of the 65 surest rows are wrong, none "
             "may be.",
         ),
         (
@@ -224,3 +225,98 @@ def test_rare_classes_are_put_into_every_set_on_request():
 def test_groups_are_no_promise_of_comparisons():
     with pytest.raises(ValueError, match="a promise from a table of scores"):
         prudent.compare(X, Y, promise="coverage >= 90% in every group")
+
+
+def judged(n, rng):
+    """How sure a judge is, and which of its verdicts are wrong."""
+    sure = rng.random(n)
+    return sure, rng.random(n) < 0.3 * (1 - sure)
+
+
+@pytest.mark.parametrize("n_draws", [400, pytest.param(4000, marks=pytest.mark.slow)])
+def test_promises_made_jointly_hold_also_of_the_rule_that_looks_best(n_draws):
+    """All promises are true at once, so that the choice among them does not matter."""
+    wishes = ["error <= 10%", "error <= 12%"]
+    broken = 0
+    for seed in range(n_draws):
+        rng = np.random.default_rng(seed)
+        sure, wrong = judged(300, rng)
+        settings = {"predicted": np.zeros(300, bool), "confidence": 0.8}
+        try:
+            rules = prudent.promise(sure, wrong, wishes, **settings)
+        except InfeasibleError as refused:
+            # The message names more wrong rows than there may be.
+            text = str(refused).replace("none", "0")
+            n_wrong, k, allowed = map(
+                int, re.findall(r" (\d+)(?= (?:of|sur|may))", text)
+            )
+            assert n_wrong == wrong[np.argsort(-sure)[:k]].sum() > allowed
+            continue
+        assert [rule.record["among"] for rule in rules] == [2, 2]
+        # Above a cut the error rate is .3 E[1 - S | S > cut] = .15 (1 - cut).
+        broken += any(
+            0.15 * (1 - rule.thresholds[0]) > rule.guarantees[0].bound for rule in rules
+        )
+        assert all(rule.guarantees[0].confidence == 0.8 for rule in rules)
+    assert binom.sf(broken - 1, n_draws, 0.2) > LEVEL
+
+
+def test_a_list_of_promises_shares_the_level_of_those_with_confidence():
+    scores, y = law(600, np.random.default_rng(3))
+    wishes = ["coverage >= 90%", "error <= 30%", "missed 0 <= 20%"]
+    average, answers, missed_few = prudent.promise(scores, y, wishes)
+    assert average.thresholds == prudent.promise(scores, y, wishes[0]).thresholds
+    assert "among" not in average.record
+    for rule, wish in ((answers, wishes[1]), (missed_few, wishes[2])):
+        alone = prudent.promise(scores, y, wish, confidence=0.975)
+        assert rule.thresholds == alone.thresholds
+        assert rule.guarantees[0].confidence == 0.95
+        assert rule.guarantees[0].evidence["rules"] == 2
+        assert rule.record["promise"] == wish
+    (single,) = prudent.promise(scores, y, ["error <= 30%"])
+    assert single.guarantees == prudent.promise(scores, y, "error <= 30%").guarantees
+    with pytest.raises(ValueError, match="empty list"):
+        prudent.promise(scores, y, [])
+
+
+def test_rows_that_stand_twice_are_refused_where_chance_is_not_why():
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 2, 300)
+    scores = rng.normal(size=(300, 2)) + np.eye(2)[y]
+
+    def repeated(values, truth, ids=None):
+        return repeated_rows(values, truth, ids)
+
+    few = np.r_[np.arange(300), 7, 8]
+    assert repeated(scores, y) is None
+    assert repeated(scores[few], y[few]) == (2, 7, 300)
+    assert repeated(scores[few, 0], y[few]) == (2, 7, 300)
+    assert repeated(scores[few, 0], None) == (2, 7, 300)
+    # Names decide where they are given.
+    assert repeated(scores[few], y[few], np.arange(302)) is None
+    assert repeated(scores, y, np.arange(300) // 2) == (150, 0, 1)
+    # A table that was doubled shows, even with two digits.
+    twice = np.r_[np.arange(300), np.arange(300)]
+    coarse = np.round(rng.random(300), 3)
+    assert repeated(coarse[twice], y[twice])[0] >= 300
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_scores_that_tie_by_themselves_are_no_repeated_rows(seed):
+    rng = np.random.default_rng(seed)
+    n = 400
+    p = rng.random(n)
+    y = (rng.random(n) < p).astype(int)
+    easy = (p > 0.5).astype(int)  # a truth that the scores say
+    leaves = np.random.default_rng(0).random(60)[(60 * p).astype(int)]
+    for values in (
+        np.round(p, 2),
+        np.round(p, 3),
+        np.round(999 * p),
+        leaves,
+        np.clip(3 * p - 1, 0, 1),
+        1 / (1 + np.exp(-np.round(60 * (p - 0.5), 1)).astype(np.float32)),
+        np.round(np.column_stack([p, 1 - p]), 3),
+    ):
+        assert repeated_rows(values, y) is None
+        assert repeated_rows(values, easy) is None

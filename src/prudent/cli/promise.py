@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -36,18 +36,25 @@ NEAR_ONE = 0.02
 def promise(
     data: options.Data,
     reading: options.Reading,
-    wish: Annotated[
-        str,
+    wishes: Annotated[
+        list[str],
         typer.Option(
             "--promise",
             metavar="TEXT",
             help='Such as "coverage >= 90% in every class", "error <= 5%", '
             '"missed LABEL <= 2%", "false alarm <= 5%". Choose the rate before you '
-            "look at the rows.",
+            "look at the rows; or repeat it: promises with a confidence then hold all "
+            "at once, also the one chosen.",
         ),
     ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="Rule file (JSON).")
+    outputs: Annotated[
+        list[Path],
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Rule file (JSON); one for each --promise, in their order.",
+        ),
     ],
     truth: options.Truth = None,
     scores: Annotated[
@@ -113,7 +120,9 @@ def promise(
     among: Annotated[
         int,
         typer.Option(
-            min=1, help="Rules that this file has made, of which one is chosen."
+            min=1,
+            help="Rules that this file makes in all, if this command is not the only "
+            "one; they share the confidence.",
         ),
     ] = 1,
     seed: options.Seed = 0,
@@ -126,15 +135,15 @@ def promise(
     score of one of two classes (--score, --positive), or how unusual a row looks
     (--anomaly).
     """
-    from prudent.rules.promise import promise as promised
+    from prudent.rules.promise import joint_rules
 
-    check_writable(output)
+    check_writable(*outputs)
+    _check_promises(wishes, outputs, confidence, among)
     if not unseen:
         raise UsageError(NOT_SAID_UNSEEN)
     columns = _score_columns(scores, score, predicted, positive, anomaly)
     if ties == "smoothed" and row_id is None:
         raise UsageError("--ties smoothed tosses a coin for each --id: name the column")
-    confidence = _shared(confidence, wish, among)
     words = [name for name in (truth, predicted, by, groups, row_id) if name]
     source, _ = open_data(data, None, reading, text_columns=words)
     table = source.whole()
@@ -144,38 +153,34 @@ def promise(
     truths = None if truth is None else table.words(truth)
     if excluded and truths is not None:
         kept &= ~np.isin(truths, excluded)
-    given: dict[str, Any] = {
-        "predicted": predicted,
-        "by": by,
-        "groups": groups,
-        "ids": row_id,
-    }
-    given = {
+    texts = {
         name: None if column is None else table.words(column)[kept]
-        for name, column in given.items()
+        for name, column in (
+            ("predicted", predicted),
+            ("by", by),
+            ("groups", groups),
+            ("ids", row_id),
+        )
     }
+    values, truths = values[kept], None if truths is None else truths[kept]
     labels: list[str] | None = None
     if scores is not None and truths is not None:
-        labels = _labels(columns, classes, truths[kept])
+        labels = _labels(columns, classes, truths)
         chosen = [place for place, label in enumerate(labels) if label not in excluded]
         columns = [columns[place] for place in chosen]
         labels, values = [labels[place] for place in chosen], values[:, chosen]
-        _note_on_sums(values[kept])
+        _note_on_sums(values)
     elif positive is not None and truths is not None:
-        others = sorted(set(truths[kept].tolist()) - {positive})
-        if len(others) != 1:
-            raise TableError(
-                f"--positive needs two labels in {shown(truth)}, there are "
-                f"{listed([positive, *others])}"
-            )
-        labels = [others[0], positive]
-    if scores is None:
-        values = values[:, 0]
+        labels = _two_labels(positive, truths, str(truth))
+    _refuse_constant(values, columns)
+    if groups is None:
+        _refuse_repeats(table, np.flatnonzero(kept), values, truths, texts["ids"])
     with failing_as_data():
-        rule = promised(
-            values[kept],
-            None if truths is None else truths[kept],
-            wish,
+        rules = joint_rules(
+            values if scores is not None else values[:, 0],
+            truths,
+            wishes,
+            among=among,
             classes=labels,
             confidence=confidence,
             ties=ties,
@@ -183,32 +188,109 @@ def promise(
             unseen=unseen,
             allow_rare=allow_rare,
             random_state=seed,
-            **given,
+            **texts,  # type: ignore[arg-type]
         )
-    _note_on_errors(rule)
-    rule = _recorded(
-        rule,
-        columns=columns,
-        label=predicted,
-        group=by,
-        row_id=row_id,
-        excluded=excluded,
-        among=among,
-        ordinary=normal,
-        data={
+    record = {
+        "columns": columns,
+        "label": predicted,
+        "group": by,
+        "id": row_id,
+        "ordinary": normal,
+        "data": {
             "file": Path(data).name,
             "sha256": fingerprint(data),
-            "rows": int(kept.sum()),
+            "rows": len(values),
             "seed": seed,
         },
-    )
-    with replacing(output.resolve()) as stream:
-        stream.write(rule.to_json(keep_scores=keep_scores) + "\n")
-    print(f"{counted(int(kept.sum()), 'row')} of {data} make {output}")
-    for guarantee in rule.guarantees:
-        print(f"Promised: {guarantee}")
+    }
+    for rule, output in zip(rules, outputs, strict=True):
+        _note_on_errors(rule)
+        rule = _recorded(rule, record, excluded)
+        with replacing(output.resolve()) as stream:
+            stream.write(rule.to_json(keep_scores=keep_scores) + "\n")
+        print(f"{counted(len(values), 'row')} of {data} make {output}")
+        for guarantee in rule.guarantees:
+            print(f"Promised: {guarantee}")
     if excluded:
         print(f"Nothing is promised about rows of {listed(map(repr, excluded))}.")
+
+
+def _check_promises(
+    wishes: Sequence[str],
+    outputs: Sequence[Path],
+    confidence: float | None,
+    among: int,
+) -> None:
+    """Refuse promises without a file each, and averages that are to share a level."""
+    from prudent.rules.wish import parse_promise
+
+    try:
+        parsed = [
+            parse_promise(wish, with_groups=True, confidence=confidence)
+            for wish in wishes
+        ]
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    if len(outputs) != len(wishes):
+        raise UsageError(
+            f"--promise is given {len(wishes)} times and -o {len(outputs)} times: name "
+            "a file for each promise, in their order"
+        )
+    if len({output.resolve() for output in outputs}) != len(outputs):
+        raise UsageError("two promises go to one file: name a file for each with -o")
+    if among == 1:
+        return
+    if among < len(wishes):
+        raise UsageError(
+            f"--among {among} is less than the {len(wishes)} promises given: count "
+            "these, too"
+        )
+    if any(wish is None or wish.confidence is None for wish in parsed):
+        raise UsageError("--among is for promises with a confidence: give --confidence")
+
+
+def _two_labels(positive: str, truths: NDArray[np.str_], column: str) -> list[str]:
+    """The label that a low score speaks for, and the one of a high score."""
+    others = sorted(set(truths.tolist()) - {positive})
+    if len(others) != 1:
+        raise TableError(
+            f"--positive needs two labels in {shown(column)}, there are "
+            f"{listed([positive, *others])}"
+        )
+    return [others[0], positive]
+
+
+def _refuse_constant(values: NDArray[np.float64], columns: Sequence[str]) -> None:
+    """Refuse a score that says nothing."""
+    if len(values) and (values == values.flat[0]).all():
+        verb = "is" if len(columns) == 1 else "are"
+        raise TableError(
+            f"{listed(map(repr, columns))} {verb} {values.flat[0]:g} in every row: use "
+            "prudent certify"
+        )
+
+
+def _refuse_repeats(
+    table: Table,
+    rows: NDArray[np.intp],
+    values: NDArray[np.float64],
+    truths: NDArray[np.str_] | None,
+    ids: NDArray[np.str_] | None,
+) -> None:
+    """Refuse rows that stand there twice, and say where in the file."""
+    from prudent.rules.promise import repeated_rows
+
+    repeated = repeated_rows(values, truths, ids)
+    if repeated is None:
+        return
+    n_repeated, first, again = repeated
+    places = f"{table.place(int(rows[first]))} and {table.place(int(rows[again]))}"
+    hint = "" if ids is not None else "; --id COL tells different rows apart"
+    verb = "repeats" if n_repeated == 1 else "repeat"
+    raise TableError(
+        f"{counted(n_repeated, 'row')} {verb} an earlier one ({places}): remove them, "
+        f"or give --groups{hint}"
+    )
 
 
 def _score_columns(
@@ -226,18 +308,6 @@ def _score_columns(
             "COL with --score COL, --score COL with --positive LABEL, or --anomaly COL"
         )
     return names(scores) if scores is not None else kinds
-
-
-def _shared(confidence: float | None, wish: str, among: int) -> float | None:
-    """The confidence of each of so many rules, for that of the one chosen to hold."""
-    if among == 1:
-        return confidence
-    from prudent.rules.wish import CONFIDENCE, parse_promise
-
-    wished = parse_promise(wish, with_groups=True, confidence=confidence)
-    if wished is None or wished.confidence is None:
-        raise UsageError("--among is for promises with a confidence")
-    return 1 - (1 - (confidence or CONFIDENCE)) / among
 
 
 def _complete(
@@ -298,40 +368,21 @@ def _note_on_errors(rule: Rule) -> None:
             note("no label is wrong: so look rows that were trained on", always=True)
 
 
-def _recorded(
-    rule: Rule,
-    *,
-    columns: Sequence[str],
-    label: str | None,
-    group: str | None,
-    row_id: str | None,
-    excluded: Sequence[str],
-    among: int,
-    ordinary: str | None,
-    data: dict[str, Any],
-) -> Rule:
+def _recorded(rule: Rule, known: Mapping[str, Any], excluded: Sequence[str]) -> Rule:
     """The rule with what its readers need to know of the file."""
-    record = {**rule.record, "columns": list(columns), "data": data}
-    for name, value in (
-        ("label", label),
-        ("group", group),
-        ("id", row_id),
-        ("ordinary", ordinary),
-    ):
-        record.pop(name, None)
-        if value is not None:
-            record[name] = value
-    if among > 1:
-        record["among"] = among
+    kept = {name: value for name, value in rule.record.items() if name not in known}
+    given = {name: value for name, value in known.items() if value is not None}
     guarantees = rule.guarantees
-    if group is not None:
+    if rule.by == "group":
         guarantees = tuple(
-            replace(g, subgroup=f"{group}={name}")
+            replace(g, subgroup=f"{known['group']}={name}")
             for g, name in zip(guarantees, rule.groups, strict=True)
         )
+    else:
+        given.pop("group", None)
     if excluded:
         sentence = f"the label is none of {', '.join(map(repr, excluded))}"
         guarantees = tuple(
             replace(g, assumptions=(*g.assumptions, sentence)) for g in guarantees
         )
-    return replace(rule, record=record, guarantees=guarantees)
+    return replace(rule, record={**kept, **given}, guarantees=guarantees)

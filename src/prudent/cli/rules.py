@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -204,7 +204,9 @@ def load_rule(path: Path) -> LoadedRule:
     from prudent import Rule
 
     try:
-        return LoadedRule(path, Rule.from_json(path.read_text(encoding="utf-8")))
+        rule = Rule.from_json(path.read_text(encoding="utf-8"))
+        # The cells of a table are text, whatever the groups were.
+        return LoadedRule(path, replace(rule, groups=tuple(map(str, rule.groups))))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise CommandError(f"no rule in {path}: {reason}", ExitCode.MODEL) from error

@@ -44,8 +44,7 @@ from prudent.estimator_tools import (
     probability_columns,
     remember_rows,
 )
-from prudent.rules.make import Coverage
-from prudent.rules.rule import Rule
+from prudent.rules.rule import Coverage, Rule
 from prudent.rules.scores import ROUNDING, CalibrationScores
 
 

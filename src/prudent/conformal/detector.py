@@ -40,8 +40,7 @@ from prudent.estimator_tools import (
     remember_rows,
 )
 from prudent.exceptions import PrudentWarning
-from prudent.rules.make import FalseAlarms
-from prudent.rules.rule import Rule
+from prudent.rules.rule import FalseAlarms, Rule
 from prudent.rules.scores import ROUNDING, CalibrationScores
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from prudent.core.assumptions import Assumption
 from prudent.core.guarantee import Guarantee, Quantity
-from prudent.rules.make import ON_AVERAGE, Terms
+from prudent.rules.rule import ON_AVERAGE, Terms
 
 FULL, SPLIT, CROSS = "full", "split", "cross"
 CROSS_SOURCE = "Vovk 2015; Barber et al. 2021"

@@ -5,15 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from prudent.rules.rule import Rule
+from prudent.rules.rule import Rule, promises_in_short
 
 
-def exported_rule(estimator: Any) -> Rule:
-    """The rule of a fitted wrapper, whose record says what its scores are.
+def described(rule: Rule, estimator: Any) -> Rule:
+    """A wrapper's rule with what a reader of it needs: what its scores are.
 
     A class with such rules has `_score_record()`: what the record says of `scores`,
     `columns` and perhaps `group`; or ValueError where nobody else can compute them.
     """
+    record = {
+        **rule.record,
+        "promise": promises_in_short(rule.guarantees),
+        **estimator._score_record(),
+    }
+    classes = rule.classes
+    if rule.kind == "answers":  # the likeliest label is answered
+        classes = tuple(estimator.estimator_.classes_.tolist())
+    return replace(rule, record=record, classes=classes)
+
+
+def exported_rule(estimator: Any) -> Rule:
+    """The rule of a fitted wrapper; ValueError where nobody else can apply it."""
     name = type(estimator).__name__
     rule = vars(estimator).get("rule_")
     if not isinstance(rule, Rule) or not rule.guarantees:
@@ -26,22 +39,7 @@ def exported_rule(estimator: Any) -> Rule:
             f"{name}: the coins of smoothed ties are thrown by all features of a row, "
             "which no file of scores holds: fit it with ties='conservative'."
         )
-    record = {**rule.record, "promise": _in_words(rule), **estimator._score_record()}
-    groups = tuple(map(str, rule.groups))
-    classes = rule.classes
-    if rule.kind == "answers":  # the likeliest label is answered
-        classes = tuple(estimator.estimator_.classes_.tolist())
-    return replace(rule, record=record, groups=groups, classes=classes)
-
-
-def _in_words(rule: Rule) -> str:
-    """What is promised, in short."""
-    promises = (
-        f"{g.quantity}{'' if g.scope is None else f' of {g.scope}'} "
-        f"{g.sense} {g.bound:.6g}"
-        for g in rule.guarantees
-    )
-    return ", ".join(promises)
+    return described(rule, estimator)
 
 
 def probability_columns(estimator: Any, name: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
@@ -16,11 +17,11 @@ from sklearn.utils import (
 )
 
 from prudent.core.rows import HeldOut
+from prudent.estimator_tools.exporting import described
 from prudent.estimator_tools.validation import hold_out_unseen
 from prudent.exceptions import PrudentWarning
 from prudent.io.errors import thousands
-from prudent.rules.make import Terms
-from prudent.rules.rule import Rule
+from prudent.rules.rule import Rule, Terms
 from prudent.rules.scores import CalibrationScores
 
 #: Errors allowed and not made from which on a frozen model looks too good.
@@ -114,8 +115,12 @@ class HeldOutEstimator(BaseEstimator):
         raise NotImplementedError
 
     def _adopt(self, rule: Rule) -> Self:
-        """Answer by a rule from now on."""
+        """Answer by a rule from now on, which says what its scores are."""
         self.rule_, self.guarantees_ = rule, rule.guarantees
+        if isinstance(rule, Rule):
+            # Scores that nobody else can compute stay those that are given.
+            with suppress(ValueError):
+                self.rule_ = described(rule, self)
         return self
 
     def _at(self, rate: Any, **parameter: Any) -> Self:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +25,7 @@ AS_GIVEN = "as given"
 SCORES = (AS_GIVEN, "log odds", "max probability")
 KINDS = ("sets", "answers", "labels", "alarms")
 # What a record tells readers, in the order of the file.
-TOLD = (
+RECORDED = (
     "promise",
     "scores",
     "columns",
@@ -41,18 +40,16 @@ TOLD = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KeptScores:
-    """Scores of calibration rows as a file keeps them: for p-values."""
+class KeptScores(NamedTuple):
+    """What a file keeps of the calibration rows: for p-values and other rates."""
 
     scores: CalibrationScores
-
-    def rule(self, rate: Any) -> Any:
-        """Refuse: what else made the rule is not in its file."""
-        raise ValueError(
-            "a rule read from a file keeps its rate: make one for another rate from "
-            "the table, with prudent.promise."
-        )
+    confidence: float | None
+    rules: int
+    frozen: bool
+    grouped: bool
+    jointly: bool
+    coin: float | None
 
 
 def json_of_rule(rule: Any, *, keep_scores: bool = False) -> str:
@@ -68,7 +65,7 @@ def json_of_rule(rule: Any, *, keep_scores: bool = False) -> str:
         "format": FORMAT,
         "kind": rule.kind,
         **{"promise": "", "scores": AS_GIVEN, "columns": columns},
-        **{name: rule.record[name] for name in TOLD if name in rule.record},
+        **{name: rule.record[name] for name in RECORDED if name in rule.record},
         "classes": list(rule.classes),
         "thresholds": [_text(value) for value in rule.thresholds],
     }
@@ -91,6 +88,7 @@ def json_of_rule(rule: Any, *, keep_scores: bool = False) -> str:
             )
         fields["calibration"] = [[_text(a) for a in own] for own in scores.sorted]
         fields["tolerance"] = _text(scores.tolerance)
+        fields["terms"] = _terms(rule.calibration)
     fields["prudent"] = __version__
     fields["guarantees"] = [
         {**guarantee.to_dict(), "sentence": str(guarantee)}
@@ -99,8 +97,24 @@ def json_of_rule(rule: Any, *, keep_scores: bool = False) -> str:
     return json.dumps(_plain(fields), ensure_ascii=False, allow_nan=False, indent=1)
 
 
-def fields_of_rule(text: str) -> dict[str, Any]:
-    """Read the fields of a rule; ValueError in one sentence where the text is none."""
+def _terms(calibration: Any) -> dict[str, Any]:
+    """What the calibration rows promise at any rate."""
+    coin = getattr(calibration, "coin", None)
+    return {
+        "confidence": calibration.terms.confidence,
+        "rules": calibration.terms.rules,
+        "frozen": calibration.terms.frozen,
+        "grouped": calibration.terms.grouped,
+        "jointly": getattr(calibration, "jointly", False),
+        "coin": None if coin is None else _text(coin),
+    }
+
+
+def fields_of_rule(text: str) -> tuple[dict[str, Any], KeptScores | None]:
+    """Read the fields of a rule, and the scores of calibration rows if it keeps them.
+
+    ValueError in one sentence where the text is no rule.
+    """
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"a rule of {len(text)} characters is too long to be one.")
     try:
@@ -110,12 +124,12 @@ def fields_of_rule(text: str) -> dict[str, Any]:
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"this is no rule: no JSON can be read ({error}).") from None
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
-        found = fields.get("format") if isinstance(fields, dict) else None
+        other = fields.get("format") if isinstance(fields, dict) else None
         raise ValueError(
-            f"this is no rule of the format {FORMAT!r}, but of {found!r:.40}."
+            f"this is no rule of the format {FORMAT!r}, but of {other!r:.40}."
         )
     try:
-        return _fields(fields)
+        return _fields(fields), _kept(fields)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"the rule lacks a part or holds one of the wrong type ({error})."
@@ -150,18 +164,7 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("`priority` of the rule names labels that are no classes.")
     columns = [str(name) for name in fields["columns"]]
     _one_of("scores", fields.get("scores", AS_GIVEN), SCORES)
-    guarantees = tuple(Guarantee.from_dict(one) for one in fields["guarantees"])
-    calibration = None
-    if "calibration" in fields:
-        arrays = (
-            np.array([_number("calibration", value) for value in own], dtype=float)
-            for own in fields["calibration"]
-        )
-        tolerance = _number("tolerance", fields.get("tolerance", "0.0"))
-        names = {"class": classes, "group": groups}.get(by, (None,))
-        known = tuple(np.sort(own) for own in arrays)
-        scores = CalibrationScores(known, tuple(names), tolerance)
-        calibration = KeptScores(scores)
+    guarantees = tuple(Guarantee.from_dict(g) for g in fields["guarantees"])
     return {
         "kind": kind,
         "thresholds": thresholds,
@@ -174,11 +177,47 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         "empty": _one_of("empty", fields.get("empty", "best"), ("best", "all")),
         "smoothed_rate": rate,
         "record": {
-            **{name: fields[name] for name in TOLD if name in fields},
+            **{name: fields[name] for name in RECORDED if name in fields},
             "columns": columns,
         },
-        "calibration": calibration,
     }
+
+
+def _kept(fields: Mapping[str, Any]) -> KeptScores | None:
+    """Scores of calibration rows, where the file keeps them."""
+    if "calibration" not in fields:
+        return None
+    if fields["kind"] not in ("sets", "alarms"):
+        raise ValueError("only rules of sets and of alarms keep calibration scores.")
+    categories = {"class": fields["classes"], "group": fields.get("groups")}
+    names = tuple(categories.get(str(fields.get("by")), (None,)))
+    if len(names) != len(fields["calibration"]):
+        raise ValueError(
+            f"the rule keeps scores of {len(fields['calibration'])} categories, and "
+            f"has {len(names)}."
+        )
+    arrays = (
+        np.array([_number("calibration", value) for value in own], dtype=float)
+        for own in fields["calibration"]
+    )
+    tolerance = _number("tolerance", fields.get("tolerance", "0.0"))
+    terms = fields["terms"]
+    confidence, coin = terms["confidence"], terms["coin"]
+    if confidence is not None and not 0 < float(confidence) < 1:
+        raise ValueError(
+            f"`confidence` of the rule must lie in (0, 1), got {confidence}."
+        )
+    return KeptScores(
+        scores=CalibrationScores(
+            tuple(np.sort(own) for own in arrays), names, tolerance
+        ),
+        confidence=None if confidence is None else float(confidence),
+        rules=max(int(terms["rules"]), 1),
+        frozen=bool(terms["frozen"]),
+        grouped=bool(terms["grouped"]),
+        jointly=bool(terms["jointly"]),
+        coin=None if coin is None else _number("coin", coin),
+    )
 
 
 def _text(value: float) -> str:

@@ -1,13 +1,7 @@
-"""From scores of calibration rows and a rate to a rule and its promise.
+"""Rules of answers and of labels, and a function for each kind of rule.
 
-Each class holds what a rule is made of; `rule(rate)` makes it. The n own scores of a
-category are a_(1) <= ... <= a_(n), a_(0) = -inf; a rule leaves out what scores below
-a_(r), and all of its mathematics is the choice of the rank r:
-
-- on average r = `mean_rank`, the largest r with r / (n + 1) <= rate, which is what is
-  promised: never the rate asked for;
-- with a confidence c r = `high_probability_rank`, the largest r with
-  P(Bin(n, rate) <= r - 1) <= 1 - c.
+Each class holds what a rule is made of; `rule(rate)` makes it, as `Coverage` and
+`FalseAlarms` do for sets and alarms.
 """
 
 from __future__ import annotations
@@ -21,22 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.core.assumptions import Assumption
-from prudent.core.binomial import (
-    fewest_rows,
-    high_probability_rank,
-    mean_rank,
-    upper_limit,
-)
-from prudent.core.guarantee import AverageOver, Guarantee, Quantity
+from prudent.core.binomial import fewest_rows, high_probability_rank, upper_limit
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
 from prudent.exceptions import InfeasibleError
 from prudent.rules.boundary import error_boundary
-from prudent.rules.rule import Rule
+from prudent.rules.rule import Coverage, FalseAlarms, Rule, Terms
 from prudent.rules.scores import AnswerScores, CalibrationScores, ClassScores
 
-ON_AVERAGE = "Vovk, Gammerman and Shafer 2005, chapter 2"
-WITH_CONFIDENCE = "Vovk 2012"
 BOUNDARY = (
     "exact boundary over all thresholds of held-out scores (prudent, user guide, "
     "certification)"
@@ -46,175 +32,6 @@ ONE_CLASS = (
     "X. Tong, Y. Feng and J. J. Li (2018), Neyman-Pearson classification, order "
     "statistic of held-out rows of the class"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What all promises of a rule have in common.
-
-    `confidence` is None for promises on average. `frozen` says that the calibration
-    rows are all that was drawn: the model was there before; `grouped` that each of
-    them is a random row of a group of its own.
-    """
-
-    confidence: float | None = None
-    frozen: bool = False
-    grouped: bool = False
-
-    def rank(self, n_rows: int, rate: float) -> int:
-        """Rank r such that new scores fall below a_(r) at most at the rate, or 0."""
-        if self.confidence is None:
-            return mean_rank(n_rows, rate)
-        return high_probability_rank(n_rows, rate, self.confidence)
-
-    def promise(
-        self,
-        quantity: Quantity,
-        rate: float,
-        exchangeable: Assumption,
-        *also: Assumption,
-        scope: Any = None,
-        evidence: Mapping[str, float],
-        source: str = "",
-    ) -> Guarantee:
-        """The promise that what is bad happens at most at a rate.
-
-        With a confidence rows are independent draws, not only `exchangeable`; the
-        source is by default that of the theorem of ranks.
-        """
-        covers, certain = quantity == "coverage", self.confidence is not None
-        drawn: AverageOver = "calibration rows" if self.frozen else "training samples"
-        rows = Assumption.INDEPENDENT if certain else exchangeable
-        return Guarantee(
-            quantity=quantity,
-            bound=1 - rate if covers else rate,
-            sense=">=" if covers else "<=",
-            confidence=self.confidence,
-            average_over=None if certain else drawn,
-            assumptions=(
-                Assumption.GROUPS if self.grouped else rows,
-                *also,
-                *((Assumption.UNSEEN,) if self.frozen else ()),
-            ),
-            scope=scope.item() if isinstance(scope, np.generic) else scope,
-            unit="group" if self.grouped else "row",
-            evidence=evidence,
-            source=source or (WITH_CONFIDENCE if certain else ON_AVERAGE),
-        )
-
-
-def _evidence(n_rows: int, rank: int | None) -> dict[str, float]:
-    """Rows that rank and the rank of the cut, if it is known."""
-    ranked = {} if rank is None else {"rank": float(rank)}
-    return {"calibration rows": float(n_rows), **ranked}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Coverage:
-    """Sets that hold the label of a row: of all rows, of each class or each group.
-
-    The categories of `scores` are one, the `classes`, or the groups. With
-    `smoothed` ties a coin of each row decides, and the rate is attained on average.
-    """
-
-    scores: CalibrationScores
-    classes: tuple[Any, ...]
-    by: Literal["class", "group"] | None = None
-    smoothed: bool = False
-    terms: Terms = Terms()
-
-    @property
-    def unseen_label_p_value(self) -> float:
-        """Largest p-value of a label without a score."""
-        if self.by == "class":
-            return 1.0
-        return float(((1 + self.scores.unscored) / (1 + self.scores.sizes)).max())
-
-    def rule(self, rate: float) -> Rule:
-        """Sets that leave out the label at most at a rate.
-
-        A row whose label has no score is left out. Where it ranks among the r lowest,
-        it counts among the promised misses; else the promise assumes that there is
-        no such row.
-        """
-        sizes = self.scores.sizes.tolist()
-        ranks = [self.terms.rank(n, rate) for n in sizes]
-        exchangeable = {
-            None: Assumption.EXCHANGEABLE,
-            "class": Assumption.EXCHANGEABLE_CLASS,
-            "group": Assumption.EXCHANGEABLE_GROUP,
-        }[self.by]
-        promises = []
-        named = zip(sizes, ranks, self.scores.names, strict=True)
-        for c, (n, rank, scope) in enumerate(named):
-            attained = self.smoothed or self.terms.confidence is not None
-            counted = self.by != "class" and 1 + self.scores.unscored[c] <= rank
-            promise = self.terms.promise(
-                "coverage",
-                rate if attained else rank / (n + 1),
-                exchangeable,
-                *(() if counted else (Assumption.KNOWN_LABEL,)),
-                scope=scope,
-                evidence=_evidence(n, None if self.smoothed else rank),
-            )
-            promises.append(promise)
-        cuts = (self.scores.threshold(c, rank) for c, rank in enumerate(ranks))
-        return Rule(
-            kind="sets",
-            thresholds=() if self.smoothed else tuple(cuts),
-            guarantees=tuple(promises),
-            classes=self.classes,
-            by=self.by,
-            groups=self.scores.names if self.by == "group" else (),
-            smoothed_rate=rate if self.smoothed else None,
-            calibration=self,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FalseAlarms:
-    """Alarms for rows that score below ordinary ones.
-
-    Where `strange` is "high" the `scores` are those of the rows, negated. With `coin`,
-    a number drawn once from [0, 1), the rank is that of the mean or the next, so that
-    the rate is attained on average; with `smoothed` ties a coin of each row decides.
-    """
-
-    scores: CalibrationScores
-    strange: Literal["low", "high"] = "low"
-    smoothed: bool = False
-    coin: float | None = None
-    terms: Terms = Terms()
-
-    def rule(self, rate: float) -> Rule:
-        """Alarms for ordinary rows at most at a rate."""
-        (n,) = self.scores.sizes.tolist()
-        rank = known = self.terms.rank(n, rate)
-        promised = rank / (n + 1)
-        if self.smoothed or self.terms.confidence is not None:
-            promised = rate
-        if self.coin is not None:
-            promised, missing = rate, (n + 1) * rate - rank
-            # The law of the rate is the larger with the upper rank, so that a check
-            # by it never calls a true promise broken more often than it may.
-            upper = rank if missing <= 1e-12 * n else min(rank + 1, n)
-            known, rank = upper, upper if self.coin < missing else rank
-        cut = self.scores.threshold(0, rank)
-        promise = self.terms.promise(
-            "false alarm rate",
-            promised,
-            Assumption.EXCHANGEABLE_NORMAL,
-            evidence=_evidence(n, None if self.smoothed else known),
-        )
-        return Rule(
-            kind="alarms",
-            thresholds=(-cut if self.strange == "high" else cut,),
-            guarantees=(promise,),
-            strange=self.strange,
-            smoothed_rate=rate if self.smoothed else None,
-            record={"rank": rank},
-            calibration=self,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -261,8 +78,9 @@ class SelectiveError:
 
     @property
     def _confidence(self) -> float:
-        assert self.terms.confidence is not None
-        return self.terms.confidence
+        confidence = self.terms.each()
+        assert confidence is not None
+        return confidence
 
     def _answering(
         self,
@@ -314,8 +132,8 @@ class ClassErrors:
         few rows is never ruled out.
         """
         classes, rows = tuple(self.scores.classes.tolist()), self.scores
-        assert self.terms.confidence is not None
-        each = self.terms.confidence ** (1 / max(len(rate), 1))
+        each = self.terms.each(max(len(rate), 1))
+        assert each is not None
         taken = np.zeros(len(rows.codes), dtype=bool)
         thresholds, promises = [-math.inf] * len(classes), []
         for label, limit in rate.items():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,25 +12,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.binomial import check_fraction, fewest_rows
 from prudent.core.guarantee import Guarantee
+from prudent.core.repeats import log_evidence
 from prudent.core.rows import one_row_per_group
-from prudent.core.types import FloatArray, IntArray
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.exceptions import InfeasibleError
-from prudent.rules.make import (
-    ClassErrors,
-    Coverage,
-    FalseAlarms,
-    SelectiveError,
-    Terms,
-)
-from prudent.rules.rule import Rule
+from prudent.rules.boundary import error_boundary
+from prudent.rules.make import ClassErrors, SelectiveError
+from prudent.rules.rule import Coverage, FalseAlarms, Rule, Terms
 from prudent.rules.scores import AnswerScores, CalibrationScores, ClassScores
 from prudent.rules.wish import Wish, parse_promise, rounded
+
+#: Chance of calling independent draws a table that was doubled.
+CHANCE = 1e-5
+#: Scores so near to an integer tie by rounding: saturated probabilities do.
+NEAR_INTEGER = 1e-4
 
 
 def promise(
     scores: ArrayLike,
     y: ArrayLike | None,
-    promise: str | Guarantee | Sequence[Guarantee],
+    promise: str | Guarantee | Sequence[Guarantee] | Sequence[str],
     *,
     classes: Sequence[Any] | None = None,
     predicted: ArrayLike | None = None,
@@ -43,7 +45,7 @@ def promise(
     unseen: str = "",
     allow_rare: bool = False,
     random_state: Any = 0,
-) -> Rule:
+) -> Any:
     """A rule that keeps a promise, from scores that any model gave to labelled rows.
 
     The rows must be new to whatever made the scores: kept from training, tuning,
@@ -57,9 +59,11 @@ def promise(
         how strange (or ordinary) each row looks.
     y : array-like of shape (n_rows,) or None
         Truth. None where alarms are promised and all rows are ordinary.
-    promise : str, Guarantee or sequence of Guarantee
+    promise : str, Guarantee or sequence of Guarantee, or a list of str
         "coverage >= 90%", "... in every class", "... in every group" (of `by`);
         "error <= 5%" of the rows answered; "missed LABEL <= 2%"; "false alarm <= 5%".
+        A list of m sentences makes m rules that keep their promises all at once, so
+        that one may be chosen after a look at them.
     classes : sequence, default=None
         Labels of the columns; None: the sorted labels of `y`.
     predicted : array-like of shape (n_rows,), default=None
@@ -75,7 +79,8 @@ def promise(
         Equal scores count in full, or by a coin of each row's id.
     ids : array-like of shape (n_rows,), default=None
         Names of the rows. Rows of one name are an error unless `groups` say which
-        rows belong together.
+        rows belong together. Without names and groups, rows of equal scores and truth
+        are an error where chance is not why: see `repeated_rows`.
     strange : {"low", "high"}, default="high"
         Which scores raise alarms.
     ordinary : object, default=None
@@ -89,7 +94,7 @@ def promise(
 
     Returns
     -------
-    Rule
+    Rule, or tuple of Rule for a list of sentences
         Frozen; it holds nothing of the model, and `to_json` writes it for any
         language.
 
@@ -106,6 +111,11 @@ def promise(
     Formulas and proofs: user guide, conformal prediction and certification. All rules
     rest on the rank of a new score among those of these rows.
 
+    Rules of the same rows depend on each other. Of m with a confidence 1 - d each is
+    made at 1 - d / m, so that all hold at once with 1 - d (Bonferroni), also the one
+    that is chosen. Promises on average have no confidence to share: each is true by
+    itself, none of one that was chosen because of how it turned out.
+
     Examples
     --------
     >>> import numpy as np
@@ -121,6 +131,53 @@ def promise(
     future rows are independent draws from the population of the calibration rows and
     the calibration rows were not used to fit, choose or tune the model.
     """
+    several = isinstance(promise, list | tuple) and all(
+        isinstance(wish, str) for wish in promise
+    )
+    wishes: Sequence[Any] = promise if several else (promise,)  # type: ignore[assignment]
+    rules = joint_rules(
+        scores,
+        y,
+        wishes,
+        classes=classes,
+        predicted=predicted,
+        confidence=confidence,
+        by=by,
+        groups=groups,
+        ties=ties,
+        ids=ids,
+        strange=strange,
+        ordinary=ordinary,
+        unseen=unseen,
+        allow_rare=allow_rare,
+        random_state=random_state,
+    )
+    return rules if several else rules[0]
+
+
+def joint_rules(
+    scores: ArrayLike,
+    y: ArrayLike | None,
+    promises: Sequence[Any],
+    *,
+    among: int = 1,
+    classes: Sequence[Any] | None = None,
+    predicted: ArrayLike | None = None,
+    confidence: float | None = None,
+    by: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    ties: Literal["conservative", "smoothed"] = "conservative",
+    ids: ArrayLike | None = None,
+    strange: Literal["low", "high"] = "high",
+    ordinary: Any = None,
+    unseen: str = "",
+    allow_rare: bool = False,
+    random_state: Any = 0,
+) -> tuple[Rule, ...]:
+    """A rule for each promise, all true at once; `among` counts other rules, too.
+
+    The settings are those of `promise`.
+    """
     if ties not in ("conservative", "smoothed"):
         raise ValueError(f"`ties` must be 'conservative' or 'smoothed', got {ties!r}.")
     if strange not in ("low", "high"):
@@ -133,59 +190,172 @@ def promise(
     labels = None if classes is None else list(classes)
     if labels is None and truth is not None and predicted is None:
         labels = np.unique(truth).tolist()
-    wish = parse_promise(promise, labels, confidence=confidence, with_groups=True)
-    if wish is None:
-        raise ValueError("`promise` is 'none': say what is to be promised.")
-    if wish.by_group != (by is not None):
-        raise ValueError(
-            '`by` and the words "in every group" belong together: give both or neither.'
-        )
+    wishes = _wishes(promises, labels, confidence, with_groups=by is not None)
     random = check_random(random_state)
     rows = np.arange(n)
     if groups is not None:
         rows = np.sort(one_row_per_group(_column("groups", groups, n), random))
-    elif ids is not None:
-        _refuse_repeats(_column("ids", ids, n))
-    terms = Terms(confidence=wish.confidence, frozen=True, grouped=groups is not None)
-    smoothed = ties == "smoothed"
-    if wish.kind == "false alarm":
-        if truth is not None and ordinary is not None:
-            rows = rows[truth[rows] == ordinary]
-        rule = _alarms(values[rows], wish, terms, strange, smoothed=smoothed)
-    elif truth is None:
-        raise ValueError(f"{wish.text!r} needs `y`, the truth of each row.")
-    elif predicted is not None:
-        wrong = truth != _column("predicted", predicted, n)
-        rule = _answers(values[rows], wrong[rows], wish, terms)
     else:
-        assert labels is not None
-        table = scores_of_classes(values, labels)
-        codes = _codes(truth, labels)
-        part, kept = table[rows], codes[rows]
+        _refuse_repeats(values, truth, None if ids is None else _column("ids", ids, n))
+    labelled = None if predicted is None else _column("predicted", predicted, n)
+    table = ScoreTable(
+        scores=values,
+        truth=truth,
+        labels=labels,
+        wrong=None if labelled is None or truth is None else truth != labelled,
+        by=None if by is None else _column("by", by, n),
+        rows=rows,
+        strange=strange,
+        ordinary=ordinary,
+        smoothed=ties == "smoothed",
+        allow_rare=allow_rare,
+    )
+    n_certain = max(sum(wish.confidence is not None for wish in wishes), among)
+    record: dict[str, Any] = {"unseen": unseen} if unseen else {}
+    key = {"id": "id", "key": random.bytes(32).hex()} if table.smoothed else {}
+    rules = []
+    for wish in wishes:
+        terms = Terms(
+            confidence=wish.confidence,
+            rules=1 if wish.confidence is None else n_certain,
+            frozen=True,
+            grouped=groups is not None,
+        )
+        rule = table.rule(wish, terms)
+        own = {
+            "promise": wish.text,
+            "columns": list(map(str, rule.classes)) if values.ndim == 2 else ["score"],
+            **record,
+            **(key if rule.smoothed_rate is not None else {}),
+            **({"among": terms.rules} if terms.rules > 1 else {}),
+        }
+        rules.append(replace(rule, record={**rule.record, **own}))
+    return tuple(rules)
+
+
+def _wishes(
+    promises: Sequence[Any],
+    labels: Sequence[Any] | None,
+    confidence: float | None,
+    *,
+    with_groups: bool,
+) -> list[Wish]:
+    """What is asked for; ValueError where groups have no promise."""
+    if not promises:
+        raise ValueError("`promise` is an empty list: say what is to be promised.")
+    wishes = []
+    for promise in promises:
+        wish = parse_promise(promise, labels, confidence=confidence, with_groups=True)
+        if wish is None:
+            raise ValueError("`promise` is 'none': say what is to be promised.")
+        wishes.append(wish)
+    by_group = [wish.by_group for wish in wishes]
+    if any(by_group) != with_groups:
+        raise ValueError(
+            '`by` and the words "in every group" belong together: give both or neither.'
+        )
+    return wishes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoreTable:
+    """Scores of labelled rows, how they are to be read, and the `rows` that count."""
+
+    scores: FloatArray  # (n,) or (n, n_classes)
+    truth: NDArray[Any] | None  # (n,)
+    labels: list[Any] | None
+    wrong: BoolArray | None  # (n,): whether the label given is wrong, if one is given
+    by: NDArray[Any] | None  # (n,)
+    rows: IntArray
+    strange: Literal["low", "high"]
+    ordinary: Any
+    smoothed: bool
+    allow_rare: bool
+
+    def rule(self, wish: Wish, terms: Terms) -> Rule:
+        """The rule that keeps a promise."""
+        if wish.kind == "false alarm":
+            return self._alarms(wish, terms)
+        if self.truth is None:
+            raise ValueError(f"{wish.text!r} needs `y`, the truth of each row.")
+        if self.wrong is not None:
+            sure = self.scores if self.scores.ndim == 1 else self.scores.max(axis=1)
+            return _answers(sure[self.rows], self.wrong[self.rows], wish, terms)
+        assert self.labels is not None
+        scores = scores_of_classes(self.scores, self.labels)[self.rows]
+        codes = _codes(self.truth, self.labels)[self.rows]
         if wish.kind == "error":
-            rule = _answers(part.max(axis=1), part.argmax(axis=1) != kept, wish, terms)
-        elif wish.kind == "missed":
-            rule = _limited(part, kept, labels, wish, terms)
-        else:
-            own = np.take_along_axis(part, kept[:, None], axis=1)[:, 0]
-            names = None if by is None else _column("by", by, n)[rows]
-            coverage = _coverage(
-                own, kept, names, labels, wish, terms, smoothed=smoothed
+            return _answers(
+                scores.max(axis=1), scores.argmax(axis=1) != codes, wish, terms
             )
-            if not allow_rare:
-                _refuse_rare(coverage, wish)
-            rule = _joint(coverage.rule(rounded(wish.allowed)), wish)
-            if names is not None:
-                rule = _by_group(rule)
-            if values.ndim == 1:
-                rule = replace(rule, empty="all")
-    record: dict[str, Any] = {"promise": wish.text}
-    record["columns"] = ["score"] if values.ndim == 1 else list(map(str, rule.classes))
-    if unseen:
-        record["unseen"] = unseen
-    if rule.smoothed_rate is not None:
-        record |= {"id": "id", "key": random.bytes(32).hex()}
-    return replace(rule, record={**rule.record, **record})
+        if wish.kind == "missed":
+            limits = {g.scope: g.bound for g in wish.guarantees}
+            errors = ClassErrors(
+                scores=ClassScores(scores, codes, np.asarray(self.labels)),
+                in_sets=len(limits) == len(self.labels),
+                terms=terms,
+            )
+            return errors.rule(limits)
+        own = np.take_along_axis(scores, codes[:, None], axis=1)[:, 0]
+        return self._sets(own, codes, wish, terms)
+
+    def _alarms(self, wish: Wish, terms: Terms) -> Rule:
+        """Alarms, of ordinary rows only as many as promised."""
+        rows = self.rows
+        if self.truth is not None and self.ordinary is not None:
+            rows = rows[self.truth[rows] == self.ordinary]
+        scores = self.scores[rows]
+        if scores.ndim != 1:
+            raise ValueError(
+                f"{wish.text!r} needs one score a row, got an array of shape "
+                f"{scores.shape}."
+            )
+        rate = rounded(wish.allowed)
+        if terms.rank(len(scores), rate) == 0 and not self.smoothed:
+            needed = fewest_rows(rate, terms.each())
+            raise InfeasibleError(
+                f"{wish.text!r} needs {needed} ordinary rows, there are {len(scores)}."
+            )
+        alarms = FalseAlarms(
+            scores=CalibrationScores.of(-scores if self.strange == "high" else scores),
+            strange=self.strange,
+            smoothed=self.smoothed,
+            terms=terms,
+        )
+        return alarms.rule(rate)
+
+    def _sets(self, own: FloatArray, codes: IntArray, wish: Wish, terms: Terms) -> Rule:
+        """Sets that leave few labels out: of all rows, each class, or each group."""
+        assert self.labels is not None
+        by: Literal["class", "group"] | None = None
+        category: IntArray = np.zeros_like(codes)
+        names: tuple[Any, ...] = (None,)
+        if wish.by_group:
+            assert self.by is not None
+            values, category = np.unique(self.by[self.rows], return_inverse=True)
+            by, names = "group", tuple(values.tolist())
+        elif wish.by_class:
+            by, category, names = "class", codes, tuple(self.labels)
+        coverage = Coverage(
+            scores=CalibrationScores.of(own, category, names),
+            classes=tuple(self.labels),
+            by=by,
+            empty="all" if self.scores.ndim == 1 else "best",
+            jointly=True,
+            smoothed=self.smoothed,
+            terms=terms,
+        )
+        if not self.allow_rare:
+            _refuse_rare(coverage, wish)
+        rule = coverage.rule(rounded(wish.allowed))
+        if by != "group":
+            return rule
+        # Groups are parts of the population in the words of a promise, not classes.
+        promises = tuple(
+            replace(guarantee, scope=None, subgroup=f"group={name}")
+            for guarantee, name in zip(rule.guarantees, rule.groups, strict=True)
+        )
+        return replace(rule, guarantees=promises)
 
 
 def check_random(random_state: Any) -> np.random.RandomState:
@@ -258,152 +428,119 @@ def _codes(truth: NDArray[Any], labels: Sequence[Any]) -> IntArray:
     return codes
 
 
-def _refuse_repeats(ids: NDArray[Any]) -> None:
-    _, first, counts = np.unique(ids, return_index=True, return_counts=True)
-    repeated = int((counts - 1).sum())
-    if repeated:
-        row = int(first[counts > 1].min())
-        again = int(np.flatnonzero(ids == ids[row])[1])
+def _refuse_repeats(
+    scores: FloatArray, truth: NDArray[Any] | None, ids: NDArray[Any] | None
+) -> None:
+    repeated = repeated_rows(scores, truth, ids)
+    if repeated is not None:
+        n_repeated, row, again = repeated
+        hint = "" if ids is not None else "; `ids` tell different rows apart"
         raise ValueError(
-            f"{repeated} rows repeat an earlier one (rows {row} and {again}): remove "
-            "them, or give `groups`."
+            f"{n_repeated} rows repeat an earlier one (rows {row} and {again}): remove "
+            f"them, or give `groups`{hint}."
         )
 
 
-def _alarms(
-    scores: FloatArray,
-    wish: Wish,
-    terms: Terms,
-    strange: Literal["low", "high"],
-    *,
-    smoothed: bool,
-) -> Rule:
-    if scores.ndim != 1:
-        raise ValueError(
-            f"{wish.text!r} needs one score a row, got an array of shape "
-            f"{scores.shape}."
+def repeated_rows(
+    scores: FloatArray, truth: NDArray[Any] | None, ids: NDArray[Any] | None = None
+) -> tuple[int, int, int] | None:
+    """Number of rows that repeat an earlier one, and the first such pair; or None.
+
+    Rows of one name are the same row. Without names, rows of equal scores (n,) or
+    (n, n_columns) and truth (n,) are, where chance is not why. Scores of few values
+    tie by themselves, so that only two signs count:
+
+    - all rows together repeat as independent draws practically never do, whatever
+      their law (`log_evidence`): a table that was doubled;
+    - few do, always in pairs of one truth, and these have scores of more digits than
+      scales have. Trees and step functions give such scores too, but then rows of
+      different truth, or three and more, tie as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> repeated_rows(np.array([0.25, 0.5, 0.25]), None, np.array(["a", "b", "a"]))
+    (1, 0, 2)
+    """
+    by_score, n = None, len(scores)
+    if ids is not None:
+        _, place, count = np.unique(ids, return_inverse=True, return_counts=True)
+    else:
+        _, by_score = np.unique(scores, axis=0, return_inverse=True)
+        by_score = by_score.reshape(n)
+        codes = np.zeros(n, dtype=np.intp)
+        if truth is not None:
+            codes = np.unique(truth, return_inverse=True)[1]
+        _, place, count = np.unique(
+            np.column_stack([by_score, codes]),
+            axis=0,
+            return_inverse=True,
+            return_counts=True,
         )
-    plausible = CalibrationScores.of(-scores if strange == "high" else scores)
-    rate = rounded(wish.allowed)
-    if terms.rank(len(scores), rate) == 0 and not smoothed:
-        needed = fewest_rows(rate, terms.confidence)
-        raise InfeasibleError(
-            f"{wish.text!r} needs {needed} ordinary rows, there are {len(scores)}."
-        )
-    alarms = FalseAlarms(
-        scores=plausible, strange=strange, smoothed=smoothed, terms=terms
-    )
-    return alarms.rule(rate)
+    place = place.reshape(n)
+    several: BoolArray = np.asarray(count[place] > 1)
+    if not several.any():
+        return None
+    if by_score is not None and log_evidence(count) <= -math.log(CHANCE):
+        mixed = len(count) > by_score.max() + 1
+        many_digits = _has_many_digits(scores.reshape(n, -1)[several])
+        few = 2 * np.count_nonzero(count > 1) <= len(count)
+        if mixed or not few or count.max() > 2 or not many_digits.all():
+            return None
+    first = int(np.flatnonzero(several)[0])
+    again = int(np.flatnonzero(place == place[first])[1])
+    return int((count - 1).sum()), first, again
+
+
+def _has_many_digits(scores: FloatArray) -> BoolArray:
+    """Rows (n, d) with a score of more than six significant digits, near no integer.
+
+    Next to an integer, such as a probability of one, rounding makes ties.
+    """
+    short = np.array([float(f"{score:.6g}") for score in scores.flat])
+    with np.errstate(invalid="ignore"):
+        is_long = np.abs(scores - np.rint(scores)) > NEAR_INTEGER
+    is_long &= short.reshape(scores.shape) != scores
+    return np.asarray(is_long.any(axis=1))
 
 
 def _answers(
     sureness: FloatArray, wrong: NDArray[Any], wish: Wish, terms: Terms
 ) -> Rule:
     """Answers of which few are wrong; InfeasibleError that says why there are none."""
-    if sureness.ndim != 1:
-        sureness = sureness.max(axis=1)
     if wish.kind != "error":
         raise ValueError(
             f"{wish.text!r} needs a score of each class; how sure one label is keeps "
             "promises about errors."
         )
     rate, n = rounded(wish.allowed), len(sureness)
-    rule = SelectiveError(scores=AnswerScores.of(sureness, wrong), terms=terms).rule(
-        rate
-    )
+    answers = AnswerScores.of(sureness, wrong)
+    rule = SelectiveError(scores=answers, terms=terms).rule(rate)
     if rule.guarantees:
         return rule
-    needed = fewest_rows(rate, terms.confidence)
+    confidence = terms.each()
+    assert confidence is not None
+    needed = fewest_rows(rate, confidence)
     if n < needed:
         raise InfeasibleError(
             f"{wish.text!r} needs {needed} rows without an error, there are {n}."
         )
-    surest = np.argsort(-sureness, kind="stable")[:needed]
+    # The first rows that could be answered; equal ones are answered together.
+    boundary = error_boundary(n, rate, confidence=confidence)
+    ends = 1 + np.flatnonzero(answers.sureness[:-1] > answers.sureness[1:])
+    k = int(ends[np.searchsorted(ends, boundary.ranks[0])])
+    n_wrong = np.arange(k + 1)
+    allowed = int(boundary.admits(np.full(k + 1, k), n_wrong).sum()) - 1
     raise InfeasibleError(
-        f"no threshold keeps {wish.text!r}: {int(wrong[surest].sum())} of the {needed} "
-        "surest rows are wrong, none may be."
+        f"no threshold keeps {wish.text!r}: {int(answers.wrong[k])} of the {k} surest "
+        f"rows are wrong, {allowed or 'none'} may be."
     )
-
-
-def _limited(
-    scores: FloatArray,
-    codes: IntArray,
-    labels: Sequence[Any],
-    wish: Wish,
-    terms: Terms,
-) -> Rule:
-    limits = {g.scope: g.bound for g in wish.guarantees}
-    errors = ClassErrors(
-        scores=ClassScores(scores, codes, np.asarray(labels)),
-        in_sets=len(limits) == len(labels),
-        terms=terms,
-    )
-    return errors.rule(limits)
-
-
-def _coverage(
-    own: FloatArray,
-    codes: IntArray,
-    names: NDArray[Any] | None,
-    labels: Sequence[Any],
-    wish: Wish,
-    terms: Terms,
-    *,
-    smoothed: bool,
-) -> Coverage:
-    """What sets are made of: all rows, those of each class, or those of each group."""
-    by: Literal["class", "group"] | None = None
-    categories: tuple[Any, ...] = (None,)
-    if names is not None:
-        by = "group"
-        values, category = np.unique(names, return_inverse=True)
-        categories = tuple(values.tolist())
-    elif wish.by_class:
-        by, category, categories = "class", codes, tuple(labels)
-    else:
-        category = np.zeros_like(codes)
-    if terms.confidence is not None:
-        # Rows of different categories are independent given their numbers, so that
-        # all promises hold at once with the product of their confidences.
-        terms = replace(terms, confidence=terms.confidence ** (1 / len(categories)))
-    return Coverage(
-        scores=CalibrationScores.of(own, category, categories),
-        classes=tuple(labels),
-        by=by,
-        smoothed=smoothed,
-        terms=terms,
-    )
-
-
-def _joint(rule: Rule, wish: Wish) -> Rule:
-    """Promises with confidence as they hold: all at once."""
-    if wish.confidence is None or len(rule.guarantees) == 1:
-        return rule
-    n_claims = len(rule.guarantees)
-    joint = tuple(
-        replace(
-            guarantee,
-            confidence=wish.confidence,
-            evidence={**guarantee.evidence, "claims": n_claims},
-        )
-        for guarantee in rule.guarantees
-    )
-    return replace(rule, guarantees=joint)
-
-
-def _by_group(rule: Rule) -> Rule:
-    """Promises about groups in the words for parts of the population, not classes."""
-    promises = tuple(
-        replace(guarantee, scope=None, subgroup=f"group={name}")
-        for guarantee, name in zip(rule.guarantees, rule.groups, strict=True)
-    )
-    return replace(rule, guarantees=promises)
 
 
 def _refuse_rare(coverage: Coverage, wish: Wish) -> None:
     """Name the categories that have too few rows for any cut."""
     rate = rounded(wish.allowed)
-    needed = fewest_rows(rate, coverage.terms.confidence)
+    needed = fewest_rows(rate, coverage.terms.each(coverage.n_claims))
     sizes = coverage.scores.sizes.tolist()
     named = zip(coverage.scores.names, sizes, strict=True)
     rare = [(name, m) for name, m in named if m < needed]

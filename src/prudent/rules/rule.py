@@ -1,21 +1,105 @@
-"""A rule: thresholds of scores, what they answer, and what is promised of that."""
+"""A rule: thresholds of scores, what they answer, and what is promised of that.
+
+`Coverage` and `FalseAlarms` make rules of ranks, and a file can keep them. The n own
+scores of a category are a_(1) <= ... <= a_(n), a_(0) = -inf; such a rule leaves out
+what scores below a_(r), and all of its mathematics is the choice of the rank r:
+
+- on average r = `mean_rank`, the largest r with r / (n + 1) <= rate, which is what is
+  promised: never the rate asked for;
+- with a confidence c r = `high_probability_rank`, the largest r with
+  P(Bin(n, rate) <= r - 1) <= 1 - c.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.core.assumptions import Assumption
+from prudent.core.binomial import high_probability_rank, mean_rank
 from prudent.core.classes import log_odds_against, max_probability
-from prudent.core.guarantee import Guarantee
+from prudent.core.guarantee import AverageOver, Guarantee, Quantity
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.rules.files import AS_GIVEN, fields_of_rule, json_of_rule
 from prudent.rules.scores import CalibrationScores, places
 
 Kind = Literal["sets", "answers", "labels", "alarms"]
+ON_AVERAGE = "Vovk, Gammerman and Shafer 2005, chapter 2"
+WITH_CONFIDENCE = "Vovk 2012"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What all promises of a rule have in common.
+
+    `confidence` is None for promises on average; else all promises of so many `rules`
+    of the same rows hold at once with it. `frozen` says that the calibration rows are
+    all that was drawn: the model was there before; `grouped` that each of them is a
+    random row of a group of its own.
+    """
+
+    confidence: float | None = None
+    rules: int = 1
+    frozen: bool = False
+    grouped: bool = False
+
+    def each(self, n_claims: int = 1) -> float | None:
+        """Confidence of each of so many claims about different rows, of each rule.
+
+        Rules of the same rows depend on each other, so that they share what may fail
+        (Bonferroni); claims about different rows are independent given the numbers of
+        these rows, and the product of their confidences is that of all.
+        """
+        if self.confidence is None:
+            return None
+        return float((1 - (1 - self.confidence) / self.rules) ** (1 / n_claims))
+
+    def rank(self, n_rows: int, rate: float, n_claims: int = 1) -> int:
+        """Rank r such that new scores fall below a_(r) at most at the rate, or 0."""
+        confidence = self.each(n_claims)
+        if confidence is None:
+            return mean_rank(n_rows, rate)
+        return high_probability_rank(n_rows, rate, confidence)
+
+    def promise(
+        self,
+        quantity: Quantity,
+        rate: float,
+        exchangeable: Assumption,
+        *also: Assumption,
+        scope: Any = None,
+        evidence: Mapping[str, float],
+        source: str = "",
+    ) -> Guarantee:
+        """The promise that what is bad happens at most at a rate.
+
+        With a confidence rows are independent draws, not only `exchangeable`; the
+        source is by default that of the theorem of ranks.
+        """
+        covers, certain = quantity == "coverage", self.confidence is not None
+        drawn: AverageOver = "calibration rows" if self.frozen else "training samples"
+        rows = Assumption.INDEPENDENT if certain else exchangeable
+        shared = {"rules": float(self.rules)} if certain and self.rules > 1 else {}
+        return Guarantee(
+            quantity=quantity,
+            bound=1 - rate if covers else rate,
+            sense=">=" if covers else "<=",
+            confidence=self.confidence,
+            average_over=None if certain else drawn,
+            assumptions=(
+                Assumption.GROUPS if self.grouped else rows,
+                *also,
+                *((Assumption.UNSEEN,) if self.frozen else ()),
+            ),
+            scope=scope.item() if isinstance(scope, np.generic) else scope,
+            unit="group" if self.grouped else "row",
+            evidence={**evidence, **shared},
+            source=source or (WITH_CONFIDENCE if certain else ON_AVERAGE),
+        )
 
 
 class Calibration(Protocol):
@@ -201,14 +285,30 @@ class Rule:
     def at(self, rate: Any) -> Rule:
         """The rule of the same calibration rows for another rate.
 
-        A rate chosen after a look at the data has no promise.
+        What its record says of the scores stays. A rate chosen after a look at the
+        data has no promise.
         """
         if self.calibration is None:
             raise ValueError(
                 "the rule keeps no scores of calibration rows, which another rate "
                 "needs."
             )
-        return self.calibration.rule(rate)
+        made = self.calibration.rule(rate)
+        own = self.guarantees[0].assumptions if self.guarantees else ()
+        sentences = tuple(a for a in own if not isinstance(a, Assumption))
+        promises = tuple(
+            replace(promise, assumptions=(*promise.assumptions, *sentences))
+            for promise in made.guarantees
+        )
+        if any(promise.subgroup for promise in self.guarantees):
+            promises = tuple(
+                replace(promise, scope=None, subgroup=old.subgroup)
+                for promise, old in zip(promises, self.guarantees, strict=True)
+            )
+        record = {**self.record, **made.record}
+        if "promise" in record:
+            record["promise"] = promises_in_short(promises)
+        return replace(made, guarantees=promises, record=record)
 
     def to_json(self, *, keep_scores: bool = False) -> str:
         """The rule as JSON, which a few lines of any language apply.
@@ -233,7 +333,37 @@ class Rule:
 
         Raises ValueError in one sentence where the text is no such rule.
         """
-        return cls(**fields_of_rule(text))
+        fields, kept = fields_of_rule(text)
+        rule = cls(**fields)
+        if kept is None:
+            return rule
+        terms = Terms(
+            confidence=kept.confidence,
+            rules=kept.rules,
+            frozen=kept.frozen,
+            grouped=kept.grouped,
+        )
+        smoothed = rule.smoothed_rate is not None
+        calibration: Calibration
+        if rule.kind == "sets":
+            calibration = Coverage(
+                scores=kept.scores,
+                classes=rule.classes,
+                by=rule.by,
+                empty=rule.empty,
+                jointly=kept.jointly,
+                smoothed=smoothed,
+                terms=terms,
+            )
+        else:
+            calibration = FalseAlarms(
+                scores=kept.scores,
+                strange=rule.strange,
+                smoothed=smoothed,
+                coin=kept.coin,
+                terms=terms,
+            )
+        return replace(rule, calibration=calibration)
 
     def _thresholds_of(self, groups: NDArray[Any] | None) -> FloatArray:
         """Threshold of each row and label, broadcast to (n, n_classes)."""
@@ -284,3 +414,145 @@ class Rule:
                 "without a score cannot be ranked."
             )
         return values
+
+
+def promises_in_short(guarantees: Sequence[Guarantee]) -> str:
+    """What is promised, in a line.
+
+    Examples
+    --------
+    >>> promises_in_short([Guarantee(quantity="coverage", bound=0.9, sense=">=")])
+    'coverage >= 0.9'
+    """
+    promises = (
+        f"{g.quantity}{'' if g.scope is None else f' of {g.scope}'}"
+        f"{'' if g.subgroup is None else f' where {g.subgroup}'} "
+        f"{g.sense} {g.bound:.6g}"
+        for g in guarantees
+    )
+    return ", ".join(promises)
+
+
+def _evidence(n_rows: int, rank: int | None) -> dict[str, float]:
+    """Rows that rank and the rank of the cut, if it is known."""
+    ranked = {} if rank is None else {"rank": float(rank)}
+    return {"calibration rows": float(n_rows), **ranked}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Coverage:
+    """Sets that hold the label of a row: of all rows, of each class or each group.
+
+    The categories of `scores` are one, the `classes`, or the groups; promises with
+    confidence hold each by itself, or `jointly`. With `smoothed` ties a coin of each
+    row decides, and the rate is attained on average.
+    """
+
+    scores: CalibrationScores
+    classes: tuple[Any, ...]
+    by: Literal["class", "group"] | None = None
+    empty: Literal["best", "all"] = "best"
+    jointly: bool = False
+    smoothed: bool = False
+    terms: Terms = Terms()
+
+    @property
+    def n_claims(self) -> int:
+        """Number of promises that share the confidence."""
+        certain = self.terms.confidence is not None
+        return len(self.scores.names) if self.jointly and certain else 1
+
+    @property
+    def unseen_label_p_value(self) -> float:
+        """Largest p-value of a label without a score."""
+        if self.by == "class":
+            return 1.0
+        return float(((1 + self.scores.unscored) / (1 + self.scores.sizes)).max())
+
+    def rule(self, rate: float) -> Rule:
+        """Sets that leave out the label at most at a rate.
+
+        A row whose label has no score is left out. Where it ranks among the r lowest,
+        it counts among the promised misses; else the promise assumes that there is
+        no such row.
+        """
+        sizes = self.scores.sizes.tolist()
+        ranks = [self.terms.rank(n, rate, self.n_claims) for n in sizes]
+        claims = {"claims": float(self.n_claims)} if self.n_claims > 1 else {}
+        exchangeable = {
+            None: Assumption.EXCHANGEABLE,
+            "class": Assumption.EXCHANGEABLE_CLASS,
+            "group": Assumption.EXCHANGEABLE_GROUP,
+        }[self.by]
+        promises = []
+        named = zip(sizes, ranks, self.scores.names, strict=True)
+        for c, (n, rank, scope) in enumerate(named):
+            attained = self.smoothed or self.terms.confidence is not None
+            counted = self.by != "class" and 1 + self.scores.unscored[c] <= rank
+            promise = self.terms.promise(
+                "coverage",
+                rate if attained else rank / (n + 1),
+                exchangeable,
+                *(() if counted else (Assumption.KNOWN_LABEL,)),
+                scope=scope,
+                evidence={**_evidence(n, None if self.smoothed else rank), **claims},
+            )
+            promises.append(promise)
+        cuts = (self.scores.threshold(c, rank) for c, rank in enumerate(ranks))
+        return Rule(
+            kind="sets",
+            thresholds=() if self.smoothed else tuple(cuts),
+            guarantees=tuple(promises),
+            classes=self.classes,
+            by=self.by,
+            groups=self.scores.names if self.by == "group" else (),
+            empty=self.empty,
+            smoothed_rate=rate if self.smoothed else None,
+            calibration=self,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FalseAlarms:
+    """Alarms for rows that score below ordinary ones.
+
+    Where `strange` is "high" the `scores` are those of the rows, negated. With `coin`,
+    a number drawn once from [0, 1), the rank is that of the mean or the next, so that
+    the rate is attained on average; with `smoothed` ties a coin of each row decides.
+    """
+
+    scores: CalibrationScores
+    strange: Literal["low", "high"] = "low"
+    smoothed: bool = False
+    coin: float | None = None
+    terms: Terms = Terms()
+
+    def rule(self, rate: float) -> Rule:
+        """Alarms for ordinary rows at most at a rate."""
+        (n,) = self.scores.sizes.tolist()
+        rank = known = self.terms.rank(n, rate)
+        promised = rank / (n + 1)
+        if self.smoothed or self.terms.confidence is not None:
+            promised = rate
+        if self.coin is not None:
+            promised, missing = rate, (n + 1) * rate - rank
+            # The law of the rate is the larger with the upper rank, so that a check
+            # by it never calls a true promise broken more often than it may.
+            upper = rank if missing <= 1e-12 * n else min(rank + 1, n)
+            known, rank = upper, upper if self.coin < missing else rank
+        cut = self.scores.threshold(0, rank)
+        promise = self.terms.promise(
+            "false alarm rate",
+            promised,
+            Assumption.EXCHANGEABLE_NORMAL,
+            evidence=_evidence(n, None if self.smoothed else known),
+        )
+        return Rule(
+            kind="alarms",
+            thresholds=(-cut if self.strange == "high" else cut,),
+            guarantees=(promise,),
+            strange=self.strange,
+            smoothed_rate=rate if self.smoothed else None,
+            record={"rank": rank},
+            calibration=self,
+        )

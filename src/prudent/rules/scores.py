@@ -72,13 +72,13 @@ class CalibrationScores:
     @classmethod
     def merged(cls, parts: Sequence[Self]) -> Self:
         """The union of several parts: what one machine would have sorted."""
-        found: dict[Any, list[FloatArray]] = {}
+        scores_by_name: dict[Any, list[FloatArray]] = {}
         for part in parts:
             for name, own in zip(part.names, part.sorted, strict=True):
-                found.setdefault(name, []).append(own)
+                scores_by_name.setdefault(name, []).append(own)
         same = all(part.names == parts[0].names for part in parts)
-        names = parts[0].names if same else tuple(sorted(found))
-        scores = tuple(np.sort(np.concatenate(found[name])) for name in names)
+        names = parts[0].names if same else tuple(sorted(scores_by_name))
+        scores = tuple(np.sort(np.concatenate(scores_by_name[name])) for name in names)
         return cls(scores, names, parts[0].tolerance)
 
     @property
@@ -146,11 +146,11 @@ class CalibrationScores:
 
 
 def places(values: NDArray[Any], names: Sequence[Any]) -> IntArray:
-    """Place of each value among the sorted names, -1 where it is not one of them."""
+    """Place of each value among the names, -1 where it is not one of them."""
     known = np.asarray(names)
-    found = np.searchsorted(known, values)
-    there = np.append(known, known[-1:])[found] == values
-    return np.where(there, found, -1).astype(np.intp)
+    order = np.argsort(known)
+    nearest = np.append(order, order[-1:])[np.searchsorted(known, values, sorter=order)]
+    return np.where(known[nearest] == values, nearest, -1).astype(np.intp)
 
 
 def _raised(scores: Any, tolerance: float) -> Any:

@@ -12,7 +12,7 @@ from prudent.adversarial.game.solver import group_events, solve_game, split_leve
 from prudent.core.guarantee import Guarantee
 from prudent.core.rows import keyed_uniform
 from prudent.core.types import FloatArray
-from prudent.rules.make import FalseAlarms
+from prudent.rules.rule import FalseAlarms
 
 _SMALLEST = 1e-300  # probability of a cell
 

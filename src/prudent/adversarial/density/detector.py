@@ -36,8 +36,7 @@ from prudent.estimator_tools import (
     warn_constant_features,
 )
 from prudent.exceptions import PrudentWarning
-from prudent.rules.make import FalseAlarms
-from prudent.rules.rule import Rule
+from prudent.rules.rule import FalseAlarms, Rule
 from prudent.rules.scores import CalibrationScores
 
 REFERENCES = {"mixture", "gaussian", "box", "grid"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prudent.core.assumptions import Assumption
 from prudent.core.guarantee import Guarantee
-from prudent.rules.make import Terms
+from prudent.rules.rule import Terms
 
 
 def soft_promise(rate: float, n_scores: int, terms: Terms) -> Guarantee:

@@ -30,8 +30,7 @@ from prudent.exceptions import PrudentWarning
 from prudent.minimax.kernel import Span, span_of
 from prudent.minimax.one_class.learn import learn
 from prudent.minimax.pairwise import KERNEL_CONSTRAINTS, KernelMixin, TrainingKernel
-from prudent.rules.make import FalseAlarms
-from prudent.rules.rule import Rule
+from prudent.rules.rule import FalseAlarms, Rule
 from prudent.rules.scores import CalibrationScores
 
 
