@@ -10,7 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.timing import Workload
 from prudent import SelectiveClassifier
-from prudent.rules.make import SelectiveError, Terms
+from prudent.rules.make import SelectiveError
+from prudent.rules.rule import Terms
 from prudent.rules.scores import AnswerScores
 
 ROWS = 100_000

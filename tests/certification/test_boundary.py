@@ -12,7 +12,8 @@ from certification.worst_populations import worst_case
 from prudent.certification import error_boundary
 from prudent.core.binomial import most_wrong, upper_limit
 from prudent.rules.boundary import crossing_probability
-from prudent.rules.make import SelectiveError, Terms
+from prudent.rules.make import SelectiveError
+from prudent.rules.rule import Terms
 from prudent.rules.scores import AnswerScores
 
 # n, error rate, confidence -> first ranks, last corner, corners, level, crossing.

@@ -17,7 +17,8 @@ from prudent import NeymanPearsonClassifier
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import high_probability_rank
 from prudent.exceptions import InfeasibleError, PrudentWarning
-from prudent.rules.make import ClassErrors, Terms, class_scores_of
+from prudent.rules.make import ClassErrors, class_scores_of
+from prudent.rules.rule import Terms
 
 X, Y = load_breast_cancer(return_X_y=True)
 LDA = LinearDiscriminantAnalysis()

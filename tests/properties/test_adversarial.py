@@ -11,7 +11,7 @@ from prudent import RejectionGame
 from prudent.adversarial.density.cut import scale_to_rate
 from prudent.adversarial.game.divergence import DIVERGENCES, Divergence
 from prudent.core.binomial import high_probability_rank, mean_rank
-from prudent.rules.make import FalseAlarms
+from prudent.rules.rule import FalseAlarms
 from prudent.rules.scores import CalibrationScores
 
 SETTINGS = settings(max_examples=60, deadline=None)

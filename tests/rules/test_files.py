@@ -241,7 +241,7 @@ def test_smoothed_rules_come_back_with_other_rates():
     ("change", "message"),
     [
         (
-            {"kind": "answers", "thresholds": ["0.5"]},
+            {"kind": "answers", "thresholds": ["0.5"], "by": None},
             "only rules of sets and of alarms",
         ),
         ({"calibration": [["0.5"]]}, "scores of 1 categories, and has 3"),

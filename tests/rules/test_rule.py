@@ -8,15 +8,8 @@ import pytest
 
 from prudent.core.assumptions import Assumption
 from prudent.exceptions import InfeasibleError
-from prudent.rules.make import (
-    ClassErrors,
-    Coverage,
-    FalseAlarms,
-    SelectiveError,
-    Terms,
-    class_scores_of,
-)
-from prudent.rules.rule import Rule
+from prudent.rules.make import ClassErrors, SelectiveError, class_scores_of
+from prudent.rules.rule import Coverage, FalseAlarms, Rule, Terms
 from prudent.rules.scores import ROUNDING, AnswerScores, CalibrationScores
 
 SURE = Terms(confidence=0.95)

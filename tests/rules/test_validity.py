@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from prudent.rules.make import ClassErrors, Coverage, FalseAlarms, SelectiveError, Terms
+from prudent.rules.make import ClassErrors, SelectiveError
+from prudent.rules.rule import Coverage, FalseAlarms, Terms
 from prudent.rules.scores import AnswerScores, CalibrationScores, ClassScores
 
 # Scores of laws whose distribution function is known, continuous and with ties.

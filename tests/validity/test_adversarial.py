@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from prudent import LowDensityRejector, RejectionGame
 from prudent.exceptions import PrudentWarning
-from prudent.rules.make import Terms
+from prudent.rules.rule import Terms
 
 N, N_FRESH, REPETITIONS, RATE, LEVEL = 400, 500, 60, 0.05, 1e-4
 
