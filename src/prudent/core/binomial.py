@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import betaincc, betaincinv, ndtri
+from scipy.special import betaincc, betaincinv, gammaln, ndtri
 from scipy.stats import hypergeom
 
-from prudent.core.types import IntArray
+from prudent.core.types import FloatArray, IntArray
 from prudent.core.validation import shown
+
+# Up to this many rows every rank bounds its order statistic; of more rows 4096 do.
+ALL_RANKS = 2048
+MANY_RANKS = 4096
+# The crossing probability is met to this relative accuracy, from below.
+CROSSING_ACCURACY = 1e-4
+# Standard deviations above the mean beyond which a bridge of n points has no mass that
+# shows. Leaving it out makes the crossing probability larger, never smaller.
+NO_MASS = 8.5
 
 
 def clopper_pearson(
@@ -167,6 +177,130 @@ def fewest_rows_for(wrong: IntArray, rate: float, level: float) -> IntArray:
         enough = binomial_tail(wrong, middle, rate) <= level
         high, low = np.where(enough, middle, high), np.where(enough, low, middle)
     return high
+
+
+@lru_cache(maxsize=256)
+def simultaneous_level(n: int, level: float) -> float:
+    """Pointwise level at which the upper limits of all n + 1 counts hold at once.
+
+    Parameters
+    ----------
+    n : int
+        Rows, >= 1.
+    level : float
+        Probability that any of the limits is false, in (0, 1).
+
+    Returns
+    -------
+    float
+        The largest g (to 1e-4 of its crossing probability, from below) with
+        P(U_(i) > u_i for some i) <= level, where U_(1) <= ... <= U_(n) are the order
+        statistics of n uniform numbers and u_i = betaincinv(i, n + 1 - i, 1 - g). Of
+        more than 2048 rows only the ranks of `simultaneous_limits` count.
+
+    Notes
+    -----
+    The uniform numbers are the events before time 1 of a Poisson process of intensity
+    n, given that there are n. They stay below u_1 <= ... <= u_n iff at each u_i at
+    least i events have happened; the law of the paths that have stayed is convolved
+    with the events between one limit and the next (Noe 1972; Moscovich and Nadler
+    2017).
+
+    Examples
+    --------
+    >>> from prudent.core.binomial import simultaneous_level
+    >>> print(f"{simultaneous_level(100, 0.05):.5f}")
+    0.00246
+    """
+    if n < 1:
+        raise ValueError(f"`n` must be at least 1, got {shown(n)}.")
+    check_fraction("level", level)
+    if n == 1:
+        return level
+    ranks = _bounded_ranks(n)
+    # Between a union bound over the ranks and one rank alone.
+    below, above = math.log(level / len(ranks)), math.log(level)
+    excess_below = _crossing(n, ranks, math.exp(below)) - level
+    excess_above = _crossing(n, ranks, math.exp(above)) - level
+    wanted = level * CROSSING_ACCURACY
+    # Illinois steps aim a little below the level, where the answer must lie.
+    while not -wanted <= excess_below <= 0:
+        lower, upper = excess_below + wanted / 2, excess_above + wanted / 2
+        middle = (below * upper - above * lower) / (upper - lower)
+        excess = _crossing(n, ranks, math.exp(middle)) - level
+        if excess <= 0:
+            below, excess_below, excess_above = middle, excess, excess_above / 2
+        else:
+            above, excess_above = middle, excess
+    return math.exp(below)
+
+
+@lru_cache(maxsize=64)
+def simultaneous_limits(n: int, level: float) -> FloatArray:
+    """Upper limits of a rate for every count of n rows, true for all thresholds at once.
+
+    Parameters
+    ----------
+    n : int
+        Rows, >= 1.
+    level : float
+        Probability that any of the limits is false, in (0, 1).
+
+    Returns
+    -------
+    ndarray of shape (n + 1,)
+        `limits[v]` bounds the rate of rows on one side of a threshold (itself on either
+        side), where v of the n rows are: U(v, n, g) = betaincinv(v + 1, n - v, 1 - g)
+        with g of `simultaneous_level`, and 1 for v = n. With probability 1 - `level`
+        all limits hold at all thresholds; ties only help. Of more than 2048 rows v + 1
+        is rounded up to one of 4096 ranks. Not to be written to.
+
+    Notes
+    -----
+    Scores are quantiles F^{-1}(U_i) of uniform numbers. If v rows lie beyond t, then
+    the rate F(t) is at most that of the (v + 1)-th score, U_(v+1), which stays below
+    its limit.
+    """
+    level = simultaneous_level(n, level)
+    ranks = _bounded_ranks(n)
+    used = ranks[np.searchsorted(ranks, np.arange(1, n + 1))]
+    limits = np.append(betaincinv(used, n + 1 - used, 1 - level), 1.0)
+    limits.flags.writeable = False
+    return limits
+
+
+def _bounded_ranks(n: int) -> IntArray:
+    """Ranks whose order statistics are bounded, rising, shape (at most 4098,).
+
+    All of few rows; of many rows they are denser at both ends, in proportion to the
+    spread of the order statistics.
+    """
+    if n <= ALL_RANKS:
+        return np.arange(1, n + 1)
+    angles = np.pi * np.arange(1, MANY_RANKS + 1) / (2 * (MANY_RANKS + 1))
+    ranks = np.rint((n + 1) * np.sin(angles) ** 2).astype(np.intp)
+    return np.unique(np.clip(np.concatenate([[1], ranks, [n]]), 1, n))
+
+
+def _crossing(n: int, ranks: IntArray, level: float) -> float:
+    """P(U_(i) > u_i for some i of `ranks`), u_i the upper limit at `level`."""
+    limits = betaincinv(ranks, n + 1 - ranks, 1 - level)
+    means = n * np.diff(limits, prepend=0.0, append=1.0)
+    spread = np.sqrt(n * limits * (1 - limits))
+    most = np.minimum(np.ceil(n * limits + NO_MASS * (spread + 4)), n).astype(np.intp)
+    log_factorials = gammaln(np.arange(n + 1) + 1.0)
+    # law[j] is the probability of first + j events, on paths that have stayed.
+    first, law = 0, np.ones(1)
+    for rank, last, mean in zip(
+        np.append(ranks, n), np.append(most, n), means, strict=True
+    ):
+        farthest = min(last - first, math.ceil(mean + NO_MASS * (math.sqrt(mean) + 4)))
+        events = np.arange(farthest + 1)
+        step = np.exp(events * math.log(mean) - mean - log_factorials[: farthest + 1])
+        law = np.convolve(law, step)[rank - first : last - first + 1]
+        first = rank
+    unconditional = math.exp(n * math.log(n) - n - log_factorials[n])
+    return 1 - float(law[0]) / unconditional
 
 
 def binomial_tail(successes: Any, n: Any, rate: Any) -> Any:
