@@ -5,6 +5,8 @@ from prudent.certification.neyman_pearson import NeymanPearsonClassifier
 from prudent.certification.planning import Plan, plan
 from prudent.certification.promises import error_rate_under_priors
 from prudent.certification.selective import SelectiveClassifier
+from prudent.certification.thresholds import certify_thresholds
+from prudent.rules.bands import ThresholdBands
 from prudent.rules.boundary import ErrorBoundary, error_boundary
 
 __all__ = [
@@ -12,7 +14,9 @@ __all__ = [
     "NeymanPearsonClassifier",
     "Plan",
     "SelectiveClassifier",
+    "ThresholdBands",
     "certify",
+    "certify_thresholds",
     "error_boundary",
     "error_rate_under_priors",
     "mean_upper_limit",

@@ -187,7 +187,7 @@ def certify(
         refuse_seen_rows("certify", model, X)
         if groups is None and not isinstance(model, Rule):
             warn_of_copies("certify", X)
-    model, X = _unwrapped(model, X)
+    model, X = unwrapped(model, X)
     promised = getattr(model, "guarantees_", ())
     random = check_random_state(random_state)
     if groups is not None:
@@ -206,7 +206,7 @@ def certify(
     else:
         if given is None:
             check_classification_targets(labels)
-        _check_labels(model, labels)
+        check_labels("certify", model, labels)
         answers = (
             _taken(model, X) if isinstance(given, GivenAnswers) else _asked(model, X)
         )
@@ -402,7 +402,7 @@ def _classifier_claims(answers: GivenAnswers, y: NDArray[Any]) -> list[Claim]:
     return claims
 
 
-def _unwrapped(model: Any, X: Any) -> tuple[Any, Any]:
+def unwrapped(model: Any, X: Any) -> tuple[Any, Any]:
     """What answers in a pipeline or a search, and the rows as it takes them.
 
     It alone has promises, sets and `answers`.
@@ -417,17 +417,18 @@ def _unwrapped(model: Any, X: Any) -> tuple[Any, Any]:
             return model, X
 
 
-def _check_labels(model: Any, y: NDArray[Any]) -> None:
+def check_labels(name: str, model: Any, y: NDArray[Any]) -> None:
+    """Refuse what is no classifier, and labels that it does not know."""
     if not hasattr(model, "classes_"):
         raise TypeError(
-            f"certify: {type(model).__name__} is neither a classifier nor an outlier "
+            f"{name}: {type(model).__name__} is neither a classifier nor an outlier "
             "detector."
         )
     known = model.classes_.tolist()
     for label in np.unique(y).tolist():
         if label not in known:
             raise ValueError(
-                f"certify: `y` holds the label {shown(label)}, which the model does "
+                f"{name}: `y` holds the label {shown(label)}, which the model does "
                 f"not know; its classes are {known}."
             )
 

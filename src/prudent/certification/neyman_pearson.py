@@ -23,6 +23,7 @@ from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import probability_columns
 from prudent.exceptions import InfeasibleError, PrudentWarning
+from prudent.rules.bands import ThresholdBands, alarm_bands
 from prudent.rules.make import ClassErrors, class_scores_of
 from prudent.rules.rule import Rule
 from prudent.rules.scores import ClassScores
@@ -208,6 +209,37 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         limits = self._limits(max_class_error, in_sets=in_sets)
         with self._named():
             return self._at(limits, max_class_error=max_class_error)
+
+    def threshold_bands(self, positive: Any = None) -> ThresholdBands:
+        """Limits that hold at all thresholds of the held-out rows at once.
+
+        They hold with `confidence`, and together with `guarantees_` with probability
+        1 - 2 (1 - `confidence`).
+
+        Parameters
+        ----------
+        positive : object, default=None
+            The class that an alarm stands for: a row raises one where its score for
+            this class is at least the threshold. None: the first of `priority_`, else
+            the second of two classes.
+
+        Returns
+        -------
+        ThresholdBands
+            Of `kind` "alarms".
+
+        Raises
+        ------
+        ValueError
+            If `positive` is no class, or missing where no class is limited and there
+            are more than two.
+        """
+        check_is_fitted(self)
+        if positive is None and len(self.priority_):
+            positive = self.priority_[0]
+        calibration = self.rule_.calibration
+        assert isinstance(calibration, ClassErrors)
+        return alarm_bands(calibration.scores, positive, calibration.terms)
 
     def _check_parameters(self) -> None:
         check_fraction("confidence", self.confidence)

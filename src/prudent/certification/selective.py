@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,9 +22,13 @@ from prudent.core.types import BoolArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import probability_columns
 from prudent.exceptions import PrudentWarning
+from prudent.rules.bands import ThresholdBands, answer_bands
 from prudent.rules.make import SelectiveError
 from prudent.rules.rule import Rule
 from prudent.rules.scores import AnswerScores
+
+#: What the record of a rule counts among the held-out rows.
+ANSWER_COUNTS = ("answered", "wrong")
 
 
 class SelectiveClassifier(HeldOutClassifier):
@@ -229,6 +235,55 @@ class SelectiveClassifier(HeldOutClassifier):
         check_fraction("error_rate", error_rate)
         return self._at(error_rate, error_rate=error_rate, answered_share=None)
 
+    def threshold_bands(self) -> ThresholdBands:
+        """Limits that hold at all thresholds of the held-out rows at once.
+
+        Look at them first, then choose: by `with_threshold`. They hold with
+        `confidence`, and together with `guarantees_` with probability
+        1 - 2 (1 - `confidence`).
+
+        Returns
+        -------
+        ThresholdBands
+            Of `kind` "answers".
+        """
+        check_is_fitted(self)
+        calibration = self.rule_.calibration
+        assert isinstance(calibration, SelectiveError)
+        return answer_bands(calibration.scores, calibration.terms)
+
+    def with_threshold(self, threshold: float) -> Self:
+        """Fitted copy that answers rows scoring above a threshold, without a new fit.
+
+        The threshold may be chosen after a look at anything: what is promised of it,
+        the selective error rate and the answered share, is what `threshold_bands` says
+        of all thresholds at once.
+
+        Parameters
+        ----------
+        threshold : float
+            Rows scoring strictly above are answered.
+
+        Returns
+        -------
+        SelectiveClassifier
+
+        Raises
+        ------
+        ValueError
+            If the threshold is NaN.
+        """
+        bands = self.threshold_bands()
+        promises = bands.at(threshold)
+        counted = {name: int(promises[0].evidence[name]) for name in ANSWER_COUNTS}
+        rule = replace(
+            self.rule_,
+            thresholds=(float(threshold),),
+            guarantees=promises,
+            record=counted,
+        )
+        return copy.copy(self)._adopt(rule)
+
     def _check_parameters(self) -> None:
         if (self.error_rate is None) == (self.answered_share is None):
             raise ValueError(
@@ -250,6 +305,10 @@ class SelectiveClassifier(HeldOutClassifier):
                 f"{shown(self.reject_label)}."
             )
         self._scoring = self.scoring
+        return self._answer_scores(X, y)
+
+    def _answer_scores(self, X: Any, y: NDArray[Any]) -> AnswerScores:
+        """How sure the answer to each row is, and which answers are wrong."""
         sureness = answer_scores(self.estimator_, X, self._scoring)
         wrong = np.asarray(self.estimator_.predict(X) != y)
         return AnswerScores.of(sureness, wrong)

@@ -52,6 +52,7 @@ class Assumption(StrEnum):
     UNSEEN = "the calibration rows were not used to fit, choose or tune the model"
     KNOWN_LABEL = "the label of the new row is one of the classes of the model"
     PRIOR_SHIFT = "only the class prior differs from that of the calibration rows"
+    PREVALENCE = "the share of positive rows among future rows is {prevalence:g}"
     # Promises that rest on moments.
     NORMALITY = "the rows of each class are independent draws from a normal law"
     MOMENTS_GIVEN = "the class means and covariances are exactly those given"

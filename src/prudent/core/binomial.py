@@ -218,26 +218,33 @@ def simultaneous_level(n: int, level: float) -> float:
     if n == 1:
         return level
     ranks = _bounded_ranks(n)
-    # Between a union bound over the ranks and one rank alone.
+    # Between a union bound over the ranks and one rank alone. In logarithms the
+    # crossing is nearly a straight line of the level, so that a few secant steps meet
+    # it; they aim a little below, where the answer must lie.
     below, above = math.log(level / len(ranks)), math.log(level)
-    excess_below = _crossing(n, ranks, math.exp(below)) - level
-    excess_above = _crossing(n, ranks, math.exp(above)) - level
-    wanted = level * CROSSING_ACCURACY
-    # Illinois steps aim a little below the level, where the answer must lie.
-    while not -wanted <= excess_below <= 0:
-        lower, upper = excess_below + wanted / 2, excess_above + wanted / 2
-        middle = (below * upper - above * lower) / (upper - lower)
-        excess = _crossing(n, ranks, math.exp(middle)) - level
-        if excess <= 0:
-            below, excess_below, excess_above = middle, excess, excess_above / 2
+    aim = -CROSSING_ACCURACY / 2
+    pointwise, slope = (below + above) / 2, 1.0
+    last: tuple[float, float] | None = None
+    while True:
+        crossing = _crossing(n, ranks, math.exp(pointwise))
+        excess = math.log(crossing / level)
+        if 2 * aim <= excess <= 0:
+            return math.exp(pointwise)
+        if excess > 0:
+            above = pointwise
         else:
-            above, excess_above = middle, excess
-    return math.exp(below)
+            below = pointwise
+        if last is not None:
+            slope = (excess - last[1]) / (pointwise - last[0])
+        last = pointwise, excess
+        pointwise += (aim - excess) / slope
+        if not below < pointwise < above:
+            pointwise = (below + above) / 2
 
 
 @lru_cache(maxsize=64)
 def simultaneous_limits(n: int, level: float) -> FloatArray:
-    """Upper limits of a rate for every count of n rows, true for all thresholds at once.
+    """Upper limits of a rate for each count of n rows, at all thresholds at once.
 
     Parameters
     ----------

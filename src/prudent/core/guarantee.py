@@ -35,11 +35,18 @@ Quantity = Literal[
     "selective error rate",
     "expected cost",
     "false discovery rate",
+    "answered share",
+    "flagged share",
+    "precision",
+    "probability",
 ]
 Sense = Literal["<=", ">="]
 Verdict = Literal["kept", "consistent", "broken"]
 Unit = Literal["row", "group"]
 AverageOver = Literal["training samples", "calibration rows", "the rule's coins"]
+
+#: Shares of rows that have a property, which are counted by the rows that have it.
+SHARES = frozenset({"answered share", "flagged share", "precision", "probability"})
 
 # What one sample of rows cannot refute, and where to go instead.
 NOT_A_RATE = {
@@ -79,8 +86,10 @@ class Guarantee:
     ----------
     quantity : {"error rate", "class error rate", "false alarm rate", \
 "miss rate", "coverage", "selective error rate", "expected cost", \
-"false discovery rate"}
-        What is bounded. A selective error rate is that of the answered rows.
+"false discovery rate", "answered share", "flagged share", "precision", "probability"}
+        What is bounded. A selective error rate is that of the answered rows; precision
+        the share of positive rows among flagged ones; a probability the share of a
+        class among rows with such a number.
     bound : float
         The promised value: in [0, 1], any finite number for an expected cost.
     sense : {"<=", ">="}
@@ -193,8 +202,9 @@ default=None
         ----------
         violations : float or array-like of bool, shape (n_rows,)
             Rows that break the promise: wrong answers, false alarms, or, for
-            `quantity="coverage"`, sets that miss the truth. Their number, or, with
-            `groups`, whether each row is one.
+            `quantity="coverage"`, sets that miss the truth; for an answered or flagged
+            share, a precision or a probability the rows that have the property. Their
+            number, or, with `groups`, whether each row is one.
         n : float, default=None
             Rows looked at, > 0; left out with `groups`.
         level : float, default=0.05

@@ -1,0 +1,578 @@
+"""Limits of rates at every threshold of a score, all true at once.
+
+n rows that a model has not seen are scored; somebody then looks at them and chooses a
+threshold. `simultaneous_limits` bounds a rate at all thresholds at once, so the choice
+costs nothing. With delta = 1 - confidence, U(v, m, level) the limit for v of m rows
+that holds at all thresholds but with probability `level`:
+
+- **alarms** where a score is at least t. Of the m1 positive rows v1 score below t, of
+  the m0 others v0 reach it, of all n rows k do. Each of miss rate <= U(v1, m1),
+  false-alarm rate <= U(v0, m0), flagged share <= U(k, n) and a two-sided interval of
+  the share of positive rows takes delta / 4; error, precision and cost are the worst
+  values over that box.
+- **answers** where a score exceeds t. W of the n rows are answered wrong, R right.
+  With e = U(W, n, delta / 2) and d = 1 - U(n - R, n, delta / 4) the error rate among
+  answered rows is at most e / (e + d): wrong rows obey the theorem with all other rows
+  beyond every threshold, right rows likewise. The answered share is at least
+  1 - U(n - W - R, n, delta / 4).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from prudent.core.assumptions import Assumption
+from prudent.core.binomial import (
+    check_fraction,
+    clopper_pearson,
+    simultaneous_limits,
+)
+from prudent.core.guarantee import Guarantee, Quantity, Sense
+from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.validation import shown
+from prudent.rules.make import Terms
+from prudent.rules.scores import AnswerScores, ClassScores
+
+BANDS = (
+    "exact limits at all thresholds at once (Noe 1972; prudent, user guide, choosing "
+    "after looking)"
+)
+#: Labels of a detector: normal rows and anomalies.
+NORMAL, ANOMALY = 1, -1
+#: Claims that share the level, the interval of the share of positive rows among them.
+CLAIMS = 4
+#: Positions of an explorer, and how many of them stand at each end.
+POSITIONS, OUTERMOST = 256, 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ThresholdBands:
+    """Exact limits at every threshold at once: look first, choose then.
+
+    Made by `certify_thresholds`, by `threshold_bands` of a fitted wrapper, or from
+    arrays by `from_scores`.
+
+    Attributes
+    ----------
+    kind : {"alarms", "answers"}
+        A row raises an alarm where its score is at least the threshold, or is answered
+        where its score exceeds it.
+    confidence : float
+        Probability over the rows that all limits hold, at all thresholds.
+    classes : tuple
+        For alarms the other label and the positive one, in their order; 1 and -1 of a
+        detector. For answers empty.
+    positive : object
+        The label that an alarm stands for; None for answers.
+    scores : ndarray of shape (n_rows,)
+        Of the rows behind the limits, rising.
+    marked : ndarray of bool, shape (n_rows,)
+        Which of them are positive, or answered wrong.
+    detects : bool
+        Whether the share of positive rows says nothing about future rows, as with
+        anomalies that were collected: error, precision, cost and flagged share then
+        need `prevalence`.
+    unit : {"row", "group"}
+        Whether each of the rows is a random row of a group.
+    held_out : bool
+        Whether a wrapper held the rows out itself, so that nobody has to vouch that
+        the model has not seen them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prudent import ThresholdBands
+    >>> scores = np.arange(300) / 300
+    >>> is_fraud = scores >= 0.9
+    >>> bands = ThresholdBands.from_scores(scores, is_fraud, kind="alarms")
+    >>> for promise in bands.at(0.88):
+    ...     print(
+    ...         promise.quantity, promise.scope, promise.sense, f"{promise.bound:.3f}"
+    ...     )
+    class error rate True <= 0.209
+    class error rate False <= 0.071
+    flagged share None <= 0.196
+    error rate None <= 0.092
+    precision None >= 0.422
+    """
+
+    kind: Literal["alarms", "answers"]
+    confidence: float
+    scores: FloatArray
+    marked: BoolArray
+    classes: tuple[Any, ...] = ()
+    positive: Any = None
+    detects: bool = False
+    unit: Literal["row", "group"] = "row"
+    held_out: bool = False
+
+    @classmethod
+    def of(cls, scores: FloatArray, marked: BoolArray, **fields: Any) -> Self:
+        """Limits from scores (n_rows,) in any order, none of them NaN."""
+        order = np.argsort(scores, kind="stable")
+        return cls(scores=scores[order], marked=marked[order], **fields)
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: ArrayLike,
+        y_or_wrong: ArrayLike,
+        *,
+        kind: Literal["alarms", "answers"],
+        confidence: float = 0.95,
+        positive: Any = None,
+    ) -> Self:
+        """Limits from the scores of any model.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_rows,)
+            For alarms how much each row looks like a positive one, for answers how sure
+            its answer is.
+        y_or_wrong : array-like of shape (n_rows,)
+            For alarms the label of each row, for answers whether its answer is wrong.
+        kind : {"alarms", "answers"}
+            What happens at a threshold.
+        confidence : float, default=0.95
+            In (0, 1).
+        positive : object, default=None
+            For alarms the label that they stand for; all other labels are the rest.
+            None: the second of two labels.
+
+        Returns
+        -------
+        ThresholdBands
+
+        Raises
+        ------
+        ValueError
+            If there is no row, a score is NaN, shapes differ, `positive` is not a label
+            or is missing where there are not two labels.
+        """
+        check_fraction("confidence", confidence)
+        if kind not in ("alarms", "answers"):
+            raise ValueError(f"`kind` must be 'alarms' or 'answers', got {kind!r}.")
+        ranked, labels = np.asarray(scores, dtype=np.float64), np.asarray(y_or_wrong)
+        if ranked.ndim != 1 or ranked.shape != labels.shape:
+            raise ValueError(
+                "`scores` and `y_or_wrong` must have one entry for each row, got "
+                f"shapes {ranked.shape} and {labels.shape}."
+            )
+        if not len(ranked):
+            raise ValueError("`scores` hold 0 rows; give at least 1.")
+        if np.isnan(ranked).any():
+            raise ValueError(
+                f"{int(np.isnan(ranked).sum())} of {len(ranked)} rows have no score."
+            )
+        names: tuple[Any, ...] = ()
+        if kind == "alarms":
+            different = [_plain(name) for name in np.unique(labels)]
+            names, positive = two_sides(different, positive)
+            marked = labels == positive
+        else:
+            marked = labels.astype(bool)
+        return cls.of(
+            ranked,
+            marked,
+            kind=kind,
+            confidence=float(confidence),
+            classes=names,
+            positive=positive,
+        )
+
+    @property
+    def thresholds(self) -> FloatArray:
+        """Where the counts change, rising, shape (n_thresholds,).
+
+        Scores of rows; for alarms infinity too, where no row raises one, for answers
+        minus infinity, where all rows are answered.
+        """
+        different = np.unique(self.scores)
+        if self.kind == "alarms":
+            return np.unique(np.append(different, np.inf))
+        return np.unique(np.append(-np.inf, different))
+
+    def at(
+        self,
+        threshold: float,
+        *,
+        prevalence: float | None = None,
+        costs: ArrayLike | None = None,
+    ) -> tuple[Guarantee, ...]:
+        """What holds at a threshold, however it was chosen.
+
+        Parameters
+        ----------
+        threshold : float
+            Alarms are raised from it on; answers given above it.
+        prevalence : float, default=None
+            Share of positive rows among future rows, in [0, 1], where that is known
+            and differs from the share here; it becomes an assumption. For alarms.
+        costs : array-like of shape (2, 2), default=None
+            Cost of each answer, rows = truth, columns = answer, in the order of
+            `classes`. For alarms.
+
+        Returns
+        -------
+        tuple of Guarantee
+            For alarms the error rates of the positive class and of the other (of a
+            detector the miss and the false-alarm rate), the flagged share, the error
+            rate, the precision of the alarms, and the expected cost if `costs` are
+            given; for answers the selective error rate and the answered share. All of
+            them hold at once, with `confidence`, at all thresholds.
+
+        Raises
+        ------
+        ValueError
+            If the threshold is NaN, an argument lies outside its range, or belongs to
+            alarms and this is about answers.
+        """
+        if math.isnan(threshold):
+            raise ValueError("`threshold` is NaN.")
+        limits = self.limits(np.array([threshold]))
+        values = {name: float(column[0]) for name, column in limits.items()}
+        if self.kind == "answers":
+            if prevalence is not None or costs is not None:
+                raise ValueError(
+                    "`prevalence` and `costs` are for alarms: leave them out."
+                )
+            return self._answered(threshold, values)
+        if prevalence is not None:
+            check_fraction("prevalence", prevalence, "[0, 1]")
+        return self._alarmed(threshold, values, prevalence, costs)
+
+    def limits(self, thresholds: FloatArray) -> dict[str, FloatArray]:
+        """Exact limits at thresholds (n,), as columns of shape (n,).
+
+        For alarms "miss rate", "false alarm rate" and "flagged share", upper ones; for
+        answers the upper "selective error rate" and the lower "answered share".
+        """
+        delta = 1 - self.confidence
+        n = len(self.scores)
+        first, second, third = self._counts(thresholds).T
+        if self.kind == "alarms":
+            n_marked = int(self.marked.sum())
+            return {
+                "miss rate": _limit(first, n_marked, delta / 4),
+                "false alarm rate": _limit(second, n - n_marked, delta / 4),
+                "flagged share": _limit(third, n, delta / 4),
+            }
+        wrong, right = first, third - first
+        error = simultaneous_limits(n, delta / 2)[wrong]
+        correct = 1 - simultaneous_limits(n, delta / 4)[n - right]
+        return {
+            "selective error rate": error / (error + correct),
+            "answered share": 1 - simultaneous_limits(n, delta / 4)[n - third],
+        }
+
+    @property
+    def share(self) -> tuple[float, float]:
+        """Two-sided interval of the share of positive rows, for alarms."""
+        n_marked, level = int(self.marked.sum()), (1 - self.confidence) / CLAIMS
+        return clopper_pearson(n_marked, len(self.marked), level=level)
+
+    def frame(self) -> Any:
+        """Counts and limits at each of `thresholds`, as a pyarrow table."""
+        import pyarrow as pa
+
+        at = self.thresholds
+        names = self._count_names()
+        counts = dict(zip(names, self._counts(at).T, strict=True))
+        limits = {f"{name} limit": limit for name, limit in self.limits(at).items()}
+        return pa.table({"threshold": at, **counts, **limits})
+
+    def to_dict(self) -> dict[str, Any]:
+        """What an explorer reads: at most 256 positions, limits rounded outward.
+
+        Returns
+        -------
+        dict
+            "kind", "confidence", "positive" and "rows" (behind each count);
+            "threshold" (short numbers, or "Infinity" and "-Infinity", that divide the
+            rows as the exact ones do); at each of them "violations" (for alarms missed
+            rows, false alarms and flagged rows, for answers wrong and answered ones)
+            and "limit" (for alarms of these three, for answers the error rate and the
+            lower limit of the answered share); "share", the interval of the share of
+            positive rows.
+        """
+        at = self.thresholds
+        chosen = _positions(len(at))
+        counts, limits = self._counts(at[chosen]), self.limits(at[chosen])
+        n, n_marked = len(self.scores), int(self.marked.sum())
+        if self.kind == "alarms":
+            sides: tuple[Any, ...] = (math.ceil, math.ceil, math.ceil)
+            rows = [n_marked, n - n_marked, n]
+            share: list[float] | None = None
+            if not self.detects:
+                lower, upper = self.share
+                share = [_outward(lower, math.floor), _outward(upper, math.ceil)]
+        else:
+            counts, sides = counts[:, [0, 2]], (math.ceil, math.floor)
+            rows, share = [n, n], None
+        columns = [
+            [_outward(value, side) for value in limit.tolist()]
+            for limit, side in zip(limits.values(), sides, strict=False)
+        ]
+        return {
+            "kind": self.kind,
+            "confidence": self.confidence,
+            "positive": _plain(self.positive),
+            "rows": rows,
+            "threshold": [self._short(at, place) for place in chosen],
+            "violations": counts.tolist(),
+            "limit": [list(row) for row in zip(*columns, strict=True)],
+            "share": share,
+        }
+
+    def _counts(self, thresholds: FloatArray) -> IntArray:
+        """Missed, false alarms and flagged; or wrong, right and answered; (n, 3)."""
+        marked, others = self.scores[self.marked], self.scores[~self.marked]
+        side: Literal["left", "right"] = "left" if self.kind == "alarms" else "right"
+        marked_below = np.searchsorted(marked, thresholds, side)
+        others_above = len(others) - np.searchsorted(others, thresholds, side)
+        marked_above = len(marked) - marked_below
+        total = marked_above + others_above
+        if self.kind == "alarms":
+            return np.column_stack([marked_below, others_above, total])
+        return np.column_stack([marked_above, others_above, total])
+
+    def _count_names(self) -> tuple[str, str, str]:
+        if self.kind == "alarms":
+            return "missed", "false alarms", "flagged"
+        return "wrong", "right", "answered"
+
+    def _alarmed(
+        self,
+        threshold: float,
+        limits: dict[str, float],
+        prevalence: float | None,
+        costs: ArrayLike | None,
+    ) -> tuple[Guarantee, ...]:
+        miss, false_alarm = limits["miss rate"], limits["false alarm rate"]
+        ((missed, false_alarms, flagged),) = self._counts(np.array([threshold]))
+        n, n_marked = len(self.scores), int(self.marked.sum())
+        other = next(label for label in self.classes if label != self.positive)
+        names: tuple[Quantity, Quantity] = ("class error rate", "class error rate")
+        scopes: tuple[Any, Any] = (_plain(self.positive), _plain(other))
+        if self.detects:
+            names, scopes = ("miss rate", "false alarm rate"), (None, None)
+        elif isinstance(other, Rest):
+            names, scopes = (names[0], "false alarm rate"), (scopes[0], None)
+        others = n - n_marked
+        promises = [
+            self._promise(names[0], miss, n_marked, {"wrong": missed}, scope=scopes[0]),
+            self._promise(
+                names[1], false_alarm, others, {"wrong": false_alarms}, scope=scopes[1]
+            ),
+        ]
+        if prevalence is None and self.detects:
+            if costs is not None:
+                raise ValueError(
+                    "the rows do not say how frequent anomalies are: give `prevalence`."
+                )
+            return tuple(promises)
+        counted: dict[str, float] = {}
+        if prevalence is None:
+            (least, most), counted["flagged"] = self.share, flagged
+            flagged_limit = limits["flagged share"]
+        else:
+            least = most = counted["prevalence"] = float(prevalence)
+            flagged_limit = prevalence + (1 - prevalence) * false_alarm
+        error = max(p * miss + (1 - p) * false_alarm for p in (least, most))
+        alarms = least * (1 - miss) + (1 - least) * false_alarm
+        precision = least * (1 - miss) / alarms if alarms > 0 else 0.0
+        promises += [
+            self._promise("flagged share", flagged_limit, n, counted),
+            self._promise("error rate", error, n, counted),
+            self._promise("precision", precision, n, counted, sense=">="),
+        ]
+        if costs is not None:
+            cost = self._worst_cost(costs, miss, false_alarm, (least, most))
+            promises.append(self._promise("expected cost", cost, n, counted))
+        return tuple(promises)
+
+    def _answered(
+        self, threshold: float, limits: dict[str, float]
+    ) -> tuple[Guarantee, ...]:
+        ((wrong, _, answered),) = self._counts(np.array([threshold]))
+        n, counted = len(self.scores), {"answered": answered, "wrong": wrong}
+        error, share = limits["selective error rate"], limits["answered share"]
+        return (
+            self._promise("selective error rate", error, n, counted),
+            self._promise("answered share", share, n, counted, sense=">="),
+        )
+
+    def _promise(
+        self,
+        quantity: Quantity,
+        bound: float,
+        n_rows: int,
+        counted: Mapping[str, float],
+        *,
+        sense: Sense = "<=",
+        scope: Any = None,
+    ) -> Guarantee:
+        """A promise with its numbers; "prevalence" among them is assumed."""
+        drawn = Assumption.GROUPS if self.unit == "group" else Assumption.INDEPENDENT
+        given = (Assumption.PRIOR_SHIFT, Assumption.PREVALENCE)
+        n_claims = CLAIMS if self.kind == "alarms" else CLAIMS - 1
+        numbers = {"calibration rows": n_rows, **counted, "claims": n_claims}
+        return Guarantee(
+            quantity=quantity,
+            # Sums of shares that make one may exceed it by rounding.
+            bound=bound if quantity == "expected cost" else min(bound, 1.0),
+            sense=sense,
+            confidence=self.confidence,
+            assumptions=(
+                drawn,
+                *(() if self.held_out else (Assumption.UNSEEN,)),
+                *(given if "prevalence" in counted else ()),
+            ),
+            scope=scope,
+            unit=self.unit,
+            evidence={name: float(number) for name, number in numbers.items()},
+            source=BANDS,
+        )
+
+    def _worst_cost(
+        self,
+        costs: ArrayLike,
+        miss: float,
+        false_alarm: float,
+        shares: Sequence[float],
+    ) -> float:
+        """Largest expected cost over the box: linear in each rate, so at a corner."""
+        matrix = np.asarray(costs, dtype=np.float64)
+        if matrix.shape != (2, 2) or not np.isfinite(matrix).all():
+            raise ValueError(
+                "`costs` must be finite of shape (2, 2), rows = truth, columns = "
+                f"answer, in the order {', '.join(map(shown, self.classes))}; got "
+                f"shape {matrix.shape}."
+            )
+        yes = self.classes.index(self.positive)
+        no = 1 - yes
+        worst = -math.inf
+        for p in shares:
+            for missed in (0.0, miss):
+                for raised in (0.0, false_alarm):
+                    of_positive = (1 - missed) * matrix[yes, yes] + missed * matrix[
+                        yes, no
+                    ]
+                    of_others = (1 - raised) * matrix[no, no] + raised * matrix[no, yes]
+                    worst = max(worst, float(p * of_positive + (1 - p) * of_others))
+        return worst
+
+    def _short(self, at: FloatArray, place: int) -> float | str:
+        """A short number that divides the rows as the threshold at this place does."""
+        value = float(at[place])
+        if math.isinf(value):
+            return "Infinity" if value > 0 else "-Infinity"
+        # Alarms from it on: any number above the score before it; answers above it: any
+        # number below the next score.
+        alarms = self.kind == "alarms"
+        beyond = at[place - 1] if alarms and place else -math.inf
+        if not alarms:
+            beyond = at[place + 1] if place + 1 < len(at) else math.inf
+        rounding = ROUND_FLOOR if alarms else ROUND_CEILING
+        for digits in range(1, 17):
+            short = float(Context(prec=digits, rounding=rounding).plus(Decimal(value)))
+            if (beyond < short <= value) if alarms else (value <= short < beyond):
+                return short
+        return value
+
+
+class Rest(str):
+    """The name of all rows that are not positive, where they have several labels."""
+
+    __slots__ = ()
+
+
+def answer_bands(rows: AnswerScores, terms: Terms) -> ThresholdBands:
+    """Limits from the rows that made a rule of answers."""
+    return ThresholdBands.of(
+        rows.sureness[:-1], np.diff(rows.wrong) > 0, kind="answers", **_shared(terms)
+    )
+
+
+def alarm_bands(
+    rows: ClassScores, positive: Any, terms: Terms, *, detects: bool = False
+) -> ThresholdBands:
+    """Limits from scores of rows under every class, for alarms of one class."""
+    names, positive = two_sides([_plain(name) for name in rows.classes], positive)
+    place = rows.classes.tolist().index(positive)
+    return ThresholdBands.of(
+        rows.scores[:, place],
+        rows.codes == place,
+        kind="alarms",
+        classes=names,
+        positive=positive,
+        detects=detects,
+        **_shared(terms),
+    )
+
+
+def two_sides(labels: Sequence[Any], positive: Any) -> tuple[tuple[Any, ...], Any]:
+    """The positive label and the other, in their order; several others are the rest."""
+    if positive is None:
+        if len(labels) != 2:
+            raise ValueError(
+                f"there are {len(labels)} classes: give `positive`, the one that an "
+                "alarm stands for."
+            )
+        positive = labels[1]
+    if positive not in labels:
+        raise ValueError(
+            f"`positive` {shown(positive)} is none of the classes "
+            f"{', '.join(map(shown, labels[:5]))}."
+        )
+    if len(labels) == 2:
+        return tuple(labels), positive
+    return (Rest("the rest"), positive), positive
+
+
+def _shared(terms: Terms) -> dict[str, Any]:
+    """What bands take over from the promises of a wrapper."""
+    return {
+        "confidence": terms.confidence,
+        "unit": "group" if terms.grouped else "row",
+        "held_out": not terms.frozen,
+    }
+
+
+def _limit(count: IntArray, n: int, level: float) -> FloatArray:
+    """Upper limits at all thresholds; 1 where there is no row."""
+    if not n:
+        return np.ones(len(count))
+    limits: FloatArray = simultaneous_limits(n, level)[count]
+    return limits
+
+
+def _positions(n: int) -> IntArray:
+    """Places of an explorer among n: the outermost ones, and equal steps between."""
+    if n <= POSITIONS:
+        return np.arange(n)
+    between = np.linspace(OUTERMOST, n - 1 - OUTERMOST, POSITIONS - 2 * OUTERMOST)
+    ends = np.arange(OUTERMOST)
+    places = np.concatenate([ends, np.rint(between), n - 1 - ends])
+    return np.unique(places.astype(np.intp))
+
+
+def _outward(value: float, side: Any) -> float:
+    """Four digits behind the point, rounded to one side by `math.floor` or `ceil`."""
+    rounded = side(value * 1e4) / 1e4
+    # The product may round across the integer it stands for.
+    if (rounded < value) == (side is math.ceil) and rounded != value:
+        rounded += 1e-4 if side is math.ceil else -1e-4
+    return float(min(max(round(rounded, 4), 0.0), 1.0))
+
+
+def _plain(label: Any) -> Any:
+    """A label as plain Python has it."""
+    return label.item() if isinstance(label, np.generic) else label
