@@ -16,7 +16,7 @@ from sklearn.utils.validation import (
 )
 
 from prudent.certification.certificates import check_labels, unwrapped
-from prudent.certification.scores import answer_scores, class_scores
+from prudent.certification.held_out import answer_scores, class_scores
 from prudent.certification.selective import SelectiveClassifier
 from prudent.core.binomial import check_fraction
 from prudent.estimator_tools import refuse_dask, refuse_seen_rows, warn_of_copies
