@@ -27,7 +27,8 @@ from prudent.rules.bands import (
     alarm_bands,
     answer_bands,
 )
-from prudent.rules.make import Terms, class_scores_of
+from prudent.rules.make import class_scores_of
+from prudent.rules.rule import Terms
 from prudent.rules.scores import AnswerScores
 
 

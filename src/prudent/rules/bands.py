@@ -37,7 +37,7 @@ from prudent.core.binomial import (
 from prudent.core.guarantee import Guarantee, Quantity, Sense
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
-from prudent.rules.make import Terms
+from prudent.rules.rule import Terms
 from prudent.rules.scores import AnswerScores, ClassScores
 
 BANDS = (
