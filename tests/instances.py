@@ -123,6 +123,18 @@ def conformal():
     ]
 
 
+def evaluation():
+    from prudent import BestClassifier
+
+    names = ["logistic", "lda"]
+    settings = {"cv": 2, "random_state": 0}
+    return [
+        BestClassifier(names, **settings),
+        BestClassifier(names, promise="error <= 20%", **settings),
+        BestClassifier(names, promise="none", **settings),
+    ]
+
+
 FAMILIES = (
     minimax,
     optimistic,
@@ -131,6 +143,7 @@ FAMILIES = (
     adversarial,
     certification,
     conformal,
+    evaluation,
 )
 
 

@@ -30,6 +30,7 @@ _PUBLIC = {
     "LowDensityRejector": "prudent.adversarial",
     "SelectiveClassifier": "prudent.certification",
     "NeymanPearsonClassifier": "prudent.certification",
+    "BestClassifier": "prudent.evaluation.best",
     "certify": "prudent.certification",
     "certify_thresholds": "prudent.certification",
     "plan": "prudent.certification",

@@ -20,7 +20,7 @@ from prudent.core.classes import max_probability, told_apart
 from prudent.core.rows import held_out_count
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
-from prudent.estimator_tools import HeldOutEstimator, refuse_dask
+from prudent.estimator_tools import HeldOutEstimator, groups_for, refuse_dask
 from prudent.exceptions import PrudentWarning
 
 # What to do where the draw took all rows of a class.
@@ -69,7 +69,7 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
         self : estimator
         """
         self._check_parameters()
-        _refuse_fit_parameters(type(self).__name__, unsupported)
+        refuse_fit_parameters(type(self).__name__, unsupported)
         _check_inner(type(self).__name__, self.estimator)
         check_fraction("calibration_size", self.calibration_size)
         refuse_dask(X)
@@ -109,7 +109,8 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
             self.estimator_, self._unlearned = self.estimator, []
         else:
             self._refuse_unlearned(y)
-            self.estimator_ = clone(self.estimator).fit(X, y)
+            together = groups_for(self.estimator, self._fit_groups)
+            self.estimator_ = clone(self.estimator).fit(X, y, **together)
         if not hasattr(self.estimator_, "classes_"):
             raise TypeError(
                 f"{type(self).__name__}: {model_name(self.estimator)} is no "
@@ -180,7 +181,8 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
         return tags
 
 
-def _refuse_fit_parameters(name: str, given: Mapping[str, Any]) -> None:
+def refuse_fit_parameters(name: str, given: Mapping[str, Any]) -> None:
+    """Refuse what `fit` cannot take: weights, and anything else by name."""
     if "sample_weight" in given:
         raise TypeError(
             f"{name}: `sample_weight` is not supported: weighted rows have no exact "

@@ -245,7 +245,8 @@ def _promising(
     """Fit the method so that it makes the promise asked for, and say on which rows."""
     import numpy as np
 
-    from prudent.evaluation.promising import groups_for, promised, promising
+    from prudent.estimator_tools import groups_for
+    from prudent.evaluation.promising import promised, promising
     from prudent.rules.wish import parse_promise
 
     training, preparation, said = read()
@@ -317,8 +318,12 @@ def _plain(
 
     `chosen_by` says what to choose a parameter by, if one is to be chosen.
     """
-    from prudent.estimator_tools import RowNotes, matched_by_name, remember_rows
-    from prudent.evaluation.promising import groups_for
+    from prudent.estimator_tools import (
+        RowNotes,
+        groups_for,
+        matched_by_name,
+        remember_rows,
+    )
     from prudent.evaluation.table import in_front
 
     by_moments = chosen_by is None and hasattr(estimator, "fit_moments")

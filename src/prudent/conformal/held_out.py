@@ -19,6 +19,7 @@ from prudent.conformal.one_class import Ellipsoid
 from prudent.conformal.units import Columns, in_units, kept_columns
 from prudent.core.classes import log_odds_against
 from prudent.core.types import FloatArray, IntArray
+from prudent.estimator_tools import groups_for
 from prudent.exceptions import PrudentWarning
 from prudent.rules.scores import CalibrationScores, Counts
 
@@ -138,7 +139,11 @@ def fitted_scores(classifier: Any, X: Any, y: NDArray[Any]) -> LabelScores:
     with warnings.catch_warnings():
         if own:  # what it warns of has been said
             warnings.simplefilter("ignore", PrudentWarning)
-        return LabelScores(clone(estimator).fit(X, y), classes, kind)
+        together = groups_for(estimator, classifier._fit_groups)
+        fitted = clone(estimator).fit(X, y, **together)
+    if kind == "probability" and not hasattr(fitted, "predict_proba"):
+        kind = "margin"  # known only now of one that chooses among several
+    return LabelScores(fitted, classes, kind)
 
 
 class EllipsoidDetector(OutlierMixin, BaseEstimator):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import (
@@ -40,6 +40,8 @@ class HeldOutEstimator(BaseEstimator):
     estimator: Any
     confidence: float | None
     rule_: Rule
+    # Of the rows to learn from, while the model is fitted to them.
+    _fit_groups: NDArray[Any] | None = None
 
     def _fit_held_out(
         self,
@@ -53,7 +55,9 @@ class HeldOutEstimator(BaseEstimator):
         split = self._hold_out(X, random, groups)
         fit, held_out = split.fit, split.held_out
         learned, known = (None, None) if y is None else (y[fit], y[held_out])
+        self._fit_groups = None if groups is None else np.asarray(groups)[fit]
         self._fit_part(_safe_indexing(X, fit), learned, random)
+        del self._fit_groups
         rows = _safe_indexing(X, held_out)
         self._calibrate([self._scores(rows, known)], split)
         self._warn_of_a_perfect_model(rows, known)

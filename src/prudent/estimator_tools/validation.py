@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     _num_samples,
     check_is_fitted,
     column_or_1d,
+    has_fit_parameter,
 )
 
 from prudent._compat import validate_data
@@ -222,3 +224,13 @@ def fold_positions(
         return moved[moved >= 0]
 
     return [(remaining(train), remaining(test)) for train, test in splits]
+
+
+def groups_for(estimator: Any, groups: Any) -> dict[str, Any]:
+    """What `fit` takes besides rows and labels: groups, where it knows them."""
+    name, last = "groups", estimator
+    if isinstance(estimator, Pipeline):
+        step, last = estimator.steps[-1]
+        name = f"{step}__groups"
+    known = groups is not None and has_fit_parameter(last, "groups")
+    return {name: groups} if known else {}

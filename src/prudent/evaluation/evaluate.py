@@ -23,14 +23,13 @@ from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import hold_out, one_row_per_group
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.estimator_tools import predict_set
+from prudent.estimator_tools import groups_for, predict_set
 from prudent.evaluation.estimators import FEWEST_TO_LEARN
 from prudent.evaluation.methods import Method
 from prudent.evaluation.promising import (
     MAY_BE_LACKING,
     affordable,
     fewest_held_out,
-    groups_for,
     held_out_share,
     holds_out,
     is_full_conformal,

@@ -38,6 +38,10 @@ class Method:
     # whether it changes the sets only, so that they are what it is chosen by.
     grid: Mapping[str, Sequence[Any]] | None = None
     grid_is_for_sets: bool = False
+    # Whether it is among the candidates of a choice by default, and with which
+    # parameters.
+    competes: bool = True
+    competes_with: Mapping[str, Any] | None = None
 
     def estimator(self, random_state: int) -> Any:
         """Return an estimator that is not fitted yet."""
@@ -104,6 +108,19 @@ def _boosting(random_state: int) -> Any:
     return HistGradientBoostingClassifier(random_state=random_state)
 
 
+def _boosting_early_stopping(random_state: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    # As many trees as a tenth of the rows that it is fitted to asks for.
+    return HistGradientBoostingClassifier(
+        learning_rate=0.05,
+        max_iter=1000,
+        early_stopping=True,
+        n_iter_no_change=20,
+        random_state=random_state,
+    )
+
+
 PROPERTIES: dict[str, dict[str, Any]] = {
     "optimistic": {
         "why_undecided": "its balls of moments overlap, for the rows are few for so "
@@ -117,6 +134,8 @@ PROPERTIES: dict[str, dict[str, Any]] = {
         "grid": {"covariance": ["empirical", 0.01, 0.1, 0.3]},
     },
     "calibrated": {"grid": {"learning_rate": [0.03, 0.1, 0.3]}},
+    "conformal": {"competes_with": {"model": "gaussian"}},
+    "majority": {"competes": False},
     "imprecise": {
         "why_undecided": "its boxes of means overlap, for the rows of a class are few; "
         "make them smaller with --param imprecise.imprecision=0.1",
@@ -129,7 +148,7 @@ METHODS = {
     for name, path in PATHS.items()
 }
 BASELINES = {
-    name: Method(name, build, is_baseline=True)
+    name: Method(name, build, is_baseline=True, **PROPERTIES.get(name, {}))
     for name, build in (
         ("majority", _majority),
         ("logistic", _logistic),
@@ -138,6 +157,32 @@ BASELINES = {
         ("boosting", _boosting),
     )
 }
+
+# A practitioner's boosting: the number of its trees is chosen within the rows that it
+# is fitted to.
+CANDIDATES = {
+    "boosting_early_stopping": Method(
+        "boosting_early_stopping", _boosting_early_stopping, is_baseline=True
+    ),
+}
+
+
+def candidates(estimators: Any = None) -> tuple[Method, ...]:
+    """What may be chosen for a promise, as in `choose`; None: what is compared.
+
+    These are all methods and references but the majority, and boosting with early
+    stopping. The Gaussian model stands for conformal prediction, whose sets are made
+    by the wrapper.
+    """
+    if estimators is None:
+        known = {**METHODS, **BASELINES, **CANDIDATES}.values()
+        listed = tuple(method for method in known if method.competes)
+    else:
+        listed = choose(estimators, ())
+    return tuple(
+        replace(method, parameters=method.competes_with or method.parameters)
+        for method in listed
+    )
 
 
 def choose(
@@ -183,7 +228,7 @@ def _method(one: Any) -> Method:
     if isinstance(one, str):
         if "." in one:
             return dotted(one)
-        return _known("methods", one, {**METHODS, **BASELINES})
+        return _known("methods", one, {**METHODS, **BASELINES, **CANDIDATES})
     try:
         name, estimator = one
     except (TypeError, ValueError):

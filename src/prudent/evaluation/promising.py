@@ -8,6 +8,7 @@ from typing import Any
 
 from scipy.special import bdtr
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from prudent.core.binomial import fewest_rows
 from prudent.core.guarantee import Guarantee
@@ -84,8 +85,19 @@ def coverage_settings(wish: Wish, n_methods: int) -> dict[str, Any]:
 
 
 def promised(fitted: Any, wish: Wish, n_methods: int) -> tuple[Guarantee, ...]:
-    """What a fitted wrapper promises, coverages with confidence all at once."""
+    """What a fitted wrapper promises, coverages with confidence all at once.
+
+    Of a classifier chosen in its training part the evidence counts the candidates.
+    """
     given: tuple[Guarantee, ...] = tuple(fitted.guarantees_)
+    inner = getattr(fitted, "estimator_", None)
+    last = inner[-1] if isinstance(inner, Pipeline) else inner
+    n_candidates = getattr(last, "n_candidates_", None)
+    if n_candidates is not None:
+        given = tuple(
+            replace(g, evidence={**g.evidence, "candidates": n_candidates})
+            for g in given
+        )
     if wish.kind != "coverage" or wish.confidence is None:
         return given
     n_claims = len(wish.guarantees)
@@ -149,19 +161,6 @@ def rows_needed(
     rows = math.ceil(trained / (1 - 1 / n_folds))
     name = None if label is None else str(label)
     return Needs(rows=rows, label=name, held_out=held_out, to_fit=trained)
-
-
-def groups_for(estimator: Any, groups: Any) -> dict[str, Any]:
-    """What `fit` takes besides rows and labels: groups, where it knows them."""
-    from sklearn.pipeline import Pipeline
-    from sklearn.utils.validation import has_fit_parameter
-
-    name, last = "groups", estimator
-    if isinstance(estimator, Pipeline):
-        step, last = estimator.steps[-1]
-        name = f"{step}__groups"
-    known = groups is not None and has_fit_parameter(last, "groups")
-    return {name: groups} if known else {}
 
 
 # Of a class of fewer rows, what is not held out may be less than can be learned from

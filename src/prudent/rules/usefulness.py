@@ -1,0 +1,201 @@
+"""How useful a classifier would be under a promise, judged by rows to learn from.
+
+A classifier may be chosen among several by anything that its training part says: given
+that part, the promise of the rows held out is proved for whatever was chosen there,
+and needs no correction. So each candidate scores the training rows out of fold, and
+these scores tell what m rows held out later would let it do: the share of rows that it
+answers, the size of its sets, or the error of the classes without a limit.
+
+Every function returns two numbers, of which larger is better; the second decides where
+the first is equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from prudent.core.binomial import high_probability_rank
+from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.rules.make import SelectiveError
+from prudent.rules.rule import Terms
+from prudent.rules.scores import ROUNDING, AnswerScores, CalibrationScores
+
+#: Draws of held-out rows, over which the share of rows answered is averaged.
+DRAWS = 40
+#: Differences of usefulness below this are rounding.
+DIGITS = 9
+
+
+class Usefulness(NamedTuple):
+    """Two numbers, larger is better; the second decides where the first is equal."""
+
+    first: float
+    second: float
+
+
+def ranking(values: Sequence[Usefulness]) -> IntArray:
+    """Positions of the candidates, the most useful first.
+
+    Those equal to 1e-9 in both numbers stay in the order given.
+    """
+    first, second = np.round(np.reshape(values, (-1, 2)), DIGITS).T
+    return np.lexsort((-second, -first))
+
+
+def answers_usefulness(
+    sureness: FloatArray,
+    wrong: BoolArray,
+    n_held_out: int,
+    *,
+    rate: float,
+    confidence: float,
+) -> Usefulness:
+    """Share of rows that a promise of few wrong answers lets a classifier answer.
+
+    Parameters
+    ----------
+    sureness : ndarray of shape (n,)
+        How sure the answer to each training row is, out of fold.
+    wrong : ndarray of bool, shape (n,)
+        Whether that answer is wrong.
+    n_held_out : int
+        Rows m that will be held out.
+    rate, confidence : float
+        Error rate promised among answered rows, and with which confidence.
+
+    Returns
+    -------
+    Usefulness
+        Mean, over 40 draws with replacement of m of the rows, of the share of all n
+        rows above the threshold that the drawn rows certify; and minus the mean over
+        k of the error rate of the k surest rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sure = 1 - np.arange(300) / 600
+    >>> answers_usefulness(sure, sure < 0.6, 100, rate=0.05, confidence=0.95).first
+    0.8109166666666667
+    """
+    n = len(sureness)
+    terms = Terms(confidence=confidence, frozen=True)
+    shares = []
+    for drawn in np.random.RandomState(0).randint(0, n, (DRAWS, n_held_out)):
+        rows = AnswerScores.of(sureness[drawn], wrong[drawn])
+        (threshold,) = SelectiveError(scores=rows, terms=terms).rule(rate).thresholds
+        shares.append(np.count_nonzero(sureness > threshold) / n)
+    errors = AnswerScores.of(sureness, wrong).wrong[1:] / np.arange(1, n + 1)
+    return Usefulness(float(np.mean(shares)), -float(errors.mean()))
+
+
+def sets_usefulness(
+    scores: FloatArray,
+    codes: IntArray,
+    *,
+    rates: float | Sequence[float],
+    by_class: bool,
+    confidence: float | None,
+) -> Usefulness:
+    """How small the sets are that hold the label of a row at a promised rate.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, n_classes)
+        Plausibility of each class of each training row, out of fold.
+    codes : ndarray of shape (n,)
+        Class of each row.
+    rates : float or sequence of shape (n_classes,)
+        Miss rate promised, in (0, 1), or that of each class.
+    by_class : bool
+        Whether it is promised for each class.
+    confidence : float or None
+        Of each promise; None: on average.
+
+    Returns
+    -------
+    Usefulness
+        Minus the mean size of the sets of these rows, cut as if the same rows
+        calibrated and never empty; and minus the share of rows whose most plausible
+        class is wrong.
+    """
+    own = np.take_along_axis(scores, codes[:, None], axis=1)[:, 0]
+    n_classes = scores.shape[1]
+    each = np.broadcast_to(rates, n_classes)
+    calibration = CalibrationScores.of(
+        own,
+        codes if by_class else 0,
+        range(n_classes) if by_class else (None,),
+        ROUNDING,
+    )
+    terms = Terms(confidence=confidence, frozen=True)
+    cuts = [
+        calibration.threshold(c, terms.rank(n, each[c]))
+        for c, n in enumerate(calibration.sizes.tolist())
+    ]
+    members = scores >= np.array(cuts)
+    members[np.arange(len(codes)), scores.argmax(axis=1)] = True
+    sizes = members.sum(axis=1)
+    return Usefulness(-float(sizes.mean()), -_error(scores, codes))
+
+
+def class_errors_usefulness(
+    scores: FloatArray,
+    codes: IntArray,
+    n_held_out: int,
+    *,
+    limits: Mapping[int, float],
+    confidence: float,
+) -> Usefulness:
+    """How few rows of the other classes are lost to limits of the error of some.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, n_classes)
+        Score of each class of each training row, out of fold.
+    codes : ndarray of shape (n,)
+        Class of each row.
+    n_held_out : int
+        Rows m that will be held out, m_c = n_c m / n of a class of n_c rows.
+    limits : mapping of int to float
+        Largest error of each class limited, the most important first; not all classes.
+    confidence : float
+        Of all limits at once.
+
+    Returns
+    -------
+    Usefulness
+        Minus the share of rows of the other classes that get a wrong label, where a
+        class c is predicted from its score of rank max(1, floor(k (n_c + 1) /
+        (m_c + 1))) on, k the rank that m_c held-out rows would take; and minus the
+        share of rows whose best-scored class is wrong.
+    """
+    n = len(codes)
+    each = confidence ** (1 / len(limits))
+    labels = np.full(n, -1)
+    for c, limit in limits.items():
+        own = np.sort(scores[codes == c, c])
+        n_own = len(own)
+        expected = round(n_own * n_held_out / n)
+        rank = high_probability_rank(expected, limit, each) if expected else 0
+        rank = max(1, math.floor(rank * (n_own + 1) / (expected + 1)))
+        cut = own[min(rank, n_own) - 1] if n_own else -np.inf
+        labels[(labels < 0) & (scores[:, c] >= cut)] = c
+    others = [c for c in range(scores.shape[1]) if c not in limits]
+    rest = np.take(others, scores[:, others].argmax(axis=1))
+    labels = np.where(labels < 0, rest, labels)
+    counted = np.isin(codes, others)
+    lost = float((labels != codes)[counted].mean()) if counted.any() else 0.0
+    return Usefulness(-lost, -_error(scores, codes))
+
+
+def labels_usefulness(scores: FloatArray, codes: IntArray) -> Usefulness:
+    """Minus the share of rows whose best-scored class is wrong: without a promise."""
+    return Usefulness(-_error(scores, codes), 0.0)
+
+
+def _error(scores: FloatArray, codes: IntArray) -> float:
+    return float((scores.argmax(axis=1) != codes).mean())
