@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from prudent import Guarantee
-from prudent.comparison.table import table_lines
 from prudent.core.assumptions import Assumption
-from prudent.evaluation.advice import recommended
+from prudent.evaluation.columns import cells, columns, figures, printed, table_lines
 from prudent.evaluation.methods import METHODS
 from prudent.evaluation.records import (
     Asked,
@@ -24,10 +23,9 @@ from prudent.evaluation.records import (
 )
 from prudent.evaluation.words import (
     asked_for,
-    cells,
-    columns,
     failures,
     promise_text,
+    recommended,
     seconds,
     verdict,
 )
@@ -445,3 +443,17 @@ def test_a_method_whose_sets_decide_nothing_says_why():
     assert "optimistic decides nothing: its balls of moments overlap" in text
     assert "--param optimistic.radius_scale=0.03" in text
     assert "imprecise decides nothing" not in text
+
+
+def test_one_list_of_columns_serves_people_and_programs():
+    rows = (covering("lda", 0.97, cost=0.5), covering("qda", 0.9, cost=0.25))
+    found = findings(*rows)
+    numbers = figures(found)
+    assert numbers.column("cost").to_pylist() == [0.5, 0.25]
+    assert numbers.column("decided").to_pylist() == [0.97, 0.9]
+    assert numbers.column("set_size").to_pylist() == [1.03, 1.1]
+    assert "cost" in columns(found)
+    assert "cost" not in columns(findings(covering("lda", 0.97)))  # none was given
+    for title, cell in by_column(rows[0], found).items():
+        (column,) = [c for c in printed(found) if c.title == title]
+        assert column.text(rows[0]) == cell

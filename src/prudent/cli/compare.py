@@ -289,7 +289,7 @@ def _run(
 
 
 def _show(comparison: Comparison) -> None:
-    from prudent.comparison.table import WIDTH, table_lines
+    from prudent.evaluation.columns import WIDTH, table_lines
 
     is_terminal = sys.stdout.isatty()
     width = WIDTH

@@ -56,7 +56,7 @@ def with_next(
     has_promise: bool,
 ) -> Comparison:
     """Add the command that makes a model of the method that is recommended."""
-    from prudent.evaluation.advice import recommended
+    from prudent.evaluation.words import recommended
 
     used = recommended(comparison)
     if used is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from prudent.comparison.table import table_lines
 from prudent.core.assumptions import name_of_assumption
 from prudent.evaluation import words
+from prudent.evaluation.columns import cells, columns, figures, table_lines
 from prudent.evaluation.records import (
     Asked,
     Findings,
@@ -46,12 +46,12 @@ class Comparison(Findings):
     @property
     def columns(self) -> tuple[str, ...]:
         """Headings of `leaderboard`."""
-        return tuple(name.replace("|", " ") for name in words.columns(self))
+        return tuple(name.replace("|", " ") for name in columns(self))
 
     def leaderboard(self) -> tuple[tuple[str, ...], ...]:
         """Rows of text under `columns`, for people."""
         return tuple(
-            tuple(cell.replace("\n", " ") for cell in words.cells(row, self))
+            tuple(cell.replace("\n", " ") for cell in cells(row, self))
             for row in self.rows
         )
 
@@ -81,17 +81,12 @@ class Comparison(Findings):
         Returns
         -------
         pyarrow.Table
-            Columns method, is_baseline, error, error_low, error_high,
-            worst_class, worst_class_error, decided, wrong_when_decided, kept,
-            needs_rows, fit_seconds, predict_seconds; ``.to_pandas()`` makes a
-            data frame.
+            The figures of all columns of the table, in its order: method, is_baseline,
+            kept, needs_rows, error, error_low, error_high, others_error, decided,
+            wrong_when_decided, set_size, worst_class, worst_class_error, cost,
+            fit_seconds, predict_seconds; ``.to_pandas()`` makes a data frame.
         """
-        return pa.table(
-            {
-                name: pa.array([figure(row) for row in self.rows], kind)
-                for name, (kind, figure) in FIGURES.items()
-            }
-        )
+        return figures(self)
 
     def save_report(self, path: str | Path) -> Path:
         """Write the report: one HTML file that needs no network.
@@ -122,25 +117,6 @@ class Comparison(Findings):
 
     def __str__(self) -> str:
         return "\n".join(table_lines(self))
-
-
-TEXT, NUMBER = pa.string(), pa.float64()
-# Columns of `Comparison.to_frame`.
-FIGURES: dict[str, tuple[pa.DataType, Callable[[MethodRow], Any]]] = {
-    "method": (TEXT, lambda row: row.method),
-    "is_baseline": (pa.bool_(), lambda row: row.is_baseline),
-    "error": (NUMBER, lambda row: row.error),
-    "error_low": (NUMBER, lambda row: _end(row, 0)),
-    "error_high": (NUMBER, lambda row: _end(row, 1)),
-    "worst_class": (TEXT, lambda row: row.worst_class and row.worst_class.label),
-    "worst_class_error": (NUMBER, lambda row: row.worst_class and row.worst_class.rate),
-    "decided": (NUMBER, lambda row: row.decided),
-    "wrong_when_decided": (NUMBER, lambda row: row.wrong_when_decided),
-    "kept": (TEXT, lambda row: row.asked.kept if row.asked else row.own_kept),
-    "needs_rows": (pa.int64(), lambda row: _needs_rows(row.asked)),
-    "fit_seconds": (NUMBER, lambda row: row.fit_seconds),
-    "predict_seconds": (NUMBER, lambda row: row.predict_seconds),
-}
 
 
 class ComparisonInterrupted(KeyboardInterrupt):
@@ -203,10 +179,6 @@ def _item(item: PromiseCheck) -> dict[str, Any]:
         "p_kept": item.p_kept,
         "kept": check.verdict,
     }
-
-
-def _end(row: MethodRow, side: int) -> float | None:
-    return None if row.error is None else row.error_interval[side]
 
 
 def _needs_rows(asked: Asked | None) -> int | None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
+from typing import NamedTuple
 
 from prudent.core.assumptions import PLUG_IN
 from prudent.core.guarantee import Guarantee
-from prudent.evaluation import advice
 from prudent.evaluation.records import (
     Asked,
     Findings,
-    Kept,
+    Frontier,
     MethodRow,
     Needs,
     PromiseCheck,
@@ -29,14 +28,17 @@ QUANTITY = {
 }
 NONE = "–"
 NO_BETTER = "no better than always the most frequent class"
-_short = partial(cut, longest=12)  # labels in the table
-# Verdicts that a column of a table has no room for, on two lines.
-TWO_LINES = {
-    "nothing answered": "nothing\nanswered",
-    NO_BETTER: "no better than always\nthe most frequent class",
-}
 # A bound that is this many times what was measured is kept with room.
 ROOM = 3.0
+# Less than this share of the rows is no help to anybody.
+FEW = 0.05
+# Of three classes or more, sets that rule out this share of the others are of use
+# even where few rows get one answer.
+RULED_OUT = 0.5
+# A promise that can be had should answer this share of the rows.
+ENOUGH = 0.2
+# Most limits in the line of costs.
+MOST_COSTS = 4
 
 
 def asked_for(findings: Findings) -> str:
@@ -53,82 +55,6 @@ def asked_for(findings: Findings) -> str:
             "methods together"
         )
     return promise
-
-
-def columns(findings: Findings) -> tuple[str, ...]:
-    """Headings of `cells`; a bar parts two lines."""
-    costly = ("cost",) if any(row.cost is not None for row in findings.ran) else ()
-    if findings.settings.promise == "none":
-        return (
-            *("method", "promise|kept?", "own promise", "error|(95 % interval)"),
-            *("decided", "worst class|error", *costly, "fit", "predict", "notes"),
-        )
-    asked = _asked(findings)
-    shown: tuple[str, ...] = ("answered", "error of|the answered")
-    if _about_others(findings):
-        shown = ("others'|error", "missed")
-    elif _with_sets(findings):
-        by_class = any(
-            i.guarantee.scope is not None for one in asked for i in one.items
-        )
-        covered = "covered|(worst class)" if by_class else "covered"
-        shown = ("decided", "wrong when|decided", "set|size", covered)
-    last = ("error", "worst class|error", "fit")
-    return ("method", "promise|kept?", *shown, *costly, *last)
-
-
-def cells(row: MethodRow, findings: Findings) -> tuple[str, ...]:
-    """Texts of a row under `columns`; a failed row has its name only.
-
-    A cell may hold two lines.
-    """
-    if row.error is None:
-        return (row.method, *[""] * (len(columns(findings)) - 1))
-    worst = row.worst_class
-    worst_text = NONE if worst is None else f"{worst.rate:.3f} {_short(worst.label)}"
-    costly = () if row.cost is None else (f"{row.cost:.3g}",)
-    asked = row.asked
-    if asked is None:
-        low, high = row.error_interval
-        own = row.worst_own
-        return (
-            row.method,
-            NONE if row.own_kept is None else _kept_word(row.own_kept),
-            "none" if own is None else promise_text(own),
-            f"{row.error:.3f} ({low:.3f}–{high:.3f})",
-            _percent(row.decided),
-            worst_text,
-            *costly,
-            seconds(row.fit_seconds),
-            seconds(row.predict_seconds, "/row"),
-            "; ".join(_notes(row)),
-        )
-    kept = _kept_word(asked.kept)
-    if asked.needs is not None:
-        kept = f"needs {_rows_needed(asked.needs)}"
-    shown: tuple[str, ...]
-    shown = (_percent(asked.decided), _percent(asked.wrong_when_decided, 1))
-    if asked.others_error is not None or _about_others(findings):
-        missed = " ".join(
-            f"{100 * item.check.measured:.1f} % {_short(item.guarantee.scope)}"
-            for item in asked.items
-        )
-        others = NONE if not asked.items else f"{asked.others_error or 0.0:.3f}"
-        shown = (others, missed or NONE)
-    elif asked.worst_covered is not None:
-        covered = f"{100 * asked.worst_covered.rate:.1f} % "
-        covered += _short(asked.worst_covered.label)
-        if len(asked.items) == 1 and asked.items[0].guarantee.scope is None:
-            covered = f"{100 * asked.items[0].check.measured:.1f} %"
-        size = NONE if asked.sets is None else f"{asked.sets.mean_size:.2f}"
-        shown += (size, covered)
-    error = f"{row.error:.3f}"
-    last = (*costly, error, worst_text, seconds(row.fit_seconds))
-    return (row.method, kept, *shown, *last)
-
-
-def _kept_word(kept: Kept) -> str:
-    return TWO_LINES.get(kept, kept)
 
 
 def promise_text(promise: PromiseCheck) -> str:
@@ -189,7 +115,7 @@ def _most_useful(findings: Findings) -> str:
     """What to use, and how useful it is."""
     if findings.settings.promise == "none":
         return _least_error(findings)
-    used = advice.recommended(findings)
+    used = recommended(findings)
     if used is None:
         return _none_useful(findings)
     asked = used.asked
@@ -199,12 +125,12 @@ def _most_useful(findings: Findings) -> str:
         said.append(
             "What was measured lies outside the limit, by no more than chance allows."
         )
-    first = next(row for row in findings.ran if advice.can_be_used(row))
+    first = next(row for row in findings.ran if can_be_used(row))
     same = [row for row in findings.ran if row.no_difference_from == first.method]
     others = [row.method for row in (first, *same) if row.method != used.method]
     if others:
         said.append(f"No paired test tells {_listed(others)} from it.")
-    if advice.share_helped(asked) < advice.ENOUGH and not advice.narrows(asked):
+    if share_helped(asked) < ENOUGH and not narrows(asked):
         said.append(_instead(findings, "More is answered under another promise"))
     return " ".join(filter(None, said))
 
@@ -225,25 +151,25 @@ def _usefulness(asked: Asked, findings: Findings) -> str:
     if asked.others_error is not None:
         missed = _listed(
             [
-                f"{_percent(item.check.measured, 1)} of {_quoted(item.guarantee.scope)}"
+                f"{percent(item.check.measured, 1)} of {_quoted(item.guarantee.scope)}"
                 for item in items
             ]
         )
-        limits = ", ".join(_percent(item.guarantee.bound, None) for item in items)
+        limits = ", ".join(percent(item.guarantee.bound, None) for item in items)
         return (
-            f"it answers {_percent(1 - asked.others_error)} of the rows of other "
+            f"it answers {percent(1 - asked.others_error)} of the rows of other "
             f"classes rightly, and {missed} wrongly (limit {limits})"
         )
-    share, wrong = _percent(asked.decided), _percent(asked.wrong_when_decided, 1)
+    share, wrong = percent(asked.decided), percent(asked.wrong_when_decided, 1)
     if not _with_sets(findings):
-        limit = f" (limit {_percent(items[0].guarantee.bound, None)})"
+        limit = f" (limit {percent(items[0].guarantee.bound, None)})"
         rest = limit if len(items) == 1 else ""
         errors = f"{wrong} of the answers are wrong{rest}"
         return f"it answers {share} of the rows, and {errors}"
     assert asked.sets is not None
     n_classes = len(asked.sets.class_mean_size)
     held = f"its sets hold {asked.sets.mean_size:.2f} of {n_classes} classes on average"
-    if asked.decided < advice.FEW:
+    if asked.decided < FEW:
         return f"{held} ({share} of the rows have one answer)"
     more = f"; {held}" if n_classes > 2 else ""
     return f"it decides {share} of the rows, {wrong} of them wrongly{more}"
@@ -252,19 +178,19 @@ def _usefulness(asked: Asked, findings: Findings) -> str:
 def _none_useful(findings: Findings) -> str:
     """Why no method is recommended, and what can be had instead."""
     asked = _asked(findings)
-    trivial = advice.trivial_error(findings)
+    trivial = trivial_error(findings)
     frequent = max(zip(findings.data.class_counts, findings.data.classes, strict=True))
     if trivial is not None and any(one.kept == NO_BETTER for one in asked):
         why = (
             f"This promise says nothing on this table: always answering "
-            f"{_quoted(frequent[1])} errs in {_percent(trivial, 1)} of the rows."
+            f"{_quoted(frequent[1])} errs in {percent(trivial, 1)} of the rows."
         )
     elif all(one.kept == "broken" for one in asked):
         why = "On this table every method breaks this promise."
     elif not any(one.useful for one in asked):
         why = "On this table no method can both keep this promise and decide."
     else:
-        most = max(advice.share_helped(one) for one in asked if one.kept != "broken")
+        most = max(share_helped(one) for one in asked if one.kept != "broken")
         does = "answers" if not _with_sets(findings) else "decides"
         whose = " of other classes rightly" if _about_others(findings) else ""
         why = (
@@ -276,16 +202,16 @@ def _none_useful(findings: Findings) -> str:
 
 def _instead(findings: Findings, start: str) -> str:
     """A promise that can be had, "" where none is known."""
-    found = advice.reachable(findings)
+    found = reachable(findings)
     if found is None:
         return ""
-    share = _percent(found.share)
+    share = percent(found.share)
     does = {
         "coverage": f"{found.method} decides {share}",
         "error": f"{found.method} answers {share}",
         "missed": f"{found.method}: {share} of the others right",
     }[_kind(findings)]
-    if found.share < advice.ENOUGH:
+    if found.share < ENOUGH:
         start = "The most that any promise of this kind gets here"
         does += "; more rows or other columns would help"
     return f"{start}: {found.promise} ({does})."
@@ -293,7 +219,7 @@ def _instead(findings: Findings, start: str) -> str:
 
 def _costs(findings: Findings) -> str:
     """What limits on the errors of classes cost, "" of other promises."""
-    found = advice.costs(findings)
+    found = costs(findings)
     curve = findings.frontier
     if found is None or curve is None:
         return ""
@@ -301,8 +227,8 @@ def _costs(findings: Findings) -> str:
     whose = "of the others right" if _about_others(findings) else "with one answer"
     (limit, share), *others = shown
     start = curve.promises[curve.levels.index(limit)]
-    listed = "".join(f", {_percent(q, None)}: {_percent(s)}" for q, s in others)
-    return f"What limits cost ({name}): {start}: {_percent(share)} {whose}{listed}."
+    listed = "".join(f", {percent(q, None)}: {percent(s)}" for q, s in others)
+    return f"What limits cost ({name}): {start}: {percent(share)} {whose}{listed}."
 
 
 def _least_errors(findings: Findings) -> str:
@@ -434,7 +360,7 @@ def _without_rare(findings: Findings, least: Needs) -> str:
     return f"--min-class-rows {least.rows}"
 
 
-def _notes(row: MethodRow) -> list[str]:
+def notes(row: MethodRow) -> list[str]:
     notes = [*row.notes]
     if row.no_difference_from is not None:
         notes.insert(0, f"no difference from {row.no_difference_from} shown")
@@ -457,11 +383,6 @@ def _with_sets(findings: Findings) -> bool:
     return any(asked.worst_covered is not None for asked in _asked(findings))
 
 
-def _rows_needed(needs: Needs) -> str:
-    of = "" if needs.label is None else f" of {_short(needs.label)!r}"
-    return f"{needs.rows} rows{of}"
-
-
 def _is_plug_in(guarantee: Guarantee) -> bool:
     return not PLUG_IN.isdisjoint(guarantee.assumptions)
 
@@ -471,7 +392,7 @@ def _kind(findings: Findings) -> str:
     return findings.frontier.kind
 
 
-def _percent(share: float | None, digits: int | None = 0) -> str:
+def percent(share: float | None, digits: int | None = 0) -> str:
     """A share with so many decimals; None: as few as it has."""
     if share is None:
         return NONE
@@ -486,3 +407,120 @@ def _listed(names: Sequence[str]) -> str:
 def _quoted(label: object) -> str:
     """A label in a sentence, which has room for more of it than a cell."""
     return shown(label)
+
+
+class Reachable(NamedTuple):
+    """A promise that a method can make on this table."""
+
+    promise: str  # as it is asked for
+    method: str
+    share: float  # of the rows decided; of those of other classes answered rightly
+
+
+def recommended(findings: Findings) -> MethodRow | None:
+    """The row to use: the most useful one that keeps the promise; None without any.
+
+    Among methods that no test tells apart, one whose measured rates lie inside their
+    limits goes first.
+    """
+    able = [row for row in findings.ran if can_be_used(row)]
+    if not able:
+        return None
+    best = able[0]
+    same = [best, *(r for r in able if r.no_difference_from == best.method)]
+    inside = (row for row in same if row.asked is None or row.asked.is_inside)
+    return next(inside, best)
+
+
+def can_be_used(row: MethodRow) -> bool:
+    """Whether a row keeps the promise and is of use to anybody."""
+    asked = row.asked
+    if asked is None:
+        return True
+    keeps = asked.kept in ("kept", "consistent")
+    # Few answers, more of them wrong than was asked for, are no answer to anybody.
+    least = FEW if asked.is_inside else ENOUGH
+    return keeps and asked.useful and (share_helped(asked) >= least or narrows(asked))
+
+
+def share_helped(asked: Asked) -> float:
+    """Share of rows decided; for promises about classes, of the others right."""
+    if asked.others_error is not None:
+        return 1 - asked.others_error
+    return asked.decided
+
+
+def narrows(asked: Asked) -> bool:
+    """Whether the sets are of use although few of them hold one class."""
+    sets = asked.sets
+    if asked.worst_covered is None or sets is None:
+        return False
+    n_classes = len(sets.class_mean_size)
+    return n_classes > 2 and n_classes - sets.mean_size >= RULED_OUT * (n_classes - 1)
+
+
+def reachable(findings: Findings) -> Reachable | None:
+    """The promise nearest to the one asked for that answers enough rows, by the curve.
+
+    A weaker one; or, where the one asked for is kept by always answering the most
+    frequent class, a stricter one.
+    """
+    found = findings.frontier
+    if found is None or not found.decided:
+        return None
+    trivial = trivial_error(findings)
+    allowed = [_allowed(found, level) for level in found.levels]
+    asked = _allowed(found, found.asked)
+    if trivial is not None and asked >= trivial:
+        near = [i for i, rate in enumerate(allowed) if rate < trivial]
+        near.sort(key=lambda i: -allowed[i])
+    else:
+        limit = 1.0 if trivial is None else trivial
+        near = [i for i, rate in enumerate(allowed) if asked < rate < limit]
+        near.sort(key=lambda i: allowed[i])
+    possible = [_most(found, i) for i in near]
+    enough = [one for one in possible if one.share >= ENOUGH]
+    some = [one for one in possible if one.share >= FEW]
+    if enough:
+        return enough[0]
+    return max(some, key=lambda one: one.share, default=None)
+
+
+def trivial_error(findings: Findings) -> float | None:
+    """Error of always answering the most frequent class, if rows are promised about."""
+    found = findings.frontier
+    if found is None or not found.about_rows:
+        return None
+    counts = findings.data.class_counts
+    return 1 - max(counts) / sum(counts)
+
+
+def costs(findings: Findings) -> tuple[str, list[tuple[float, float]]] | None:
+    """Limits around the one asked for, and what is answered at each; by one method.
+
+    For promises about errors of classes: the method that is recommended, else the one
+    that answers most at these limits.
+    """
+    found = findings.frontier
+    if found is None or found.kind != "missed" or not found.decided:
+        return None
+    here = found.levels.index(found.asked)
+    around = range(max(here - 1, 0), len(found.levels))[: MOST_COSTS + 1]
+    used = recommended(findings)
+    name = max(found.decided, key=lambda m: sum(found.decided[m][i] for i in around))
+    if used is not None and used.method in found.decided:
+        name = used.method
+    shares = found.decided[name]
+    shown = [(found.levels[i], shares[i]) for i in around]
+    while len(shown) > 1 and shown[0][1] == 0 and shown[1][0] <= found.asked:
+        shown = shown[1:]
+    return (name, shown[:MOST_COSTS]) if max(shares) > 0 else None
+
+
+def _allowed(found: Frontier, level: float) -> float:
+    return round(1 - level if found.kind == "coverage" else level, 12)
+
+
+def _most(found: Frontier, i: int) -> Reachable:
+    name = max(found.decided, key=lambda method: found.decided[method][i])
+    return Reachable(found.promises[i], name, found.decided[name][i])

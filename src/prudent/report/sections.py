@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from prudent.evaluation import words
+from prudent.evaluation.columns import cells, columns
 from prudent.evaluation.records import Findings, PromiseCheck
 from prudent.io.errors import cut
 from prudent.report import figures
@@ -91,10 +92,10 @@ def _answer(findings: Findings) -> Section:
     said = [question, *words.verdict(findings)]
     if settings.next_command is not None:
         said.append(f"To use it: {settings.next_command}")
-    columns = [name.replace("|", " ") for name in words.columns(findings)]
+    headings = [name.replace("|", " ") for name in columns(findings)]
     # A failed row has its reason in the place of all figures.
     lines = [
-        tuple(cell.replace("\n", " ") for cell in words.cells(row, findings))
+        tuple(cell.replace("\n", " ") for cell in cells(row, findings))
         if row.failure is None
         else (row.method, f"FAILED  {cut(row.failure.text, 300)}")
         for row in findings.rows
@@ -108,7 +109,7 @@ def _answer(findings: Findings) -> Section:
         "answer",
         "Question and answer",
         said,
-        tables=[Table("Methods, the most useful first", columns, lines, note=note)],
+        tables=[Table("Methods, the most useful first", headings, lines, note=note)],
         sortable=True,
         wide=True,
     )

@@ -1,0 +1,368 @@
+"""The columns of a comparison: heading, figures and cell, for every reader of them.
+
+The terminal, the report and `Comparison.to_frame` read one list, `COLUMNS`. A column
+says under which promises it is printed, which figures it holds as numbers, and how a
+person reads them.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import zip_longest
+from operator import itemgetter
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from prudent.evaluation import words
+from prudent.evaluation.records import ClassRate, Findings, MethodRow
+from prudent.io.errors import aligned, cut, thousands
+
+Paint = Callable[[str], str]
+# What is asked for, as far as columns depend on it: nothing; one answer or none; few
+# errors in some classes; sets that hold the truth, of all rows or of every class.
+Style = Literal["none", "answers", "others", "sets", "sets by class"]
+ASKED: tuple[Style, ...] = ("answers", "others", "sets", "sets by class")
+SETS: tuple[Style, ...] = ("sets", "sets by class")
+TEXT, NUMBER, WHOLE = pa.string(), pa.float64(), pa.int64()
+WIDTH = 100
+# Columns that go, in this order, where the terminal is narrow.
+DISPENSABLE = (
+    *("predict", "notes", "fit", "wrong when|decided", "worst class|error"),
+    "covered|(worst class)",
+)
+MOST_CLASSES = 4
+NO_BREAK = "\u00a0"
+LONGEST_LABEL = 24
+short = partial(cut, longest=12)  # labels in the table
+# Verdicts that a column of a table has no room for, on two lines.
+TWO_LINES = {
+    "nothing answered": "nothing\nanswered",
+    words.NO_BETTER: "no better than always\nthe most frequent class",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a comparison."""
+
+    title: str  # a bar parts two lines
+    text: Callable[[MethodRow], str]  # the cell of a method that finished
+    styles: tuple[Style, ...] = ("none", *ASKED)  # under which it is printed
+    # Its figures as numbers: name, type, and how to get it; None where it is unknown.
+    figures: Mapping[str, tuple[pa.DataType, Callable[[MethodRow], Any]]] = field(
+        default_factory=dict
+    )
+    # Whether it is left out where no method has its figures.
+    is_optional: bool = False
+
+    def is_shown(self, findings: Findings, style: Style) -> bool:
+        """Whether it is printed for a comparison of this style."""
+        if style not in self.styles:
+            return False
+        return not self.is_optional or any(
+            get(row) is not None
+            for _, get in self.figures.values()
+            for row in findings.ran
+        )
+
+
+def style(findings: Findings) -> Style:
+    """What was asked for, as far as columns depend on it."""
+    if findings.settings.promise == "none":
+        return "none"
+    asked = [row.asked for row in findings.ran if row.asked is not None]
+    if any(one.others_error is not None for one in asked):
+        return "others"
+    if not any(one.worst_covered is not None for one in asked):
+        return "answers"
+    scopes = {item.guarantee.scope for one in asked for item in one.items}
+    return "sets by class" if scopes - {None} else "sets"
+
+
+def printed(findings: Findings) -> tuple[Column, ...]:
+    """The columns that people read."""
+    shown = style(findings)
+    return tuple(column for column in COLUMNS if column.is_shown(findings, shown))
+
+
+def columns(findings: Findings) -> tuple[str, ...]:
+    """Headings of `cells`; a bar parts two lines."""
+    return tuple(column.title for column in printed(findings))
+
+
+def cells(row: MethodRow, findings: Findings) -> tuple[str, ...]:
+    """Texts of a row under `columns`; a failed row has its name only.
+
+    A cell may hold two lines.
+    """
+    shown = printed(findings)
+    if row.error is None:
+        return (row.method, *[""] * (len(shown) - 1))
+    return tuple(column.text(row) for column in shown)
+
+
+def figures(findings: Findings) -> pa.Table:
+    """All figures as numbers, a column each, and a row for each method."""
+    named = {
+        name: figure for column in COLUMNS for name, figure in column.figures.items()
+    }
+    return pa.table(
+        {
+            name: pa.array([get(row) for row in findings.rows], kind)
+            for name, (kind, get) in named.items()
+        }
+    )
+
+
+def _kept(row: MethodRow) -> str:
+    if row.asked is None:
+        kept = row.own_kept
+        return words.NONE if kept is None else TWO_LINES.get(kept, kept)
+    needs = row.asked.needs
+    if needs is not None:
+        label = "" if needs.label is None else f" of {short(needs.label)!r}"
+        return f"needs {needs.rows} rows{label}"
+    return TWO_LINES.get(row.asked.kept, row.asked.kept)
+
+
+def _own_promise(row: MethodRow) -> str:
+    worst = row.worst_own
+    return "none" if worst is None else words.promise_text(worst)
+
+
+def _error_with_interval(row: MethodRow) -> str:
+    low, high = row.error_interval
+    return f"{row.error:.3f} ({low:.3f}–{high:.3f})"
+
+
+def _worst_class(row: MethodRow) -> str:
+    worst = row.worst_class
+    return words.NONE if worst is None else f"{worst.rate:.3f} {short(worst.label)}"
+
+
+def _others_error(row: MethodRow) -> str:
+    if row.asked is None or not row.asked.items:
+        return words.NONE
+    return f"{row.asked.others_error or 0.0:.3f}"
+
+
+def _missed(row: MethodRow) -> str:
+    items = () if row.asked is None else row.asked.items
+    missed = (
+        f"{100 * item.check.measured:.1f} % {short(item.guarantee.scope)}"
+        for item in items
+    )
+    return " ".join(missed) or words.NONE
+
+
+def _set_size(row: MethodRow) -> str:
+    size = _mean_size(row)
+    return words.NONE if size is None else f"{size:.2f}"
+
+
+def _covered(row: MethodRow) -> str:
+    """Coverage of all rows where that is promised, else of the worst class."""
+    if row.asked is None or row.asked.worst_covered is None:
+        return words.NONE
+    items, worst = row.asked.items, row.asked.worst_covered
+    if len(items) == 1 and items[0].guarantee.scope is None:
+        return f"{100 * items[0].check.measured:.1f} %"
+    return f"{100 * worst.rate:.1f} % {short(worst.label)}"
+
+
+def _mean_size(row: MethodRow) -> float | None:
+    sets = row.sets if row.asked is None else row.asked.sets
+    return None if sets is None else sets.mean_size
+
+
+def _needs_rows(row: MethodRow) -> int | None:
+    needs = None if row.asked is None else row.asked.needs
+    return None if needs is None else needs.rows
+
+
+def _decided(row: MethodRow) -> float | None:
+    return row.decided if row.asked is None else row.asked.decided
+
+
+def _wrong_when_decided(row: MethodRow) -> float | None:
+    return (row if row.asked is None else row.asked).wrong_when_decided
+
+
+def _end(row: MethodRow, side: int) -> float | None:
+    return None if row.error is None else row.error_interval[side]
+
+
+def _label(worst: ClassRate | None) -> str | None:
+    return None if worst is None else worst.label
+
+
+def _rate(worst: ClassRate | None) -> float | None:
+    return None if worst is None else worst.rate
+
+
+ANSWERED = Column(
+    "answered",
+    lambda row: words.percent(_decided(row)),
+    ("answers",),
+    {"decided": (NUMBER, _decided)},
+)
+WRONG = Column(
+    "error of|the answered",
+    lambda row: words.percent(_wrong_when_decided(row), 1),
+    ("answers",),
+    {"wrong_when_decided": (NUMBER, _wrong_when_decided)},
+)
+ERROR = Column(
+    "error|(95 % interval)",
+    _error_with_interval,
+    ("none",),
+    {
+        "error": (NUMBER, lambda row: row.error),
+        "error_low": (NUMBER, lambda row: _end(row, 0)),
+        "error_high": (NUMBER, lambda row: _end(row, 1)),
+    },
+)
+WORST_CLASS = Column(
+    "worst class|error",
+    _worst_class,
+    ("none",),
+    {
+        "worst_class": (TEXT, lambda row: _label(row.worst_class)),
+        "worst_class_error": (NUMBER, lambda row: _rate(row.worst_class)),
+    },
+)
+# In the order in which they are printed. What is asked for comes first; the method as
+# it is, without the promise, behind it.
+COLUMNS = (
+    Column(
+        "method",
+        lambda row: row.method,
+        figures={
+            "method": (TEXT, lambda row: row.method),
+            "is_baseline": (pa.bool_(), lambda row: row.is_baseline),
+        },
+    ),
+    Column(
+        "promise|kept?",
+        _kept,
+        figures={
+            "kept": (TEXT, lambda row: row.asked.kept if row.asked else row.own_kept),
+            "needs_rows": (WHOLE, _needs_rows),
+        },
+    ),
+    Column("own promise", _own_promise, ("none",)),
+    ERROR,
+    Column(
+        "others'|error",
+        _others_error,
+        ("others",),
+        {"others_error": (NUMBER, lambda row: row.asked and row.asked.others_error)},
+    ),
+    Column("missed", _missed, ("others",)),
+    ANSWERED,
+    WRONG,
+    replace(ANSWERED, title="decided", styles=("none", *SETS)),
+    replace(WRONG, title="wrong when|decided", styles=SETS),
+    Column("set|size", _set_size, SETS, {"set_size": (NUMBER, _mean_size)}),
+    Column("covered", _covered, ("sets",)),
+    Column("covered|(worst class)", _covered, ("sets by class",)),
+    WORST_CLASS,
+    Column(
+        "cost",
+        lambda row: f"{row.cost:.3g}",
+        figures={"cost": (NUMBER, lambda row: row.cost)},
+        is_optional=True,
+    ),
+    replace(ERROR, title="error", text=lambda row: f"{row.error:.3f}", styles=ASKED),
+    replace(WORST_CLASS, styles=ASKED),
+    Column(
+        "fit",
+        lambda row: words.seconds(row.fit_seconds),
+        figures={"fit_seconds": (NUMBER, lambda row: row.fit_seconds)},
+    ),
+    Column(
+        "predict",
+        lambda row: words.seconds(row.predict_seconds, "/row"),
+        ("none",),
+        {"predict_seconds": (NUMBER, lambda row: row.predict_seconds)},
+    ),
+    Column("notes", lambda row: "; ".join(words.notes(row)), ("none",)),
+)
+
+
+def table_lines(
+    findings: Findings, width: int = WIDTH, paint: Paint = str
+) -> list[str]:
+    """Everything as lines of text, at most so wide where words allow.
+
+    `paint` may put colours around the words that say how promises fared.
+    """
+    lines = [part for line in _heading(findings) for part in _wrapped(line, width)]
+    shown = _method_lines(findings, width, paint) if findings.ran else []
+    if shown and findings.settings.promise != "none":
+        shown += ["", *_wrapped(words.AS_IT_IS, width)]
+    lines += ["", *shown, *([""] if shown else [])]
+    for text in words.failures(findings):
+        lines += _wrapped(text, width)
+    if findings.settings.promise != "none" or findings.ran:
+        for sentence in words.verdict(findings):
+            lines += _wrapped(sentence, width)
+    if findings.settings.next_command is not None:
+        lines.append(f"To use it:  {findings.settings.next_command}")
+    return lines
+
+
+def _heading(findings: Findings) -> list[str]:
+    """What was compared, how, and which promise was asked for."""
+    data, settings = findings.data, findings.settings
+    counts = sorted(
+        zip(data.class_counts, data.classes, strict=True), key=itemgetter(0)
+    )
+    shown = ", ".join(
+        f"{cut(label, LONGEST_LABEL)} {n}" for n, label in counts[:MOST_CLASSES]
+    )
+    if len(counts) > MOST_CLASSES:
+        shown = f"{len(counts)} classes of {counts[0][0]} to {counts[-1][0]} rows"
+    repeats = f" × {settings.n_repeats}" if settings.n_repeats > 1 else ""
+    asked = "no promise asked for; all figures are out of fold"
+    if settings.promise != "none":
+        asked = f"asked: {words.asked_for(findings)}"
+    return [
+        f"{data.name} · {thousands(data.n_rows)} rows × {len(data.features)} features "
+        f"· {shown} · {settings.n_folds} folds{repeats}, seed {settings.random_state}",
+        asked,
+    ]
+
+
+def _method_lines(findings: Findings, width: int, paint: Paint) -> list[str]:
+    """The table itself, less wide where columns can be done without."""
+    names = columns(findings)
+    rows = [cells(row, findings) for row in findings.ran]
+    left_out: set[str] = set()
+    # First on one line each, then as narrow as they get, then without some columns.
+    for name, part in (("", " "), ("", "\n"), *((name, "\n") for name in DISPENSABLE)):
+        left_out.add(name)
+        shown = [j for j, name in enumerate(names) if name not in left_out]
+        # A bar in a heading parts two lines.
+        lines = [*zip_longest(*(names[j].split("|") for j in shown), fillvalue="")]
+        for row in rows:
+            texts = [row[j].replace("\n", part).split("\n") for j in shown]
+            lines += zip_longest(*texts, fillvalue="")
+        if max(map(len, aligned(lines))) <= width:
+            break
+    return aligned(lines, paint)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines of a sentence; a figure and its percent sign stay together."""
+    lines = textwrap.wrap(
+        text.replace(" %", NO_BREAK + "%"),
+        width,
+        subsequent_indent="  ",
+        break_long_words=False,
+    )
+    return [line.replace(NO_BREAK, " ") for line in lines] or [""]
