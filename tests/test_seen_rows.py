@@ -216,7 +216,7 @@ def test_words_of_the_fit_are_found():
 
 
 def test_cells_of_words_that_look_like_numbers_stay_words():
-    from prudent.estimator_tools.seen_rows import RowNotes
+    from prudent.estimator_tools import RowNotes
 
     def keys(cells):
         return RowNotes().add(np.array(cells, dtype=object)[:, None])

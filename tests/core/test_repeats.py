@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import gammaln
 from scipy.stats import binomtest
 
-from prudent.core.repeats import (
+from prudent.core.rows import (
     LEVEL,
     KnownRows,
     keys_of_numbers,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prudent import Guarantee
-from prudent.core.violations import violated_rows
+from prudent.core.guarantee import violated_rows
 
 TRUTH = np.array(["a", "b", None, "a", "b"], dtype=object)
 CLASSES = ["a", "b"]

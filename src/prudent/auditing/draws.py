@@ -24,8 +24,7 @@ from prudent.auditing.truth import (
     exact_rate,
     is_about_training_rows,
 )
-from prudent.core.guarantee import NOT_A_RATE, Guarantee
-from prudent.core.violations import ALARMS
+from prudent.core.guarantee import ALARMS, NOT_A_RATE, Guarantee
 
 Claim = Guarantee | Callable[[Any], Guarantee | Iterable[Guarantee]] | None
 

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from prudent.auditing.laws import INDEPENDENT, NORMAL
 from prudent.core.assumptions import MOMENTS, Assumption
 from prudent.core.binomial import clopper_pearson
-from prudent.core.guarantee import Guarantee
+from prudent.core.guarantee import ALARMS, Guarantee, violated_rows
 from prudent.core.types import BoolArray, FloatArray
-from prudent.core.violations import ALARMS, violated_rows
 from prudent.estimator_tools import predict_set
 
 AnswerWord = Literal["predict", "predict_set", "detect"]

@@ -24,22 +24,21 @@ from prudent.certification.promises import Claim, cost_promise
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import check_fraction, upper_limit
 from prudent.core.classes import as_costs
-from prudent.core.guarantee import Guarantee
+from prudent.core.guarantee import ALARMS, Guarantee
 from prudent.core.rows import one_row_per_group
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
-from prudent.core.violations import ALARMS
 from prudent.estimator_tools import (
     GivenAlarms,
     GivenAnswers,
     answers_from,
+    check_groups,
     predict_set,
     refuse_dask,
     refuse_seen_rows,
     rule_answers,
     warn_of_copies,
 )
-from prudent.estimator_tools.validation import check_groups
 from prudent.rules.rule import Rule
 
 # No bet risks more than this share of what could be lost.

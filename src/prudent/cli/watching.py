@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from prudent.cli.exits import ExitCode
-from prudent.core.guarantee import Guarantee
+from prudent.core.guarantee import ALARMS, Guarantee, violated_rows
 from prudent.core.types import FloatArray
-from prudent.core.violations import ALARMS, violated_rows
 from prudent.estimator_tools import counted_answers
 from prudent.monitoring import DriftMonitor, PromiseMonitor
 

@@ -13,39 +13,37 @@ from prudent.estimator_tools.given_answers import (
     answers_from,
     rule_answers,
 )
-from prudent.estimator_tools.held_out import HeldOutEstimator
-from prudent.estimator_tools.moment_fits import (
-    MomentFitMixin,
-    MomentsMixin,
-    covariance_rule,
-    is_covariance_estimator,
-    warn_repairs,
-)
-from prudent.estimator_tools.seen_rows import (
+from prudent.estimator_tools.held_out import (
+    HeldOutEstimator,
     RowNotes,
+    check_groups,
+    groups_for,
+    hold_out_rows,
+    hold_out_unseen,
+    one_thread,
+    refuse_dask,
     refuse_seen_rows,
     remember_rows,
     warn_of_copies,
 )
+from prudent.estimator_tools.moment_fits import (
+    MomentFitMixin,
+    MomentsMixin,
+    Split,
+    check_rows,
+    check_training,
+    covariance_rule,
+    fold_positions,
+    is_covariance_estimator,
+    positive_weights,
+    warn_constant_features,
+    warn_repairs,
+)
 from prudent.estimator_tools.tables import (
     TableColumns,
     TablePipeline,
-    matched_by_name,
-)
-from prudent.estimator_tools.threads import one_thread
-from prudent.estimator_tools.validation import (
-    Split,
-    check_groups,
-    check_rows,
-    check_training,
-    fold_positions,
     frame_columns,
-    groups_for,
-    hold_out_rows,
-    hold_out_unseen,
-    positive_weights,
-    refuse_dask,
-    warn_constant_features,
+    matched_by_name,
 )
 
 __all__ = [

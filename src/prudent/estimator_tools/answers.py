@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from prudent.core.guarantee import NOT_A_RATE, Guarantee
+from prudent.core.guarantee import ALARMS, NOT_A_RATE, Guarantee, violated_rows
 from prudent.core.selection import (
     NullShare,
     Selection,
@@ -24,7 +24,6 @@ from prudent.core.selection import (
     select_rows,
 )
 from prudent.core.types import BoolArray, FloatArray
-from prudent.core.violations import ALARMS, violated_rows
 from prudent.exceptions import PrudentWarning
 from prudent.rules.scores import CalibrationScores
 

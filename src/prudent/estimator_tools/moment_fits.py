@@ -1,9 +1,9 @@
-"""Fits that moments suffice for: one seam, and the setting `covariance=`."""
+"""Fits to labelled rows, or to the moments that suffice: one door, one seam."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, Self
@@ -11,15 +11,127 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
+from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+)
 
+from prudent._compat import validate_data
 from prudent.core.linalg import ClassCovariances, CovarianceRule
 from prudent.core.moments import ClassMoments, feature_names
 from prudent.core.rows import LocalRows
 from prudent.core.types import FloatArray
-from prudent.estimator_tools.validation import check_training
+from prudent.estimator_tools.held_out import refuse_dask
 from prudent.exceptions import DegenerateDataError, PrudentWarning
+
+# --- rows and labels at the door ------------------------------------------------------
+
+
+def check_training(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | None = None,
+    *,
+    reset: bool = True,
+) -> tuple[NDArray[Any], NDArray[Any], FloatArray | None]:
+    """Validate labelled rows and drop those of weight zero; weight None stays None.
+
+    Rows of weight zero go first, before anybody looks at the labels, so that
+    weight 0 equals removal even when a whole class vanishes. float32 and integer
+    features keep their type: the mathematics converts block by block. `reset=False`
+    checks the features against those of an earlier call.
+    """
+    refuse_dask(X)
+    X, y = validate_data(estimator, X, y, reset=reset)
+    if not _are_few_integers(y):
+        check_classification_targets(y)
+    if sample_weight is None:
+        return X, y, None
+    weight, kept = positive_weights(sample_weight, X)
+    if len(kept) == len(weight):
+        return X, y, weight
+    return X[kept], y[kept], weight[kept]
+
+
+def positive_weights(
+    sample_weight: ArrayLike, X: Any
+) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Weights >= 0 of all rows, and the positions of those that are positive."""
+    weight = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    kept = np.flatnonzero(weight > 0)
+    if not len(kept):
+        raise ValueError(
+            "all entries of `sample_weight` are zero: give at least one row "
+            "a positive weight."
+        )
+    return weight, kept
+
+
+def _are_few_integers(y: NDArray[Any]) -> bool:
+    """Whether labels are integers of a narrow range: classes, without sorting them."""
+    if y.dtype.kind not in "iub" or len(y) == 0:
+        return False
+    return int(y.max()) - int(y.min()) < len(y) // 2
+
+
+def check_rows(estimator: Any, X: Any) -> NDArray[Any]:
+    """Validate rows to predict: the estimator is fitted, the features agree."""
+    check_is_fitted(estimator)
+    refuse_dask(X)
+    return validate_data(estimator, X, reset=False)
+
+
+def warn_constant_features(estimator: Any, features: NDArray[np.intp]) -> None:
+    """Say which features take one value in all rows and are ignored."""
+    if len(features):
+        names = getattr(estimator, "feature_names_in_", None)
+        shown = [str(j) if names is None else repr(names[j]) for j in features[:5]]
+        more = f" and {len(features) - 5} more" if len(features) > 5 else ""
+        warnings.warn(
+            f"{type(estimator).__name__}: feature(s) {', '.join(shown)}{more} "
+            "are constant over all rows and are ignored.",
+            PrudentWarning,
+            stacklevel=2,
+        )
+
+
+#: Positions of training and of test rows.
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+def fold_positions(
+    cv: Any, X: NDArray[Any], y: NDArray[Any], sample_weight: ArrayLike | None
+) -> list[Split]:
+    """Positions of training and test rows of each fold of a setting `cv=`.
+
+    Given positions count the rows of weight 0, which `X` and `y` lack; `sample_weight`
+    is as the user gave it.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        splits = list(check_cv(cv, y, classifier=True).split(X, y))
+    for warning in caught:
+        warnings.warn(str(warning.message), PrudentWarning, stacklevel=3)
+    if sample_weight is None or not isinstance(cv, Iterable):
+        return splits
+    kept = np.asarray(sample_weight) > 0
+    place = np.where(kept, np.cumsum(kept) - 1, -1)
+
+    def remaining(part: NDArray[np.intp]) -> NDArray[np.intp]:
+        moved: NDArray[np.intp] = place[part]
+        return moved[moved >= 0]
+
+    return [(remaining(train), remaining(test)) for train, test in splits]
+
+
+# --- fits that moments suffice for ----------------------------------------------------
 
 
 def _needs_no_rows(estimator: Any) -> bool:
@@ -262,7 +374,7 @@ def _are_plain(weight: FloatArray | None) -> bool:
     return weight is None or bool((weight == 1).all())
 
 
-# The setting `covariance=`, and what is said of repairs.
+# --- the setting `covariance=`, and what is said of repairs ---------------------------
 
 
 @dataclass(frozen=True, slots=True)

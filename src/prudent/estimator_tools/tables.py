@@ -189,6 +189,32 @@ def matched_by_name(columns: TableColumns, method: Any) -> Any:
     return TablePipeline([("columns", columns), *steps])
 
 
+def frame_columns(X: Any) -> tuple[list[NDArray[Any]], BoolArray] | None:
+    """Columns of a pandas or polars data frame, and which of them hold levels.
+
+    Text, categorical, object and boolean columns hold levels. Missing values are None
+    or NaN. None for anything but a data frame.
+    """
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    if not len(frame):
+        raise ValueError(
+            "Found array with 0 sample(s) while a minimum of 1 is required."
+        )
+    kinds = (nw.String, nw.Categorical, nw.Enum, nw.Object, nw.Boolean)
+    is_level = np.array([dtype in kinds for dtype in frame.schema.values()])
+    columns = []
+    for series, holds_levels in zip(frame.iter_columns(), is_level, strict=True):
+        if holds_levels or series.is_null().any():
+            values = np.array(series.to_list(), dtype=object)
+            values[series.is_null().to_numpy()] = None
+            columns.append(values)
+        else:
+            columns.append(series.to_numpy())
+    return columns, is_level
+
+
 def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
     """`X` where it is a data frame with names; None for arrays.
 

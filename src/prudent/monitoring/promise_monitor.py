@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from prudent.core.binomial import check_fraction
-from prudent.core.guarantee import Guarantee, Verdict
+from prudent.core.guarantee import Guarantee, Verdict, violated_rows
 from prudent.core.types import FloatArray
-from prudent.core.violations import violated_rows
 from prudent.monitoring.bets import Bets, Null
 from prudent.monitoring.counts import Counts
 from prudent.monitoring.evidence import log_evidence_within, rate_limits

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from prudent.adversarial.density.kernel_density import NormalKernels, kernel_width
 from prudent.core.linalg import MahalanobisFactors
-from prudent.core.repeats import Keys, keys_of_rows
+from prudent.core.rows import Keys, keys_of_rows
 from prudent.core.types import BoolArray, FloatArray
 
 ReferenceName = Literal["mixture", "gaussian", "box", "grid"]
