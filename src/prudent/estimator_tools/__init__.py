@@ -1,16 +1,15 @@
 """What the estimators share: validation, the moment seam and set predictions."""
 
 from prudent.estimator_tools.answers import (
-    RateMixin,
-    counted_answers,
-    held_against,
-    predict_set,
-)
-from prudent.estimator_tools.exporting import exported_rule, probability_columns
-from prudent.estimator_tools.given_answers import (
     GivenAlarms,
     GivenAnswers,
+    RateMixin,
     answers_from,
+    counted_answers,
+    exported_rule,
+    held_against,
+    predict_set,
+    probability_columns,
     rule_answers,
 )
 from prudent.estimator_tools.held_out import (

@@ -38,7 +38,7 @@ from prudent.core.rows import (
     one_row_per_group,
     row_keys,
 )
-from prudent.estimator_tools.exporting import described
+from prudent.estimator_tools.answers import described
 from prudent.exceptions import PrudentWarning
 from prudent.io.errors import thousands
 from prudent.rules.rule import Rule, Terms

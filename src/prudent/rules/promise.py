@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.binomial import check_fraction, fewest_rows
 from prudent.core.guarantee import Guarantee
-from prudent.core.repeats import log_evidence
-from prudent.core.rows import one_row_per_group
+from prudent.core.rows import log_evidence, one_row_per_group
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.exceptions import InfeasibleError
 from prudent.rules.boundary import error_boundary
