@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sqlite3
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,15 @@ from prudent.rules.make import (
 )
 
 PAGE = Path(__file__).parents[2] / "docs" / "other_languages.rst"
+STORED = Path(__file__).parent / "stored"
 LABELS = ("cat", "dog", "eel")
+# Reads cases and writes a list of answers for each, every answer a list.
+IN_R = """
+cases <- jsonlite::fromJSON("cases.json", simplifyVector = FALSE)
+answers <- lapply(cases, function(case)
+  lapply(case[[2]], function(row) as.list(unname(decide(case[[1]], row)))))
+cat(jsonlite::toJSON(answers, auto_unbox = TRUE))
+"""
 
 
 def code_of(language):
@@ -148,6 +157,139 @@ def test_javascript_answers_alike():
         cases.values(), json.loads(done.stdout), strict=True
     ):
         assert answers == json.loads(json.dumps(expected))
+
+
+def in_sql(fields, rows, expression):
+    """What SQLite makes of the rows, and the answers in its types."""
+    columns = list(rows[0])
+    named = ", ".join(f'"{name}"' for name in columns)
+    database = sqlite3.connect(":memory:")
+    database.execute(f"CREATE TABLE scores ({named})")
+    numbers = [
+        [row[c] if c == "where" else float(row[c]) for c in columns] for row in rows
+    ]
+    places = ", ".join("?" * len(columns))
+    database.executemany(f"INSERT INTO scores VALUES ({places})", numbers)
+    found = database.execute(f"SELECT {expression} FROM scores ORDER BY rowid")
+    return [value for (value,) in found]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_sql_answers_alike(name):
+    fields, rows, expected = case(name)
+    scope = {}
+    exec(code_of("python\n   :name: sql"), scope)
+    answers = in_sql(fields, rows, scope["case"](fields))
+    if fields["kind"] == "sets":
+        expected = ["|".join(map(str, labels)) for labels in expected]
+    elif fields["kind"] != "labels":
+        expected = [int(value) for value in expected]
+    assert answers == expected
+
+
+@pytest.mark.parametrize("strange", ["low", "high"])
+@pytest.mark.parametrize("cut", ["-Infinity", "Infinity"])
+def test_sql_knows_thresholds_without_end(cut, strange):
+    scope = {}
+    exec(code_of("python\n   :name: sql"), scope)
+    alarms = Rule(kind="alarms", thresholds=(float(cut),), strange=strange)
+    answers = Rule(kind="answers", thresholds=(float(cut),))
+    sets = Rule(kind="sets", thresholds=(float(cut),), classes=("it's", "b"))
+    values = np.array([-np.inf, -1.7976931348623157e308, 0.0, 1e308, np.inf])
+    rows = [{"score": float(v)} for v in values]
+    for rule, expected in (
+        (alarms, alarms.alarms(values)),
+        (answers, answers.answers(values)),
+    ):
+        fields = json.loads(rule.to_json())
+        assert in_sql(fields, rows, scope["case"](fields)) == expected.tolist()
+    pairs = np.column_stack([values, values[::-1]])
+    rows = [{"it's": float(v), "b": float(w)} for v, w in pairs]
+    expected = ["|".join(labels) for labels in answers_of(sets, pairs, None)]
+    fields = json.loads(sets.to_json())
+    assert in_sql(fields, rows, scope["case"](fields)) == expected
+
+
+def test_the_expression_on_the_page_is_the_one_written():
+    scope = {}
+    exec(code_of("python\n   :name: sql"), scope)
+    fields = {
+        "kind": "labels",
+        "columns": ["risk_score"],
+        "classes": ["no", "yes"],
+        "thresholds": ["-Infinity", "235.0"],
+        "priority": ["yes"],
+    }
+    assert scope["case"](fields) == code_of("sql").strip()
+
+
+def stored_cases():
+    """Every third row of each kind, which begins with ties and their neighbours."""
+    cases = (case(name) for name in RULES)
+    return [[fields, rows[:60], expected[:60]] for fields, rows, expected in cases]
+
+
+def test_r_is_the_text_that_was_run_on_the_stored_answers():
+    stored = json.loads((STORED / "r.json").read_text(encoding="utf-8"))
+    assert stored["code"] == code_of("r")
+    current = json.loads(json.dumps(stored_cases()))
+    for (fields, rows, answers), (_, same, now) in zip(
+        stored["cases"], current, strict=True
+    ):
+        assert rows == same
+        assert answers == now
+        rule = Rule.from_json(json.dumps({**fields, "guarantees": []}))
+        assert rule.kind == fields["kind"]
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
+def test_r_answers_alike(tmp_path):
+    (tmp_path / "cases.json").write_text(json.dumps(stored_cases()))
+    (tmp_path / "run.R").write_text(code_of("r") + IN_R)
+    done = subprocess.run(
+        ["Rscript", "run.R"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    if "there is no package called" in done.stderr:
+        pytest.skip("jsonlite is not installed")
+    assert done.returncode == 0, done.stderr
+    for (_, _, expected), answers in zip(
+        stored_cases(), json.loads(done.stdout), strict=True
+    ):
+        wanted = [x if isinstance(x, list) else [x] for x in expected]
+        assert answers == json.loads(json.dumps(wanted))
+
+
+def test_formulas_of_spreadsheets_are_those_compared_by_hand():
+    """The text, and what a person reads from it, against rules of these thresholds."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert '=IF(A2>=235, "yes", "no")\n' in page
+    labels = Rule(
+        kind="labels",
+        thresholds=(-np.inf, 235.0),
+        classes=("no", "yes"),
+        priority=("yes",),
+    )
+    values = np.array([234.0, 235.0, 236.0])
+    assert labels.labels(np.column_stack([-values, values])).tolist() == [
+        *("no", "yes", "yes")
+    ]
+    assert (
+        '=IF(AND(A2>=0.3767647, B2>=0.3889789), "low|high", IF(OR(A2>=0.3767647, '
+        'AND(B2<0.3889789, A2>=B2)), "low", "high"))\n' in page
+    )
+    cuts = (0.3767647, 0.3889789)
+    sets = Rule(kind="sets", thresholds=cuts, classes=("low", "high"), by="class")
+    low, high = np.meshgrid([0.2, *cuts, 0.9], [0.2, *cuts, 0.9])
+    pairs = np.column_stack([low.ravel(), high.ravel()])
+    read = [
+        "low|high"
+        if a >= 0.3767647 and b >= 0.3889789
+        else "low"
+        if a >= 0.3767647 or (b < 0.3889789 and a >= b)
+        else "high"
+        for a, b in pairs
+    ]
+    assert ["|".join(labels) for labels in answers_of(sets, pairs, None)] == read
 
 
 @pytest.mark.parametrize("name", RULES)
