@@ -527,7 +527,14 @@ def _answers(
     # The first rows that could be answered; equal ones are answered together.
     boundary = error_boundary(n, rate, confidence=confidence)
     ends = 1 + np.flatnonzero(answers.sureness[:-1] > answers.sureness[1:])
-    k = int(ends[np.searchsorted(ends, boundary.ranks[0])])
+    ends = ends[ends >= boundary.ranks[0]]
+    if not len(ends):  # rows of score -inf are never answered
+        raise InfeasibleError(
+            f"no threshold keeps {wish.text!r}: "
+            f"{int(np.isfinite(answers.sureness).sum())} rows have a finite score, "
+            f"{int(boundary.ranks[0])} are needed."
+        )
+    k = int(ends[0])
     n_wrong = np.arange(k + 1)
     allowed = int(boundary.admits(np.full(k + 1, k), n_wrong).sum()) - 1
     raise InfeasibleError(
