@@ -13,6 +13,7 @@ from scipy.stats import binom
 
 import prudent
 from prudent import Rule
+from prudent.certification import error_boundary
 from prudent.exceptions import InfeasibleError
 
 # Ties, both infinities, zeros of both signs, the largest and the smallest doubles.
@@ -131,7 +132,7 @@ def test_answers_are_those_of_the_best_admissible_cut(rows, percent):
     rule = asked(
         sure, wrong, f"error <= {percent}%", predicted=np.zeros(len(sure), bool)
     )
-    boundary = prudent.certification.error_boundary(len(sure), percent / 100)
+    boundary = error_boundary(len(sure), percent / 100)
     best = 0
     for cut in {*sure.tolist(), -math.inf}:
         over = sure > cut

@@ -531,7 +531,7 @@ def _answers(
     if not len(ends):  # rows of score -inf are never answered
         raise InfeasibleError(
             f"no threshold keeps {wish.text!r}: "
-            f"{int(np.isfinite(answers.sureness).sum())} rows have a finite score, "
+            f"{int((answers.sureness > -np.inf).sum())} rows have a score above -inf, "
             f"{int(boundary.ranks[0])} are needed."
         )
     k = int(ends[0])
