@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import io
 import json
 import pickle
+import subprocess
+import sys
 import warnings
 import zipfile
 
@@ -22,6 +25,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 import prudent
 from instances import FAMILIES
+from prudent._skops import is_listed_estimator
 from prudent.evaluation.estimators import ClasswiseRejector
 from prudent.exceptions import PrudentWarning
 from prudent.persistence import HEADER, ModelFileError, read_header
@@ -236,6 +240,59 @@ def test_foreign_type_is_refused(model_file, module, name):
     rewrite(model_file, schema=lambda s: s | foreign)
     with pytest.raises(ModelFileError, match=f"types that are not trusted: {module}"):
         prudent.load(model_file)
+
+
+def test_the_trusted_estimators_are_those_of_the_whole_list():
+    """Of all names in scikit-learn, private ones and functions included."""
+    whole = {
+        name
+        for name in skops.io._trusted_types.SKLEARN_ESTIMATOR_TYPE_NAMES
+        if name.startswith("sklearn.")
+    }
+    assert len(whole) > 150
+    modules = [name for name in sys.modules if name.partition(".")[0] == "sklearn"]
+    names = set()
+    for module in modules:
+        for name, value in inspect.getmembers(sys.modules[module]):
+            names |= {f"{module}.{name}"}
+            if inspect.isclass(value):
+                names |= {f"{value.__module__}.{value.__qualname__}"}
+    assert whole <= names
+    assert {name for name in names if is_listed_estimator(name)} == whole
+
+
+@pytest.mark.parametrize("loader", ["TypeNode", "FunctionNode"])
+def test_an_estimator_is_trusted_as_an_object_only(tmp_path, loader):
+    """As skops does: a class as a value, or to be called, has to be trusted."""
+    dummy = DummyClassifier().fit(X, Y)
+    dummy.held = dummy.__class__
+    name = "sklearn.dummy.DummyClassifier"
+    with pytest.raises(ModelFileError, match=rf"trusted: {name}"):
+        prudent.save(dummy, tmp_path / "m")
+    prudent.save(dummy, tmp_path / "m", trusted=[name])
+
+    def call(schema):
+        schema["content"]["content"]["held"]["__loader__"] = loader
+        return schema
+
+    rewrite(tmp_path / "m", schema=call)
+    with pytest.raises(ModelFileError, match="not trusted|damaged"):
+        prudent.load(tmp_path / "m")
+
+
+def test_skops_is_whole_for_whoever_imports_it_after_us(model_file):
+    """Our copy trusts by and by what the list of this one holds from the start."""
+    program = (
+        "import sys, prudent\n"
+        f"prudent.load({str(model_file)!r})\n"
+        "assert not [name for name in sys.modules if name.startswith('skops')]\n"
+        "import sklearn.utils, skops.io\n"
+        "assert len(sklearn.utils.all_estimators()) > 150\n"
+        "from sklearn.dummy import DummyClassifier\n"
+        "stored = skops.io.dumps(DummyClassifier())\n"
+        "assert skops.io.get_untrusted_types(data=stored) == []\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_model_of_another_version_is_to_be_fitted_again(model_file):

@@ -20,9 +20,9 @@ from typing import IO, Any
 from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
-import skops.io
 from sklearn.utils.validation import check_is_fitted
 
+from prudent._skops import dumps, loads, untrusted_types
 from prudent._version import __version__
 from prudent.soundness import is_sound
 
@@ -206,7 +206,7 @@ def foreign_types(estimator: Any) -> list[str]:
 
 def _stored(estimator: Any) -> bytes:
     try:
-        content: bytes = skops.io.dumps(estimator)
+        content: bytes = dumps(estimator)
     except (Exception, RecursionError) as error:
         raise ModelFileError(
             f"{type(estimator).__name__} cannot be stored in a model file: {error}."
@@ -243,7 +243,7 @@ def load(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
     header = _header(content, str(path))
     try:
         _refuse(_foreign(content), trusted, str(path))
-        estimator = skops.io.loads(content, trusted=_untrusted(content))
+        estimator = loads(content, trusted=untrusted_types(content))
     except ModelFileError:
         raise
     except Exception as error:  # whatever an altered schema makes skops raise
@@ -337,15 +337,11 @@ def _array_bytes(stream: IO[bytes]) -> int:
     return math.prod(shape) * dtype.itemsize
 
 
-def _untrusted(content: bytes) -> list[str]:
-    return list(skops.io.get_untrusted_types(data=content))
-
-
 def _foreign(content: bytes) -> list[str]:
     """Types that are neither ours nor of the numerical stack."""
     return [
         name
-        for name in _untrusted(content)
+        for name in untrusted_types(content)
         if not (
             name in HARMLESS
             or (name.rpartition(".")[0] in HARMLESS_MODULES and _is_defined(name))

@@ -1,4 +1,7 @@
-"""Compiled loops of the watchers: a continued fraction and two streams of stakes."""
+"""Loops of the watchers: a continued fraction and two streams of stakes.
+
+They are compiled where a stream is long.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from prudent.core.loops import loop
 
 TINY = 1e-300
 LARGEST = 1e300  # of a stake, so that sums stay finite
@@ -14,8 +18,8 @@ N_STAKES = 8  # known to the compiler, which then keeps them in registers
 BLOCK = 32  # rows for which one logarithm will do
 
 
-@njit(cache=True)
-def beta_fraction(a: float, b: float, z: float) -> float:  # pragma: no cover
+@loop()
+def beta_fraction(a: float, b: float, z: float) -> float:
     """Continued fraction F of the incomplete beta: B_z(a, b) = z^a (1-z)^b F / a.
 
     Modified Lentz; b may be zero or negative, a >= 1, 0 < z < 1.
@@ -44,14 +48,14 @@ def beta_fraction(a: float, b: float, z: float) -> float:  # pragma: no cover
     return fraction
 
 
-@njit(cache=True)
-def reserve(elapsed: float) -> float:  # pragma: no cover
+@loop()
+def reserve(elapsed: float) -> float:
     """Stake not yet placed after `elapsed` units: 1 / (1 + log(1 + u))."""
     return 1 / (1 + math.log1p(elapsed))
 
 
-@njit(cache=True)
-def fill_reserves(left: Any, n: float, per_row: float) -> None:  # pragma: no cover
+@loop()
+def fill_reserves(left: Any, n: float, per_row: float) -> None:
     """Fill `left` (BLOCK,) with the reserves after n, n + 1, n + 2, ... rows.
 
     With z = h / (2 + h), log(w + w h) = log w + 2 (z + z^3/3 + z^5/5 + ...): four
@@ -70,8 +74,8 @@ def fill_reserves(left: Any, n: float, per_row: float) -> None:  # pragma: no co
         left[j] = 1 / (base + 2 * z * series)
 
 
-@njit(cache=True)
-def paired_sum(values: Any) -> float:  # pragma: no cover
+@loop()
+def paired_sum(values: Any) -> float:
     """Sum of `N_STAKES` values in two chains, which run side by side."""
     first = second = 0.0
     for i in range(0, N_STAKES, 2):
@@ -80,10 +84,10 @@ def paired_sum(values: Any) -> float:  # pragma: no cover
     return first + second
 
 
-@njit(cache=True)
+@loop()
 def add_to_trace(
     trace: Any, n_traced: int, n: float, violations: float, value: float
-) -> int:  # pragma: no cover
+) -> int:
     """Add a point and return how many there are; a full trace loses every second."""
     trace[n_traced, 0] = n
     trace[n_traced, 1] = violations
@@ -96,10 +100,10 @@ def add_to_trace(
     return n_traced
 
 
-@njit(cache=True)
+@loop(rows=0)
 def restart_rows(
     losses: Any, stakes: Any, counts: Any, trace: Any, ratios: Any, settings: Any
-) -> None:  # pragma: no cover
+) -> None:
     """Bet on the losses of rows, in order; all but the last two arrays change.
 
     `stakes` (N_STAKES,); `counts`: rows, violations, e-value, its peak, rows at the
@@ -154,7 +158,7 @@ def restart_rows(
     counts[3], counts[4], counts[5], counts[6] = peak, alarm, spacing, n_traced
 
 
-@njit(cache=True)
+@loop(rows=0)
 def urn_rows(
     groups: Any,
     stakes: Any,
@@ -164,7 +168,7 @@ def urn_rows(
     counts: Any,
     rows_per_unit: float,
     threshold: float,
-) -> None:  # pragma: no cover
+) -> None:
     """Bet on the groups (n, d) of new rows among reference rows, in order.
 
     In place: `stakes` (d, J); `sizes` (d, G), reference positions and earlier rows
@@ -200,10 +204,10 @@ def urn_rows(
     counts[3], counts[4] = peak, alarm
 
 
-@njit(cache=True)
+@loop(rows=2)
 def positions_among(
     reference: Any, reference_coins: Any, values: Any, coins: Any, j: int, found: Any
-) -> None:  # pragma: no cover
+) -> None:
     """Count the reference rows below each value of column j; equal ones by coins."""
     for t in range(len(values)):
         value, low, high = values[t, j], 0, len(reference)
