@@ -68,9 +68,9 @@ def apply(
 
     def lines() -> Iterator[Sequence[Any]]:
         for part in source.parts(read):
-            found: list[Iterable[Any]] = [part.text(n).to_pylist() for n in copied]
-            found += _columns(loaded.rule, loaded.given(loaded.frame(part)))
-            yield from zip(*found, strict=True)
+            columns: list[Iterable[Any]] = [part.text(n).to_pylist() for n in copied]
+            columns += _columns(loaded.rule, loaded.given(loaded.frame(part)))
+            yield from zip(*columns, strict=True)
 
     with failing_as_data(rule_file):
         write_rows([*copied, *HEADS[loaded.rule.kind]], lines(), output)

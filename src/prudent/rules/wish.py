@@ -170,18 +170,18 @@ def parse_promise(
         "error": ("selective error rate", "<=", confident),
         "false alarm": ("false alarm rate", "<=", averaged),
     }
-    said = re.fullmatch(OVERALL, text, re.IGNORECASE)
-    start = said[1].lower().rstrip("<>= ") if said else ""
-    if said and (said[4] is None or start == "coverage"):
+    matched = re.fullmatch(OVERALL, text, re.IGNORECASE)
+    start = matched[1].lower().rstrip("<>= ") if matched else ""
+    if matched and (matched[4] is None or start == "coverage"):
         quantity, sense, over = overall[start]
-        bound = _rate(said[2], said[3], text)
-        by_group = said[4] is not None and said[4].lower() == "group"
+        bound = _rate(matched[2], matched[3], text)
+        by_group = matched[4] is not None and matched[4].lower() == "group"
         if by_group and not with_groups:
             raise ValueError(
                 f"{promise!r} is a promise from a table of scores: use prudent promise "
                 "with --by, or prudent.promise."
             )
-        by_class = said[4] is not None and not by_group
+        by_class = matched[4] is not None and not by_group
         scopes = list(classes or ["every class"]) if by_class else [None]
         kind = {"quantity": quantity, "sense": sense, **over}
         promised = [Guarantee(bound=bound, scope=scope, **kind) for scope in scopes]
@@ -233,11 +233,11 @@ def _limits(text: str) -> list[tuple[str, float]]:
     """Split "missed a <= 2% and b <= 5%" into labels and limits."""
     limits, position = [], 0
     while position < len(text):
-        said = re.match(LIMIT, text[position:], re.IGNORECASE)
-        if said is None:
+        matched = re.match(LIMIT, text[position:], re.IGNORECASE)
+        if matched is None:
             raise _not_understood(text)
-        limits.append((said[1], _rate(said[2], said[3], text)))
-        position += said.end()
+        limits.append((matched[1], _rate(matched[2], matched[3], text)))
+        position += matched.end()
     if text.endswith(","):
         raise _not_understood(text)
     return limits
