@@ -85,7 +85,11 @@ def adversarial():
 def certification():
     from sklearn.linear_model import LogisticRegression
 
-    from prudent import NeymanPearsonClassifier, SelectiveClassifier
+    from prudent import (
+        BinnedCalibrationClassifier,
+        NeymanPearsonClassifier,
+        SelectiveClassifier,
+    )
 
     # Some checks have a class of three rows; a draw that holds all of them out is an
     # error, so the draw is fixed.
@@ -97,6 +101,8 @@ def certification():
         NeymanPearsonClassifier(
             plain, max_class_error=0.2, abstain=True, random_state=0
         ),
+        BinnedCalibrationClassifier(plain, random_state=0),
+        BinnedCalibrationClassifier(plain, quote="frequency", random_state=0),
     ]
 
 

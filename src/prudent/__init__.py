@@ -31,6 +31,7 @@ _PUBLIC = {
     "SelectiveClassifier": "prudent.certification",
     "NeymanPearsonClassifier": "prudent.certification",
     "BestClassifier": "prudent.evaluation.best",
+    "BinnedCalibrationClassifier": "prudent.certification",
     "certify": "prudent.certification",
     "certify_thresholds": "prudent.certification",
     "plan": "prudent.certification",

@@ -1,5 +1,6 @@
 """Promises for any classifier from rows it has not seen."""
 
+from prudent.certification.binned_calibration import BinnedCalibrationClassifier
 from prudent.certification.certificates import certify, mean_upper_limit
 from prudent.certification.neyman_pearson import NeymanPearsonClassifier
 from prudent.certification.planning import Plan, plan
@@ -10,6 +11,7 @@ from prudent.rules.bands import ThresholdBands
 from prudent.rules.boundary import ErrorBoundary, error_boundary
 
 __all__ = [
+    "BinnedCalibrationClassifier",
     "ErrorBoundary",
     "NeymanPearsonClassifier",
     "Plan",

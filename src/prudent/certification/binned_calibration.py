@@ -1,0 +1,285 @@
+"""Probabilities that may be quoted: numbers with exact limits."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.certification.held_out import HeldOutClassifier, model_name
+from prudent.core.binomial import check_fraction
+from prudent.core.types import FloatArray
+from prudent.core.validation import shown
+from prudent.rules.bins import ProbabilityBins, within_limits
+from prudent.rules.make import class_scores_of
+from prudent.rules.scores import ClassScores
+
+#: Rows with NaN for a probability have no cell.
+NO_PROBABILITIES = "so there is no number that could be quoted"
+
+
+class BinnedCalibrationClassifier(HeldOutClassifier):
+    """Any classifier whose probabilities come with exact limits.
+
+    Part of the rows is held out; the estimator's probability of a class is cut into
+    bins of about as many held-out rows, and the share of the class within each cell has
+    exact limits, in all cells at once. So "0.12 to 0.31" may be quoted: among rows with
+    such a number the share of the class lies between the two. No single row is
+    promised anything.
+
+    For limits, not for a better Brier score: holding out costs rows, and calibrators
+    such as isotonic regression belong inside, as the estimator.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With `predict_proba`. Fitted to the rows not held out. A fitted model in
+        `FrozenEstimator` is left as it is, and all rows given to `fit` are held-out
+        rows: they must be new to it.
+    n_bins : int or "auto", default="auto"
+        Bins of the held-out rows, >= 2. "auto": the cube root of their number, which
+        looks at no label.
+    quote : {"estimator", "frequency"}, default="estimator"
+        What `predict_proba` says: the estimator's number, moved to the nearest limit
+        where it lies outside; or the share of the class in the cell,
+        (w + 1/2) / (n + 1).
+    confidence : float, default=0.95
+        Probability over the held-out rows that all limits are true, in (0, 1).
+    calibration_size : float, default=0.3
+        Share of the rows (or groups) to hold out by a plain draw, in (0, 1).
+    random_state : int, RandomState or None, default=None
+        For the draw of held-out rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, as the estimator orders them.
+    estimator_ : classifier
+        Fitted to the rows not held out.
+    n_calibration_ : int
+        Held-out rows.
+    n_bins_ : int
+        Bins asked for; edges that fall on equal scores are one.
+    guarantees_ : tuple of Guarantee
+        Two for each cell with rows: the least and the largest probability of the class
+        there. For two classes they are about the second.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range or there are too few rows.
+    TypeError
+        If the estimator has no `predict_proba`, or `fit` is given weights.
+
+    See Also
+    --------
+    sklearn.calibration.CalibratedClassifierCV : Better numbers, without limits.
+    SelectiveClassifier : Answer only where answers keep an error rate.
+
+    Notes
+    -----
+    With m held-out scores S_(1) <= ... <= S_(m) and B bins, the edges are the different
+    values of S_(ceil(b (m + 1) / B)), b = 1, ..., B - 1; cells are the open intervals
+    between them, and each edge that at least two rows hold (so that discrete scores are
+    a table by value). J cells hold rows; the limits of each are those of Clopper and
+    Pearson at confidence^(1/J), two-sided. An edge with one row, and a cell without
+    rows, have the limits 0 and 1. With more than two classes each stands against the
+    rest, at 1 - (1 - confidence) / n_classes.
+
+    **Guarantee.** Future rows are independent draws from the population of the
+    held-out rows. Given the edges and the counts, rows of a cell are independent draws
+    of it and cells are independent.
+
+    References
+    ----------
+    C. Gupta and A. Ramdas (2021), Distribution-free calibration guarantees for
+    histogram binning without sample splitting. C. J. Clopper and E. S. Pearson (1934).
+
+    Examples
+    --------
+    >>> from prudent import BinnedCalibrationClassifier
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = BinnedCalibrationClassifier(
+    ...     LinearDiscriminantAnalysis(), n_bins=4, random_state=0
+    ... )
+    >>> model = model.fit(X, y)
+    >>> lower, upper = model.predict_proba_interval(X[:1])
+    >>> print(f"class 1: {lower[0, 1]:.2f} to {upper[0, 1]:.2f}")
+    class 1: 0.00 to 0.11
+    """
+
+    estimator_: Any
+    classes_: NDArray[Any]
+    confidence: float
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_bins: int | Literal["auto"] = "auto",
+        quote: Literal["estimator", "frequency"] = "estimator",
+        confidence: float = 0.95,
+        calibration_size: float = 0.3,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_bins = n_bins
+        self.quote = quote
+        self.confidence = confidence
+        self.calibration_size = calibration_size
+        self.random_state = random_state
+
+    @property
+    def bins_(self) -> Any:
+        """Cells of each class as a pyarrow table: name, rows, share, limits."""
+        import pyarrow as pa
+
+        columns: dict[str, list[Any]] = {
+            name: [] for name in ("class", "cell", "rows", "positive", "lower", "upper")
+        }
+        for label, bins in zip(self._binned_labels(), self._bins, strict=True):
+            n_cells = len(bins.lower)
+            columns["class"] += [label] * n_cells
+            columns["cell"] += [bins.name(cell) for cell in range(n_cells)]
+            columns["rows"] += bins.n_rows.tolist()
+            columns["positive"] += bins.n_positive.tolist()
+            columns["lower"] += bins.lower.tolist()
+            columns["upper"] += bins.upper.tolist()
+        return pa.table(columns)
+
+    def predict_proba_interval(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Exact limits of the probability of each class among rows of the same cell.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+        """
+        return self._limits(self._probabilities(self._checked(X)))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities that lie within their limits wherever these allow a sum of one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`. With more than two classes the numbers
+            are raised or lowered by one factor a row, as far as their limits allow.
+        """
+        numbers = self._probabilities(self._checked(X))
+        lower, upper = self._limits(numbers)
+        if self._quote == "frequency":
+            numbers = self._frequencies(numbers)
+        if len(self.classes_) == 2:
+            second = np.clip(numbers[:, 1], lower[:, 1], upper[:, 1])
+            return np.column_stack([1 - second, second])
+        return within_limits(numbers, lower, upper)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of the largest probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def _check_parameters(self) -> None:
+        check_fraction("confidence", self.confidence)
+        if self.quote not in ("estimator", "frequency"):
+            raise ValueError(
+                f"`quote` must be 'estimator' or 'frequency', got {shown(self.quote)}."
+            )
+        is_number = isinstance(self.n_bins, Integral) and self.n_bins >= 2
+        if self.n_bins != "auto" and not is_number:
+            raise ValueError(
+                "`n_bins` must be 'auto' or a whole number >= 2, got "
+                f"{shown(self.n_bins)}."
+            )
+
+    def _scores(self, X: Any, y: Any) -> ClassScores:
+        if not hasattr(self.estimator_, "predict_proba"):
+            raise TypeError(
+                f"{type(self).__name__}: {model_name(self.estimator)} has no "
+                f"predict_proba, {NO_PROBABILITIES}."
+            )
+        return class_scores_of(self._probabilities(X), y, self.classes_)
+
+    def _calibrate(self, parts: Any, split: Any) -> Self:
+        """Limits in place of a rule: numbers are quoted, none is cut."""
+        (rows,) = parts
+        n = self.n_calibration_ = len(rows.codes)
+        self.n_bins_ = (
+            max(2, round(n ** (1 / 3))) if self.n_bins == "auto" else self.n_bins
+        )
+        self._quote = self.quote
+        labels = self._binned_labels()
+        each = 1 - (1 - self.confidence) / len(labels)
+        places = [self.classes_.tolist().index(label) for label in labels]
+        self._bins = tuple(
+            ProbabilityBins.of(
+                rows.scores[:, place], rows.codes == place, self.n_bins_, each
+            )
+            for place in places
+        )
+        self.guarantees_ = tuple(
+            promise
+            for label, bins in zip(labels, self._bins, strict=True)
+            for promise in bins.promises(label, self._terms())
+        )
+        return self
+
+    def _binned_labels(self) -> list[Any]:
+        """Labels with cells of their own: the second of two, else each."""
+        labels: list[Any] = self.classes_.tolist()
+        return labels[1:] if len(labels) == 2 else labels
+
+    def _probabilities(self, X: Any) -> FloatArray:
+        numbers = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
+        n_unknown = int(np.isnan(numbers).any(axis=1).sum())
+        if n_unknown:
+            raise ValueError(
+                f"{model_name(self.estimator)} gave NaN for {n_unknown} of "
+                f"{len(numbers)} rows, {NO_PROBABILITIES}."
+            )
+        return numbers
+
+    def _limits(self, numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        columns = numbers[:, -len(self._bins) :].T
+        cells = [b.cells(s) for b, s in zip(self._bins, columns, strict=True)]
+        both = list(zip(self._bins, cells, strict=True))
+        lower = np.column_stack([bins.lower[cell] for bins, cell in both])
+        upper = np.column_stack([bins.upper[cell] for bins, cell in both])
+        if len(self._bins) == 1:
+            lower, upper = (
+                np.column_stack([1 - upper, lower]),
+                np.column_stack([1 - lower, upper]),
+            )
+        return lower, upper
+
+    def _frequencies(self, numbers: FloatArray) -> FloatArray:
+        """Share of the class in the cell; without rows there the number as it is."""
+        columns = numbers[:, -len(self._bins) :].T
+        shares = []
+        for bins, own in zip(self._bins, columns, strict=True):
+            cells = bins.cells(own)
+            shares.append(np.where(bins.n_rows[cells] > 0, bins.frequency[cells], own))
+        if len(shares) == 1:
+            return np.column_stack([1 - shares[0], shares[0]])
+        return np.column_stack(shares)

@@ -1,0 +1,175 @@
+"""Exact limits of a probability within cells of a score.
+
+Order statistics of m held-out scores cut the line into B bins. Which values the edges
+take is an event about how many rows lie in each cell; given the edges and the counts,
+the rows of a cell are independent draws of it, and cells are independent. So with J
+cells that hold rows, exact limits of Clopper and Pearson at 1 - confidence^(1/J) each
+hold in all cells at once with `confidence` (the argument of Gupta and Ramdas 2021, with
+exact limits for theirs of Hoeffding).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincinv
+
+from prudent.core.assumptions import Assumption
+from prudent.core.guarantee import Guarantee, Sense
+from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.rules.rule import Terms
+
+BINS = (
+    "C. Gupta and A. Ramdas (2021), distribution-free calibration by bins, with exact "
+    "limits (prudent, user guide)"
+)
+#: Bisections of a factor in logarithms; more do not change a double.
+STEPS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProbabilityBins:
+    """Limits of the probability of one class by the score of a row.
+
+    Cells are the open intervals between the edges and the edges themselves, in turn:
+    cell 2 i lies below edge i, cell 2 i + 1 is edge i.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (n_edges,)
+        Rising.
+    n_rows, n_positive : ndarray of int, shape (2 n_edges + 1,)
+        Held-out rows of each cell, and those of the class. An edge that is the score
+        of one row alone counts none.
+    lower, upper : ndarray of shape (2 n_edges + 1,)
+        Limits of the probability; 0 and 1 in a cell without rows.
+    """
+
+    edges: FloatArray
+    n_rows: IntArray
+    n_positive: IntArray
+    lower: FloatArray
+    upper: FloatArray
+
+    @classmethod
+    def of(
+        cls, scores: FloatArray, positive: BoolArray, n_bins: int, confidence: float
+    ) -> ProbabilityBins:
+        """Bins of scores (n,) with about as many rows each, and their limits."""
+        ranks = np.ceil(np.arange(1, n_bins) * (len(scores) + 1) / n_bins)
+        places = np.clip(ranks.astype(np.intp), 1, len(scores)) - 1
+        edges = np.unique(np.sort(scores)[places])
+        n_cells = 2 * len(edges) + 1
+        cell = _cells(edges, scores)
+        n_rows = np.bincount(cell, minlength=n_cells)
+        n_positive = np.bincount(cell[positive], minlength=n_cells)
+        lone = (np.arange(n_cells) % 2 == 1) & (n_rows == 1)
+        n_rows[lone] = n_positive[lone] = 0
+        n_filled = max(int(np.count_nonzero(n_rows)), 1)
+        tail = -np.expm1(np.log(confidence) / n_filled) / 2
+        return cls(
+            edges=edges,
+            n_rows=n_rows,
+            n_positive=n_positive,
+            lower=1 - _upper_limits(n_rows - n_positive, n_rows, tail),
+            upper=_upper_limits(n_positive, n_rows, tail),
+        )
+
+    def cells(self, scores: FloatArray) -> IntArray:
+        """Cell of each score (n,)."""
+        return _cells(self.edges, scores)
+
+    @property
+    def frequency(self) -> FloatArray:
+        """Share of the class in each cell, (w + 1/2) / (n + 1)."""
+        share: FloatArray = (self.n_positive + 0.5) / (self.n_rows + 1)
+        return share
+
+    def name(self, cell: int) -> str:
+        """A cell in words, as the subgroup of its promises."""
+        ends = np.concatenate([[-np.inf], self.edges, [np.inf]])
+        if cell % 2:
+            return f"score {self.edges[cell // 2]:.6g}"
+        return f"score in ({ends[cell // 2]:.6g}, {ends[cell // 2 + 1]:.6g})"
+
+    def promises(self, scope: Any, terms: Terms) -> tuple[Guarantee, ...]:
+        """Two for each cell that holds rows: the lower limit and the upper one."""
+        assumptions = (
+            Assumption.GROUPS if terms.grouped else Assumption.INDEPENDENT,
+            *((Assumption.UNSEEN,) if terms.frozen else ()),
+        )
+        sides: tuple[tuple[Sense, FloatArray], ...] = (
+            (">=", self.lower),
+            ("<=", self.upper),
+        )
+        filled = np.flatnonzero(self.n_rows).tolist()
+        return tuple(
+            Guarantee(
+                quantity="probability",
+                bound=float(limits[cell]),
+                sense=sense,
+                confidence=terms.confidence,
+                assumptions=assumptions,
+                scope=scope,
+                subgroup=self.name(cell),
+                unit="group" if terms.grouped else "row",
+                evidence={
+                    "calibration rows": float(self.n_rows[cell]),
+                    "positive": float(self.n_positive[cell]),
+                    "claims": float(len(filled)),
+                },
+                source=BINS,
+            )
+            for cell in filled
+            for sense, limits in sides
+        )
+
+
+def within_limits(
+    numbers: FloatArray, lower: FloatArray, upper: FloatArray
+) -> FloatArray:
+    """Probabilities (n, K) that sum to one, in proportion to numbers, within limits.
+
+    clip(factor * numbers, lower, upper) with the factor of each row that gives the sum
+    1. Where even the upper limits sum to less, or the lower ones to more, these, in
+    proportion.
+    """
+    with np.errstate(divide="ignore"):
+        logs = np.log(numbers)
+    low, high = np.full((2, len(numbers), 1), 1500.0)
+    low = -low
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        with np.errstate(over="ignore", under="ignore"):
+            total = np.clip(np.exp(logs + middle), lower, upper).sum(axis=1)
+        below = (total < 1)[:, None]
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    with np.errstate(over="ignore", under="ignore"):
+        quoted = np.clip(np.exp(logs + high), lower, upper)
+    # Rounding, and numbers of 0, which no factor raises, leave a rest.
+    rest = 1 - quoted.sum(axis=1, keepdims=True)
+    room = np.where(rest > 0, upper - quoted, quoted - lower)
+    space = room.sum(axis=1, keepdims=True)
+    shares = np.divide(room, space, out=np.zeros_like(room), where=space > 0)
+    quoted = quoted + np.sign(rest) * np.minimum(np.abs(rest), space) * shares
+    normalised: FloatArray = quoted / quoted.sum(axis=1, keepdims=True)
+    return normalised
+
+
+def _cells(edges: FloatArray, scores: FloatArray) -> IntArray:
+    """Twice the edges below each score, and one more on an edge."""
+    below = np.searchsorted(edges, scores, side="left")
+    at_most = np.searchsorted(edges, scores, side="right")
+    cells: IntArray = below + at_most
+    return cells
+
+
+def _upper_limits(counts: IntArray, n_rows: IntArray, tail: float) -> FloatArray:
+    """Exact one-sided limits of the rates; 1 where every row counts or none is."""
+    limits = np.ones(len(counts))
+    open_ended = counts < n_rows
+    some, rows = counts[open_ended], n_rows[open_ended]
+    limits[open_ended] = betaincinv(some + 1, rows - some, 1 - tail)
+    return limits
