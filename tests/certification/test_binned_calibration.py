@@ -17,6 +17,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 from prudent import Assumption, BinnedCalibrationClassifier, load, save
+from prudent.estimator_tools.answers import held_against
 from prudent.rules.bins import ProbabilityBins, within_limits
 
 X, y = load_breast_cancer(return_X_y=True)
@@ -222,6 +223,24 @@ class TestEstimator:
         for other in (load(tmp_path / "m.prudent"), pickle.loads(pickle.dumps(model))):
             assert (other.predict_proba(X) == model.predict_proba(X)).all()
             assert other.guarantees_ == model.guarantees_
+
+    def test_promises_are_held_against_rows_of_their_cells(self):
+        rng = np.random.default_rng(4)
+        scores = rng.random((400, 1))
+        labels = (rng.random(400) < scores[:, 0]).astype(int)
+        model = BinnedCalibrationClassifier(GIVEN, n_bins=4).fit(scores, labels)
+        new = rng.random((2000, 1))
+        truth = (rng.random(2000) < new[:, 0]).astype(int)
+        held = list(held_against(model, model.guarantees_, new, truth))
+        assert len(held) == 8
+        assert sum(n for _, _, n in held) == 2 * 2000
+        assert sum(count for _, count, _ in held) == 2 * truth.sum()
+        for promise, count, n in held:
+            check = promise.judge(count, n)
+            assert check.measured == count / n
+            assert check.verdict != "broken"
+            worse = 0 if promise.sense == ">=" else n
+            assert promise.judge(worse, n).verdict == "broken" or promise.bound < 0.01
 
     def test_groups(self):
         model = BinnedCalibrationClassifier(GaussianNB(), random_state=0)

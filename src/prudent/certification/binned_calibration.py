@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from prudent.certification.held_out import HeldOutClassifier, model_name
 from prudent.core.binomial import check_fraction
-from prudent.core.types import FloatArray
+from prudent.core.guarantee import Guarantee
+from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
 from prudent.rules.bins import ProbabilityBins, within_limits
 from prudent.rules.make import class_scores_of
@@ -198,7 +199,28 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
         -------
         ndarray of shape (n_samples,)
         """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        most_likely = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[most_likely]
+
+    def is_about(self, promise: Guarantee, X: Any) -> BoolArray:
+        """Which rows a promise of `guarantees_` is about: those of its cell.
+
+        Parameters
+        ----------
+        promise : Guarantee
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of bool, shape (n_samples,)
+        """
+        numbers = self._probabilities(self._checked(X))
+        place = self._binned_labels().index(promise.scope)
+        bins = self._bins[place]
+        names = np.array([bins.name(cell) for cell in range(len(bins.lower))])
+        own = numbers[:, place - len(self._bins)]
+        about: BoolArray = names[bins.cells(own)] == promise.subgroup
+        return about
 
     def _check_parameters(self) -> None:
         check_fraction("confidence", self.confidence)

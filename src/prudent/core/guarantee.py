@@ -46,9 +46,6 @@ Verdict = Literal["kept", "consistent", "broken"]
 Unit = Literal["row", "group"]
 AverageOver = Literal["training samples", "calibration rows", "the rule's coins"]
 
-#: Shares of rows that have a property, which are counted by the rows that have it.
-SHARES = frozenset({"answered share", "flagged share", "precision", "probability"})
-
 # What one sample of rows cannot refute, and where to go instead.
 NOT_A_RATE = {
     "expected cost": "an expected cost is not a rate: use certify(..., costs=...) "
@@ -796,6 +793,9 @@ def _largest(p: float, r: float, distance: Callable[[float], float]) -> float:
 #: Promises of detectors, and the answer that breaks them.
 ALARMS = {"false alarm rate": -1, "miss rate": 1}
 
+#: Shares among alarms, whose rows and threshold a promise does not name.
+NOT_OF_ROWS = frozenset({"flagged share", "precision"})
+
 
 def violated_rows(
     guarantee: Guarantee,
@@ -808,7 +808,9 @@ def violated_rows(
     Answers are labels, 1 and -1 of a detector, or sets (n, K) of `classes`. A row
     without a label is never counted. Alarms and misses are counted on the rows given,
     all of them ordinary or anomalous; a false alarm of one class on its rows. A row of
-    a class that the promise assumes away never breaks it.
+    a class that the promise assumes away never breaks it. Of an answered share the
+    answered rows are given, of a probability the rows of its class, whatever the
+    answers are.
     """
     truth, answer = np.asarray(y_true), np.asarray(y_answer)
     if truth.ndim != 1 or len(truth) != len(answer):
@@ -817,10 +819,19 @@ def violated_rows(
             f"{truth.shape} and {answer.shape}."
         )
     scope, quantity = guarantee.scope, guarantee.quantity
-    if quantity in NOT_A_RATE:
+    if quantity in NOT_A_RATE or quantity in NOT_OF_ROWS:
         raise ValueError(f"a {quantity} is not counted by rows: use `update`.")
     counted = _labelled(truth)
+    if quantity == "probability":
+        return counted, truth == scope
     violated: Any
+    if quantity == "answered share":
+        if answer.ndim != 2:
+            raise ValueError(
+                "an answered share is counted by sets: give the bool matrix of "
+                "`predict_set` and `classes`."
+            )
+        return np.ones(len(truth), dtype=bool), np.count_nonzero(answer, axis=1) == 1
     if answer.ndim == 2:
         violated = _lacking(truth, answer, classes)
         if quantity == "selective error rate":

@@ -15,7 +15,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from prudent.core.guarantee import ALARMS, NOT_A_RATE, Guarantee, violated_rows
+from prudent.core.guarantee import (
+    ALARMS,
+    NOT_A_RATE,
+    NOT_OF_ROWS,
+    Guarantee,
+    violated_rows,
+)
 from prudent.core.selection import (
     NullShare,
     Selection,
@@ -86,7 +92,7 @@ def predict_set(estimator: Any, X: Any) -> BoolArray:
 
 
 #: What a classifier promises of its sets, not of its labels.
-BY_SETS = ("coverage", "selective error rate", "false alarm rate")
+BY_SETS = ("coverage", "selective error rate", "answered share", "false alarm rate")
 
 
 def counted_answers(quantity: str, estimator: Any, X: Any) -> tuple[Any, ...]:
@@ -115,7 +121,7 @@ def held_against(
     answers: dict[str, tuple[Any, ...]] = {}
     for promise in promises:
         quantity = promise.quantity
-        if quantity in NOT_A_RATE:
+        if quantity in NOT_A_RATE or quantity in NOT_OF_ROWS:
             continue
         if quantity not in answers:
             answers[quantity] = counted_answers(quantity, estimator, X)
