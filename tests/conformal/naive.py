@@ -108,8 +108,10 @@ def blend_score(rows, codes, K, x, y, n, **settings):
 def counts(scores, kinds, wanted):
     """Rows of the wanted kind at least as strange as the last of the bag."""
     asked = scores[-1]
-    margin = TIE * (1 + abs(asked))
     others, chosen = scores[:-1], kinds == wanted
+    if asked == np.inf:
+        return 0, int(np.sum(others[chosen] == np.inf))
+    margin = TIE * (1 + abs(asked))
     larger = int(np.sum(others[chosen] > asked + margin))
     return larger, int(np.sum(others[chosen] >= asked - margin)) - larger
 

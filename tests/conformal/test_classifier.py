@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -491,6 +492,38 @@ def test_strangers_change_the_units_and_few_tables_are_kept(iris):
     assert len(model._ranks.model._learned) <= 8
     one_by_one = np.vstack([model.p_values(row[None]) for row in strangers])
     np.testing.assert_array_equal(together, one_by_one)
+
+
+def test_large_tables_of_strangers_are_not_kept(monkeypatch):
+    """Each holds a matrix of n x n numbers; the last one used stays."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    strangers = X[:1] * 10.0 ** np.arange(0, 12)[:, None]
+    expected = ConformalClassifier().fit(X, y).p_values(strangers)
+    for n_bytes, kept in ((3 * 8 * 60**2, 3), (1, 1)):
+        monkeypatch.setattr("prudent.conformal.ranking.MOST_BYTES", n_bytes)
+        model = ConformalClassifier().fit(X, y)
+        np.testing.assert_array_equal(model.p_values(strangers), expected)
+        assert len(model._ranks.model._learned) == kept
+
+
+@pytest.mark.parametrize(
+    ("n", "n_new", "megabytes"),
+    [(500, 6000, 24), pytest.param(2000, 10_000, 24, marks=pytest.mark.slow)],
+)
+def test_p_values_of_many_rows_are_made_in_pieces(n, n_new, megabytes):
+    """One array of all pairs of rows would take 24 and 160 MB, and there are eight."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n, 10)), np.arange(n) % 2
+    model = ConformalClassifier().fit(X, y)
+    new = rng.normal(size=(n_new, 10))
+    model.p_values(new[:2])
+    tracemalloc.start()
+    model.p_values(new)
+    model.predict_set(new[: n_new // 2])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < megabytes * 2**20
 
 
 def test_units_are_powers_of_two_of_the_augmented_bag():

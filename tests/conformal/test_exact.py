@@ -58,6 +58,10 @@ CONDITIONS = [
 ]
 
 
+def gaussian_posterior(*bag, **settings):
+    return naive.gaussian_score(*bag, score="posterior", **settings)
+
+
 def counts_of(model, new):
     rows, ranks = np.asarray(new, dtype=float), model._ranks
     found = ranks.model.counts(
@@ -213,15 +217,15 @@ def test_blend_counts_equal_refitting(name, condition, covariance_type):
 
 
 @pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(16))
 @pytest.mark.parametrize("condition", [None, "class"])
 def test_blend_counts_of_degenerate_bags_equal_refitting(seed, condition):
-    """Constant in a class, collinear, separable, far away, one row in a class."""
+    """Rows twice, constant in a class, collinear, separable, far away, tiny, huge."""
     random = np.random.default_rng(seed)
     n, d, K = random.integers(8, 19), random.integers(1, 15), random.integers(2, 5)
     y = np.concatenate([np.arange(K), random.integers(0, K, n - K)])
     X = random.normal(size=(n, d)) + y[:, None]
-    damage = seed % 6
+    damage = seed % 8
     if damage == 0:
         X = np.round(X)
         X[n // 2 :] = X[: n - n // 2]
@@ -234,9 +238,11 @@ def test_blend_counts_of_degenerate_bags_equal_refitting(seed, condition):
     elif damage == 4:
         X = X + 1024.0
         X[0, 0] = 1e4
-    else:
+    elif damage == 5:  # one row in a class
         y = np.where(y == K - 1, 0, y)
         y[-1] = K - 1
+    else:
+        X *= 1e-150 if damage == 6 else 1e150
     new = np.vstack([random.normal(size=(2, d)) + 1, X[:1], X[:1] * 1e6])
     model = fitted(X, y, condition=condition)
     expected = naive.class_counts(
@@ -251,6 +257,34 @@ def test_blend_counts_of_degenerate_bags_equal_refitting(seed, condition):
         rho=1.0,
     )
     np.testing.assert_array_equal(counts_of(model, new), expected)
+    one_by_one = [counts_of(model, row[None]) for row in new]
+    np.testing.assert_array_equal(np.concatenate(one_by_one), expected)
+    order = random.permutation(n)
+    other = fitted(X[order] * 4, y[order], condition=condition)
+    np.testing.assert_array_equal(counts_of(other, new * 4), expected)
+
+
+@pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize(
+    ("model", "score"), [("blend", naive.blend_score), ("gaussian", gaussian_posterior)]
+)
+def test_a_label_not_seen_ranks_as_stated(name, model, score):
+    """The bag with the new row under a label of its own, refitted."""
+    X, y, new = TABLES[name]
+    settings = {"covariance_type": "full", "nu": 32.0, "rho": 1.0}
+    unseen = naive.class_counts(X, y, y.max() + 2, new, score, **settings)[:, -1]
+    stated = fitted(X, y, model=model).unseen_label_p_value_
+    np.testing.assert_array_equal((1 + unseen.sum(axis=1)) / (len(y) + 1), stated)
+
+
+def test_the_compiled_loop_is_given_rows_in_one_order():
+    """It would be compiled again for each other order, and run across its rows."""
+    X, y, new = TABLES["three classes"]
+    order = np.argsort(y)
+    ridge = KernelRidge.learn(X[order], y[order].astype(np.intp), 3)
+    for scores in ridge.deleted_predictions(new):
+        assert scores.flags.c_contiguous
 
 
 @pytest.mark.slow

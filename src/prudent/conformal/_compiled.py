@@ -30,6 +30,13 @@ loop = njit(cache=True, error_model="numpy", fastmath={"contract"})
 step = njit(error_model="numpy", fastmath={"contract"}, inline="always")
 
 
+@step
+def _fill(out: Any, value: float) -> None:  # pragma: no cover
+    """Set all entries; assignments to slices take seconds to compile."""
+    for i in range(len(out)):
+        out[i] = value
+
+
 @loop
 def linear_counts(
     new: Any,
@@ -43,14 +50,13 @@ def linear_counts(
     larger: Any,
     equal: Any,
 ) -> None:  # pragma: no cover
-    """Count rows stranger than each new row, scores by inner products (3.1)-(3.4).
+    """Add rows stranger than each new row, scores by inner products (3.1)-(3.4).
 
     `metric`: s, beta, d g if all columns have one variance g (else 0), and the factor
     of the log determinant, 1/2 or then d/2.
     """
     n_classes, n_new, n = new[0].shape
     logs, rows = np.empty((n_classes, TILE)), np.empty((6, TILE))
-    larger[:], equal[:] = 0, 0
     for c in range(n_classes):
         first, last = (starts[c], starts[c + 1]) if by_class else (0, n)
         for t in range(first, last, TILE):
@@ -84,7 +90,7 @@ def _linear_joint(
     share, pooled, variance, power = metric
     most, z, second, base, half = rows[0], rows[1], rows[2], rows[3], rows[4]
     if k == 0:
-        most[:size] = 0.0
+        _fill(most[:size], 0.0)
     total = starts[c + 1] - starts[c] + 1.0  # rows of c in the bag
     p, gap = (total - 1) / total * (pooled + share * (k == c)), gaps[k, j, c]
     grown = 0.0 if variance > 0 else 0.5 * np.log1p(p * gap)
@@ -95,13 +101,15 @@ def _linear_joint(
         tile = slice(s - t, e - t)
         left = starts[l + 1] - starts[l] + (1.0 if l == c else 0.0)
         if left < 2:  # deletion empties the class
-            most[tile] = 1.0
+            _fill(most[tile], 1.0)
         if left < 2 or (score == DENSITY and k != l):
-            z[tile], second[tile] = 0.0, 1.0
+            _fill(z[tile], 0.0)
+            _fill(second[tile], 1.0)
             continue
         change, a = 1 + (k == c) - (k == l), left / (left - 1)
-        base[tile], half[tile] = constants[k, change] - grown, halves[k, change]
-        _fill(
+        _fill(base[tile], constants[k, change] - grown)
+        _fill(half[tile], halves[k, change])
+        _one_class(
             products[k, j, s:e],
             across[k, c, s:e],
             squares[k, s:e],
@@ -124,7 +132,7 @@ def _linear_joint(
 
 
 @step
-def _fill(
+def _one_class(
     products: Any,
     across: Any,
     squares: Any,
@@ -208,10 +216,9 @@ def diagonal_counts(
     larger: Any,
     equal: Any,
 ) -> None:  # pragma: no cover
-    """Count rows stranger than each new row, one variance a class and column."""
+    """Add rows stranger than each new row, one variance a class and column."""
     n_classes, n = len(starts) - 1, columns.shape[1]
     logs, rows = np.empty((n_classes, TILE)), np.empty((6, TILE))
-    larger[:], equal[:] = 0, 0
     for c in range(n_classes):
         first, last = (starts[c], starts[c + 1]) if by_class else (0, n)
         for t in range(first, last, TILE):
@@ -251,7 +258,7 @@ def _diagonal_joint(
     constants, halves, ratios = student
     most, first, second, spare = rows[0], rows[1], rows[2], rows[3]
     if k == 0:
-        most[:size] = 0.0
+        _fill(most[:size], 0.0)
     total = starts[c + 1] - starts[c] + 1.0
     p = (total - 1) / total * (pooled + (k == c))
     for l in range(len(starts) - 1):
@@ -261,11 +268,12 @@ def _diagonal_joint(
         tile = slice(s - t, e - t)
         left = starts[l + 1] - starts[l] + (1.0 if l == c else 0.0)
         if left < 2:
-            most[tile] = 1.0
+            _fill(most[tile], 1.0)
             continue
         change, a = 1 + (k == c) - (k == l), left / (left - 1)
-        out[tile] = constants[k, change]
-        first[tile], second[tile] = 1.0, 1.0
+        _fill(out[tile], constants[k, change])
+        _fill(first[tile], 1.0)
+        _fill(second[tile], 1.0)
         for column in range(len(columns)):
             delta = new[column] - means[c, column]
             _multiply(
@@ -317,7 +325,8 @@ def _add(
     logarithms(second, first)
     for i in range(len(out)):
         out[i] += (half - 0.5) * spare[i] - half * first[i]
-    first[:], second[:] = 1.0, 1.0
+    _fill(first, 1.0)
+    _fill(second, 1.0)
 
 
 @step
@@ -377,14 +386,14 @@ def _score(
         if s < e:
             joint, other = logs[l, s:e], logs[1 - l if n_classes == 2 else l, s:e]
             own_part, peak_part = own[s:e], peak[s:e]
-            for i in range(e - s):  # an assignment of slices takes 5 s to compile
+            for i in range(e - s):
                 own_part[i], peak_part[i] = joint[i], other[i]
             if n_classes > 2:
-                logs[l, s:e] = -np.inf
+                _fill(logs[l, s:e], -np.inf)
     if score == DENSITY:
-        peak[:size] = 0.0
+        _fill(peak[:size], 0.0)
     elif n_classes > 2:
-        peak[:size] = -np.inf
+        _fill(peak[:size], -np.inf)
         for k in range(n_classes):
             joint = logs[k]
             for i in range(size):
@@ -392,7 +401,7 @@ def _score(
     for i in range(size):
         out[i] = peak[i] - own[i]
     if score == POSTERIOR and n_classes > 2:
-        total[:size] = 0.0
+        _fill(total[:size], 0.0)
         for k in range(n_classes):
             joint = logs[k]
             for i in range(size):

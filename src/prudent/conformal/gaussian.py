@@ -234,7 +234,7 @@ class Gaussian:
         shifts = v @ products.gaps.transpose(0, 2, 1)
         metrics = zip(v, products.gaps, strict=True)
         gaps = np.stack([np.square(x[:, None] + w).sum(axis=2) for x, w in metrics])
-        larger, equal = np.empty((2, len(rows), n_classes), dtype=np.intp)
+        larger, equal = np.zeros((2, len(rows), n_classes), dtype=np.intp)
         for block in blocks(len(rows), n_classes * n):
             linear_counts(
                 (
@@ -327,7 +327,7 @@ class Diagonal:
         from prudent.conformal._compiled import diagonal_counts
 
         asked, own, other = _asked(self.log_joint(rows), self.score, second)
-        larger, equal = np.empty(
+        larger, equal = np.zeros(
             (2, len(rows), len(self.classes.counts)), dtype=np.intp
         )
         students = self.students

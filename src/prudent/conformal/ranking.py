@@ -27,7 +27,7 @@ from prudent.conformal.inputs import (
 from prudent.conformal.promises import CROSS, FULL, SPLIT, cross_bound, of_training_rows
 from prudent.conformal.ranks import By, categories_of
 from prudent.conformal.ridge import MOST_ROWS, Blend
-from prudent.conformal.units import ByUnits, in_units
+from prudent.conformal.units import MOST_TABLES, ByUnits, in_units
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import mean_rank
 from prudent.core.guarantee import Guarantee
@@ -37,6 +37,8 @@ from prudent.rules.scores import ROUNDING, CalibrationScores, Counts, places
 
 # Full conformal prediction costs K^2 n elementary functions a row.
 MOST_FULL_WORK = 2_000_000
+# Of the inverse matrices of blends in several units that are kept.
+MOST_BYTES = 2**28
 
 
 @dataclass(frozen=True)
@@ -211,6 +213,12 @@ class FullClassModel(ByUnits):
             return counts
 
         return self._counts(rows, wanted.shape, ask)
+
+    def _most_tables(self) -> int:
+        most = MOST_TABLES
+        if self.settings["model"] == "blend":  # with a matrix of n x n each
+            most = min(most, MOST_BYTES // (8 * len(self.rows) ** 2))
+        return max(most, 1)
 
     def _learn(self, rows: FloatArray) -> Blend | Gaussian | Diagonal:
         gaussian = self._learn_gaussian(rows, self.settings["score"])

@@ -89,7 +89,8 @@ class KernelRidge:
         border = kernel @ self.inverse
         pivot = 2.0 + RIDGE - np.einsum("ij,ij->i", kernel, border)[:, None]
         weight = self.weights[np.arange(len(self.codes)), self.codes]
-        of_own_label = new[:, self.codes]
+        # In C order, unlike new[:, codes]: the compiled loop runs along its rows.
+        of_own_label = new.take(self.codes, axis=1)
         step = border / pivot
         diagonal = np.diagonal(self.inverse) + border * step
         own = 1.0 - (weight - step * (1.0 - of_own_label)) / diagonal

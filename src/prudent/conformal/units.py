@@ -125,9 +125,13 @@ class ByUnits:
         if key not in self._learned:
             self._learned[key] = self._learn(in_units(self._columns.rows, exponents))
         self._learned.move_to_end(key)
-        while len(self._learned) > MOST_TABLES:
+        while len(self._learned) > self._most_tables():
             self._learned.popitem(last=False)
         return self._learned[key]
+
+    def _most_tables(self) -> int:
+        """How many models are kept, 1 at least."""
+        return MOST_TABLES
 
     def _counts(
         self, rows: FloatArray, shape: tuple[int, ...], ask: Callable[..., Counts]
