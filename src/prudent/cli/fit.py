@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -33,7 +35,8 @@ from prudent.cli.models import (
     table_columns,
 )
 from prudent.cli.output import check_writable, native_output_left_out, note
-from prudent.evaluation.methods import BASELINES, METHODS, Method
+from prudent.cli.progress import Progress
+from prudent.evaluation.methods import BASELINES, CANDIDATES, CHOICES, METHODS, Method
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
 SELECTION_FOLDS = 5
 # Times the least held-out rows of a promise with confidence, for it to be useful.
 ENOUGH = 2
+KNOWN = (*METHODS, *BASELINES, *CANDIDATES, *CHOICES)
 # The method that is a detector by its name; others are, of one class.
 DETECTOR = "low-density"
 
@@ -60,9 +64,10 @@ def fit(
         str,
         typer.Option(
             metavar="NAME",
-            help=f"What to fit: {', '.join([*METHODS, *BASELINES])}, the dotted path "
-            f"of a class; or a detector: {DETECTOR}, and with --normal or a promise "
-            "about false alarms minimax, conformal.",
+            help=f"What to fit: {', '.join(KNOWN)}, the dotted path "
+            "of a class (best: the most useful of them under the promise, chosen by "
+            f"rows that the promise does not rest on); or a detector: {DETECTOR}, and "
+            "with --normal or a promise about false alarms minimax, conformal.",
         ),
     ],
     output: Annotated[
@@ -100,6 +105,28 @@ def fit(
         Literal["cv"] | None,
         typer.Option(help="Choose a parameter by cross-validation."),
     ] = None,
+    candidates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,NAME",
+            help="What --method best chooses among, names or dotted paths; without it "
+            "all that compare compares, and boosting that stops early.",
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="For --method best to judge candidates in."
+        ),
+    ] = None,
+    among: Annotated[
+        int,
+        typer.Option(
+            metavar="M",
+            help="Methods of a table of the same rows that this one was picked from: "
+            "the promise holds for all of them at once.",
+        ),
+    ] = 1,
     groups: options.Groups = None,
     min_class_rows: options.MinClassRows = 1,
     sample: options.Sample = options.DEFAULT_SAMPLE,
@@ -117,6 +144,10 @@ def fit(
             raise UsageError(
                 "--groups, --select and --min-class-rows are not for detectors."
             )
+        if among != 1 or candidates is not None or time_limit is not None:
+            raise UsageError(
+                "--among, --candidates and --time-limit are not for detectors."
+            )
         alarms = options.checked_promise(promise, confidence, detector=True)
         check_writable(output)
         rows = read_normal(data, target, normal, columns, most_rows, seed)
@@ -130,8 +161,8 @@ def fit(
         _say_fitted(method, f"{thousands(rows.n_normal)} normal rows", rows.found)
         save_detector(detector, normal, output, data, average=average)
         return
-    if "." not in method and method not in (*METHODS, *BASELINES):
-        known = ", ".join([*METHODS, *BASELINES])
+    if "." not in method and method not in KNOWN:
+        known = ", ".join(KNOWN)
         raise UsageError(f"--method takes one of {known}, got {method[:64]!r}.")
     check_writable(output)
     asked = options.checked_promise(promise, confidence, detector=False)
@@ -139,20 +170,27 @@ def fit(
         raise UsageError("a promise on --average has no --confidence: leave one out.")
     if average and (asked is None or asked.kind != "coverage"):
         raise UsageError("--average is for promises of coverage and of false alarms.")
+    if among < 1:
+        raise UsageError(f"--among takes a whole number >= 1, got {among}.")
+    if among > 1 and (asked is None or average):
+        raise UsageError("--among is for promises with a confidence.")
     known_method = {**METHODS, **BASELINES}.get(method)
     if select is not None and (known_method is None or known_method.grid is None):
         raise UsageError(f"--select cv: {method} has no parameter to choose.")
     estimator = built(method, param or [], seed)
+    _set_choice(estimator, candidates, time_limit)
     check_storable(estimator, trusted or ())
     found = survey(data, target, columns, groups, min_class_rows)
     read = partial(_read, found, groups, most_rows, seed, columns.filling)
-    with failing_as_data():
+    with failing_as_data(), _progress_of_choice(estimator, quiet=quiet):
         if asked is None:
             chosen_by = None if select is None else known_method
             said, fitted = _plain(estimator, chosen_by, found, read)
         else:
             said, fitted = _promising(
-                *(estimator, promise, confidence, read, seed), average=average
+                *(estimator, promise, confidence, read, seed),
+                average=average,
+                among=among,
             )
     if asked is not None and not fitted.guarantees_:
         raise CommandError(
@@ -162,6 +200,7 @@ def fit(
         )
     save_model(fitted, output, data, trusted or ())
     _say_fitted(method, said, found)
+    _say_choice(fitted)
     _say_promises(fitted)
     say_written(output)
 
@@ -241,6 +280,7 @@ def _promising(
     seed: int,
     *,
     average: bool,
+    among: int,
 ) -> tuple[str, Any]:
     """Fit the method so that it makes the promise asked for, and say on which rows."""
     import numpy as np
@@ -255,22 +295,37 @@ def _promising(
     classes, counts = np.unique(y, return_counts=True)
     wish = parse_promise(promise, classes.tolist(), confidence=confidence)
     assert wish is not None
+    if wish.kind == "coverage" and among > 1 and wish.confidence is None:
+        wish = wish.confident(CONFIDENCE)
     if wish.kind == "coverage" and not average:
-        wish = _about_the_model(wish, counts, classes)
+        wish = _about_the_model(wish, counts, classes, among)
     wrapped = promising(
         *(estimator, wish, preparation, counts),
         grouped=groups is not None,
         seed=seed,
+        n_methods=among,
     )
     model = of_a_table(training.preparation, wrapped)
     with native_output_left_out():
         model.fit(training.frame, y, **groups_for(model, groups))
     last = last_step(model)
-    last.guarantees_ = promised(last, wish, 1)
+    last.guarantees_ = promised(last, wish, among)
+    if among > 1:
+        # True of all these methods at once with the confidence asked for.
+        last.guarantees_ = tuple(
+            replace(
+                g,
+                confidence=wish.confidence,
+                evidence={**g.evidence, "methods": among},
+            )
+            for g in last.guarantees_
+        )
     return said, model
 
 
-def _about_the_model(wish: Wish, counts: IntArray, classes: NDArray[Any]) -> Wish:
+def _about_the_model(
+    wish: Wish, counts: IntArray, classes: NDArray[Any], among: int
+) -> Wish:
     """A coverage with confidence, where the rows allow or it was asked for, aloud."""
     from prudent.evaluation.promising import SPLIT_SHARE, fewest_held_out
 
@@ -279,7 +334,7 @@ def _about_the_model(wish: Wish, counts: IntArray, classes: NDArray[Any]) -> Wis
     if wish.by_class:
         rarest = int(counts.argmin())
         label, n_rows = f" of class {str(classes[rarest])!r}", int(counts[rarest])
-    least = fewest_held_out(certain, 1)
+    least = fewest_held_out(certain, among)
     needs = (
         f"about this very model with confidence {certain.confidence:g}"
         f"{_at_once(certain)} needs {{}} rows{label}, and there are {thousands(n_rows)}"
@@ -379,6 +434,50 @@ def _say_fitted(method: str, said: str, found: Survey) -> None:
     if found.treatment is not None:
         note(found.treatment)
     print(f"{method} on {said} x {len(found.preparation.names)} features")
+
+
+def _set_choice(
+    estimator: Any, candidates: str | None, time_limit: float | None
+) -> None:
+    """Say what a choice is among and how long it may take, or refuse these options."""
+    from prudent.evaluation.promising import is_choice
+
+    if not is_choice(estimator):
+        if candidates is not None or time_limit is not None:
+            raise UsageError("--candidates and --time-limit are for --method best.")
+        return
+    if time_limit is not None and not 0 < time_limit < math.inf:
+        raise UsageError(f"--time-limit takes seconds > 0, got {time_limit:g}.")
+    listed = None if candidates is None else candidates.split(",")
+    estimator.set_params(estimators=listed, time_limit=time_limit)
+    try:
+        estimator.methods()
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+@contextmanager
+def _progress_of_choice(estimator: Any, *, quiet: bool) -> Iterator[None]:
+    """Show which candidate is judged while a choice is made."""
+    from prudent.evaluation.promising import is_choice
+
+    if not is_choice(estimator):
+        yield
+        return
+    from prudent.evaluation.choice import told
+
+    names = [method.name for method in estimator.methods()]
+    with Progress(names, quiet=quiet) as progress, told(progress.update):
+        yield
+
+
+def _say_choice(fitted: Any) -> None:
+    from prudent.evaluation.choice import choice_in_words, chosen_in
+
+    chosen = chosen_in(fitted)
+    if chosen is not None:
+        held_out = getattr(last_step(fitted), "n_calibration_", 0)
+        print(choice_in_words(chosen, held_out))
 
 
 def _say_promises(fitted: Any) -> None:

@@ -21,7 +21,7 @@ from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import refuse_dask
-from prudent.evaluation.choice import ChosenClassifier
+from prudent.evaluation.choice import ChosenClassifier, chosen_in
 from prudent.evaluation.methods import DEFAULT_PROMISE, candidates
 from prudent.evaluation.promising import promised, wrap
 from prudent.rules.wish import parse_promise
@@ -191,8 +191,8 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
         model = self._model(labels.tolist(), int(seed))
         self.model_ = model.fit(X, y, groups=groups)
-        chosen = model if isinstance(model, ChosenClassifier) else model.estimator_
-        if not isinstance(chosen, ChosenClassifier):  # conformal: a constant
+        chosen = chosen_in(model)
+        if chosen is None:  # conformal prediction fits a constant to one class
             raise ValueError(
                 "BestClassifier: all rows that are not held out are of one class, so "
                 "there is nothing to choose by; give more rows of each class."

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GroupKFold, KFold
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -36,6 +37,7 @@ from prudent.evaluation.promising import (
     held_out_share,
 )
 from prudent.exceptions import PrudentWarning
+from prudent.io.errors import thousands
 from prudent.rules.usefulness import (
     Usefulness,
     answers_usefulness,
@@ -75,6 +77,8 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
     `share` is that of the rows that the wrapper around it holds out.
     """
 
+    chooses = True
+
     def __init__(
         self,
         estimators: Any = None,
@@ -92,9 +96,13 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.time_limit = time_limit
 
+    def methods(self) -> tuple[Method, ...]:
+        """The candidates."""
+        return candidates(self.estimators)
+
     def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> Self:
         """Judge the candidates by folds of these rows, and fit the best to all."""
-        methods = candidates(self.estimators)
+        methods = self.methods()
         X, y = indexable(X, y)
         y = _check_y(y)
         check_classification_targets(y)
@@ -281,6 +289,50 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
         return class_errors_usefulness(
             scores, codes, n_held_out, limits=limits, confidence=wish.confidence
         )
+
+
+def chosen_in(model: Any) -> ChosenClassifier | None:
+    """The choice inside a fitted model, or None if it made none."""
+    while not isinstance(model, ChosenClassifier):
+        if isinstance(model, Pipeline):
+            model = model[-1]
+        elif hasattr(model, "model_"):
+            model = model.model_
+        elif hasattr(model, "estimator_"):
+            model = model.estimator_
+        else:
+            return None
+    return model
+
+
+# What the usefulness under a promise means, of the winner and of the second.
+EXPECTED = {
+    "error": "expected to answer {0:.2f}; {2} {1:.2f}",
+    "coverage": "expected sets of {0:.2f} classes; {2} {1:.2f}",
+    "missed": "expected error of the other classes {0:.2f}; {2} {1:.2f}",
+    "sets": "expected sets of {0:.2f} classes; {2} {1:.2f}",
+    None: "expected error {0:.2f}; {2} {1:.2f}",
+}
+
+
+def choice_in_words(chosen: ChosenClassifier, n_held_out: int) -> str:
+    """Who was chosen, how useful it should be, and by how many rows."""
+    results, wish = chosen.choice_results_, chosen.wish
+    first, second = (np.flatnonzero(results["rank"] == rank) for rank in (1, 2))
+    expected = EXPECTED[None]
+    if wish is not None:
+        in_sets = wish.kind == "missed" and len(wish.guarantees) == len(chosen.classes_)
+        expected = EXPECTED["sets" if in_sets else wish.kind]
+    if not len(second):
+        expected, second = expected.partition(";")[0], first
+    useful = np.abs(results["usefulness"])
+    best, other = int(first[0]), int(second[0])
+    values = expected.format(useful[best], useful[other], results["name"][other])
+    prove = f", {thousands(n_held_out)} others prove it" if n_held_out else ""
+    return (
+        f"best of {chosen.n_candidates_}: {chosen.best_name_} ({values}); "
+        f"{thousands(chosen.n_rows_)} rows chose it{prove}"
+    )
 
 
 def _best_has(chosen: ChosenClassifier, method: str) -> bool:

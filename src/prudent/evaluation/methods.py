@@ -165,6 +165,12 @@ CANDIDATES = {
         "boosting_early_stopping", _boosting_early_stopping, is_baseline=True
     ),
 }
+# What chooses among candidates inside its training part.
+CHOICES = {
+    "best": Method(
+        "best", partial(_instance, "prudent.evaluation.choice.ChosenClassifier")
+    )
+}
 
 
 def candidates(estimators: Any = None) -> tuple[Method, ...]:
@@ -228,7 +234,8 @@ def _method(one: Any) -> Method:
     if isinstance(one, str):
         if "." in one:
             return dotted(one)
-        return _known("methods", one, {**METHODS, **BASELINES, **CANDIDATES})
+        known = {**METHODS, **BASELINES, **CANDIDATES, **CHOICES}
+        return _known("methods", one, known)
     try:
         name, estimator = one
     except (TypeError, ValueError):

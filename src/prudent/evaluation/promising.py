@@ -188,6 +188,8 @@ def promising(
     `counts` are the training rows of each class.
     """
     inner = affordable(clone(estimator), counts, grouped=grouped)
+    if is_choice(inner):
+        inner.set_params(wish=wish)
     by_itself = wish.kind == "coverage" and preparation is None
     if is_full_conformal(inner) and by_itself:
         certain = coverage_settings(wish, n_methods)
@@ -195,7 +197,7 @@ def promising(
             inner.set_params(**SPLIT, **certain)
         condition = "class" if wish.by_class else None
         return inner.set_params(level=round(wish.allowed, 12), condition=condition)
-    if counts.min() < MAY_BE_LACKING:
+    if counts.min() < MAY_BE_LACKING and not is_choice(inner):
         inner = FrequentClasses(inner)
     return wrap(
         in_front(preparation, inner),
@@ -204,6 +206,11 @@ def promising(
         n_methods=n_methods,
         random_state=seed,
     )
+
+
+def is_choice(estimator: Any) -> bool:
+    """Whether an estimator chooses among others for a promise, in its training part."""
+    return getattr(estimator, "chooses", False)
 
 
 def affordable(estimator: Any, counts: IntArray, *, grouped: bool) -> Any:
