@@ -169,14 +169,7 @@ def certify(
             "seen."
         )
     labels = column_or_1d(y)
-    given: GivenAnswers | GivenAlarms | None = None
-    if model is None:
-        given = answers_from(X, labels, classes)
-    elif isinstance(model, Rule):
-        _refuse_smoothed(model)
-        given = rule_answers(model, X, predicted=predicted, by=by)
-    elif isinstance(model, GivenAnswers | GivenAlarms):
-        given = model
+    given = _given_answers(model, X, labels, classes, predicted, by)
     if given is not None:
         model, X = given, np.arange(_num_samples(X))
     else:
@@ -184,11 +177,12 @@ def certify(
     check_consistent_length(X, y)
     if given is None:
         refuse_seen_rows("certify", model, X)
-        if groups is None and not isinstance(model, Rule):
+        if groups is None:
             warn_of_copies("certify", X)
     model, X = unwrapped(model, X)
     promised = getattr(model, "guarantees_", ())
     random = check_random_state(random_state)
+    grouped = groups is not None
     if groups is not None:
         rows = np.sort(one_row_per_group(check_groups(groups, len(labels)), random))
         X, labels = _safe_indexing(X, rows), labels[rows]
@@ -197,48 +191,33 @@ def certify(
             "certify: the promises of this model are about a random row of a new "
             "group: give `groups`, the group of each row."
         )
-    losses = None
-    if isinstance(model, GivenAlarms) or (given is None and is_outlier_detector(model)):
+    if _is_detector(model):
         if costs is not None:
             raise ValueError("certify: `costs` are for classifiers; leave them out.")
         counted = _detector_claims(model, X, labels)
     else:
-        if given is None:
-            check_classification_targets(labels)
-        check_labels("certify", model, labels)
-        answers = (
-            _taken(model, X) if isinstance(given, GivenAnswers) else _asked(model, X)
-        )
+        answers = _model_answers(model, X, labels)
         counted = _classifier_claims(answers, labels)
-        if costs is not None:
-            if answers.labels is None:
-                raise ValueError("certify: `costs` are of labels, not of sets.")
-            matrix = _checked_costs(
-                costs, model, has_refusals=answers.answered is not None
-            )
-            actions = _positions(answers.labels, model.classes_)
-            if answers.answered is not None and matrix.shape[1] > len(model.classes_):
-                actions = np.where(answers.answered, actions, len(model.classes_))
-            losses = matrix[_positions(labels, model.classes_), actions]
     counted = _in_order(counted, promised, only_promised=claims == "promised")
-    n_claims = len(counted) + (losses is not None) if simultaneous else 1
+    n_claims = len(counted) + (costs is not None) if simultaneous else 1
     promises = [
-        claim.guarantee(float(confidence), n_claims, grouped=groups is not None)
+        claim.guarantee(float(confidence), n_claims, grouped=grouped)
         for claim in counted
         if len(claim.wrong)
     ]
-    if losses is not None:
+    if costs is not None:
         level = (1 - confidence) / n_claims
-        limit, is_exact = _cost_limit(losses, np.unique(matrix), level, random)
-        found = cost_promise(
-            limit,
-            confidence,
-            len(labels),
-            n_claims,
-            is_exact=is_exact,
-            grouped=groups is not None,
+        limit, is_exact = _expected_cost_limit(answers, labels, costs, level, random)
+        promises.append(
+            cost_promise(
+                limit,
+                confidence,
+                len(labels),
+                n_claims,
+                is_exact=is_exact,
+                grouped=grouped,
+            )
         )
-        promises.append(found)
     if not promises:
         raise ValueError(
             "certify: no row is one that the promises of the model are about; give "
@@ -247,14 +226,61 @@ def certify(
     return tuple(promises)
 
 
+def _given_answers(
+    model: Any,
+    X: Any,
+    labels: NDArray[Any],
+    classes: Sequence[Any] | None,
+    predicted: ArrayLike | None,
+    by: ArrayLike | None,
+) -> GivenAnswers | GivenAlarms | None:
+    """Answers that need no rows: those given, or a rule's; None of a fitted model."""
+    if model is None:
+        return answers_from(X, labels, classes)
+    if isinstance(model, GivenAnswers | GivenAlarms):
+        return model
+    if not isinstance(model, Rule):
+        return None
+    if model.smoothed_rate is not None:
+        raise ValueError(
+            "certify: the ties of this rule are smoothed by coins, so that scores do "
+            "not decide its answers: give these, as in certify(None, rule.sets(scores, "
+            "coins=coins), y, classes=rule.classes)."
+        )
+    return rule_answers(model, X, predicted=predicted, by=by)
+
+
+def unwrapped(model: Any, X: Any) -> tuple[Any, Any]:
+    """The last step of a pipeline or the winner of a search, and rows as it takes them.
+
+    It alone has promises, sets and `answers`.
+    """
+    while True:
+        if isinstance(model, Pipeline):
+            X = model[:-1].transform(X) if len(model.steps) > 1 else X
+            model = model.steps[-1][1]
+        elif hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        else:
+            return model, X
+
+
+def _is_detector(model: Any) -> bool:
+    """Whether a model raises alarms, so that its labels are 1 and -1."""
+    if isinstance(model, GivenAnswers | GivenAlarms):
+        return isinstance(model, GivenAlarms)
+    return bool(is_outlier_detector(model))
+
+
 def _in_order(
     claims: list[Claim], promised: Sequence[Guarantee], *, only_promised: bool
 ) -> list[Claim]:
-    """What is promised first, and alone if so asked; all claims of a model without.
+    """The claims that a model itself promises, and behind them all others.
 
-    Coverage of a class is no claim that nobody has made.
+    The others are left out with `only_promised`, unless nothing is promised. Those of a
+    subgroup, and the coverage of a class, are claims only where they are promised.
     """
-    of_groups = {
+    about_groups = {
         Assumption.EXCHANGEABLE_GROUP,
         Assumption.TRAINING_EXCHANGEABLE_GROUP,
     }
@@ -265,10 +291,10 @@ def _in_order(
             promise.subgroup,
         )
         for promise in promised
-        if of_groups.isdisjoint(promise.assumptions) or promise.subgroup is not None
+        if about_groups.isdisjoint(promise.assumptions) or promise.subgroup is not None
     ]
-    by_kind = {(claim.quantity, claim.scope, claim.subgroup): claim for claim in claims}
-    first = [by_kind[kind] for kind in dict.fromkeys(wanted) if kind in by_kind]
+    claimed = {(claim.quantity, claim.scope, claim.subgroup): claim for claim in claims}
+    first = [claimed[key] for key in dict.fromkeys(wanted) if key in claimed]
     if first and only_promised:
         return first
     others = [
@@ -281,43 +307,67 @@ def _in_order(
     return first + others
 
 
-def _refuse_smoothed(rule: Rule) -> None:
-    if rule.smoothed_rate is not None:
-        raise ValueError(
-            "certify: the ties of this rule are smoothed by coins, so that scores do "
-            "not decide its answers: give these, as in certify(None, rule.sets(scores, "
-            "coins=coins), y, classes=rule.classes)."
-        )
+def _model_answers(model: Any, X: Any, y: NDArray[Any]) -> GivenAnswers:
+    """What a classifier answers: labels for all rows, which it stands by, and sets.
 
-
-def _asked(model: Any, X: Any) -> GivenAnswers:
-    """What a model answers: labels for all rows, which it stands by, and sets."""
+    `X` are rows, of given answers their places; labels `y` that the model does not know
+    are refused.
+    """
+    if not isinstance(model, GivenAnswers):
+        check_classification_targets(y)
+    check_labels("certify", model, y)
+    if isinstance(model, GivenAnswers):
+        parts: dict[str, Any] = {
+            name: None if column is None else column[X]
+            for name, column in (
+                ("labels", model.labels),
+                ("answered", model.answered),
+                ("sets", model.sets),
+                ("subgroups", model.subgroups),
+            )
+        }
+        return replace(model, **parts)
     answered = np.asarray(model.answers(X)) if hasattr(model, "answers") else None
     sets = predict_set(model, X) if hasattr(model, "predict_set") else None
     classes = model.classes_
-    # What a selective model would say of rows without an answer is measured too.
+    # The labels that a selective model does not stand by are measured too.
     if answered is not None and getattr(model, "reject_label", None) is not None:
         model = model.estimator_
     return GivenAnswers(classes, np.asarray(model.predict(X)), answered, sets)
 
 
-def _taken(given: GivenAnswers, rows: NDArray[Any]) -> GivenAnswers:
-    """Given answers to the rows at these places."""
-    parts: dict[str, Any] = {
-        name: None if column is None else column[rows]
-        for name, column in (
-            ("labels", given.labels),
-            ("answered", given.answered),
-            ("sets", given.sets),
-            ("subgroups", given.subgroups),
-        )
-    }
-    return replace(given, **parts)
+def _expected_cost_limit(
+    answers: GivenAnswers,
+    y: NDArray[Any],
+    costs: ArrayLike,
+    level: float,
+    random: np.random.RandomState,
+) -> tuple[float, bool]:
+    """Upper limit of the mean cost of the answers, and whether it is exact.
+
+    It is the binomial one where costs have at most two different values.
+    """
+    if answers.labels is None:
+        raise ValueError("certify: `costs` are of labels, not of sets.")
+    k = len(answers.classes_)
+    matrix = _checked_costs(costs, k, has_refusals=answers.answered is not None)
+    actions = _positions(answers.labels, answers.classes_)
+    if answers.answered is not None and matrix.shape[1] > k:
+        actions = np.where(answers.answered, actions, k)
+    losses = matrix[_positions(y, answers.classes_), actions]
+    possible = np.unique(matrix)
+    least, span = float(possible[0]), float(possible[-1] - possible[0])
+    scaled, is_exact = (losses - least) / (span or 1.0), len(possible) <= 2
+    if is_exact:
+        limit = upper_limit(int(scaled.sum()), len(scaled), level=level)
+    else:
+        limit = mean_upper_limit(scaled, level=level, random_state=random)
+    return least + span * limit, is_exact
 
 
-def _checked_costs(costs: ArrayLike, model: Any, *, has_refusals: bool) -> FloatArray:
-    """Costs of each answer, and perhaps of none, for each true class."""
-    matrix, k = as_costs(costs), len(model.classes_)
+def _checked_costs(costs: ArrayLike, k: int, *, has_refusals: bool) -> FloatArray:
+    """Costs (k, k) of each answer for each true class; a column more for no answer."""
+    matrix = as_costs(costs)
     shapes = [(k, k), (k, k + 1)] if has_refusals else [(k, k)]
     if matrix.shape not in shapes or not np.isfinite(matrix).all():
         also = f" or, with no answer, {shapes[1]}" if has_refusals else ""
@@ -331,23 +381,8 @@ def _checked_costs(costs: ArrayLike, model: Any, *, has_refusals: bool) -> Float
     return matrix
 
 
-def _cost_limit(
-    losses: FloatArray, possible: FloatArray, level: float, random_state: Any
-) -> tuple[float, bool]:
-    """Upper limit of the mean of losses, whose sorted possible values are given.
-
-    Of two possible values it is the exact one.
-    """
-    least, span = float(possible[0]), float(possible[-1] - possible[0])
-    scaled, is_exact = (losses - least) / (span or 1.0), len(possible) <= 2
-    if is_exact:
-        limit = upper_limit(int(scaled.sum()), len(scaled), level=level)
-    else:
-        limit = mean_upper_limit(scaled, level=level, random_state=random_state)
-    return least + span * limit, is_exact
-
-
 def _detector_claims(model: Any, X: Any, y: NDArray[Any]) -> list[Claim]:
+    """False alarms among the normal rows and misses among the anomalies."""
     values = np.unique(y)
     if not np.isin(values, (1, -1)).all():
         raise ValueError(
@@ -401,21 +436,6 @@ def _classifier_claims(answers: GivenAnswers, y: NDArray[Any]) -> list[Claim]:
     return claims
 
 
-def unwrapped(model: Any, X: Any) -> tuple[Any, Any]:
-    """What answers in a pipeline or a search, and the rows as it takes them.
-
-    It alone has promises, sets and `answers`.
-    """
-    while True:
-        if isinstance(model, Pipeline):
-            X = model[:-1].transform(X) if len(model.steps) > 1 else X
-            model = model.steps[-1][1]
-        elif hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        else:
-            return model, X
-
-
 def check_labels(name: str, model: Any, y: NDArray[Any]) -> None:
     """Refuse what is no classifier, and labels that it does not know."""
     if not hasattr(model, "classes_"):
@@ -433,7 +453,7 @@ def check_labels(name: str, model: Any, y: NDArray[Any]) -> None:
 
 
 def _positions(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Place of each label among the classes."""
+    """Place (n,) of each label among the classes, 0 of a label that is none of them."""
     same: NDArray[np.bool_] = labels[:, None] == classes
     return same.argmax(axis=1)
 

@@ -33,6 +33,7 @@ Scoring = Literal["max_probability", "margin"] | Callable[[Any, Any], Any]
 
 
 def _has_probabilities(wrapper: HeldOutClassifier) -> bool:
+    """Whether the inner classifier, fitted or not, gives probabilities."""
     inner = getattr(wrapper, "estimator_", wrapper.estimator)
     return hasattr(inner, "predict_proba")
 
@@ -40,7 +41,9 @@ def _has_probabilities(wrapper: HeldOutClassifier) -> bool:
 class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
     """A classifier around another one, with rows that the inner one never sees.
 
-    A class has `_check_parameters`, `_scores` and `_rule`.
+    A subclass writes `_check_parameters`, which refuses parameters before any work,
+    `_scores`, which gives the scores and labels of the held-out rows, and `_rule`,
+    which makes of them the rule with its promises.
     """
 
     calibration_size: float
@@ -105,6 +108,7 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
             )
 
     def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
+        """Fit a clone of the estimator to these rows; a frozen one is left as it is."""
         if isinstance(self.estimator, FrozenEstimator):
             self.estimator_, self._unlearned = self.estimator, []
         else:
@@ -140,6 +144,7 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
             )
 
     def _lost(self, labels: list[Any]) -> str:
+        """Name the classes of which the draw held out every row."""
         named = ", ".join(map(shown, labels[:MOST_NAMED]))
         if len(labels) > MOST_NAMED:
             named += f" and {len(labels) - MOST_NAMED} more"
@@ -197,6 +202,7 @@ def refuse_fit_parameters(name: str, given: Mapping[str, Any]) -> None:
 
 
 def _check_inner(name: str, estimator: Any) -> None:
+    """Refuse an `estimator` that can be no classifier, before any work."""
     if estimator is None:
         raise ValueError(
             f"{name}: `estimator` is None; give a classifier, or a fitted one in "
@@ -214,7 +220,8 @@ def _check_inner(name: str, estimator: Any) -> None:
 def class_scores(model: Any, X: Any) -> FloatArray:
     """Score of every class (n_rows, n_classes): higher is more likely.
 
-    `predict_proba`, else `decision_function` (binary: minus and plus its value).
+    It is `predict_proba`, or without it `decision_function`, of two classes minus and
+    plus its value.
     """
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X), dtype=np.float64)
@@ -230,7 +237,13 @@ def class_scores(model: Any, X: Any) -> FloatArray:
 
 
 def answer_scores(model: Any, X: Any, scoring: Scoring) -> FloatArray:
-    """Score of each row (n_rows,) by which it is answered first, never NaN."""
+    """Score of each row (n_rows,), never NaN; rows of higher score are answered first.
+
+    "max_probability" is the largest entry p of `predict_proba`, or log(p / (1 - p))
+    where p rounds to 1; "margin" is the lead of the largest of `decision_function` over
+    the second, or the absolute value of a single column. Where a model has only the
+    other method, that is used; a callable gives the scores itself.
+    """
     if callable(scoring):
         scores = np.asarray(scoring(model, X), dtype=np.float64)
     elif hasattr(model, "predict_proba") and (
@@ -284,6 +297,7 @@ def _margin(scores: FloatArray) -> FloatArray:
 
 
 def _decision(model: Any, X: Any) -> FloatArray:
+    """`decision_function` of a model, (n_rows,) or (n_rows, n_classes)."""
     if not hasattr(model, "decision_function"):
         raise TypeError(
             f"{model_name(model)} has neither predict_proba nor "

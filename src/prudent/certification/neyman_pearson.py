@@ -288,6 +288,7 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         return super()._adopt(rule)
 
     def _class_scores(self, rows: Any) -> FloatArray:
+        """Scores (n, n_classes) of rows by the fitted estimator, never NaN."""
         scores = class_scores(self.estimator_, rows)
         n_unknown = int(np.isnan(scores).any(axis=1).sum())
         if n_unknown:
@@ -297,15 +298,15 @@ class NeymanPearsonClassifier(HeldOutClassifier):
             )
         return scores
 
-    def _limits(self, asked: Any, *, in_sets: bool) -> dict[Any, float]:
+    def _limits(self, max_class_error: Any, *, in_sets: bool) -> dict[Any, float]:
         """Limit of each limited class, in order of priority."""
-        if asked is None:
+        if max_class_error is None:
             return {}
         labels = self.classes_.tolist()
-        if not isinstance(asked, Mapping):
-            check_fraction("max_class_error", asked)
-            asked = dict.fromkeys(labels, float(asked))
-        for label, limit in asked.items():
+        if not isinstance(max_class_error, Mapping):
+            check_fraction("max_class_error", max_class_error)
+            max_class_error = dict.fromkeys(labels, float(max_class_error))
+        for label, limit in max_class_error.items():
             if label in self._unlearned:
                 raise ValueError(
                     f"{self._lost([label])}, so its error cannot be limited. {REDRAWN}"
@@ -320,11 +321,12 @@ class NeymanPearsonClassifier(HeldOutClassifier):
                     f"`max_class_error` must lie in (0, 1), got {shown(limit)} for "
                     f"class {shown(label)}."
                 )
-        if len(asked) == len(labels) and not in_sets:
+        if len(max_class_error) == len(labels) and not in_sets:
             raise ValueError(
                 f"`max_class_error` bounds all {len(labels)} classes, so no class is "
                 "left to take the remaining rows; leave one out or set abstain=True."
             )
         return {
-            labels[labels.index(label)]: float(limit) for label, limit in asked.items()
+            labels[labels.index(label)]: float(limit)
+            for label, limit in max_class_error.items()
         }

@@ -127,9 +127,10 @@ def plan(
         raise ValueError(f"`claims` must be at least 1, got {shown(claims)}.")
     level = (1 - confidence) / claims
     if answered_share < 1:
-        count = _RandomCount(bound, expected, level, answered_share)
-        rows = count.first_row_of_power(power)
-        answered, reached = round(rows * answered_share), count.power_of(rows)[0]
+        rows, reached = _rows_of_random_count(
+            bound, expected, level, answered_share, power
+        )
+        answered = round(rows * answered_share)
         wrong = most_wrong(answered, bound, level)
     else:
         answered = fewest_rows(bound, 1 - level)
@@ -146,69 +147,65 @@ def plan(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _RandomCount:
-    """Power of N rows of which Bin(N, share) count: the mean of the saw g over them."""
+def _rows_of_random_count(
+    bound: float, expected: float, level: float, share: float, power: float
+) -> tuple[int, float]:
+    """Fewest rows from which on the power suffices where Bin(N, share) of N count.
 
-    bound: float
-    expected: float
-    level: float
-    share: float
+    The power there is returned too: the mean of the saw g over the number of rows that
+    count. The mean of the ends of the teeth lies below it and rises with the rows: from
+    where that suffices on, all do. Backwards from there the power itself is looked at.
+    A mean over more than two teeth has no saw left (its ripple is
+    exp(-2 (pi width / tooth)^2) of a tooth's height) and is bisected. Else a row less
+    costs at most `share` times the steepest rise of g, which says how many rows need no
+    look.
+    """
 
-    def first_row_of_power(self, power: float) -> int:
-        """Fewest rows from which on the power suffices.
-
-        The mean of the ends of the teeth lies below it and rises with the rows: from
-        where that suffices on, all do. Backwards from there the power itself is looked
-        at. A mean over more than two teeth has no saw left (its ripple is
-        exp(-2 (pi width / tooth)^2) of a tooth's height) and is bisected. Else a row
-        less costs at most `share` times the steepest rise of g, which says how many
-        rows need no look.
-        """
-        high = _least(lambda n: self._mean_of_ends(n) >= power, 0, 1)
-        width = math.sqrt(high * self.share * (1 - self.share))
-        if width * self.bound > 2:
-            low, step = high, math.ceil(1 / (self.bound * self.share))
-            while low > 0 and self.power_of(low)[0] >= power:
-                low, step = max(0, low - step), 2 * step
-            return _least(lambda n: self.power_of(n)[0] >= power, low, high)
-        while high > 0:
-            mean, rise = self.power_of(high - 1)
-            if mean < power:
-                break
-            high -= 1 + int((mean - power) / (self.share * rise))
-        return high
-
-    def power_of(self, n_rows: int) -> tuple[float, float]:
-        """The mean of g over the number of rows that count, and g's steepest rise."""
-        n = np.arange(self._least_count(n_rows), self._most_count(n_rows) + 1)
-        wrong, starts = self._teeth(int(n[0]), int(n[-1]))
-        c = wrong[np.searchsorted(starts, n, side="right")]
-        power = np.zeros(len(n))
-        power[c >= 0] = binomial_tail(c[c >= 0], n[c >= 0], self.expected)
-        rise = np.diff(power, prepend=0.0).max()
-        return float(binom.pmf(n, n_rows, self.share) @ power), max(float(rise), 1e-9)
-
-    def _mean_of_ends(self, n_rows: int) -> float:
-        """The mean of g one row behind the end of the tooth of each count."""
-        wrong, starts = self._teeth(self._least_count(n_rows), self._most_count(n_rows))
-        share = np.diff(binom.cdf(starts - 1, n_rows, self.share), prepend=0.0)
-        some = wrong >= 0
-        ends = binomial_tail(wrong[some], starts[some], self.expected)
-        return float(share[some] @ ends)
-
-    def _least_count(self, n_rows: int) -> int:
-        return int(binom.ppf(1e-15, n_rows, self.share))
-
-    def _most_count(self, n_rows: int) -> int:
-        return int(binom.isf(1e-15, n_rows, self.share))
-
-    def _teeth(self, first: int, last: int) -> tuple[IntArray, IntArray]:
+    def teeth(first: int, last: int) -> tuple[IntArray, IntArray]:
         """Wrong rows allowed in each tooth of these counts; where the next starts."""
-        least = most_wrong(first, self.bound, self.level) if first else -1
-        most = most_wrong(last, self.bound, self.level) if last else -1
+        least = most_wrong(first, bound, level) if first else -1
+        most = most_wrong(last, bound, level) if last else -1
         wrong = np.arange(least, most + 1)
-        return wrong, fewest_rows_for(wrong + 1, self.bound, self.level)
+        return wrong, fewest_rows_for(wrong + 1, bound, level)
+
+    def likely_counts(n_rows: int) -> tuple[int, int]:
+        """Least and largest number of counted rows, but for a chance of 1e-15."""
+        return int(binom.ppf(1e-15, n_rows, share)), int(
+            binom.isf(1e-15, n_rows, share)
+        )
+
+    def power_and_rise(n_rows: int) -> tuple[float, float]:
+        """The mean of g over the number of rows that count, and g's steepest rise."""
+        first, last = likely_counts(n_rows)
+        n = np.arange(first, last + 1)
+        wrong, starts = teeth(first, last)
+        c = wrong[np.searchsorted(starts, n, side="right")]
+        g = np.zeros(len(n))
+        g[c >= 0] = binomial_tail(c[c >= 0], n[c >= 0], expected)
+        rise = float(np.diff(g, prepend=0.0).max())
+        return float(binom.pmf(n, n_rows, share) @ g), max(rise, 1e-9)
+
+    def mean_of_ends(n_rows: int) -> float:
+        """The mean of g one row behind the end of the tooth of each count."""
+        wrong, starts = teeth(*likely_counts(n_rows))
+        weight = np.diff(binom.cdf(starts - 1, n_rows, share), prepend=0.0)
+        some = wrong >= 0
+        return float(weight[some] @ binomial_tail(wrong[some], starts[some], expected))
+
+    high = _least(lambda n: mean_of_ends(n) >= power, 0, 1)
+    width = math.sqrt(high * share * (1 - share))
+    if width * bound > 2:
+        low, step = high, math.ceil(1 / (bound * share))
+        while low > 0 and power_and_rise(low)[0] >= power:
+            low, step = max(0, low - step), 2 * step
+        high = _least(lambda n: power_and_rise(n)[0] >= power, low, high)
+        return high, power_and_rise(high)[0]
+    while high > 0:
+        mean, rise = power_and_rise(high - 1)
+        if mean < power:
+            break
+        high -= 1 + int((mean - power) / (share * rise))
+    return high, power_and_rise(high)[0]
 
 
 def _least(suffices: Callable[[int], bool], low: int, high: int) -> int:
@@ -234,8 +231,7 @@ def _first_row_of_power(
 
     def power_of(teeth: IntArray, behind_end: int) -> FloatArray:
         ends = fewest_rows_for(teeth + 1, bound, level) - 1
-        found: FloatArray = binomial_tail(teeth, ends + behind_end, expected)
-        return found
+        return np.asarray(binomial_tail(teeth, ends + behind_end, expected))
 
     enough = _rows_that_suffice(bound, expected, level, 1 - power)
     low, high = -1, most_wrong(enough, bound, level) + 2

@@ -185,9 +185,11 @@ def _mixed_promise(
     """
     # A sentence with a number of one promise stays as it is.
     assumed = dict.fromkeys(
-        a if a == said else said
+        assumption if assumption == sentence else sentence
         for promise in used
-        for a, said in zip(promise.assumptions, promise.assumed, strict=True)
+        for assumption, sentence in zip(
+            promise.assumptions, promise.assumed, strict=True
+        )
     )
     return Guarantee(
         quantity="error rate",
