@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from prudent import DriftMonitor
 from prudent._version import __version__
 from prudent.monitoring import broken_promises
-from prudent.monitoring.ranks import Urns, group_cuts, tilts
+from prudent.monitoring.drift_monitor import Urns, group_cuts, tilts
 
 CUTS = {
     108: [0, 1, 3, 7, 14, 27, 41, 54, 68, 82, 95, 102, 106, 108, 109],

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from scipy.stats import betabinom, binom
 
 from monitoring.exact import alarm_probability, constant, paths, urn
-from prudent.monitoring.evidence import (
+from prudent.monitoring.bets import (
     largest_log_evidence,
     log_beta_ratio,
     log_evidence,

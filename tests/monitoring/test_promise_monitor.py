@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from prudent import Assumption, Guarantee, PromiseMonitor
 from prudent._version import __version__
 from prudent.monitoring import broken_promises
-from prudent.monitoring.evidence import (
+from prudent.monitoring.bets import (
     log_evidence,
     log_evidence_marginal,
     log_evidence_within,

@@ -12,7 +12,7 @@ from prudent.auditing.truth import Measured, allowed_rate
 from prudent.core.binomial import mean_rank
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
-from prudent.monitoring.evidence import log_evidence
+from prudent.monitoring.bets import log_evidence
 
 # A rate counted on fresh rows is called beyond the bound wrongly in at most this share
 # of the draws in which the promise may fail; without a confidence in this share.

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from prudent.monitoring.broken_promises import broken_promises
+from prudent.monitoring.state import broken_promises
 
 if TYPE_CHECKING:
     from prudent.monitoring.drift_monitor import DriftMonitor

@@ -12,10 +12,14 @@ from numpy.typing import ArrayLike
 from prudent.core.binomial import check_fraction
 from prudent.core.guarantee import Guarantee, Verdict, violated_rows
 from prudent.core.types import FloatArray
-from prudent.monitoring.bets import Bets, Null
-from prudent.monitoring.counts import Counts
-from prudent.monitoring.evidence import log_evidence_within, rate_limits
-from prudent.monitoring.restarts import Restarts
+from prudent.monitoring.bets import (
+    Bets,
+    Counts,
+    Restarts,
+    log_evidence_within,
+    null_hypothesis,
+    rate_limits,
+)
 from prudent.monitoring.state import (
     FORMAT,
     Watcher,
@@ -95,9 +99,8 @@ class PromiseMonitor(Watcher):
     detectors exceed it for ever. It is refuted only where both a constant rate and
     the urn of its law, P(next) = (k + K)/(m + 1 + n), are.
 
-    "rate" places a stake on "it changes now" at every row (see
-    `prudent.monitoring.restarts`); "average" uses the counts only (see
-    `prudent.monitoring.evidence`). O(1) memory and time per row.
+    "rate" places a stake on "it changes now" at every row, "average" uses the counts
+    only (both in `prudent.monitoring.bets`). O(1) memory and time per row.
 
     References
     ----------
@@ -135,11 +138,13 @@ class PromiseMonitor(Watcher):
         self.watch = watch
         # x is the event that is promised to be rare.
         self._flipped = (guarantee.quantity == "coverage") == (guarantee.sense == "<=")
-        null = Null.of(guarantee)
+        bound, rank, calibration_rows = null_hypothesis(guarantee)
         # Bounds 0 and 1 leave nothing to stake on.
-        by_counts = watch == "average" or null.bound in (0, 1)
-        self._bets: Bets = (Counts if by_counts else Restarts)(null, 1 / self.level)
-        self._one = np.zeros(1)
+        by_counts = watch == "average" or bound in (0, 1)
+        self._bets: Bets = (Counts if by_counts else Restarts)(
+            bound, 1 / self.level, rank, calibration_rows
+        )
+        self._single_loss = np.zeros(1)
 
     @property
     def violations_(self) -> float:
@@ -149,7 +154,7 @@ class PromiseMonitor(Watcher):
     @property
     def null_(self) -> str:
         """What is refuted: "conditional", "average" or "marginal"."""
-        if self._bets.null.rank:
+        if self._bets.rank:
             return "marginal"
         return "average" if self.watch == "average" else "conditional"
 
@@ -163,7 +168,7 @@ class PromiseMonitor(Watcher):
         """What the rows say: broken for ever, kept now, or consistent."""
         if self.alarm_at_ is not None:
             return "broken"
-        within = log_evidence_within(self._rare, self.n_, self._bets.null.bound)
+        within = log_evidence_within(self._rare, self.n_, self._bets.bound)
         return "kept" if within >= -math.log(self.level) else "consistent"
 
     @property
@@ -197,8 +202,8 @@ class PromiseMonitor(Watcher):
         """
         if n is None:
             if type(violations) in (int, float, bool) and 0 <= violations <= 1:  # type: ignore[operator]
-                self._one[0] = violations  # the way of most calls
-                self._count_rows(self._one)
+                self._single_loss[0] = violations  # no new array for most calls
+                self._count_rows(self._single_loss)
             else:
                 self._count_rows(as_losses(violations))
         elif np.ndim(violations) > 0:
