@@ -280,6 +280,38 @@ def test_json_has_the_fixed_keys(compared):
     } <= set(one["asked"]["items"][0])
 
 
+@pytest.mark.parametrize("promise", PROMISES)
+def test_everything_is_made_of_the_long_frame(compared, promise):
+    comparison = compared(promise)
+    asked = row(comparison).asked
+    items = [
+        item
+        for item in comparison.measured.to_pylist()
+        if item["method"] == "lda" and item["asked"]
+    ]
+    for check in asked.items:
+        about = check.guarantee
+        found = [
+            item
+            for item in items
+            if (item["quantity"], item["scope"]) == (about.quantity, about.scope)
+            and item["promised"] is not None
+        ]
+        *folds, whole = found
+        assert [item["fold"] for item in found] == [1, 2, 3, 4, 5, None]
+        counts, rows = ([item[name] for item in folds] for name in ("count", "n"))
+        assert sum(counts) == whole["count"] == check.violations
+        assert sum(rows) == whole["n"] == check.n
+        assert whole["promised"] == pytest.approx(
+            np.average([item["promised"] for item in folds], weights=rows)
+        )
+        assert whole["verdict"] == check.check.verdict
+        assert (whole["p_broken"], whole["p_kept"]) == (check.p_broken, check.p_kept)
+    singles = [i for i in items if i["quantity"] == "set size" and i["at"] == 1]
+    assert sum(i["count"] for i in singles) / len(Y) == pytest.approx(asked.decided)
+    assert "measured" not in comparison.to_dict()
+
+
 def test_frame_holds_numbers(compared):
     frame = compared(PROMISES[0]).to_frame()
     texts = {"method", "worst_class", "kept"}

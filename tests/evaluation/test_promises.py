@@ -8,8 +8,8 @@ from scipy.special import beta
 
 from prudent import Guarantee
 from prudent.core.binomial import clopper_pearson
-from prudent.evaluation.evaluate import Tally
 from prudent.evaluation.frame import (
+    Tally,
     check_promises,
     counted,
     is_vacuous,

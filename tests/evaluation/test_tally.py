@@ -1,7 +1,8 @@
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from prudent.evaluation.evaluate import Tally
+from prudent.evaluation.frame import Measured, Tally
 
 TRUE = np.array([0, 0, 1, 2, 2, 2])
 PREDICTED = np.array([0, 1, 1, 2, 0, 2])
@@ -45,14 +46,28 @@ def test_without_sets_a_miss_is_a_wrong_prediction():
     assert tally.missed.tolist() == tally.wrong.tolist()
 
 
-def test_parts_add_up_to_the_whole(tally):
-    parts = [
-        Tally.count(TRUE[rows], PREDICTED[rows], SETS[rows], 3)
-        for rows in (slice(0, 2), slice(2, 3), slice(3, 6))
-    ]
-    total = Tally.total(parts)
-    for name in ("confusion", "set_sizes", "covered"):
+def test_items_of_the_parts_add_up_to_the_whole(tally):
+    classes = np.array(["a", "b", "c"])
+    items = []
+    for fold, rows in enumerate((slice(0, 2), slice(2, 3), slice(3, 6)), start=1):
+        measured = Measured(classes)
+        part = Tally.count(TRUE[rows], PREDICTED[rows], SETS[rows], 3)
+        measured.add_answers(part, asked=True)
+        items.append(measured.table(1, fold))
+    total = Tally.from_items(pa.concat_tables(items), classes, asked=True)
+    assert total.gives_sets
+    for name in ("confusion", "set_sizes", "covered", "wrong_when_decided"):
         np.testing.assert_array_equal(getattr(total, name), getattr(tally, name))
+
+
+def test_items_without_sets_are_answers_of_one_class():
+    measured = Measured(np.arange(3))
+    tally = Tally.count(TRUE, PREDICTED, None, 3)
+    measured.add_answers(tally)
+    read = Tally.from_items(measured.table(1, 1), np.arange(3), asked=False)
+    assert not read.gives_sets
+    for name in ("confusion", "set_sizes", "covered", "wrong_when_decided"):
+        np.testing.assert_array_equal(getattr(read, name), getattr(tally, name))
 
 
 def test_a_class_that_is_not_tested_has_a_row_of_zeros():

@@ -22,7 +22,7 @@ from prudent.core.classes import as_costs, discriminant_axes
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.types import FloatArray
-from prudent.evaluation import frame
+from prudent.evaluation import rows as ranked
 from prudent.evaluation.child import LimitedEvaluation, OutOfTime, prepare
 from prudent.evaluation.evaluate import (
     Evaluation,
@@ -35,7 +35,6 @@ from prudent.evaluation.evaluate import (
     make_folds,
     training_moments,
 )
-from prudent.evaluation.frame import needs_of
 from prudent.evaluation.methods import (
     BASELINES,
     DEFAULT_PROMISE,
@@ -45,6 +44,7 @@ from prudent.evaluation.methods import (
 )
 from prudent.evaluation.promising import holds_out, promising
 from prudent.evaluation.records import Data, Failure, FoldScore, MethodRow, Settings
+from prudent.evaluation.rows import needs_of
 from prudent.evaluation.table import (
     LabelledRows,
     constant_columns,
@@ -325,14 +325,17 @@ def _run(
     done: dict[str, Evaluation] = {}
 
     def finished() -> Comparison:
-        gained = {name: frame.gains(found, task) for name, found in done.items()}
+        gained = {name: ranked.gains(found, task) for name, found in done.items()}
+        items = [found.items for found in done.values()]
+        in_order = ranked.in_order(ranked.at_one_level(rows), gained)
         return Comparison(
             data=data,
             settings=replace(task.settings, peak_memory=_peak_memory()),
-            rows=frame.in_order(frame.at_one_level(rows), gained),
+            rows=in_order,
+            measured=ranked.measured(in_order, items),
             folds=tuple(scores),
             versions=_package_versions(),
-            frontier=frame.frontier(done, task),
+            frontier=ranked.frontier(done, task),
         )
 
     with contextlib.ExitStack() as running:
@@ -352,8 +355,8 @@ def _run(
                 rows.append(_failed(method, _failure(error)))
             else:
                 done[method.name] = found
-                rows.append(frame.method_row(method, found, task))
-                scores += frame.fold_scores(method, found, task)
+                rows.append(ranked.method_row(method, found, task))
+                scores += ranked.fold_scores(found.items, task)
     return finished()
 
 

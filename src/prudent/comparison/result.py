@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import compute
 
 from prudent.core.assumptions import name_of_assumption
 from prudent.evaluation import words
 from prudent.evaluation.columns import cells, columns, figures, table_lines
 from prudent.evaluation.records import (
+    TIMES,
     Asked,
     Findings,
     MethodRow,
@@ -41,6 +43,14 @@ class Comparison(Findings):
         Python, the packages behind the figures, and the BLAS.
     frontier : Frontier or None
         What each promise costs.
+    measured : pyarrow.Table
+        The long frame: all that was counted, one item a row, of which everything else
+        is made. Columns: method; asked (whether by the method that makes the promise
+        asked for, rather than as it is); repeat and fold, missing where all folds are
+        taken together; quantity; scope (a class, missing: all rows); at (size of a set,
+        position of the class that was answered, level, shift); count of n rows;
+        promised, sense, confidence, average_over of a promise, and over all folds low,
+        high (its exact 95 % interval), p_broken, p_kept, verdict.
     """
 
     @property
@@ -67,11 +77,14 @@ class Comparison(Findings):
             settings=replace(self.settings, date=None, peak_memory=None),
             rows=tuple(replace(row, **no_times) for row in self.rows),
             folds=tuple(replace(score, **no_times) for score in self.folds),
+            measured=self.measured.filter(~compute.field("quantity").isin(TIMES)),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON types, except the rasters of the decision regions."""
-        plain: dict[str, Any] = _plain(self)
+        named = {f.name: getattr(self, f.name) for f in fields(self)}
+        del named["measured"]
+        plain: dict[str, Any] = _plain(named)
         plain["rows"] = [_row(row, self.settings.promise) for row in self.rows]
         return plain
 

@@ -5,26 +5,27 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from itertools import accumulate
 from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
-from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import hold_out, one_row_per_group
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.estimator_tools import groups_for, predict_set
 from prudent.evaluation.estimators import FEWEST_TO_LEARN
+from prudent.evaluation.frame import Counted, Measured, Tally, counted
 from prudent.evaluation.methods import Method
 from prudent.evaluation.promising import (
     MAY_BE_LACKING,
@@ -36,7 +37,7 @@ from prudent.evaluation.promising import (
     promised,
     promising,
 )
-from prudent.evaluation.records import CalibrationPath, RegionMap, Settings
+from prudent.evaluation.records import RegionMap, Settings
 from prudent.evaluation.table import LabelledRows, in_front
 from prudent.exceptions import InfeasibleError, PrudentWarning
 from prudent.rules.wish import Wish
@@ -72,6 +73,12 @@ class Task:
     def n_methods(self) -> int:
         """Methods that are compared."""
         return len(self.settings.methods) + len(self.settings.baselines)
+
+    @property
+    def others(self) -> BoolArray:
+        """Classes that the wish does not name, shape (K,)."""
+        named = [] if self.wish is None else [g.scope for g in self.wish.guarantees]
+        return np.array([label not in named for label in self.rows.classes.tolist()])
 
     def sampled(self, rows: IntArray) -> IntArray:
         """At most so many of the rows as methods that need rows are fitted on."""
@@ -240,81 +247,6 @@ def sets_at(
     return sets
 
 
-@dataclass(frozen=True, eq=False)
-class Tally:
-    """Predictions of tested rows, and of their sets, counted by true class.
-
-    A method that gives no sets answers with the one class that it predicts.
-    """
-
-    confusion: IntArray  # (K, K): by true and predicted class
-    set_sizes: IntArray  # (K, K + 1): by true class and size of the set
-    covered: IntArray  # (K,): rows whose set holds the true class
-    wrong_when_decided: IntArray  # (K,): rows whose set holds one class, another one
-    gives_sets: bool = True
-
-    @classmethod
-    def count(
-        cls, true: IntArray, predicted: IntArray, sets: BoolArray | None, n_classes: int
-    ) -> Tally:
-        """Tally of rows given as class codes, and of their sets."""
-        members = Decisions(predicted, sets).members(n_classes)
-        sizes = members.sum(axis=1)
-        holds = members[np.arange(len(true)), true]
-        return cls(
-            _pairs(true, predicted, n_classes, n_classes),
-            _pairs(true, sizes, n_classes, n_classes + 1),
-            np.bincount(true[holds], minlength=n_classes),
-            np.bincount(true[(sizes == 1) & ~holds], minlength=n_classes),
-            gives_sets=sets is not None,
-        )
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            self.confusion + other.confusion,
-            self.set_sizes + other.set_sizes,
-            self.covered + other.covered,
-            self.wrong_when_decided + other.wrong_when_decided,
-            gives_sets=self.gives_sets and other.gives_sets,
-        )
-
-    @classmethod
-    def total(cls, tallies: Iterable[Tally]) -> Tally:
-        """Sum of at least one tally."""
-        return reduce(Tally.__add__, tallies)
-
-    @property
-    def rows(self) -> IntArray:
-        """Rows of each class, shape (K,)."""
-        return self.confusion.sum(axis=1)
-
-    @property
-    def shares(self) -> FloatArray:
-        """Share of each class in the rows, shape (K,)."""
-        shares: FloatArray = self.rows / self.rows.sum()
-        return shares
-
-    @property
-    def wrong(self) -> IntArray:
-        """Wrong point predictions of each class, shape (K,)."""
-        return self.rows - np.diagonal(self.confusion)
-
-    @property
-    def missed(self) -> IntArray:
-        """Rows of each class whose set misses it, shape (K,)."""
-        return self.rows - self.covered
-
-    @property
-    def decided(self) -> IntArray:
-        """Rows of each class with one answer, shape (K,)."""
-        return self.set_sizes[:, 1]
-
-
-def _pairs(first: IntArray, second: IntArray, rows: int, columns: int) -> IntArray:
-    counts = np.bincount(first * columns + second, minlength=rows * columns)
-    return counts.reshape(rows, columns)
-
-
 SHIFTS = tuple(np.linspace(0.0, 2.0, 9).tolist())
 
 
@@ -364,19 +296,14 @@ def region_map(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class AskedFold:
-    """What a wrapped method did on the n tested rows of one fold."""
+class Answers(NamedTuple):
+    """What a method that makes a promise answers to the n tested rows of a fold."""
 
-    tally: Tally  # a method that cannot promise rules nothing out
     decided: BoolArray  # (n,): rows with one answer
-    wrong: BoolArray  # (n,): rows whose one answer, or prediction, is wrong
-    guarantees: tuple[Guarantee, ...]
-    lacking: tuple[int, ...]  # classes too rare to be promised anything; -1: all rows
+    wrong: BoolArray  # (n,): rows with one answer that is wrong
+    promises: Sequence[Counted]
     holds_out: bool  # rows of the training part, for the promise to rest on
-    # Rows decided at each level of the wish; for promises about some classes, rows of
-    # the others that are answered rightly; None where nothing was fitted.
-    frontier: IntArray | None
+    lacking: tuple[int, ...]  # classes too rare to be promised; -1: all rows
 
 
 def lacking(task: Task, fold: Fold, *, holds_out: bool) -> tuple[int, ...]:
@@ -411,8 +338,13 @@ def is_hopeless(lacks: tuple[int, ...], wish: Wish, n_classes: int) -> bool:
     return len(lacks) > 0
 
 
-def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
-    """Fit a method so that it makes the promise asked for, and test that."""
+def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> Answers:
+    """Fit a method so that it makes the promise asked for, and test that.
+
+    A method that cannot promise anything rules nothing out. Rows decided at each level
+    of the wish become items, too, where anything was fitted; for promises about some
+    classes, those of the others that are answered rightly.
+    """
     wish, classes = task.wish, task.rows.classes
     assert wish is not None
     rows = task.sampled(fold.train)
@@ -424,21 +356,21 @@ def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
         seed=task.settings.random_state,
         n_methods=task.n_methods,
     )
-    lacks = lacking(task, fold, holds_out=holds_out(wrapped))
-    nothing = partial(_nothing, true, len(classes), lacks, holds_out(wrapped))
+    holds = holds_out(wrapped)
+    lacks = lacking(task, fold, holds_out=holds)
+    nothing = partial(_nothing, measured, true, len(classes), holds, lacks)
     if wish.kind == "coverage" and is_hopeless(lacks, wish, len(classes)):
         return nothing()
-    frontier = None
     try:
         if wish.kind == "missed":  # the limits come after the fit, all those of a curve
             limits = wrapped.max_class_error
             task.fitted(wrapped.set_params(max_class_error=None), rows)
-            frontier = _limits_frontier(wrapped, wish, X, classes[true])
+            _add_limits(measured, wrapped, wish, X, classes[true])
             wrapped = wrapped.with_class_error(limits)
         else:
             task.fitted(wrapped, rows)
     except InfeasibleError:
-        return nothing(frontier)
+        return nothing()
     except ValueError as error:
         if counts.min() >= MAY_BE_LACKING or not _is_of_too_few_rows(error):
             raise
@@ -448,15 +380,14 @@ def ask(estimator: Any, task: Task, fold: Fold) -> AskedFold:
     found = decide(wrapped, X, classes)
     sets = found.members(len(classes))
     decided = sets.sum(axis=1) == 1
-    return AskedFold(
-        tally=Tally.count(true, found.predicted, sets, len(classes)),
-        decided=decided,
-        wrong=decided & ~sets[np.arange(len(true)), true],
-        guarantees=promised(wrapped, wish, task.n_methods),
-        lacking=lacks,
-        holds_out=holds_out(wrapped),
-        frontier=_frontier(wrapped, task, X, found) if frontier is None else frontier,
-    )
+    tally = Tally.count(true, found.predicted, sets, len(classes))
+    promises = counted(promised(wrapped, wish, task.n_methods), tally, classes)
+    measured.add_answers(tally, asked=True)
+    measured.add_promises(promises, asked=True)
+    if wish.kind != "missed":
+        _add_levels(measured, wrapped, task, X, found)
+    wrong = decided & ~sets[np.arange(len(true)), true]
+    return Answers(decided, wrong, promises, holds, lacks)
 
 
 def _is_of_too_few_rows(error: ValueError) -> bool:
@@ -473,21 +404,23 @@ def _is_of_too_few_rows(error: ValueError) -> bool:
 
 
 def _nothing(
+    measured: Measured,
     true: IntArray,
     n_classes: int,
-    lacks: tuple[int, ...],
     holds_out: bool,
-    frontier: IntArray | None = None,
-) -> AskedFold:
+    lacks: tuple[int, ...],
+) -> Answers:
     """A fold on which nothing can be promised: every class is in every set."""
     everything = np.ones((len(true), n_classes), dtype=bool)
     none = np.zeros(len(true), dtype=bool)
     # The predictions are not looked at: there is no single answer.
-    tally = Tally.count(true, true, everything, n_classes)
-    return AskedFold(tally, none, none, (), lacks, holds_out, frontier)
+    measured.add_answers(Tally.count(true, true, everything, n_classes), asked=True)
+    return Answers(none, none, (), holds_out, lacks)
 
 
-def _frontier(wrapped: Any, task: Task, X: FloatArray, found: Decisions) -> IntArray:
+def _add_levels(
+    measured: Measured, wrapped: Any, task: Task, X: FloatArray, found: Decisions
+) -> None:
     """Rows decided at each level of the wish, by the same fit."""
     wish = task.wish
     assert wish is not None
@@ -502,7 +435,7 @@ def _frontier(wrapped: Any, task: Task, X: FloatArray, found: Decisions) -> IntA
         scores = answer_scores(wrapped.estimator_, X, wrapped.scoring)
         rules = (wrapped.rule_.at(q) for q in wish.levels)
         decided = [int(rule.answers(scores).sum()) for rule in rules]
-    return np.array(decided, dtype=np.intp)
+    measured.add("decided at", decided, len(X), asked=True, at=wish.levels)
 
 
 def _cut(wrapped: Any, task: Task, level: float) -> FloatArray | float:
@@ -519,9 +452,9 @@ def _cut(wrapped: Any, task: Task, level: float) -> FloatArray | float:
     return cuts
 
 
-def _limits_frontier(
-    fitted: Any, wish: Wish, X: FloatArray, truth: NDArray[Any]
-) -> IntArray:
+def _add_limits(
+    measured: Measured, fitted: Any, wish: Wish, X: FloatArray, truth: NDArray[Any]
+) -> None:
     """Rows of the other classes answered rightly, when all limits grow in step.
 
     Where every class has a limit, rows with one answer.
@@ -530,19 +463,19 @@ def _limits_frontier(
 
     scores = class_scores(fitted.estimator_, X)
     named = np.isin(truth, [g.scope for g in wish.guarantees])
-    found = []
+    decided = []
     for level in wish.levels:
         try:
             rule = fitted.rule_.at(wish.limits(level))
         except InfeasibleError:
-            found.append(0)
+            decided.append(0)
             continue
         if rule.kind == "sets":
-            found.append(int((rule.sets(scores).sum(axis=1) == 1).sum()))
+            decided.append(int((rule.sets(scores).sum(axis=1) == 1).sum()))
         else:
             right = rule.labels(scores) == truth
-            found.append(int((right & ~named).sum()))
-    return np.array(found, dtype=np.intp)
+            decided.append(int((right & ~named).sum()))
+    measured.add("decided at", decided, len(X), asked=True, at=wish.levels)
 
 
 BY_HELD_OUT_ROWS = (
@@ -554,38 +487,24 @@ SHIFT_ROWS = 2000
 PLANE_ROWS = 2000
 
 
-@dataclass(frozen=True, eq=False)
-class FoldResult:
-    """Counts of one method on one fold, and which tested rows it gets wrong."""
+class FoldResult(NamedTuple):
+    """What a method did on one fold, beside the items of the long frame."""
 
-    tally: Tally
-    wrong: BoolArray
-    guarantees: tuple[Guarantee, ...]
-    asked: AskedFold | None
-    fit_seconds: float
-    predict_seconds: float
-    n_train: int
-    shift_wrong: IntArray | None
-    shift_rows: int
-    false_alarms: IntArray | None
-    calibration: tuple[float, float, int] | None
+    gained: IntArray  # what the ranking counts for it, of each row that is ranked by
+    own: Sequence[Counted]  # promises that the method makes by itself
+    asked: Answers | None
     warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What a method did on all folds."""
+    """What a method did on all folds: items of the long frame, and what is beside."""
 
+    items: pa.Table
     folds: tuple[FoldResult, ...]
-    calibration: CalibrationPath | None
     regions: RegionMap | None
     parameters: dict[str, str]
     notes: tuple[str, ...] = ()  # what was done differently from its settings
-
-    @property
-    def asked(self) -> list[AskedFold]:
-        """Folds of the wrapped method, where a promise was asked for."""
-        return [result.asked for result in self.folds if result.asked is not None]
 
 
 def evaluate(
@@ -606,16 +525,18 @@ def evaluate(
         if progress is not None:
             progress(method.name, index + 1, n_folds)
         results.append(next(jobs))
+    items = pa.concat_tables(table for table, _ in results)
+    named = pa.array([method.name] * len(items), pa.string())
     return Evaluation(
-        folds=tuple(results),
-        calibration=_calibration_path(results),
+        items=items.set_column(0, "method", named),
+        folds=tuple(result for _, result in results),
         regions=None if method.is_baseline else _regions(estimator, task),
         parameters=_parameters(estimator),
         notes=(BY_HELD_OUT_ROWS,) if changed and task.rows.groups is None else (),
     )
 
 
-def _run_fold(estimator: Any, task: Task, index: int) -> FoldResult:
+def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldResult]:
     fold = task.folds[index]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -624,22 +545,46 @@ def _run_fold(estimator: Any, task: Task, index: int) -> FoldResult:
         start = time.perf_counter()
         found = decide(fitted, X, task.rows.classes)
         predict_seconds = time.perf_counter() - start
-        shift_wrong, shift_rows = _shift(fitted, task, index)
-        asked = None if task.wish is None else ask(estimator, task, fold)
-    return FoldResult(
-        tally=Tally.count(true, found.predicted, found.sets, len(task.rows.classes)),
-        wrong=found.predicted != true,
-        guarantees=tuple(getattr(fitted, "guarantees_", ())),
+        measured = Measured(task.rows.classes)
+        measured.add("fit seconds", fit_seconds, 1)
+        measured.add("predict seconds", predict_seconds, len(true))
+        measured.add("rows fitted on", n_train, len(fold.train))
+        n_classes = len(task.rows.classes)
+        tally = Tally.count(true, found.predicted, found.sets, n_classes)
+        promises = getattr(fitted, "guarantees_", ())
+        own = counted(promises, tally, task.rows.classes)
+        measured.add_answers(tally)
+        measured.add_promises(own)
+        _add_alarms(measured, found, true)
+        _add_calibration(measured, fitted)
+        _add_shift(measured, fitted, task, index)
+        wrong, asked = found.predicted != true, None
+        if task.wish is not None:
+            asked = ask(estimator, task, fold, measured)
+    return measured.table(fold.repeat, fold.number), FoldResult(
+        gained=_gains(wrong, asked, task, true),
+        own=own,
         asked=asked,
-        fit_seconds=fit_seconds,
-        predict_seconds=predict_seconds,
-        n_train=n_train,
-        shift_wrong=shift_wrong,
-        shift_rows=shift_rows,
-        false_alarms=_false_alarms(found, true),
-        calibration=_calibration(fitted),
         warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
     )
+
+
+def _gains(
+    wrong: BoolArray, asked: Answers | None, task: Task, true: IntArray
+) -> IntArray:
+    """What the ranking counts for a method on each row.
+
+    With a promise 1 for a row decided rightly, -1 for one decided wrongly, else 0; for
+    promises about some classes, and without a promise, -1 for each row (of the other
+    classes) that is not answered rightly.
+    """
+    if asked is None or task.wish is None:
+        return -wrong.astype(np.intp)
+    others = task.others
+    if task.wish.kind == "missed" and others.any():
+        return -(asked.wrong | ~asked.decided)[others[true]].astype(np.intp)
+    gained: IntArray = asked.decided.astype(np.intp) - 2 * asked.wrong
+    return gained
 
 
 def _fit(estimator: Any, task: Task, index: int) -> tuple[Any, int, float]:
@@ -665,20 +610,20 @@ def _learnable(moments: ClassMoments) -> ClassMoments:
     return moments if enough.all() else moments.select(moments.classes[enough])
 
 
-def _false_alarms(found: Decisions, true: IntArray) -> IntArray | None:
+def _add_alarms(measured: Measured, found: Decisions, true: IntArray) -> None:
     """Rows whose own class is ruled out, at each of LEVELS."""
     if found.p_values is None:
-        return None
+        return
     own = found.p_values[np.arange(len(true)), true]
-    alarms: IntArray = (own[:, None] <= np.array(LEVELS)).sum(axis=0)
-    return alarms
+    alarms = (own[:, None] <= np.array(LEVELS)).sum(axis=0)
+    measured.add("false alarms at", alarms, len(true), at=LEVELS)
 
 
-def _shift(fitted: Any, task: Task, index: int) -> tuple[IntArray | None, int]:
+def _add_shift(measured: Measured, fitted: Any, task: Task, index: int) -> None:
     """Wrong predictions of a sample of the tested rows, moved by each of SHIFTS."""
     fold = task.folds[index]
     if fold.repeat > 1:
-        return None, 0
+        return
     size = math.ceil(SHIFT_ROWS / task.settings.n_folds)
     drawn = plain_sample(len(fold.test), size, task.settings.random_state)
     chosen = fold.test[drawn]
@@ -699,24 +644,17 @@ def _shift(fitted: Any, task: Task, index: int) -> tuple[IntArray | None, int]:
     n_shifts, n_rows, n_features = moved.shape
     predicted = method.predict(moved.reshape(-1, n_features))
     wrong = predicted.reshape(n_shifts, n_rows) != task.rows.classes[codes]
-    return wrong.sum(axis=1), n_rows
+    measured.add("wrong when moved by", wrong.sum(axis=1), n_rows, at=SHIFTS)
 
 
-def _calibration(estimator: Any) -> tuple[float, float, int] | None:
+def _add_calibration(measured: Measured, estimator: Any) -> None:
     """Error before and after risk-based calibration, and the chosen iterate."""
     curve = getattr(estimator, "error_curve_", None)
-    if curve is None:
-        return None
-    best = int(estimator.best_iteration_)
-    return float(curve[0]), float(curve[best]), best
-
-
-def _calibration_path(results: Sequence[FoldResult]) -> CalibrationPath | None:
-    found = [r.calibration for r in results if r.calibration is not None]
-    if len(found) < len(results):
-        return None
-    before, after, best = zip(*found, strict=True)
-    return CalibrationPath(error_before=before, error_after=after, best_iterations=best)
+    if curve is not None:
+        best = int(estimator.best_iteration_)
+        measured.add("error before calibration", float(curve[0]), 1)
+        measured.add("error after calibration", float(curve[best]), 1)
+        measured.add("chosen iteration", best, 1)
 
 
 def _regions(estimator: Any, task: Task) -> RegionMap | None:

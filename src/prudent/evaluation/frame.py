@@ -1,55 +1,254 @@
-"""Counts of folds become the rows of a comparison: promises checked, rows ranked."""
+"""The long frame of a comparison, an item a row, and what its promises come to."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import compute
 from scipy.signal import fftconvolve
 from scipy.special import betainc, betaincc
 from scipy.stats import betabinom, binom
 
-from prudent.core.binomial import clopper_pearson
 from prudent.core.guarantee import Guarantee, Verdict
 from prudent.core.selection import holm
-from prudent.core.types import BoolArray, IntArray
-from prudent.evaluation.evaluate import (
-    LEVELS,
-    SHIFTS,
-    AskedFold,
-    Evaluation,
-    FoldResult,
-    Tally,
-    Task,
-)
-from prudent.evaluation.methods import Method
-from prudent.evaluation.promising import rows_needed
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.evaluation.records import (
-    Asked,
-    ClassRate,
-    FalseAlarmCurve,
-    FoldScore,
-    Frontier,
+    SCHEMA,
     Kept,
-    MethodRow,
-    Needs,
     PromiseCheck,
-    Sets,
-    ShiftCurve,
 )
-from prudent.io.errors import thousands
-from prudent.rules.wish import Wish
 
 LEVEL = 0.05
 ROUNDING = 1e-12  # of sums of shares and bounds
 Law = tuple[int, int]
 # A promise, the rows that break it, and those that it is about.
 Counted = tuple[Guarantee, float, float]
+
+
+class Measured:
+    """Items of one method on one fold, of which the long frame is made.
+
+    `classes` are the labels, shape (K,); scopes are given as their positions.
+    """
+
+    def __init__(self, classes: NDArray[Any]) -> None:
+        self._names = [str(label) for label in classes.tolist()]
+        self._items: list[dict[str, Any]] = []
+
+    def add(
+        self,
+        quantity: str,
+        count: Any,
+        n: Any,
+        *,
+        asked: bool = False,
+        scope: Any = None,
+        at: Any = None,
+    ) -> None:
+        """Add an item, or as many as the arrays hold; they are broadcast."""
+        given = [count, n, *(values for values in (scope, at) if values is not None)]
+        counts, rows, *rest = (np.ravel(a) for a in np.broadcast_arrays(*given))
+        scopes = [None] * len(counts) if scope is None else rest.pop(0).tolist()
+        places = [None] * len(counts) if at is None else rest.pop(0).tolist()
+        for item in zip(counts.tolist(), rows.tolist(), scopes, places, strict=True):
+            self._items.append(
+                {
+                    "asked": asked,
+                    "quantity": quantity,
+                    "scope": None if item[2] is None else self._names[item[2]],
+                    "at": item[3],
+                    "count": item[0],
+                    "n": item[1],
+                }
+            )
+
+    def add_answers(self, tally: Tally, *, asked: bool = False) -> None:
+        """Add answers and sets, by true class; sets where the method gives any."""
+        pairs = np.nonzero(tally.confusion)
+        self.add(
+            *("answered with", tally.confusion[pairs], tally.rows[pairs[0]]),
+            asked=asked,
+            scope=pairs[0],
+            at=pairs[1],
+        )
+        if not tally.gives_sets:
+            return
+        pairs = np.nonzero(tally.set_sizes)
+        self.add(
+            *("set size", tally.set_sizes[pairs], tally.rows[pairs[0]]),
+            asked=asked,
+            scope=pairs[0],
+            at=pairs[1],
+        )
+        classes = np.arange(len(tally.rows))
+        self.add("covered", tally.covered, tally.rows, asked=asked, scope=classes)
+        self.add(
+            *("wrong when decided", tally.wrong_when_decided, tally.decided),
+            asked=asked,
+            scope=classes,
+        )
+
+    def add_promises(self, counts: Iterable[Counted], *, asked: bool = False) -> None:
+        """Add promises, with the rows that break them."""
+        for promise, violations, n in counts:
+            self._items.append(
+                {**_promised(promise), "asked": asked, "count": violations, "n": n}
+            )
+
+    def table(self, repeat: int, fold: int) -> pa.Table:
+        """The items of a fold, which is numbered from 1, in the columns of `SCHEMA`."""
+        place = {"repeat": repeat, "fold": fold}
+        items = [{**item, **place} for item in self._items]
+        return pa.Table.from_pylist(items, schema=SCHEMA)
+
+
+def _promised(promise: Guarantee) -> dict[str, Any]:
+    """The columns of the long frame that say what is promised."""
+    return {
+        "quantity": promise.quantity,
+        "scope": None if promise.scope is None else str(promise.scope),
+        "promised": promise.bound,
+        "sense": promise.sense,
+        "confidence": promise.confidence,
+        "average_over": promise.average_over,
+    }
+
+
+def checked_items(
+    method: str, checks: Iterable[PromiseCheck], *, asked: bool
+) -> pa.Table:
+    """Promises over all folds, with interval, p-values and verdict, as items."""
+    items = [
+        {
+            **_promised(item.guarantee),
+            "method": method,
+            "asked": asked,
+            "count": item.violations,
+            "n": item.n,
+            "low": item.check.interval[0],
+            "high": item.check.interval[1],
+            "p_broken": item.p_broken,
+            "p_kept": item.p_kept,
+            "verdict": item.check.verdict,
+        }
+        for item in checks
+    ]
+    return pa.Table.from_pylist(items, schema=SCHEMA)
+
+
+def items_about(frame: pa.Table, quantity: str, *, asked: bool = False) -> pa.Table:
+    """The items of a long frame about one quantity."""
+    is_it = compute.equal(frame["quantity"], quantity)
+    return frame.filter(compute.and_(is_it, compute.equal(frame["asked"], asked)))
+
+
+def column_of(items: pa.Table, name: str) -> NDArray[np.float64]:
+    """A column of figures, shape (n_items,)."""
+    return np.array(items[name].to_pylist(), dtype=np.float64)
+
+
+def summed_by(items: pa.Table) -> dict[float, tuple[float, float]]:
+    """Sums of `count` and `n` at each value of `at`, in rising order."""
+    sums = items.group_by("at").aggregate([("count", "sum"), ("n", "sum")])
+    found = zip(
+        *(sums[name].to_pylist() for name in ("at", "count_sum", "n_sum")), strict=True
+    )
+    return {at: (count, n) for at, count, n in sorted(found)}
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Predictions of tested rows, and of their sets, counted by true class.
+
+    A method that gives no sets answers with the one class that it predicts.
+    """
+
+    confusion: IntArray  # (K, K): by true and predicted class
+    set_sizes: IntArray  # (K, K + 1): by true class and size of the set
+    covered: IntArray  # (K,): rows whose set holds the true class
+    wrong_when_decided: IntArray  # (K,): rows whose set holds one class, another one
+    gives_sets: bool = True
+
+    @classmethod
+    def count(
+        cls, true: IntArray, predicted: IntArray, sets: BoolArray | None, n_classes: int
+    ) -> Tally:
+        """Tally of rows given as class codes, and of their sets."""
+        members = sets
+        if members is None:
+            members = predicted[:, None] == np.arange(n_classes)
+        sizes = members.sum(axis=1)
+        holds = members[np.arange(len(true)), true]
+        return cls(
+            _pairs(true, predicted, n_classes, n_classes),
+            _pairs(true, sizes, n_classes, n_classes + 1),
+            np.bincount(true[holds], minlength=n_classes),
+            np.bincount(true[(sizes == 1) & ~holds], minlength=n_classes),
+            gives_sets=sets is not None,
+        )
+
+    @classmethod
+    def from_items(
+        cls, items: pa.Table, classes: NDArray[Any], *, asked: bool
+    ) -> Tally:
+        """The sum of the answers that `Measured.add_answers` put into a long frame."""
+        place = {str(label): k for k, label in enumerate(classes.tolist())}
+        n_classes = len(classes)
+
+        def counts(quantity: str, width: int) -> IntArray:
+            about = items_about(items, quantity, asked=asked)
+            table = np.zeros((n_classes, width), dtype=np.intp)
+            rows = [place[name] for name in about["scope"].to_pylist()]
+            at = [int(number or 0) for number in about["at"].to_pylist()]
+            np.add.at(table, (rows, at), about["count"].to_numpy().astype(np.intp))
+            return table
+
+        confusion = counts("answered with", n_classes)
+        sizes = counts("set size", n_classes + 1)
+        if not sizes.any():  # every answer is one class
+            rows, right = confusion.sum(axis=1), np.diagonal(confusion)
+            sizes[:, 1] = rows
+            return cls(confusion, sizes, right, rows - right, gives_sets=False)
+        wrong = counts("wrong when decided", 1)[:, 0]
+        return cls(confusion, sizes, counts("covered", 1)[:, 0], wrong)
+
+    @property
+    def rows(self) -> IntArray:
+        """Rows of each class, shape (K,)."""
+        return self.confusion.sum(axis=1)
+
+    @property
+    def shares(self) -> FloatArray:
+        """Share of each class in the rows, shape (K,)."""
+        shares: FloatArray = self.rows / self.rows.sum()
+        return shares
+
+    @property
+    def wrong(self) -> IntArray:
+        """Wrong point predictions of each class, shape (K,)."""
+        return self.rows - np.diagonal(self.confusion)
+
+    @property
+    def missed(self) -> IntArray:
+        """Rows of each class whose set misses it, shape (K,)."""
+        return self.rows - self.covered
+
+    @property
+    def decided(self) -> IntArray:
+        """Rows of each class with one answer, shape (K,)."""
+        return self.set_sizes[:, 1]
+
+
+def _pairs(first: IntArray, second: IntArray, rows: int, columns: int) -> IntArray:
+    counts = np.bincount(first * columns + second, minlength=rows * columns)
+    return counts.reshape(rows, columns)
 
 
 def counted(
@@ -285,362 +484,3 @@ def paired_p_value(first: IntArray, second: IntArray) -> float:
     needed = np.ceil((short + single) / 2)
     tail = binom.pmf(forward, double, 0.5) @ binom.sf(needed - 1, single, 0.5)
     return min(1.0, 2 * float(tail))
-
-
-TIE_LEVEL = 0.05
-LIMIT_ROUNDING = 1e-9  # of a limit times a count
-MOST_WARNINGS = 10
-
-
-def method_row(method: Method, found: Evaluation, task: Task) -> MethodRow:
-    """Row of a method that ran on all folds."""
-    n_repeats = task.settings.n_repeats
-    total = Tally.total(result.tally for result in found.folds)
-    # Each row is tested once per repeat: the interval knows how many rows there are.
-    wrong, n = total.wrong.sum() / n_repeats, total.rows.sum() / n_repeats
-    classes = task.rows.classes
-    own = check_promises(
-        [counted(r.guarantees, r.tally, classes) for r in found.folds], n_repeats
-    )
-    sets = _sets(total, n_repeats) if total.gives_sets else None
-    asked = _asked(found, task)
-    decided, wrong_when_decided = _decided(total)
-    if asked is not None:
-        decided, wrong_when_decided = asked.decided, asked.wrong_when_decided
-    cost = None
-    if task.costs is not None:
-        cost = float((total.confusion * task.costs).sum() / total.rows.sum())
-    per_row = [
-        result.predict_seconds / len(fold.test)
-        for result, fold in zip(found.folds, task.folds, strict=True)
-    ]
-    row = MethodRow(
-        method=method.name,
-        is_baseline=method.is_baseline,
-        error=float(wrong / n),
-        error_interval=clopper_pearson(float(wrong), float(n)),
-        worst_class=_largest(total.wrong, total, classes),
-        cost=cost,
-        decided=decided,
-        wrong_when_decided=wrong_when_decided,
-        asked=asked,
-        sets=sets,
-        why_undecided=method.why_undecided,
-        confusion=tuple(map(tuple, (total.confusion / n_repeats).tolist())),
-        fit_seconds=float(np.median([r.fit_seconds for r in found.folds])),
-        predict_seconds=float(np.median(per_row)),
-        notes=(*found.notes, *_notes(found.folds, task)),
-        warnings=_warnings(found.folds),
-        shift=_shift_curve(found.folds),
-        false_alarms=_false_alarm_curve(found.folds, n, n_repeats),
-        calibration=found.calibration,
-        regions=found.regions,
-        parameters=found.parameters,
-    )
-    return _judged(row, () if asked is None else asked.items, own)
-
-
-def _judged(
-    row: MethodRow, asked: Sequence[PromiseCheck], own: Sequence[PromiseCheck]
-) -> MethodRow:
-    """The row with these promises, and one verdict on each kind of them."""
-    rows = np.sum(row.confusion, axis=1)
-    shares = rows / rows.sum()
-    decides = row.sets is None or row.sets.undecided < 1
-    promised = row.asked
-    if promised is not None:
-        kept = verdict(asked, shares, decides=promised.useful) or "nothing answered"
-        promised = replace(promised, items=tuple(asked), kept=kept)
-    own_kept = verdict(own, shares, decides=decides)
-    return replace(row, asked=promised, own=tuple(own), own_kept=own_kept)
-
-
-def at_one_level(rows: Sequence[MethodRow]) -> list[MethodRow]:
-    """The rows of a table with verdicts that share one level over all of them."""
-    items = [() if row.asked is None else row.asked.items for row in rows]
-    shared = share_level([*items, *(row.own for row in rows)])
-    return [
-        row if row.error is None else _judged(row, asked, own)
-        for row, asked, own in zip(
-            rows, shared[: len(rows)], shared[len(rows) :], strict=True
-        )
-    ]
-
-
-def fold_scores(method: Method, found: Evaluation, task: Task) -> list[FoldScore]:
-    """Scores of a method on each fold."""
-    scores = []
-    for result, fold in zip(found.folds, task.folds, strict=True):
-        tally = result.tally
-        sets = _sets(tally, 1) if tally.gives_sets else None
-        scores.append(
-            FoldScore(
-                method=method.name,
-                repeat=fold.repeat,
-                fold=fold.number,
-                n_train=result.n_train,
-                n_test=len(fold.test),
-                error=float(tally.wrong.sum() / len(fold.test)),
-                set_size=None if sets is None else sets.mean_size,
-                coverage=None if sets is None else sets.coverage,
-                fit_seconds=result.fit_seconds,
-                predict_seconds=result.predict_seconds,
-            )
-        )
-    return scores
-
-
-def gains(found: Evaluation, task: Task) -> IntArray:
-    """What the ranking counts for a method, once for each row tested.
-
-    With a promise 1 for a row decided rightly, -1 for one decided wrongly, else 0; for
-    promises about some classes, and without a promise, -1 for each row (of the other
-    classes) that is not answered rightly.
-    """
-    once = task.settings.n_folds  # the folds of one repeat test each row once
-    if task.wish is None:
-        wrong = np.concatenate([result.wrong for result in found.folds[:once]])
-        return -wrong.astype(np.intp)
-    asked = found.asked[:once]
-    if task.wish.kind == "missed" and _others(task).any():
-        return -_not_right(asked, task).astype(np.intp)
-    decided = np.concatenate([fold.decided for fold in asked])
-    wrong = np.concatenate([fold.wrong for fold in asked])
-    gained: IntArray = decided.astype(np.intp) - 2 * wrong
-    return gained
-
-
-def _not_right(asked: Sequence[AskedFold], task: Task) -> BoolArray:
-    """Which rows of the classes that are not named are not answered rightly."""
-    others = _others(task)
-    return np.concatenate(
-        [
-            (one.wrong | ~one.decided)[others[task.rows.codes[fold.test]]]
-            for one, fold in zip(asked, task.folds, strict=False)
-        ]
-    )
-
-
-def in_order(
-    rows: Sequence[MethodRow], gained: Mapping[str, IntArray]
-) -> tuple[MethodRow, ...]:
-    """Rows by usefulness, failed ones last; those not shown to differ say so.
-
-    `gained` says for each method what the ranking counts for it on each row. Methods
-    are held against the first one whose promise is not broken.
-    """
-    ran = sorted((row for row in rows if row.error is not None), key=_rank)
-    failed = [row for row in rows if row.error is None]
-    above = next((i for i, row in enumerate(ran) if not _is_broken(row)), len(ran))
-    if above == len(ran):
-        return (*ran, *failed)
-    best, others = ran[above], ran[above + 1 :]
-    p_values = holm(
-        [paired_p_value(gained[best.method], gained[row.method]) for row in others]
-    )
-    marked = []
-    for row, p_value in zip(others, p_values, strict=True):
-        # Disjoint intervals are a difference that everybody sees.
-        apart = _interval(row)[0] > _interval(best)[1]
-        useful = row.asked is None or row.asked.useful
-        same = p_value > TIE_LEVEL and not apart and useful
-        marked.append(replace(row, no_difference_from=best.method if same else None))
-    return (*ran[: above + 1], *marked, *failed)
-
-
-def frontier(found: Mapping[str, Evaluation], task: Task) -> Frontier | None:
-    """Rows decided at every level, by method; None where there is no such curve."""
-    wish = task.wish
-    if wish is None:
-        return None
-    counted = np.ones(len(task.rows.classes), dtype=bool)
-    if wish.kind == "missed" and _others(task).any():
-        counted = _others(task)
-    decided = {}
-    for name, evaluation in found.items():
-        counts = [o.frontier for o in evaluation.asked if o.frontier is not None]
-        if counts:
-            tested = Tally.total(result.tally for result in evaluation.folds).rows
-            shares = np.sum(counts, axis=0) / tested[counted].sum()
-            decided[name] = tuple(shares.tolist())
-    asked = 1 - wish.allowed if wish.kind == "coverage" else wish.allowed
-    kind: Any = wish.kind
-    return Frontier(
-        kind=kind,
-        levels=wish.levels,
-        promises=tuple(wish.at(level) for level in wish.levels),
-        asked=round(asked, 12),
-        about_rows=not wish.by_class,
-        decided=decided,
-    )
-
-
-def _asked(found: Evaluation, task: Task) -> Asked | None:
-    """The promise asked for, over all folds."""
-    if task.wish is None:
-        return None
-    folds = found.asked
-    n_repeats = task.settings.n_repeats
-    total = Tally.total(fold.tally for fold in folds)
-    items = check_promises(
-        [counted(f.guarantees, f.tally, task.rows.classes) for f in folds], n_repeats
-    )
-    share, wrong = _decided(total)
-    others_error, others_interval = None, (0.0, 1.0)
-    sets = _sets(total, n_repeats) if task.wish.kind != "missed" else None
-    useful = share > 0
-    if task.wish.kind == "coverage" and sets is not None:
-        useful = sets.mean_size < len(task.rows.classes)
-    if task.wish.kind == "missed":
-        unhelped = _not_right(folds, task)
-        if len(unhelped):
-            others_error = float(unhelped.mean())
-            m = len(unhelped) / n_repeats
-            others_interval = clopper_pearson(others_error * m, m)
-        useful = useful and (others_error is None or others_error < 1)
-    least_covered = None
-    if task.wish.kind == "coverage":
-        missed = _largest(total.missed, total, task.rows.classes)
-        least_covered = replace(missed, rate=1 - missed.rate)
-    return Asked(
-        kept=verdict(items, total.shares, decides=useful) or "nothing answered",
-        useful=useful and bool(items),
-        is_inside=all(_is_inside(item, task.wish) for item in items),
-        needs=_needs(folds, found, task),
-        items=items,
-        decided=share,
-        wrong_when_decided=wrong,
-        worst_covered=least_covered,
-        others_error=others_error,
-        others_interval=others_interval,
-        sets=sets,
-    )
-
-
-def _is_inside(item: PromiseCheck, wish: Wish) -> bool:
-    """Whether a measured rate lies inside the limit that was asked for."""
-    limits = {g.scope: g.bound for g in wish.guarantees}
-    bound = limits.get(item.guarantee.scope, item.guarantee.bound)
-    allowed = bound if item.guarantee.sense == "<=" else 1 - bound
-    return item.violations <= allowed * item.n + LIMIT_ROUNDING
-
-
-def _needs(folds: Sequence[AskedFold], found: Evaluation, task: Task) -> Needs | None:
-    """Rows that are missing for the rarest class that could not be promised."""
-    assert task.wish is not None
-    lacking = {k for fold in folds for k in fold.lacking}
-    if not lacking:
-        return None
-    holds_out = all(fold.holds_out for fold in found.asked)
-    return needs_of(lacking, task, holds_out=holds_out)
-
-
-def needs_of(lacking: set[int], task: Task, *, holds_out: bool) -> Needs:
-    """Rows that a table like this needs of the rarest of the classes that lack some."""
-    assert task.wish is not None
-    asked_of: dict[str, Any] = {
-        "n_methods": task.n_methods,
-        "n_folds": task.settings.n_folds,
-        "holds_out": holds_out,
-    }
-    if lacking == {-1}:
-        return rows_needed(task.wish, None, **asked_of)
-    rarest = min(lacking - {-1}, key=lambda k: int(task.rows.counts[k]))
-    needs = rows_needed(task.wish, task.rows.classes.tolist()[rarest], **asked_of)
-    share = task.rows.counts[rarest] / len(task.rows.y)
-    return replace(needs, of_table=math.ceil(needs.rows / share))
-
-
-def _others(task: Task) -> BoolArray:
-    """Classes that the wish does not name, shape (K,)."""
-    assert task.wish is not None
-    named = {g.scope for g in task.wish.guarantees}
-    return np.array([label not in named for label in task.rows.classes.tolist()])
-
-
-def _rank(row: MethodRow) -> tuple[float, ...]:
-    """What rows are sorted by: most useful first."""
-    asked = row.asked
-    error = row.error or 0.0
-    if asked is None:
-        return (error,)
-    if asked.others_error is not None:
-        return (not asked.useful, asked.others_error, error)
-    size = 0.0 if asked.sets is None else asked.sets.mean_size
-    return (not asked.useful, -asked.net, size, error)
-
-
-def _is_broken(row: MethodRow) -> bool:
-    return row.asked is not None and row.asked.kept == "broken"
-
-
-def _interval(row: MethodRow) -> tuple[float, float]:
-    """Exact interval of the error that the ranking goes by, if it goes by one."""
-    if row.asked is None:
-        return row.error_interval
-    return row.asked.others_interval
-
-
-def _decided(total: Tally) -> tuple[float, float | None]:
-    """Share of rows with one answer, and of these the wrong ones."""
-    decided = int(total.decided.sum())
-    if decided == 0:
-        return 0.0, None
-    wrong = float(total.wrong_when_decided.sum() / decided)
-    return float(decided / total.rows.sum()), wrong
-
-
-def _largest(counts: IntArray, total: Tally, classes: NDArray[Any]) -> ClassRate:
-    """The class of the largest rate of such rows."""
-    rates = counts / np.maximum(total.rows, 1)
-    worst = int(np.argmax(rates))
-    return ClassRate(label=str(classes[worst]), rate=float(rates[worst]))
-
-
-def _sets(total: Tally, n_repeats: int) -> Sets:
-    sizes = np.arange(total.set_sizes.shape[1])
-    rows, counts = total.rows, total.set_sizes.sum(axis=0)
-    tested = np.maximum(rows, 1)  # with groups a class may have no tested row
-    return Sets(
-        mean_size=float(counts @ sizes / rows.sum()),
-        undecided=float(1 - counts[1] / rows.sum()),
-        coverage=float(total.covered.sum() / rows.sum()),
-        size_counts=tuple((counts / n_repeats).tolist()),
-        class_mean_size=tuple((total.set_sizes @ sizes / tested).tolist()),
-        class_coverage=tuple((total.covered / tested).tolist()),
-    )
-
-
-def _notes(results: Sequence[FoldResult], task: Task) -> tuple[str, ...]:
-    fitted, fold = results[0].n_train, task.folds[0]
-    n_train = len(fold.train)
-    if task.moments is not None:  # rows that are never tested among them
-        n_train = int(task.moments[0].count.sum())
-    n_train -= len(fold.train) - len(task.learnable(fold.train))
-    if fitted == n_train:
-        return ()
-    return (f"fitted on {thousands(fitted)} of {thousands(n_train)} rows",)
-
-
-def _warnings(results: Sequence[FoldResult]) -> tuple[str, ...]:
-    """Different warnings of all folds; they may hold figures and go on for ever."""
-    distinct = dict.fromkeys(text for result in results for text in result.warnings)
-    return tuple(distinct)[:MOST_WARNINGS]
-
-
-def _shift_curve(results: Sequence[FoldResult]) -> ShiftCurve:
-    shifted = [result for result in results if result.shift_wrong is not None]
-    n = sum(result.shift_rows for result in shifted)
-    wrong: Any = sum(result.shift_wrong for result in shifted)
-    return ShiftCurve(shifts=SHIFTS, errors=tuple((wrong / n).tolist()), n=n)
-
-
-def _false_alarm_curve(
-    results: Sequence[FoldResult], n: float, n_repeats: int
-) -> FalseAlarmCurve | None:
-    if results[0].false_alarms is None:
-        return None
-    counts: Any = sum(result.false_alarms for result in results)
-    return FalseAlarmCurve(
-        levels=LEVELS, false_alarms=tuple((counts / n_repeats).tolist()), n=float(n)
-    )

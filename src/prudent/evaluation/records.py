@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import pyarrow as pa
+
 from prudent.core.guarantee import Guarantee, GuaranteeCheck
 
 Kept = Literal[
@@ -80,6 +82,34 @@ class RegionMap:
         """Share of the plane given to each class alone."""
         alone = self.sets & (self.sets.sum(axis=2, keepdims=True) == 1)
         return tuple(alone.mean(axis=(0, 1)).tolist())
+
+
+# One item measured: of a method on a fold, or on all of them where `repeat` and `fold`
+# are missing; of the method as it is, or of the one that makes the promise asked for.
+SCHEMA = pa.schema(
+    [
+        ("method", pa.string()),
+        ("asked", pa.bool_()),  # by the method that makes the promise asked for
+        ("repeat", pa.int64()),
+        ("fold", pa.int64()),
+        ("quantity", pa.string()),
+        ("scope", pa.string()),  # the class that it is about; missing: all rows
+        ("at", pa.float64()),  # size of a set, number of a class, level, shift
+        ("count", pa.float64()),
+        ("n", pa.float64()),
+        ("promised", pa.float64()),
+        ("sense", pa.string()),
+        ("confidence", pa.float64()),
+        ("average_over", pa.string()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("p_broken", pa.float64()),
+        ("p_kept", pa.float64()),
+        ("verdict", pa.string()),
+    ]
+)
+# Items that are no figures of the rows, and differ from run to run.
+TIMES = ("fit seconds", "predict seconds")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,6 +307,10 @@ class Findings:
     folds: tuple[FoldScore, ...]
     versions: Mapping[str, str]
     frontier: Frontier | None = None  # None where no promise was asked for
+    # All that was counted, one item a row, in the columns of `SCHEMA`.
+    measured: pa.Table = field(
+        default_factory=SCHEMA.empty_table, repr=False, compare=False
+    )
 
     @property
     def ran(self) -> list[MethodRow]:

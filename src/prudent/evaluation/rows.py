@@ -1,0 +1,412 @@
+"""Items of the long frame become the rows of a comparison, the most useful first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import compute
+
+from prudent.core.binomial import clopper_pearson
+from prudent.core.selection import holm
+from prudent.core.types import IntArray
+from prudent.evaluation.evaluate import (
+    Answers,
+    Evaluation,
+    FoldResult,
+    Task,
+)
+from prudent.evaluation.frame import (
+    Tally,
+    check_promises,
+    checked_items,
+    column_of,
+    items_about,
+    paired_p_value,
+    share_level,
+    summed_by,
+    verdict,
+)
+from prudent.evaluation.methods import Method
+from prudent.evaluation.promising import rows_needed
+from prudent.evaluation.records import (
+    SCHEMA,
+    Asked,
+    CalibrationPath,
+    ClassRate,
+    FalseAlarmCurve,
+    FoldScore,
+    Frontier,
+    MethodRow,
+    Needs,
+    PromiseCheck,
+    Sets,
+    ShiftCurve,
+)
+from prudent.io.errors import thousands
+from prudent.rules.wish import Wish
+
+TIE_LEVEL = 0.05
+LIMIT_ROUNDING = 1e-9  # of a limit times a count
+MOST_WARNINGS = 10
+
+
+def method_row(method: Method, found: Evaluation, task: Task) -> MethodRow:
+    """Row of a method that ran on all folds."""
+    n_repeats = task.settings.n_repeats
+    total = Tally.from_items(found.items, task.rows.classes, asked=False)
+    # Each row is tested once per repeat: the interval knows how many rows there are.
+    wrong, n = total.wrong.sum() / n_repeats, total.rows.sum() / n_repeats
+    classes = task.rows.classes
+    own = check_promises([fold.own for fold in found.folds], n_repeats)
+    sets = _sets(total, n_repeats) if total.gives_sets else None
+    asked = _asked(found, task)
+    decided, wrong_when_decided = _decided(total)
+    if asked is not None:
+        decided, wrong_when_decided = asked.decided, asked.wrong_when_decided
+    cost = None
+    if task.costs is not None:
+        cost = float((total.confusion * task.costs).sum() / total.rows.sum())
+    fit = items_about(found.items, "fit seconds")
+    predict = items_about(found.items, "predict seconds")
+    row = MethodRow(
+        method=method.name,
+        is_baseline=method.is_baseline,
+        error=float(wrong / n),
+        error_interval=clopper_pearson(float(wrong), float(n)),
+        worst_class=_largest(total.wrong, total, classes),
+        cost=cost,
+        decided=decided,
+        wrong_when_decided=wrong_when_decided,
+        asked=asked,
+        sets=sets,
+        why_undecided=method.why_undecided,
+        confusion=tuple(map(tuple, (total.confusion / n_repeats).tolist())),
+        fit_seconds=float(np.median(column_of(fit, "count"))),
+        predict_seconds=float(
+            np.median(column_of(predict, "count") / column_of(predict, "n"))
+        ),
+        notes=(*found.notes, *_notes(found.items, task)),
+        warnings=_warnings(found.folds),
+        shift=_shift_curve(found.items),
+        false_alarms=_false_alarm_curve(found.items, n, n_repeats),
+        calibration=_calibration_path(found.items),
+        regions=found.regions,
+        parameters=found.parameters,
+    )
+    return _judged(row, () if asked is None else asked.items, own)
+
+
+def _judged(
+    row: MethodRow, asked: Sequence[PromiseCheck], own: Sequence[PromiseCheck]
+) -> MethodRow:
+    """The row with these promises, and one verdict on each kind of them."""
+    rows = np.sum(row.confusion, axis=1)
+    shares = rows / rows.sum()
+    decides = row.sets is None or row.sets.undecided < 1
+    promised = row.asked
+    if promised is not None:
+        kept = verdict(asked, shares, decides=promised.useful) or "nothing answered"
+        promised = replace(promised, items=tuple(asked), kept=kept)
+    own_kept = verdict(own, shares, decides=decides)
+    return replace(row, asked=promised, own=tuple(own), own_kept=own_kept)
+
+
+def at_one_level(rows: Sequence[MethodRow]) -> list[MethodRow]:
+    """The rows of a table with verdicts that share one level over all of them."""
+    items = [() if row.asked is None else row.asked.items for row in rows]
+    shared = share_level([*items, *(row.own for row in rows)])
+    return [
+        row if row.error is None else _judged(row, asked, own)
+        for row, asked, own in zip(
+            rows, shared[: len(rows)], shared[len(rows) :], strict=True
+        )
+    ]
+
+
+def fold_scores(items: pa.Table, task: Task) -> list[FoldScore]:
+    """Scores of a method on each fold, from its items."""
+    scores = []
+    for fold in task.folds:
+        at = compute.and_(
+            compute.equal(items["repeat"], fold.repeat),
+            compute.equal(items["fold"], fold.number),
+        )
+        here = items.filter(at)
+        tally = Tally.from_items(here, task.rows.classes, asked=False)
+        sets = _sets(tally, 1) if tally.gives_sets else None
+        sums = {
+            name: items_about(here, name)["count"][0].as_py()
+            for name in ("rows fitted on", "fit seconds", "predict seconds")
+        }
+        scores.append(
+            FoldScore(
+                method=here["method"][0].as_py(),
+                repeat=fold.repeat,
+                fold=fold.number,
+                n_train=int(sums["rows fitted on"]),
+                n_test=len(fold.test),
+                error=float(tally.wrong.sum() / len(fold.test)),
+                set_size=None if sets is None else sets.mean_size,
+                coverage=None if sets is None else sets.coverage,
+                fit_seconds=sums["fit seconds"],
+                predict_seconds=sums["predict seconds"],
+            )
+        )
+    return scores
+
+
+def measured(rows: Sequence[MethodRow], items: Sequence[pa.Table]) -> pa.Table:
+    """The long frame: items of all folds, then the promises over all folds."""
+    checks = [
+        checked_items(row.method, promises, asked=asked)
+        for row in rows
+        for promises, asked in (
+            (() if row.asked is None else row.asked.items, True),
+            (row.own, False),
+        )
+    ]
+    return pa.concat_tables([SCHEMA.empty_table(), *items, *checks])
+
+
+def gains(found: Evaluation, task: Task) -> IntArray:
+    """What the ranking counts for a method, once for each row tested."""
+    once = task.settings.n_folds  # the folds of one repeat test each row once
+    return np.concatenate([fold.gained for fold in found.folds[:once]])
+
+
+def in_order(
+    rows: Sequence[MethodRow], gained: Mapping[str, IntArray]
+) -> tuple[MethodRow, ...]:
+    """Rows by usefulness, failed ones last; those not shown to differ say so.
+
+    `gained` says for each method what the ranking counts for it on each row. Methods
+    are held against the first one whose promise is not broken.
+    """
+    ran = sorted((row for row in rows if row.error is not None), key=_rank)
+    failed = [row for row in rows if row.error is None]
+    above = next((i for i, row in enumerate(ran) if not _is_broken(row)), len(ran))
+    if above == len(ran):
+        return (*ran, *failed)
+    best, others = ran[above], ran[above + 1 :]
+    p_values = holm(
+        [paired_p_value(gained[best.method], gained[row.method]) for row in others]
+    )
+    marked = []
+    for row, p_value in zip(others, p_values, strict=True):
+        # Disjoint intervals are a difference that everybody sees.
+        apart = _interval(row)[0] > _interval(best)[1]
+        useful = row.asked is None or row.asked.useful
+        same = p_value > TIE_LEVEL and not apart and useful
+        marked.append(replace(row, no_difference_from=best.method if same else None))
+    return (*ran[: above + 1], *marked, *failed)
+
+
+def frontier(found: Mapping[str, Evaluation], task: Task) -> Frontier | None:
+    """Rows decided at every level, by method; None where there is no such curve."""
+    wish = task.wish
+    if wish is None:
+        return None
+    decided = {}
+    for name, evaluation in found.items():
+        levels = items_about(evaluation.items, "decided at", asked=True)
+        if len(levels):
+            rows = Tally.from_items(evaluation.items, task.rows.classes, asked=False)
+            about = wish.kind == "missed" and task.others.any()
+            n = rows.rows[task.others].sum() if about else rows.rows.sum()
+            sums = summed_by(levels)
+            decided[name] = tuple(float(sums[q][0] / n) for q in wish.levels)
+    asked = 1 - wish.allowed if wish.kind == "coverage" else wish.allowed
+    kind: Any = wish.kind
+    return Frontier(
+        kind=kind,
+        levels=wish.levels,
+        promises=tuple(wish.at(level) for level in wish.levels),
+        asked=round(asked, 12),
+        about_rows=not wish.by_class,
+        decided=decided,
+    )
+
+
+def _asked(found: Evaluation, task: Task) -> Asked | None:
+    """The promise asked for, over all folds."""
+    if task.wish is None:
+        return None
+    folds = [fold.asked for fold in found.folds if fold.asked is not None]
+    n_repeats = task.settings.n_repeats
+    total = Tally.from_items(found.items, task.rows.classes, asked=True)
+    items = check_promises([fold.promises for fold in folds], n_repeats)
+    share, wrong = _decided(total)
+    others_error, others_interval = None, (0.0, 1.0)
+    sets = _sets(total, n_repeats) if task.wish.kind != "missed" else None
+    useful = share > 0
+    if task.wish.kind == "coverage" and sets is not None:
+        useful = sets.mean_size < len(task.rows.classes)
+    if task.wish.kind == "missed":
+        unhelped = -np.concatenate([fold.gained for fold in found.folds])
+        if len(unhelped) and task.others.any():
+            others_error = float(unhelped.mean())
+            m = len(unhelped) / n_repeats
+            others_interval = clopper_pearson(others_error * m, m)
+        useful = useful and (others_error is None or others_error < 1)
+    least_covered = None
+    if task.wish.kind == "coverage":
+        missed = _largest(total.missed, total, task.rows.classes)
+        least_covered = replace(missed, rate=1 - missed.rate)
+    return Asked(
+        kept=verdict(items, total.shares, decides=useful) or "nothing answered",
+        useful=useful and bool(items),
+        is_inside=all(_is_inside(item, task.wish) for item in items),
+        needs=_needs(folds, task),
+        items=items,
+        decided=share,
+        wrong_when_decided=wrong,
+        worst_covered=least_covered,
+        others_error=others_error,
+        others_interval=others_interval,
+        sets=sets,
+    )
+
+
+def _is_inside(item: PromiseCheck, wish: Wish) -> bool:
+    """Whether a measured rate lies inside the limit that was asked for."""
+    limits = {g.scope: g.bound for g in wish.guarantees}
+    bound = limits.get(item.guarantee.scope, item.guarantee.bound)
+    allowed = bound if item.guarantee.sense == "<=" else 1 - bound
+    return item.violations <= allowed * item.n + LIMIT_ROUNDING
+
+
+def _needs(folds: Sequence[Answers], task: Task) -> Needs | None:
+    """Rows that are missing for the rarest class that could not be promised."""
+    assert task.wish is not None
+    lacking = {k for fold in folds for k in fold.lacking}
+    if not lacking:
+        return None
+    holds_out = all(fold.holds_out for fold in folds)
+    return needs_of(lacking, task, holds_out=holds_out)
+
+
+def needs_of(lacking: set[int], task: Task, *, holds_out: bool) -> Needs:
+    """Rows that a table like this needs of the rarest of the classes that lack some."""
+    assert task.wish is not None
+    asked_of: dict[str, Any] = {
+        "n_methods": task.n_methods,
+        "n_folds": task.settings.n_folds,
+        "holds_out": holds_out,
+    }
+    if lacking == {-1}:
+        return rows_needed(task.wish, None, **asked_of)
+    rarest = min(lacking - {-1}, key=lambda k: int(task.rows.counts[k]))
+    needs = rows_needed(task.wish, task.rows.classes.tolist()[rarest], **asked_of)
+    share = task.rows.counts[rarest] / len(task.rows.y)
+    return replace(needs, of_table=math.ceil(needs.rows / share))
+
+
+def _rank(row: MethodRow) -> tuple[float, ...]:
+    """What rows are sorted by: most useful first."""
+    asked = row.asked
+    error = row.error or 0.0
+    if asked is None:
+        return (error,)
+    if asked.others_error is not None:
+        return (not asked.useful, asked.others_error, error)
+    size = 0.0 if asked.sets is None else asked.sets.mean_size
+    return (not asked.useful, -asked.net, size, error)
+
+
+def _is_broken(row: MethodRow) -> bool:
+    return row.asked is not None and row.asked.kept == "broken"
+
+
+def _interval(row: MethodRow) -> tuple[float, float]:
+    """Exact interval of the error that the ranking goes by, if it goes by one."""
+    if row.asked is None:
+        return row.error_interval
+    return row.asked.others_interval
+
+
+def _decided(total: Tally) -> tuple[float, float | None]:
+    """Share of rows with one answer, and of these the wrong ones."""
+    decided = int(total.decided.sum())
+    if decided == 0:
+        return 0.0, None
+    wrong = float(total.wrong_when_decided.sum() / decided)
+    return float(decided / total.rows.sum()), wrong
+
+
+def _largest(counts: IntArray, total: Tally, classes: NDArray[Any]) -> ClassRate:
+    """The class of the largest rate of such rows."""
+    rates = counts / np.maximum(total.rows, 1)
+    worst = int(np.argmax(rates))
+    return ClassRate(label=str(classes[worst]), rate=float(rates[worst]))
+
+
+def _sets(total: Tally, n_repeats: int) -> Sets:
+    sizes = np.arange(total.set_sizes.shape[1])
+    rows, counts = total.rows, total.set_sizes.sum(axis=0)
+    tested = np.maximum(rows, 1)  # with groups a class may have no tested row
+    return Sets(
+        mean_size=float(counts @ sizes / rows.sum()),
+        undecided=float(1 - counts[1] / rows.sum()),
+        coverage=float(total.covered.sum() / rows.sum()),
+        size_counts=tuple((counts / n_repeats).tolist()),
+        class_mean_size=tuple((total.set_sizes @ sizes / tested).tolist()),
+        class_coverage=tuple((total.covered / tested).tolist()),
+    )
+
+
+def _notes(items: pa.Table, task: Task) -> tuple[str, ...]:
+    fitted = int(items_about(items, "rows fitted on")["count"][0].as_py())
+    fold = task.folds[0]
+    n_train = len(fold.train)
+    if task.moments is not None:  # rows that are never tested among them
+        n_train = int(task.moments[0].count.sum())
+    n_train -= len(fold.train) - len(task.learnable(fold.train))
+    if fitted == n_train:
+        return ()
+    return (f"fitted on {thousands(fitted)} of {thousands(n_train)} rows",)
+
+
+def _warnings(results: Sequence[FoldResult]) -> tuple[str, ...]:
+    """Different warnings of all folds; they may hold figures and go on for ever."""
+    distinct = dict.fromkeys(text for result in results for text in result.warnings)
+    return tuple(distinct)[:MOST_WARNINGS]
+
+
+def _shift_curve(items: pa.Table) -> ShiftCurve:
+    sums = summed_by(items_about(items, "wrong when moved by"))
+    errors = tuple(wrong / n for wrong, n in sums.values())
+    return ShiftCurve(shifts=tuple(sums), errors=errors, n=int(sums[0.0][1]))
+
+
+def _false_alarm_curve(
+    items: pa.Table, n: float, n_repeats: int
+) -> FalseAlarmCurve | None:
+    sums = summed_by(items_about(items, "false alarms at"))
+    if not sums:
+        return None
+    alarms = tuple(count / n_repeats for count, _ in sums.values())
+    return FalseAlarmCurve(levels=tuple(sums), false_alarms=alarms, n=float(n))
+
+
+def _calibration_path(items: pa.Table) -> CalibrationPath | None:
+    """What calibration changed, of a method that calibrates on every fold."""
+    before, after, best = (
+        items_about(items, name)["count"].to_pylist()
+        for name in (
+            *("error before calibration", "error after calibration"),
+            "chosen iteration",
+        )
+    )
+    if len(best) < len(items_about(items, "fit seconds")):
+        return None
+    return CalibrationPath(
+        error_before=tuple(before),
+        error_after=tuple(after),
+        best_iterations=tuple(map(int, best)),
+    )
