@@ -139,8 +139,9 @@ def fitted_scores(classifier: Any, X: Any, y: NDArray[Any]) -> LabelScores:
     with warnings.catch_warnings():
         if own:  # what it warns of has been said
             warnings.simplefilter("ignore", PrudentWarning)
-        together = groups_for(estimator, classifier._fit_groups)
-        fitted = clone(estimator).fit(X, y, **together)
+        # The classifier's own model keeps no groups together, and need not here.
+        groups = None if own else classifier._fit_groups
+        fitted = clone(estimator).fit(X, y, **groups_for(estimator, groups))
     if kind == "probability" and not hasattr(fitted, "predict_proba"):
         kind = "margin"  # known only now of one that chooses among several
     return LabelScores(fitted, classes, kind)
