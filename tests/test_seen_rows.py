@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy.sparse import csc_matrix, csr_array, random_array
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
@@ -203,6 +204,19 @@ def test_numbers_of_another_type_and_columns_in_another_order_are_found():
     for turned in (frame[[*"dbca"]], pa.Table.from_pandas(frame[[*"cadb"]])):
         with pytest.raises(ValueError, match="300 of these 300 rows"):
             refuse_seen_rows("certify", model, turned)
+
+
+@pytest.mark.parametrize("matrix", [csr_array, csc_matrix])
+def test_rows_of_a_sparse_fit_are_found(matrix):
+    rng = np.random.default_rng(0)
+    X = random_array((400, 30), density=0.2, rng=rng).toarray()
+    y = (X[:, 0] + rng.normal(scale=0.1, size=400) > 0.1).astype(int)
+    model = SelectiveClassifier(PLAIN, error_rate=0.4, random_state=0)
+    model.fit(csr_array(X), y)
+    with pytest.raises(ValueError, match="certify: 150 of these 150 rows were in the"):
+        certify(model, matrix(X[:150]), y[:150])
+    new = np.where(X > 0, X + 1.0, 0)
+    assert certify(model, matrix(new), y)
 
 
 def test_words_of_the_fit_are_found():

@@ -1,6 +1,7 @@
 """SelectiveClassifier: what it answers, what it promises, what it refuses."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -132,6 +133,21 @@ def test_reject_label(label, kind):
     assert predicted.dtype.kind == kind
     if isinstance(label, (int, str)):
         assert (predicted[~answered] == label).all()
+
+
+@pytest.mark.parametrize(("fitted", "later"), [(None, -1), (-1, None), (-1, -2)])
+def test_the_label_of_refused_rows_is_that_of_the_fit(fitted, later):
+    model = SelectiveClassifier(
+        LDA, error_rate=0.01, reject_label=fitted, random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrudentWarning)
+        predicted = model.fit(X, Y).predict(X)
+        assert not model.answers(X).all()
+        model.set_params(reject_label=later)
+        np.testing.assert_array_equal(model.predict(X), predicted)
+        np.testing.assert_array_equal(model.with_error_rate(0.01).predict(X), predicted)
+        assert later is None or (model.fit(X, Y).predict(X) == later).any()
 
 
 def test_reject_label_of_text_classes_is_not_cut_short():

@@ -367,3 +367,10 @@ def test_full_conformal_prediction_splits_by_itself_where_rows_are_grouped():
     (conformal,) = found.rows
     assert conformal.asked.decided > 0.9
     assert {item.guarantee.scope for item in conformal.asked.items} == {0, 1}
+
+
+def test_columns_may_be_named_by_integers(iris):
+    X, y = iris
+    methods = {"methods": (), "baselines": ("lda",)}
+    named = compare(pd.DataFrame(X), y, **methods)
+    assert row(named, "lda").error == row(compare(X, y, **methods), "lda").error

@@ -26,6 +26,7 @@ from prudent.conformal.promises import cross_bound
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import high_probability_rank, mean_rank
 from prudent.core.classes import log_odds_against
+from prudent.evaluation.evaluate import decide
 from prudent.exceptions import PrudentWarning, SingularCovarianceError
 
 EXCHANGEABLE = Assumption.TRAINING_EXCHANGEABLE
@@ -143,7 +144,9 @@ class Counted(GaussianNB):
 
 
 @pytest.mark.parametrize("method", ["split", "cross"])
-@pytest.mark.parametrize("answer", ["predict", "predict_set", "p_values"])
+@pytest.mark.parametrize(
+    "answer", ["predict", "predict_set", "p_values", "predict_with_p_values"]
+)
 def test_a_prediction_asks_the_model_once(iris, method, answer):
     X, y, X_new, _ = halves(iris)
     model = ConformalClassifier(Counted(), method=method, random_state=0).fit(X, y)
@@ -152,6 +155,18 @@ def test_a_prediction_asks_the_model_once(iris, method, answer):
         estimator.n_asked_ = 0
     getattr(model, answer)(X_new)
     assert [estimator.n_asked_ for estimator in asked] == [1] * len(asked)
+    labels, p_values = model.predict_with_p_values(X_new)
+    np.testing.assert_array_equal(labels, model.predict(X_new))
+    np.testing.assert_array_equal(p_values, model.p_values(X_new))
+
+
+def test_a_comparison_asks_the_model_once(iris):
+    X, y, X_new, _ = halves(iris)
+    model = ConformalClassifier(Counted(), random_state=0).fit(X, y)
+    model.estimator_.n_asked_ = 0
+    found = decide(model, X_new, model.classes_)
+    assert model.estimator_.n_asked_ == 1
+    np.testing.assert_array_equal(found.sets, model.predict_set(X_new))
 
 
 @pytest.mark.parametrize("settings", [{}, {"method": "cross"}, {"estimator": None}])

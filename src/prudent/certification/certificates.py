@@ -331,7 +331,7 @@ def _model_answers(model: Any, X: Any, y: NDArray[Any]) -> GivenAnswers:
     sets = predict_set(model, X) if hasattr(model, "predict_set") else None
     classes = model.classes_
     # The labels that a selective model does not stand by are measured too.
-    if answered is not None and getattr(model, "reject_label", None) is not None:
+    if answered is not None and getattr(model, "_reject_label", None) is not None:
         model = model.estimator_
     return GivenAnswers(classes, np.asarray(model.predict(X)), answered, sets)
 

@@ -196,9 +196,9 @@ class SelectiveClassifier(HeldOutClassifier):
         """
         rows = self._checked(X)
         labels = np.asarray(self.estimator_.predict(rows))
-        if self.reject_label is None:
+        if self._reject_label is None:
             return labels
-        return _or_rejected(labels, self.answers(X), self.reject_label)
+        return _or_rejected(labels, self.answers(X), self._reject_label)
 
     def predict_set(self, X: Any) -> BoolArray:
         """The one class answered, or all classes where the row is not answered.
@@ -304,7 +304,7 @@ class SelectiveClassifier(HeldOutClassifier):
                 "`reject_label` must differ from every class, got "
                 f"{shown(self.reject_label)}."
             )
-        self._scoring = self.scoring
+        self._scoring, self._reject_label = self.scoring, self.reject_label
         return self._answer_scores(X, y)
 
     def _answer_scores(self, X: Any, y: NDArray[Any]) -> AnswerScores:

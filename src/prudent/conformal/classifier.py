@@ -267,13 +267,39 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
         ndarray of shape (n_samples, n_classes)
             In (0, 1], columns in the order of `classes_`.
         """
+        _, p_values = self._values_and_p_values(X)
+        return p_values
+
+    def predict_with_p_values(self, X: Any) -> tuple[NDArray[Any], FloatArray]:
+        """Most probable label of each row, and the p-values of all labels.
+
+        What `predict` and `p_values` answer, for the price of one of them.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        p_values : ndarray of shape (n_samples, n_classes)
+            In (0, 1], columns in the order of `classes_`.
+        """
+        values, p_values = self._values_and_p_values(X)
+        return self.classes_[values().argmax(axis=1)], p_values
+
+    def _values_and_p_values(
+        self, X: Any
+    ) -> tuple[Callable[[], FloatArray], FloatArray]:
+        """What the labels are predicted by, on demand, and p-values of all labels."""
         rows = rows_of(self, X)
         groups, coins = self._groups_and_coins(rows)
         with one_thread("blas"):
             if self.method_ == SPLIT:
-                _, scores = self._labels.both(rows)
-                return self.rule_.p_values(scores, groups, coins)
-            return self._ranks.ask(rows, groups, coins)[1]
+                values, scores = self._labels.both(rows)
+                return (lambda: values), self.rule_.p_values(scores, groups, coins)
+            joint, p_values, _ = self._ranks.ask(rows, groups, coins)
+            return joint, p_values
 
     def predict_set(
         self, X: Any, level: float | None = None, *, allow_empty: bool = False

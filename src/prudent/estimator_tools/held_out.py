@@ -248,6 +248,10 @@ def groups_for(estimator: Any, groups: Any) -> dict[str, Any]:
 # --- rows that a model has seen -------------------------------------------------------
 
 
+# Of a wider sparse matrix the keys would take longer than the fit.
+MOST_SPARSE_COLUMNS = 1024
+
+
 class RowNotes:
     """What tells whether other rows are those of a fit, taken down block by block."""
 
@@ -286,7 +290,8 @@ def remember_rows(
     """Keep with an estimator what tells the rows of its fit; warn of copies among them.
 
     With a `split` those held out count as copies that are among the others, else all
-    that stand more than once. Sparse matrices are not looked at.
+    that stand more than once. Sparse matrices of more than 1024 columns are not looked
+    at.
     """
     notes = RowNotes()
     keys = notes.add(X)
@@ -369,8 +374,12 @@ def _in_order(model: Any, X: Any) -> Any:
 
 def _columns(X: Any) -> Iterator[Keys] | None:
     """The keys of the cells of each column, in order; None for what is no table."""
-    if hasattr(X, "tocsr"):
-        return None
+    if hasattr(X, "tocsc"):
+        if X.shape[1] > MOST_SPARSE_COLUMNS:
+            return None
+        matrix = X.tocsc()
+        places = range(matrix.shape[1])
+        return (_keys(matrix[:, [k]].toarray()[:, 0], k) for k in places)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     columns: Iterable[NDArray[Any]]
     if isinstance(frame, nw.DataFrame):

@@ -221,15 +221,19 @@ def decide(estimator: Any, X: NDArray[Any], classes: NDArray[Any]) -> Decisions:
         p_values = spread(estimator.p_values(X))
         sets = p_values > estimator.false_alarm_rate
         return Decisions(p_values.argmax(axis=1), sets, p_values)
-    predicted = np.searchsorted(classes, estimator.predict(X))
     if hasattr(estimator, "p_values"):
-        p_values = spread(estimator.p_values(X))
+        if hasattr(estimator, "predict_with_p_values"):
+            labels, p_values = estimator.predict_with_p_values(X)
+        else:
+            labels, p_values = estimator.predict(X), estimator.p_values(X)
+        predicted, p_values = np.searchsorted(classes, labels), spread(p_values)
         if any(promise.confidence for promise in estimator.guarantees_):
             # Fewer rows are ruled out than on average at the level.
             return Decisions(predicted, spread(estimator.predict_set(X)), p_values)
         return Decisions(
             predicted, sets_at(estimator.level, p_values, predicted), p_values
         )
+    predicted = np.searchsorted(classes, estimator.predict(X))
     if hasattr(estimator, "predict_set"):
         return Decisions(predicted, spread(predict_set(estimator, X)))
     return Decisions(predicted)

@@ -63,7 +63,7 @@ def labelled_rows(X: Any, y: Any, groups: Any = None) -> LabelledRows:
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         features = tuple(map(str, frame.columns))
-        columns = [_column(frame[name]) for name in frame.columns]
+        columns = [_column(series) for series in frame.iter_columns()]
     else:
         values = check_array(X, dtype=None, ensure_all_finite=False)
         features = tuple(f"x{j}" for j in range(values.shape[1]))
