@@ -6,6 +6,7 @@ from typing import Any
 # name -> module; lazy because a display may need what another one does not.
 _PUBLIC = {
     "CalibrationPathDisplay": "prudent.plots.paths",
+    "ChoiceDisplay": "prudent.plots.choice_display",
     "FalseAlarmDisplay": "prudent.plots.guarantees",
     "GuaranteeDisplay": "prudent.plots.guarantees",
     "ImprecisionPathDisplay": "prudent.plots.paths",

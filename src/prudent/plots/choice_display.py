@@ -1,0 +1,87 @@
+"""How useful each candidate of a choice would be, the chosen one marked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from prudent.evaluation.choice import chosen_in
+from prudent.plots.display import BLUE, GREEN, GREY, Display
+
+
+@dataclass(eq=False, repr=False)
+class ChoiceDisplay(Display):
+    """Usefulness of the candidates of a choice under a promise, as bars.
+
+    Parameters
+    ----------
+    results : dict of str to ndarray of shape (n_candidates,)
+        `choice_results_` of a fitted :class:`prudent.BestClassifier`.
+
+    Attributes
+    ----------
+    bars_ : matplotlib BarContainer
+        One bar for each candidate, the most useful on top and the chosen one green;
+        those that failed have none.
+
+    Examples
+    --------
+    >>> from prudent import BestClassifier
+    >>> from prudent.plots import ChoiceDisplay
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> best = BestClassifier(
+    ...     ["logistic", "lda", "qda"], promise="error <= 5%", random_state=0
+    ... ).fit(X, y)
+    >>> ChoiceDisplay.from_estimator(best).frame()["name"].to_pylist()
+    ['qda', 'logistic', 'lda']
+    """
+
+    results: dict[str, NDArray[Any]]
+
+    @classmethod
+    def from_estimator(cls, estimator: Any) -> Self:
+        """Show the choice that a fitted model made.
+
+        Parameters
+        ----------
+        estimator : fitted BestClassifier, or a model of ``prudent fit --method best``
+
+        Raises
+        ------
+        ValueError
+            If it made no choice.
+        """
+        chosen = chosen_in(estimator)
+        if chosen is None:
+            raise ValueError(
+                f"{type(estimator).__name__} chose nothing: give a fitted "
+                "BestClassifier."
+            )
+        return cls(chosen.choice_results_)
+
+    def frame(self) -> pa.Table:
+        """One row for each candidate, the most useful first, those that failed last."""
+        ranks = self.results["rank"]
+        order = np.argsort(np.where(ranks == 0, len(ranks) + 1, ranks), kind="stable")
+        return pa.table({name: values[order] for name, values in self.results.items()})
+
+    def _draw(self, ax: Axes) -> None:
+        shown = self.frame()
+        names, ranks = shown["name"].to_pylist(), shown["rank"].to_pylist()
+        useful = np.nan_to_num(shown["usefulness"].to_numpy())
+        colours = [GREEN if rank == 1 else BLUE if rank else GREY for rank in ranks]
+        self.bars_ = ax.barh(names, useful, color=colours)
+        said = [
+            f"{value:.3g}{'  chosen' if rank == 1 else ''}" if rank else "failed"
+            for value, rank in zip(useful, ranks, strict=True)
+        ]
+        ax.bar_label(self.bars_, said, padding=3)
+        ax.invert_yaxis()
+        ax.margins(x=0.2)
+        ax.set(xlabel="usefulness (larger is better)")
