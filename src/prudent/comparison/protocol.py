@@ -325,8 +325,10 @@ def _run(
     done: dict[str, Evaluation] = {}
 
     def finished() -> Comparison:
-        gained = {name: ranked.gains(found, task) for name, found in done.items()}
-        items = [found.items for found in done.values()]
+        gained = {
+            name: ranked.gains(evaluation, task) for name, evaluation in done.items()
+        }
+        items = [evaluation.items for evaluation in done.values()]
         in_order = ranked.in_order(ranked.at_one_level(rows), gained)
         return Comparison(
             data=data,
@@ -345,7 +347,7 @@ def _run(
             evaluated = running.enter_context(limited)
         for position, method in enumerate(methods):
             try:
-                found = evaluated(method, progress=progress)
+                evaluation = evaluated(method, progress=progress)
             except KeyboardInterrupt:
                 stopped = Failure(kind="interrupted", text="interrupted")
                 rows += [_failed(left, stopped) for left in methods[position:]]
@@ -354,9 +356,9 @@ def _run(
                 # A method that fails is a row with its reason, never a missing row.
                 rows.append(_failed(method, _failure(error)))
             else:
-                done[method.name] = found
-                rows.append(ranked.method_row(method, found, task))
-                scores += ranked.fold_scores(found.items, task)
+                done[method.name] = evaluation
+                rows.append(ranked.method_row(method, evaluation, task))
+                scores += ranked.fold_scores(evaluation.items, task)
     return finished()
 
 
@@ -373,8 +375,8 @@ def _failure(error: Exception) -> Failure:
     if isinstance(error, MemoryError):
         text = "out of memory; give fewer rows by `sample`"
         return Failure(kind="memory", text=text)
-    said = str(error).strip().splitlines() or [type(error).__name__]
-    return Failure(kind="error", text=said[0][:LONGEST_REASON])
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return Failure(kind="error", text=lines[0][:LONGEST_REASON])
 
 
 def _task(
@@ -499,7 +501,7 @@ def refuse_hopeless(task: Task, methods: Sequence[Method]) -> None:
         replace(task, settings=alone), holding=True
     ):
         instead.append("compare fewer methods, which share the confidence")
-    sparing = [name for name, one in METHODS.items() if not _holds_out(one, task)]
+    sparing = [name for name, other in METHODS.items() if not _holds_out(other, task)]
     if in_full and sparing:
         instead.append(f"compare {sparing[0]}, which holds no rows out")
     needs = needs_of(lacks, task, holds_out=True)

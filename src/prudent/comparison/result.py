@@ -147,16 +147,16 @@ class ComparisonInterrupted(KeyboardInterrupt):
 
 
 def _row(row: MethodRow, promise: str) -> dict[str, Any]:
-    found: dict[str, Any] = _plain(row)
-    del found["why_undecided"]  # words, not a figure
-    found["own"] = [_item(item) for item in row.own]
+    plain: dict[str, Any] = _plain(row)
+    del plain["why_undecided"]  # words, not a figure
+    plain["own"] = [_item(item) for item in row.own]
     if row.worst_class is not None:
-        found["worst_class"] = {
+        plain["worst_class"] = {
             "label": row.worst_class.label,
             "error": row.worst_class.rate,
         }
     if row.asked is not None:
-        found["asked"] = {
+        plain["asked"] = {
             "text": promise,
             "kept": row.asked.kept,
             "net": row.asked.net,
@@ -165,24 +165,24 @@ def _row(row: MethodRow, promise: str) -> dict[str, Any]:
             "items": [_item(item) for item in row.asked.items],
             **{
                 name: value
-                for name, value in found["asked"].items()
+                for name, value in plain["asked"].items()
                 if name not in ("kept", "needs", "items", "useful", "is_inside")
             },
         }
-    return found
+    return plain
 
 
 def _item(item: PromiseCheck) -> dict[str, Any]:
     guarantee, check = item.guarantee, item.check
-    found: dict[str, Any] = _plain(guarantee)
-    del found["evidence"]
+    plain: dict[str, Any] = _plain(guarantee)
+    del plain["evidence"]
     if guarantee.subgroup is None:
-        del found["subgroup"]
+        del plain["subgroup"]
     if guarantee.unit == "row":
-        del found["unit"]
+        del plain["unit"]
     names = [name_of_assumption(a) for a in guarantee.assumptions]
     return {
-        **found,
+        **plain,
         "assumptions": names,
         "measured": check.measured,
         "interval": list(check.interval),

@@ -64,7 +64,7 @@ class LimitedEvaluation:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
@@ -83,11 +83,11 @@ class LimitedEvaluation:
             self._child.pipe.send(method)
             least = min(self._limit, LEAST)
             limit = max(self._limit - waited, least)
-            kind, content = self._answer(self._child.pipe, limit, progress)
+            outcome, content = self._answer(self._child.pipe, limit, progress)
         except (EOFError, OSError):
             self._drop()
             raise RuntimeError("the process of this method died") from None
-        if kind == "failed":
+        if outcome == "failed":
             raise content
         result: Evaluation = content
         return result
@@ -97,9 +97,9 @@ class LimitedEvaluation:
     ) -> tuple[str, Any]:
         end = time.monotonic() + limit
         while pipe.poll(max(0.0, end - time.monotonic())):
-            kind, content = pipe.recv()
-            if kind != "progress":
-                return kind, content
+            outcome, content = pipe.recv()
+            if outcome != "progress":
+                return outcome, content
             if progress is not None:
                 progress(*content)
         self._drop()

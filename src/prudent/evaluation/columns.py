@@ -75,11 +75,11 @@ def style(findings: Findings) -> Style:
     if findings.settings.promise == "none":
         return "none"
     asked = [row.asked for row in findings.ran if row.asked is not None]
-    if any(one.others_error is not None for one in asked):
+    if any(each.others_error is not None for each in asked):
         return "others"
-    if not any(one.worst_covered is not None for one in asked):
+    if not any(each.worst_covered is not None for each in asked):
         return "answers"
-    scopes = {item.guarantee.scope for one in asked for item in one.items}
+    scopes = {item.guarantee.scope for each in asked for item in each.items}
     return "sets by class" if scopes - {None} else "sets"
 
 
@@ -112,8 +112,8 @@ def figures(findings: Findings) -> pa.Table:
     }
     return pa.table(
         {
-            name: pa.array([get(row) for row in findings.rows], kind)
-            for name, (kind, get) in named.items()
+            name: pa.array([get(row) for row in findings.rows], column_type)
+            for name, (column_type, get) in named.items()
         }
     )
 

@@ -125,7 +125,7 @@ def detect(
     """
     inside, others = _safe_indexing(X, normal), _safe_indexing(X, ~normal)
     splitter = KFold(cv, shuffle=True, random_state=random_state)
-    counted, found = [], []
+    counted, flagged = [], []
     for train, test in splitter.split(inside):
         fitted = clone(detector).fit(_safe_indexing(inside, train))
         ordinary = np.ones(len(test), dtype=np.intp)
@@ -133,7 +133,7 @@ def detect(
         tested = _safe_indexing(inside, test)
         counted.append([*held_against(fitted, promises, tested, ordinary)])
         if len(others):
-            found.append(float(np.mean(fitted.predict(others) == -1)))
+            flagged.append(float(np.mean(fitted.predict(others) == -1)))
     fitted = clone(detector).fit(inside)
     score = fitted.decision_function(X)
     detected = float(np.mean(fitted.predict(others) == -1)) if len(others) else None
@@ -143,5 +143,5 @@ def detect(
         score=score,
         promises=check_promises(counted),
         detected=detected,
-        detected_by_folds=tuple(found),
+        detected_by_folds=tuple(flagged),
     )

@@ -209,11 +209,11 @@ def decide(estimator: Any, X: NDArray[Any], classes: NDArray[Any]) -> Decisions:
     """
     columns = np.searchsorted(classes, getattr(estimator, "classes_", classes))
 
-    def spread(found: NDArray[Any]) -> NDArray[Any]:
+    def spread(known: NDArray[Any]) -> NDArray[Any]:
         if len(columns) == len(classes):
-            return found
-        wide = np.zeros((len(found), len(classes)), dtype=found.dtype)
-        wide[:, columns] = found
+            return known
+        wide = np.zeros((len(known), len(classes)), dtype=known.dtype)
+        wide[:, columns] = known
         return wide
 
     if hasattr(estimator, "p_values") and not hasattr(estimator, "level"):
@@ -291,12 +291,12 @@ def region_map(
     x, y_axis = np.linspace(low - margin, high + margin, GRID).T
     points = np.stack(np.meshgrid(x, y_axis), axis=-1).reshape(-1, 2)
     estimator.fit(Z, y)
-    found = decide(estimator, points, classes)
+    decisions = decide(estimator, points, classes)
     return RegionMap(
         x=x,
         y=y_axis,
-        sets=found.members(len(classes)).reshape(GRID, GRID, -1),
-        predicted=found.predicted.reshape(GRID, GRID),
+        sets=decisions.members(len(classes)).reshape(GRID, GRID, -1),
+        predicted=decisions.predicted.reshape(GRID, GRID),
     )
 
 
@@ -381,15 +381,15 @@ def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> Answers:
         # A class of one or two rows, which the wrapper or the method cannot do with.
         warnings.warn(str(error), PrudentWarning, stacklevel=2)
         return nothing()
-    found = decide(wrapped, X, classes)
-    sets = found.members(len(classes))
+    decisions = decide(wrapped, X, classes)
+    sets = decisions.members(len(classes))
     decided = sets.sum(axis=1) == 1
-    tally = Tally.count(true, found.predicted, sets, len(classes))
+    tally = Tally.count(true, decisions.predicted, sets, len(classes))
     promises = counted(promised(wrapped, wish, task.n_methods), tally, classes)
     measured.add_answers(tally, asked=True)
     measured.add_promises(promises, asked=True)
     if wish.kind != "missed":
-        _add_levels(measured, wrapped, task, X, found)
+        _add_levels(measured, wrapped, task, X, decisions)
     wrong = decided & ~sets[np.arange(len(true)), true]
     return Answers(decided, wrong, promises, holds, lacks)
 
@@ -423,15 +423,15 @@ def _nothing(
 
 
 def _add_levels(
-    measured: Measured, wrapped: Any, task: Task, X: FloatArray, found: Decisions
+    measured: Measured, wrapped: Any, task: Task, X: FloatArray, decisions: Decisions
 ) -> None:
     """Rows decided at each level of the wish, by the same fit."""
     wish = task.wish
     assert wish is not None
     if wish.kind == "coverage":
-        assert found.p_values is not None
+        assert decisions.p_values is not None
         cuts = [_cut(wrapped, task, 1 - q) for q in wish.levels]
-        sets = [sets_at(cut, found.p_values, found.predicted) for cut in cuts]
+        sets = [sets_at(cut, decisions.p_values, decisions.predicted) for cut in cuts]
         decided = [int((members.sum(axis=1) == 1).sum()) for members in sets]
     else:
         from prudent.certification.held_out import answer_scores
@@ -547,22 +547,22 @@ def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldRes
         fitted, n_train, fit_seconds = _fit(estimator, task, index)
         X, true = task.rows.X[fold.test], task.rows.codes[fold.test]
         start = time.perf_counter()
-        found = decide(fitted, X, task.rows.classes)
+        decisions = decide(fitted, X, task.rows.classes)
         predict_seconds = time.perf_counter() - start
         measured = Measured(task.rows.classes)
         measured.add("fit seconds", fit_seconds, 1)
         measured.add("predict seconds", predict_seconds, len(true))
         measured.add("rows fitted on", n_train, len(fold.train))
         n_classes = len(task.rows.classes)
-        tally = Tally.count(true, found.predicted, found.sets, n_classes)
+        tally = Tally.count(true, decisions.predicted, decisions.sets, n_classes)
         promises = getattr(fitted, "guarantees_", ())
         own = counted(promises, tally, task.rows.classes)
         measured.add_answers(tally)
         measured.add_promises(own)
-        _add_alarms(measured, found, true)
+        _add_alarms(measured, decisions, true)
         _add_calibration(measured, fitted)
         _add_shift(measured, fitted, task, index)
-        wrong, asked = found.predicted != true, None
+        wrong, asked = decisions.predicted != true, None
         if task.wish is not None:
             asked = ask(estimator, task, fold, measured)
     return measured.table(fold.repeat, fold.number), FoldResult(
@@ -614,11 +614,11 @@ def _learnable(moments: ClassMoments) -> ClassMoments:
     return moments if enough.all() else moments.select(moments.classes[enough])
 
 
-def _add_alarms(measured: Measured, found: Decisions, true: IntArray) -> None:
+def _add_alarms(measured: Measured, decisions: Decisions, true: IntArray) -> None:
     """Rows whose own class is ruled out, at each of LEVELS."""
-    if found.p_values is None:
+    if decisions.p_values is None:
         return
-    own = found.p_values[np.arange(len(true)), true]
+    own = decisions.p_values[np.arange(len(true)), true]
     alarms = (own[:, None] <= np.array(LEVELS)).sum(axis=0)
     measured.add("false alarms at", alarms, len(true), at=LEVELS)
 

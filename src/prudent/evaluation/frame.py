@@ -157,10 +157,10 @@ def column_of(items: pa.Table, name: str) -> NDArray[np.float64]:
 def summed_by(items: pa.Table) -> dict[float, tuple[float, float]]:
     """Sums of `count` and `n` at each value of `at`, in rising order."""
     sums = items.group_by("at").aggregate([("count", "sum"), ("n", "sum")])
-    found = zip(
+    rows = zip(
         *(sums[name].to_pylist() for name in ("at", "count_sum", "n_sum")), strict=True
     )
-    return {at: (count, n) for at, count, n in sorted(found)}
+    return {at: (count, n) for at, count, n in sorted(rows)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,15 +265,15 @@ def counted(
         "false alarm rate": (tally.missed, tally.rows),
         "selective error rate": (tally.wrong_when_decided, tally.decided),
     }
-    found = []
+    countable = []
     for promise in promises:
         if promise.quantity in counts:
             violations, rows = counts[promise.quantity]
             scope = slice(None) if promise.scope is None else classes == promise.scope
             if rows[scope].any():
                 n = float(rows[scope].sum())
-                found.append((promise, float(violations[scope].sum()), n))
-    return found
+                countable.append((promise, float(violations[scope].sum()), n))
+    return countable
 
 
 def check_promises(
@@ -294,9 +294,13 @@ def check_promises(
     training rows take their place, which is approximate.
     """
     grouped: dict[tuple[Any, ...], list[Counted]] = {}
-    for one in chain.from_iterable(folds):
-        key = (one[0].quantity, one[0].scope, one[0].sense)
-        grouped.setdefault(key, []).append(one)
+    for promise_counted in chain.from_iterable(folds):
+        key = (
+            promise_counted[0].quantity,
+            promise_counted[0].scope,
+            promise_counted[0].sense,
+        )
+        grouped.setdefault(key, []).append(promise_counted)
     checked = []
     for group in grouped.values():
         rows = np.array([n for _, _, n in group], dtype=np.float64)

@@ -209,7 +209,7 @@ def choose(
     if isinstance(baselines, str):
         baselines = [baselines]
     chosen = [
-        *(_method(one) for one in methods),
+        *(_method(wanted) for wanted in methods),
         *(_known("baselines", name, BASELINES) for name in baselines),
     ]
     if not chosen:
@@ -229,21 +229,21 @@ def choose(
     )
 
 
-def _method(one: Any) -> Method:
+def _method(wanted: Any) -> Method:
     """A method from its name, its dotted path, or a name and an estimator."""
-    if isinstance(one, str):
-        if "." in one:
-            return dotted(one)
+    if isinstance(wanted, str):
+        if "." in wanted:
+            return dotted(wanted)
         known = {**METHODS, **BASELINES, **CANDIDATES, **CHOICES}
-        return _known("methods", one, known)
+        return _known("methods", wanted, known)
     try:
-        name, estimator = one
+        name, estimator = wanted
     except (TypeError, ValueError):
-        name, estimator = None, one
+        name, estimator = None, wanted
     if not isinstance(name, str) or not hasattr(estimator, "fit"):
         raise ValueError(
             "`methods` takes names, dotted paths, and pairs of a name and an "
-            f"estimator, got {one!r}."
+            f"estimator, got {wanted!r}."
         )
     return Method(name, partial(_copy, estimator))
 
@@ -251,10 +251,10 @@ def _method(one: Any) -> Method:
 def dotted(path: str) -> Method:
     """Method of a class that is not ours, by its dotted path; else ValueError."""
     try:
-        kind = _class(path)
+        named = _class(path)
     except (ImportError, AttributeError, ValueError):
-        kind = None
-    if not (isinstance(kind, type) and hasattr(kind, "fit")):
+        named = None
+    if not (isinstance(named, type) and hasattr(named, "fit")):
         raise ValueError(
             f"{path!r} is no class of a classifier; write it like "
             "sklearn.ensemble.RandomForestClassifier."

@@ -56,24 +56,24 @@ LIMIT_ROUNDING = 1e-9  # of a limit times a count
 MOST_WARNINGS = 10
 
 
-def method_row(method: Method, found: Evaluation, task: Task) -> MethodRow:
+def method_row(method: Method, evaluation: Evaluation, task: Task) -> MethodRow:
     """Row of a method that ran on all folds."""
     n_repeats = task.settings.n_repeats
-    total = Tally.from_items(found.items, task.rows.classes, asked=False)
+    total = Tally.from_items(evaluation.items, task.rows.classes, asked=False)
     # Each row is tested once per repeat: the interval knows how many rows there are.
     wrong, n = total.wrong.sum() / n_repeats, total.rows.sum() / n_repeats
     classes = task.rows.classes
-    own = check_promises([fold.own for fold in found.folds], n_repeats)
+    own = check_promises([fold.own for fold in evaluation.folds], n_repeats)
     sets = _sets(total, n_repeats) if total.gives_sets else None
-    asked = _asked(found, task)
+    asked = _asked(evaluation, task)
     decided, wrong_when_decided = _decided(total)
     if asked is not None:
         decided, wrong_when_decided = asked.decided, asked.wrong_when_decided
     cost = None
     if task.costs is not None:
         cost = float((total.confusion * task.costs).sum() / total.rows.sum())
-    fit = items_about(found.items, "fit seconds")
-    predict = items_about(found.items, "predict seconds")
+    fit = items_about(evaluation.items, "fit seconds")
+    predict = items_about(evaluation.items, "predict seconds")
     row = MethodRow(
         method=method.name,
         is_baseline=method.is_baseline,
@@ -91,13 +91,13 @@ def method_row(method: Method, found: Evaluation, task: Task) -> MethodRow:
         predict_seconds=float(
             np.median(column_of(predict, "count") / column_of(predict, "n"))
         ),
-        notes=(*found.notes, *_notes(found.items, task)),
-        warnings=_warnings(found.folds),
-        shift=_shift_curve(found.items),
-        false_alarms=_false_alarm_curve(found.items, n, n_repeats),
-        calibration=_calibration_path(found.items),
-        regions=found.regions,
-        parameters=found.parameters,
+        notes=(*evaluation.notes, *_notes(evaluation.items, task)),
+        warnings=_warnings(evaluation.folds),
+        shift=_shift_curve(evaluation.items),
+        false_alarms=_false_alarm_curve(evaluation.items, n, n_repeats),
+        calibration=_calibration_path(evaluation.items),
+        regions=evaluation.regions,
+        parameters=evaluation.parameters,
     )
     return _judged(row, () if asked is None else asked.items, own)
 
@@ -174,10 +174,10 @@ def measured(rows: Sequence[MethodRow], items: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables([SCHEMA.empty_table(), *items, *checks])
 
 
-def gains(found: Evaluation, task: Task) -> IntArray:
+def gains(evaluation: Evaluation, task: Task) -> IntArray:
     """What the ranking counts for a method, once for each row tested."""
     once = task.settings.n_folds  # the folds of one repeat test each row once
-    return np.concatenate([fold.gained for fold in found.folds[:once]])
+    return np.concatenate([fold.gained for fold in evaluation.folds[:once]])
 
 
 def in_order(
@@ -207,13 +207,13 @@ def in_order(
     return (*ran[: above + 1], *marked, *failed)
 
 
-def frontier(found: Mapping[str, Evaluation], task: Task) -> Frontier | None:
+def frontier(evaluations: Mapping[str, Evaluation], task: Task) -> Frontier | None:
     """Rows decided at every level, by method; None where there is no such curve."""
     wish = task.wish
     if wish is None:
         return None
     decided = {}
-    for name, evaluation in found.items():
+    for name, evaluation in evaluations.items():
         levels = items_about(evaluation.items, "decided at", asked=True)
         if len(levels):
             rows = Tally.from_items(evaluation.items, task.rows.classes, asked=False)
@@ -233,13 +233,13 @@ def frontier(found: Mapping[str, Evaluation], task: Task) -> Frontier | None:
     )
 
 
-def _asked(found: Evaluation, task: Task) -> Asked | None:
+def _asked(evaluation: Evaluation, task: Task) -> Asked | None:
     """The promise asked for, over all folds."""
     if task.wish is None:
         return None
-    folds = [fold.asked for fold in found.folds if fold.asked is not None]
+    folds = [fold.asked for fold in evaluation.folds if fold.asked is not None]
     n_repeats = task.settings.n_repeats
-    total = Tally.from_items(found.items, task.rows.classes, asked=True)
+    total = Tally.from_items(evaluation.items, task.rows.classes, asked=True)
     items = check_promises([fold.promises for fold in folds], n_repeats)
     share, wrong = _decided(total)
     others_error, others_interval = None, (0.0, 1.0)
@@ -248,7 +248,7 @@ def _asked(found: Evaluation, task: Task) -> Asked | None:
     if task.wish.kind == "coverage" and sets is not None:
         useful = sets.mean_size < len(task.rows.classes)
     if task.wish.kind == "missed":
-        unhelped = -np.concatenate([fold.gained for fold in found.folds])
+        unhelped = -np.concatenate([fold.gained for fold in evaluation.folds])
         if len(unhelped) and task.others.any():
             others_error = float(unhelped.mean())
             m = len(unhelped) / n_repeats

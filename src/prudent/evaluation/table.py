@@ -104,13 +104,13 @@ def _words_or_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], bool]:
     """Floats where every cell is a number or missing; else codes of sorted words."""
     missing = np.array([v is None or v != v for v in values.tolist()], dtype=bool)
     present = values[~missing].tolist()
-    found = np.full(len(values), np.nan)
+    numbers = np.full(len(values), np.nan)
     if all(isinstance(v, (int, float, np.number)) for v in present):
-        found[~missing] = np.array(present, dtype=np.float64)
-        return found, False
+        numbers[~missing] = np.array(present, dtype=np.float64)
+        return numbers, False
     _, codes = np.unique([str(v) for v in present], return_inverse=True)
-    found[~missing] = codes
-    return found, True
+    numbers[~missing] = codes
+    return numbers, True
 
 
 def constant_columns(X: FloatArray) -> list[int]:
@@ -154,8 +154,8 @@ def preprocessing(
     numbers = np.flatnonzero(~np.asarray(is_text, dtype=bool))
 
     def chosen(positions: IntArray) -> list[Any]:
-        found: list[Any] = positions.tolist()
-        return found if names is None or not len(text) else [names[j] for j in found]
+        places: list[Any] = positions.tolist()
+        return places if names is None or not len(text) else [names[j] for j in places]
 
     strategy, indicator = ("median", True) if missing == "fill" else ("mean", False)
     steps: list[tuple[str, Any, Any]] = []

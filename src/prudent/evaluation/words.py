@@ -44,7 +44,7 @@ MOST_COSTS = 4
 def asked_for(findings: Findings) -> str:
     """The promise asked for, with what its probability is over."""
     promise = findings.settings.promise.replace(">=", "≥").replace("<=", "≤")
-    promises = [item.guarantee for one in _asked(findings) for item in one.items]
+    promises = [item.guarantee for each in _asked(findings) for item in each.items]
     if promises and promises[0].average_over is not None:
         return f"{promise} (on average over {promises[0].average_over})"
     curve = findings.frontier
@@ -120,19 +120,19 @@ def _most_useful(findings: Findings) -> str:
         return _none_useful(findings)
     asked = used.asked
     assert asked is not None
-    said = [f"Use {used.method}: {_usefulness(asked, findings)}."]
+    sentences = [f"Use {used.method}: {_usefulness(asked, findings)}."]
     if not asked.is_inside:
-        said.append(
+        sentences.append(
             "What was measured lies outside the limit, by no more than chance allows."
         )
     first = next(row for row in findings.ran if can_be_used(row))
     same = [row for row in findings.ran if row.no_difference_from == first.method]
     others = [row.method for row in (first, *same) if row.method != used.method]
     if others:
-        said.append(f"No paired test tells {_listed(others)} from it.")
+        sentences.append(f"No paired test tells {_listed(others)} from it.")
     if share_helped(asked) < ENOUGH and not narrows(asked):
-        said.append(_instead(findings, "More is answered under another promise"))
-    return " ".join(filter(None, said))
+        sentences.append(_instead(findings, "More is answered under another promise"))
+    return " ".join(filter(None, sentences))
 
 
 def _least_error(findings: Findings) -> str:
@@ -140,9 +140,9 @@ def _least_error(findings: Findings) -> str:
     first, *others = findings.ran
     same = [row.method for row in others if row.no_difference_from is not None]
     low, high = first.error_interval
-    found = f"{first.error:.3f} ({low:.3f}–{high:.3f}), by {first.method}"
+    least = f"{first.error:.3f} ({low:.3f}–{high:.3f}), by {first.method}"
     rest = f"; no difference from it is shown for {_listed(same)}" if same else ""
-    return f"The least out-of-fold error is {found}{rest}."
+    return f"The least out-of-fold error is {least}{rest}."
 
 
 def _usefulness(asked: Asked, findings: Findings) -> str:
@@ -180,17 +180,17 @@ def _none_useful(findings: Findings) -> str:
     asked = _asked(findings)
     trivial = trivial_error(findings)
     frequent = max(zip(findings.data.class_counts, findings.data.classes, strict=True))
-    if trivial is not None and any(one.kept == NO_BETTER for one in asked):
+    if trivial is not None and any(each.kept == NO_BETTER for each in asked):
         why = (
             f"This promise says nothing on this table: always answering "
             f"{_quoted(frequent[1])} errs in {percent(trivial, 1)} of the rows."
         )
-    elif all(one.kept == "broken" for one in asked):
+    elif all(each.kept == "broken" for each in asked):
         why = "On this table every method breaks this promise."
-    elif not any(one.useful for one in asked):
+    elif not any(each.useful for each in asked):
         why = "On this table no method can both keep this promise and decide."
     else:
-        most = max(share_helped(one) for one in asked if one.kept != "broken")
+        most = max(share_helped(each) for each in asked if each.kept != "broken")
         does = "answers" if not _with_sets(findings) else "decides"
         whose = " of other classes rightly" if _about_others(findings) else ""
         why = (
@@ -202,28 +202,28 @@ def _none_useful(findings: Findings) -> str:
 
 def _instead(findings: Findings, start: str) -> str:
     """A promise that can be had, "" where none is known."""
-    found = reachable(findings)
-    if found is None:
+    nearest = reachable(findings)
+    if nearest is None:
         return ""
-    share = percent(found.share)
+    share = percent(nearest.share)
     does = {
-        "coverage": f"{found.method} decides {share}",
-        "error": f"{found.method} answers {share}",
-        "missed": f"{found.method}: {share} of the others right",
+        "coverage": f"{nearest.method} decides {share}",
+        "error": f"{nearest.method} answers {share}",
+        "missed": f"{nearest.method}: {share} of the others right",
     }[_kind(findings)]
-    if found.share < ENOUGH:
+    if nearest.share < ENOUGH:
         start = "The most that any promise of this kind gets here"
         does += "; more rows or other columns would help"
-    return f"{start}: {found.promise} ({does})."
+    return f"{start}: {nearest.promise} ({does})."
 
 
 def _costs(findings: Findings) -> str:
     """What limits on the errors of classes cost, "" of other promises."""
-    found = costs(findings)
+    costly = costs(findings)
     curve = findings.frontier
-    if found is None or curve is None:
+    if costly is None or curve is None:
         return ""
-    name, shown = found
+    name, shown = costly
     whose = "of the others right" if _about_others(findings) else "with one answer"
     (limit, share), *others = shown
     start = curve.promises[curve.levels.index(limit)]
@@ -240,10 +240,10 @@ def _least_errors(findings: Findings) -> str:
         sentences.append(f"Least error: {best.method} {figures}.")
     worst = [(r.worst_class, r.method) for r in findings.ran if r.worst_class]
     if worst:
-        found, method = min(worst, key=lambda one: one[0].rate)
+        least, method = min(worst, key=lambda pair: pair[0].rate)
         sentences.append(
-            f"Least error of the worst class: {method} {found.rate:.3f} "
-            f"{cut(found.label)}."
+            f"Least error of the worst class: {method} {least.rate:.3f} "
+            f"{cut(least.label)}."
         )
     return " ".join(sentences)
 
@@ -269,7 +269,7 @@ def _undecided(findings: Findings) -> str:
 
 def _own_promises(findings: Findings) -> list[str]:
     """What methods promise without being asked, the worst class of each."""
-    said = []
+    sentences = []
     for row in findings.ran:
         worst = row.worst_own
         if worst is None or row.own_kept is None:
@@ -294,22 +294,22 @@ def _own_promises(findings: Findings) -> list[str]:
         has_room = row.own_kept == "kept" and worst.allowed > ROOM * rare
         room = ", with room" if has_room else ""
         word = "not contradicted" if row.own_kept == "consistent" else row.own_kept
-        said.append(
+        sentences.append(
             f"{row.method} – {name}{scope} {side} {guarantee.bound:.2g}{given}: {word}"
             f"{room} ({measured:.2g})"
         )
-    return [f"Made without asking: {'; '.join(said)}."] if said else []
+    return [f"Made without asking: {'; '.join(sentences)}."] if sentences else []
 
 
 def _advice(findings: Findings) -> list[str]:
     """What to do where rows are too few, and before a choice is relied on."""
     asked = _asked(findings)
-    needs = [one.needs for one in asked if one.needs is not None]
-    items = [item for one in asked for item in one.items]
+    needs = [each.needs for each in asked if each.needs is not None]
+    items = [item for each in asked for item in each.items]
     averaged = any(item.guarantee.average_over is not None for item in items)
     least = min(needs, key=lambda need: need.rows, default=None)
     rare = "" if least is None else _without_rare(findings, least)
-    said = []
+    sentences = []
     if least is not None and len(needs) == len(asked):
         help_ = [
             *([] if averaged or len(findings.rows) == 1 else ["fewer methods"]),
@@ -320,32 +320,32 @@ def _advice(findings: Findings) -> list[str]:
         what = "for this promise"
         if _with_sets(findings) and least.label is not None:
             what = f"to rule out {_quoted(least.label)}"  # it is in every set
-        said.append(
+        sentences.append(
             f"Too few rows {what}: {needed(least)}. What could help: "
             f"{', '.join(help_)}."
         )
     elif least is not None and rare:
-        said.append(
+        sentences.append(
             f"{len(needs)} of {len(asked)} methods cannot rule out "
             f"{_quoted(least.label)}, of which there are too few rows: {rare} leaves "
             "such classes out."
         )
     if averaged:
-        said.append(
+        sentences.append(
             "A method chosen by looking at this table is certified by fresh rows "
             "(prudent certify)."
         )
-    return said
+    return sentences
 
 
 def needed(needs: Needs) -> str:
     """How many rows a promise needs, here and for a model of all rows."""
-    of = "" if needs.label is None else f" of {_quoted(needs.label)}"
+    whose = "" if needs.label is None else f" of {_quoted(needs.label)}"
     table = ""
     if needs.of_table is not None and needs.label is not None:
         table = f", in about {thousands(needs.of_table)} rows of a table like this"
     return (
-        f"that needs {thousands(needs.rows)} rows{of} ({needs.held_out} held out)"
+        f"that needs {thousands(needs.rows)} rows{whose} ({needs.held_out} held out)"
         f"{table}; prudent fit, which trains on all of them, needs "
         f"{thousands(needs.to_fit)}"
     )
@@ -465,12 +465,12 @@ def reachable(findings: Findings) -> Reachable | None:
     A weaker one; or, where the one asked for is kept by always answering the most
     frequent class, a stricter one.
     """
-    found = findings.frontier
-    if found is None or not found.decided:
+    curve = findings.frontier
+    if curve is None or not curve.decided:
         return None
     trivial = trivial_error(findings)
-    allowed = [_allowed(found, level) for level in found.levels]
-    asked = _allowed(found, found.asked)
+    allowed = [_allowed(curve, level) for level in curve.levels]
+    asked = _allowed(curve, curve.asked)
     if trivial is not None and asked >= trivial:
         near = [i for i, rate in enumerate(allowed) if rate < trivial]
         near.sort(key=lambda i: -allowed[i])
@@ -478,18 +478,18 @@ def reachable(findings: Findings) -> Reachable | None:
         limit = 1.0 if trivial is None else trivial
         near = [i for i, rate in enumerate(allowed) if asked < rate < limit]
         near.sort(key=lambda i: allowed[i])
-    possible = [_most(found, i) for i in near]
-    enough = [one for one in possible if one.share >= ENOUGH]
-    some = [one for one in possible if one.share >= FEW]
+    possible = [_most(curve, i) for i in near]
+    enough = [promise for promise in possible if promise.share >= ENOUGH]
+    some = [promise for promise in possible if promise.share >= FEW]
     if enough:
         return enough[0]
-    return max(some, key=lambda one: one.share, default=None)
+    return max(some, key=lambda promise: promise.share, default=None)
 
 
 def trivial_error(findings: Findings) -> float | None:
     """Error of always answering the most frequent class, if rows are promised about."""
-    found = findings.frontier
-    if found is None or not found.about_rows:
+    curve = findings.frontier
+    if curve is None or not curve.about_rows:
         return None
     counts = findings.data.class_counts
     return 1 - max(counts) / sum(counts)
@@ -501,26 +501,26 @@ def costs(findings: Findings) -> tuple[str, list[tuple[float, float]]] | None:
     For promises about errors of classes: the method that is recommended, else the one
     that answers most at these limits.
     """
-    found = findings.frontier
-    if found is None or found.kind != "missed" or not found.decided:
+    curve = findings.frontier
+    if curve is None or curve.kind != "missed" or not curve.decided:
         return None
-    here = found.levels.index(found.asked)
-    around = range(max(here - 1, 0), len(found.levels))[: MOST_COSTS + 1]
+    here = curve.levels.index(curve.asked)
+    around = range(max(here - 1, 0), len(curve.levels))[: MOST_COSTS + 1]
     used = recommended(findings)
-    name = max(found.decided, key=lambda m: sum(found.decided[m][i] for i in around))
-    if used is not None and used.method in found.decided:
+    name = max(curve.decided, key=lambda m: sum(curve.decided[m][i] for i in around))
+    if used is not None and used.method in curve.decided:
         name = used.method
-    shares = found.decided[name]
-    shown = [(found.levels[i], shares[i]) for i in around]
-    while len(shown) > 1 and shown[0][1] == 0 and shown[1][0] <= found.asked:
+    shares = curve.decided[name]
+    shown = [(curve.levels[i], shares[i]) for i in around]
+    while len(shown) > 1 and shown[0][1] == 0 and shown[1][0] <= curve.asked:
         shown = shown[1:]
     return (name, shown[:MOST_COSTS]) if max(shares) > 0 else None
 
 
-def _allowed(found: Frontier, level: float) -> float:
-    return round(1 - level if found.kind == "coverage" else level, 12)
+def _allowed(curve: Frontier, level: float) -> float:
+    return round(1 - level if curve.kind == "coverage" else level, 12)
 
 
-def _most(found: Frontier, i: int) -> Reachable:
-    name = max(found.decided, key=lambda method: found.decided[method][i])
-    return Reachable(found.promises[i], name, found.decided[name][i])
+def _most(curve: Frontier, i: int) -> Reachable:
+    name = max(curve.decided, key=lambda method: curve.decided[method][i])
+    return Reachable(curve.promises[i], name, curve.decided[name][i])

@@ -152,7 +152,7 @@ def monitor_page(
     types, the columns of drift the most suspicious first.
     """
     heads, lines = table
-    found = [
+    parts = [
         Section(
             "result",
             "Promises",
@@ -160,7 +160,7 @@ def monitor_page(
             tables=[Table("What is watched", heads, lines)],
         )
     ]
-    found += [
+    parts += [
         Section(
             f"promise-{number}",
             cut(name),
@@ -172,8 +172,8 @@ def monitor_page(
         for number, (name, monitor) in enumerate(promises, 1)
     ]
     if data["drift"] is not None:
-        found.append(_drift(data["drift"]["columns"], data["level"]))
-    return page(title, found, data)
+        parts.append(_drift(data["drift"]["columns"], data["level"]))
+    return page(title, parts, data)
 
 
 def _promise(monitor: PromiseMonitor) -> Figure:
@@ -199,9 +199,9 @@ def _bars(columns: Sequence[tuple[str, float, float]], level: float) -> Figure:
     return figure
 
 
-def _drift(found: Sequence[dict[str, Any]], level: float) -> Section:
+def _drift(drifted: Sequence[dict[str, Any]], level: float) -> Section:
     """What drifted most, as evidence of each column alone."""
-    columns = [(c["column"], float(c["e_value"]), c["mean_position"]) for c in found]
+    columns = [(c["column"], float(c["e_value"]), c["mean_position"]) for c in drifted]
     rows = [[cut(name), f"{e:.3g}", f"{place:.3f}"] for name, e, place in columns]
     return Section(
         "drift",

@@ -91,24 +91,24 @@ def false_alarms(findings: Findings) -> Figure:
 
 def frontier(findings: Findings) -> Figure:
     """Rows decided at every promised level, one line a method."""
-    found = findings.frontier
-    assert found is not None
+    curve = findings.frontier
+    assert curve is not None
     figure, ax = _axes(4.2, width=9.6)
     for row in findings.ran:
-        if row.method in found.decided:
-            line = found.levels, found.decided[row.method]
+        if row.method in curve.decided:
+            line = curve.levels, curve.decided[row.method]
             ax.plot(*line, **_line_of(findings, row.method), linewidth=1.4)
-    ax.axvline(found.asked, linestyle="--", linewidth=1, color=INK)
-    what, share = FRONTIER_AXES[found.kind]
+    ax.axvline(curve.asked, linestyle="--", linewidth=1, color=INK)
+    what, share = FRONTIER_AXES[curve.kind]
     ax.set(xlabel=what, ylabel=share, ylim=(-0.02, 1.02))
-    if found.kind != "coverage":
+    if curve.kind != "coverage":
         ax.set(xscale="log")
         ax.xaxis.set_major_locator(FixedLocator([0.005, 0.01, 0.02, 0.05, 0.1, 0.2]))
         ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(PercentFormatter(1.0))
     ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     ax.annotate(
-        "asked", (found.asked, 1.0), (3, -2), textcoords="offset points", fontsize=8
+        "asked", (curve.asked, 1.0), (3, -2), textcoords="offset points", fontsize=8
     )
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
     return figure
@@ -182,14 +182,14 @@ def regions(findings: Findings) -> Figure:
     classes = findings.data.classes
     colours = _class_colours(len(classes))
     for row, ax in zip(rows, panels, strict=False):
-        found = row.regions
-        assert found is not None
-        pixels = colours[found.predicted]
+        plane = row.regions
+        assert plane is not None
+        pixels = colours[plane.predicted]
         # Stripes are seen without colour, and take no more room than the picture.
-        stripes = np.add.outer(np.arange(len(found.y)), np.arange(len(found.x))) % 4 < 2
-        undecided = (found.sets.sum(axis=2) != 1) & stripes
+        stripes = np.add.outer(np.arange(len(plane.y)), np.arange(len(plane.x))) % 4 < 2
+        undecided = (plane.sets.sum(axis=2) != 1) & stripes
         pixels[undecided] = 0.2 * pixels[undecided] + 0.8
-        extent = (found.x[0], found.x[-1], found.y[0], found.y[-1])
+        extent = (plane.x[0], plane.x[-1], plane.y[0], plane.y[-1])
         ax.imshow(pixels, origin="lower", extent=extent, aspect="auto")
         ax.set(title=row.method, xticks=[], yticks=[])
     figure.supxlabel("first discriminant axis", fontsize=9)

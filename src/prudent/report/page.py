@@ -205,9 +205,9 @@ def _resource(name: str) -> str:
     return (files("prudent.report") / name).read_text(encoding="utf-8")
 
 
-def _embedded(found: dict[str, Any]) -> str:
+def _embedded(data: dict[str, Any]) -> str:
     """JSON that cannot end the element it is in; texts cut, figures to 6 digits."""
-    text = json.dumps(_compact(found), separators=(",", ":"), allow_nan=False)
+    text = json.dumps(_compact(data), separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c")
 
 

@@ -35,17 +35,17 @@ def render(findings: Findings, data: dict[str, Any]) -> str:
     )
 
 
-def _with_few_names(found: dict[str, Any]) -> dict[str, Any]:
-    features = found["data"]["features"]
-    found["data"]["n_features"] = len(features)
-    found["data"]["features"] = [name[:LONGEST_NAME] for name in features[:MOST_NAMES]]
-    for row in found["rows"]:
+def _with_few_names(data: dict[str, Any]) -> dict[str, Any]:
+    features = data["data"]["features"]
+    data["data"]["n_features"] = len(features)
+    data["data"]["features"] = [name[:LONGEST_NAME] for name in features[:MOST_NAMES]]
+    for row in data["rows"]:
         for items in (row["own"], row["asked"]["items"] if row["asked"] else []):
             for item in items[1:]:  # assumed by all of them, and long
                 item["assumptions"] = ["as above"]
                 if item["source"] == items[0]["source"]:
                     item["source"] = "as above"
-    return found
+    return data
 
 
 VERDICTS = (
@@ -89,9 +89,9 @@ def _answer(findings: Findings) -> Section:
         else f"Every method was made to promise: {words.asked_for(findings)}. Which "
         "is the most useful then?"
     )
-    said = [question, *words.verdict(findings)]
+    sentences = [question, *words.verdict(findings)]
     if settings.next_command is not None:
-        said.append(f"To use it: {settings.next_command}")
+        sentences.append(f"To use it: {settings.next_command}")
     headings = [name.replace("|", " ") for name in columns(findings)]
     # A failed row has its reason in the place of all figures.
     lines = [
@@ -108,7 +108,7 @@ def _answer(findings: Findings) -> Section:
     return Section(
         "answer",
         "Question and answer",
-        said,
+        sentences,
         tables=[Table("Methods, the most useful first", headings, lines, note=note)],
         sortable=True,
         wide=True,
@@ -116,11 +116,11 @@ def _answer(findings: Findings) -> Section:
 
 
 def _frontier(findings: Findings) -> Section:
-    found = findings.frontier
-    assert found is not None
+    curve = findings.frontier
+    assert curve is not None
     rows = [
         (name, *(f"{100 * share:.0f} %" for share in decided))
-        for name, decided in found.decided.items()
+        for name, decided in curve.decided.items()
     ]
     what, title, share = {
         "coverage": ("coverage", "Rows decided", "the rows that still get one answer"),
@@ -130,8 +130,8 @@ def _frontier(findings: Findings) -> Section:
             "Other classes' rows answered rightly",
             "the other classes' rows that are still answered rightly",
         ),
-    }[found.kind]
-    columns = ("method", *(f"{100 * level:g} %" for level in found.levels))
+    }[curve.kind]
+    columns = ("method", *(f"{100 * level:g} %" for level in curve.levels))
     return Section(
         "frontier",
         "What each promise costs",
@@ -340,7 +340,7 @@ NO_BREAK, JOINER = "\u00a0", "\u2060"  # keep figures on one line
 
 def _promises(findings: Findings) -> Section:
     rows: list[tuple[str, ...]] = []
-    said: dict[str, dict[str, None]] = {}
+    bases: dict[str, dict[str, None]] = {}
     for row in findings.ran:
         for promise in row.promises:
             guarantee, check = promise.guarantee, promise.check
@@ -359,13 +359,13 @@ def _promises(findings: Findings) -> Section:
             )
             assumed = " and ".join(guarantee.assumed) or "nothing else"
             basis = f"{guarantee.source}, assuming {assumed}."
-            said.setdefault(basis, {})[row.method] = None
+            bases.setdefault(basis, {})[row.method] = None
     sentences = [
         "Each point is a promise: the bound a method states (x, mean of the folds) "
         "against what happened to rows it had not seen (y, exact interval). Points on "
         "or below the diagonal keep their promise; broken ones are red crosses. Those "
         "asked for come first, then those that methods make by themselves.",
-        *(f"{', '.join(methods)}: {basis}" for basis, methods in said.items()),
+        *(f"{', '.join(methods)}: {basis}" for basis, methods in bases.items()),
     ]
     columns = ("method", "quantity", "class", "promised", "measured")
     return Section(
@@ -403,14 +403,14 @@ def _false_alarms(findings: Findings) -> Section:
 
 
 def _shift(findings: Findings) -> Section:
-    found = [row.shift for row in findings.ran if row.shift is not None]
+    curves = [row.shift for row in findings.ran if row.shift is not None]
     rows = [
         (row.method, *(f"{error:.3f}" for error in row.shift.errors))
         for row in findings.ran
         if row.shift is not None
     ]
-    n = found[0].n if found else 0
-    shifts = [f"{shift:g}" for shift in (found[0].shifts if found else ())]
+    n = curves[0].n if curves else 0
+    shifts = [f"{shift:g}" for shift in (curves[0].shifts if curves else ())]
     return Section(
         "shift",
         "Shift curve",
@@ -429,24 +429,24 @@ def _shift(findings: Findings) -> Section:
 def _sets(findings: Findings) -> Section:
     rows, per_class = [], []
     for row in findings.ran:
-        found = shown_sets(row)
-        if found is None:
+        shown = shown_sets(row)
+        if shown is None:
             continue
         rows.append(
             (
                 row.method,
-                f"{found.coverage:.3f}",
-                f"{found.mean_size:.3f}",
-                f"{100 * found.undecided:.1f} %",
-                " ".join(f"{size}: {n:g}" for size, n in enumerate(found.size_counts)),
+                f"{shown.coverage:.3f}",
+                f"{shown.mean_size:.3f}",
+                f"{100 * shown.undecided:.1f} %",
+                " ".join(f"{size}: {n:g}" for size, n in enumerate(shown.size_counts)),
             )
         )
         per_class += [
             (row.method, cut(label), f"{covered:.3f}", f"{size:.3f}")
             for label, covered, size in zip(
                 findings.data.classes,
-                found.class_coverage,
-                found.class_mean_size,
+                shown.class_coverage,
+                shown.class_mean_size,
                 strict=True,
             )
         ]
@@ -552,7 +552,7 @@ def _confusion_table(findings: Findings) -> Table:
         if i != j and count > 0
     ]
     errors.sort(key=lambda error: (-error[0], *error[1:]))
-    cells = [(name, true, said, f"{n:g}") for n, name, true, said in errors]
+    cells = [(name, true, answered, f"{n:g}") for n, name, true, answered in errors]
     return first_rows(
         "Most frequent confusions", ("method", "true", "predicted", "rows"), cells
     )
