@@ -35,6 +35,7 @@ _PUBLIC = {
     "certify": "prudent.certification",
     "certify_thresholds": "prudent.certification",
     "plan": "prudent.certification",
+    "queue_limit": "prudent.certification",
     "promise": "prudent.rules.promise",
     "Rule": "prudent.rules.rule",
     "ThresholdBands": "prudent.rules.bands",

@@ -292,15 +292,22 @@ def test_infinite_scores_are_ranks_like_others():
     assert certified_threshold(scores, np.zeros(100, dtype=bool))[1] == 90
 
 
-@pytest.mark.parametrize(("share", "answered"), [(0.29, 29), (1.0, 100), (0.005, 0)])
-def test_share_of_distinct_scores(share, answered):
+@pytest.mark.parametrize(
+    ("share", "answered", "proved"),
+    [(0.29, 39, True), (0.005, 4, True), (0.97, 97, False), (1.0, 100, False)],
+)
+def test_share_of_distinct_scores(share, answered, proved):
+    """Of 100 rows; a product such as 0.29 * 100 falls an ulp below its integer."""
     rows = selective(np.arange(100.0), np.zeros(100, dtype=bool))
-    assert rows.share_rule(share).record["answered"] == answered
+    rule = rows.share_rule(share)
+    assert rule.record["answered"] == answered
+    assert (len(rule.guarantees) == 2) == proved
 
 
-def test_share_leaves_ties_unanswered():
+def test_share_leaves_ties_unanswered_and_unproved():
     scores = np.repeat([3.0, 2.0, 1.0], [10, 30, 60])
     rows = selective(scores, scores == 2.0)
-    assert rows.share_rule(0.25).record == {"answered": 10, "wrong": 0}
-    assert rows.share_rule(0.4).record == {"answered": 40, "wrong": 30}
-    assert rows.share_rule(0.05).record["answered"] == 0
+    for share, answered, wrong in [(0.25, 10, 0), (0.4, 40, 30), (0.05, 10, 0)]:
+        rule = rows.share_rule(share)
+        assert rule.record == {"answered": answered, "wrong": wrong}
+        assert [g.quantity for g in rule.guarantees] == ["selective error rate"]

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -13,9 +14,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC, LinearSVC
 
 import prudent
-from prudent import NeymanPearsonClassifier
+from prudent import Guarantee, NeymanPearsonClassifier, queue_limit
 from prudent.core.assumptions import Assumption
-from prudent.core.binomial import high_probability_rank
+from prudent.core.binomial import high_probability_rank, most_wrong
 from prudent.exceptions import InfeasibleError, PrudentWarning
 from prudent.rules.make import ClassErrors, class_scores_of
 from prudent.rules.rule import Terms
@@ -313,3 +314,86 @@ def test_parameters_changed_after_the_fit_change_no_answer():
     assert model.guarantees_ is model.rule_.guarantees
     with pytest.raises(ValueError, match="bounds all 2 classes"):
         model.with_class_error(0.3)  # fitted to give labels, not sets
+
+
+class TestCapacity:
+    def test_class_error_and_flagged_share_are_promised_together(self):
+        model = NeymanPearsonClassifier(
+            LinearDiscriminantAnalysis(),
+            max_class_error={0: 0.05},
+            flagged_share=0.6,
+            random_state=0,
+        ).fit(X, Y)
+        error, share = model.guarantees_
+        assert (share.quantity, share.sense, share.bound) == (
+            "flagged share",
+            "<=",
+            0.6,
+        )
+        alone = NeymanPearsonClassifier(
+            LinearDiscriminantAnalysis(),
+            max_class_error={0: 0.05},
+            confidence=0.975,
+            random_state=0,
+        ).fit(X, Y)
+        assert (model.thresholds_ == alone.thresholds_).all()
+        n = model.n_calibration_
+        most = most_wrong(n, 0.6, 0.025)
+        assert share.evidence["flagged"] <= most
+        assert queue_limit(share, rows=100) == binom.ppf(0.99, 100, 0.6)
+
+    def test_too_many_flagged_rows_leave_the_class_promised_alone(self):
+        model = NeymanPearsonClassifier(
+            LinearDiscriminantAnalysis(),
+            max_class_error={0: 0.05},
+            flagged_share=0.35,
+            random_state=0,
+        )
+        with pytest.warns(PrudentWarning, match="flagged_share=0.35 is not promised"):
+            model.fit(X, Y)
+        assert [g.quantity for g in model.guarantees_] == ["class error rate"]
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"max_class_error": {0: 0.05, 1: 0.1}},
+            {"abstain": True},
+            {"max_class_error": None},
+        ],
+    )
+    def test_it_belongs_to_one_class(self, change):
+        model = NeymanPearsonClassifier(
+            LinearDiscriminantAnalysis(), flagged_share=0.4, random_state=0
+        ).set_params(**{"max_class_error": {0: 0.05}, **change})
+        with pytest.raises(ValueError, match="beside the limit of one class"):
+            model.fit(X, Y)
+
+    def test_out_of_range(self):
+        model = NeymanPearsonClassifier(
+            LinearDiscriminantAnalysis(), max_class_error={0: 0.05}, flagged_share=1.5
+        )
+        with pytest.raises(ValueError, match="`flagged_share` must lie in"):
+            model.fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"quantity": "error rate", "sense": "<="}, "must be an answered share"),
+        ({"sense": "<="}, "must be an answered share >= b or a flagged share <= b"),
+    ],
+)
+def test_queues_are_of_capacities(change, message):
+    promise = Guarantee(
+        **{"quantity": "answered share", "bound": 0.9, "sense": ">=", **change}
+    )
+    with pytest.raises(ValueError, match=message):
+        queue_limit(promise)
+
+
+def test_queues_of_no_rows():
+    promise = Guarantee(quantity="answered share", bound=0.9, sense=">=")
+    with pytest.raises(ValueError, match="`rows` must be a whole number >= 1"):
+        queue_limit(promise, rows=0)
+    with pytest.raises(ValueError, match="`chance` must lie in"):
+        queue_limit(promise, chance=1)

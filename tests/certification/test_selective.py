@@ -1,10 +1,13 @@
 """SelectiveClassifier: what it answers, what it promises, what it refuses."""
 
+import itertools
+import math
 import pickle
 import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import binom, multinomial
 from sklearn.base import clone
 from sklearn.datasets import (
     load_breast_cancer,
@@ -32,7 +35,7 @@ from prudent import SelectiveClassifier
 from prudent.certification import error_boundary
 from prudent.certification.held_out import answer_scores
 from prudent.core.assumptions import Assumption
-from prudent.core.binomial import upper_limit
+from prudent.core.binomial import fewest_answered, upper_limit
 from prudent.exceptions import PrudentWarning
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -161,10 +164,82 @@ def test_share_promises_the_exact_limit():
     model = SelectiveClassifier(
         LDA, error_rate=None, answered_share=0.8, random_state=0
     ).fit(X, Y)
-    promise = model.guarantees_[0]
-    assert model.n_answered_ == 136
-    assert promise.bound == upper_limit(model.n_wrong_, 136, level=1 - 0.95)
+    promise, share = model.guarantees_
+    each = math.sqrt(0.95)
+    needed = fewest_answered(171, 0.8, 1 - each)
+    assert model.n_answered_ == needed
+    assert binom.sf(needed - 1, 171, 0.8) <= 1 - each < binom.sf(needed - 2, 171, 0.8)
+    assert promise.bound == upper_limit(model.n_wrong_, needed, level=1 - each)
     assert "pointwise level" not in promise.evidence
+    assert (share.quantity, share.sense, share.bound) == ("answered share", ">=", 0.8)
+    assert share.confidence == promise.confidence == 0.95
+
+
+def test_share_that_no_rows_prove_is_cut_and_not_promised():
+    model = SelectiveClassifier(
+        LDA, error_rate=None, answered_share=0.99, random_state=0
+    )
+    with pytest.warns(
+        PrudentWarning,
+        match=r"answered_share=0.99: 171 held-out rows cannot prove it, 366 are needed",
+    ):
+        model.fit(X, Y)
+    assert model.n_answered_ == math.floor(0.99 * 171)
+    (promise,) = model.guarantees_
+    assert promise.bound == upper_limit(model.n_wrong_, 169, level=1 - 0.95)
+
+
+def test_error_and_share_are_promised_together():
+    model = SelectiveClassifier(
+        LDA, error_rate=0.1, answered_share=0.6, random_state=0
+    ).fit(X, Y)
+    error, share = model.guarantees_
+    assert (error.bound, share.bound) == (0.1, 0.6)
+    assert error.evidence["claims"] == share.evidence["claims"] == 2
+    alone = SelectiveClassifier(
+        LDA, error_rate=0.1, confidence=0.975, random_state=0
+    ).fit(X, Y)
+    assert model.threshold_ == alone.threshold_
+    assert model.n_answered_ >= fewest_answered(171, 0.6, 0.025)
+    other = model.with_error_rate(0.2)
+    assert [g.quantity for g in other.guarantees_] == ["selective error rate"]
+
+
+def test_too_few_answers_leave_the_error_promised_alone():
+    model = SelectiveClassifier(
+        LDA, error_rate=0.03, answered_share=0.95, random_state=0
+    )
+    with pytest.warns(PrudentWarning, match=r"of 171 held-out rows are answered, 1"):
+        model.fit(X, Y)
+    assert [g.quantity for g in model.guarantees_] == ["selective error rate"]
+
+
+@pytest.mark.parametrize("share", [0.3, 0.62, 0.8])
+@pytest.mark.parametrize("at_most", [False, True])
+def test_lemma_of_capacity_by_enumeration(share, at_most):
+    """Whatever threshold is chosen after looking, on laws of four scores."""
+    n, level = 12, 0.15
+    few = n - fewest_answered(n, 1 - share, level)  # flagged, for a share of at most
+    many = fewest_answered(n, share, level)
+    rng = np.random.default_rng(3)
+    laws = list(rng.dirichlet(np.ones(4), 30))
+    # The worst laws have a threshold just on the wrong side of the share.
+    edge = share * (1 + 1e-9 if at_most else 1 - 1e-9)
+    laws += [np.array([edge / 2, edge / 2, (1 - edge) / 2, (1 - edge) / 2])]
+    counts = np.array(list(itertools.product(range(n + 1), repeat=4)))
+    counts = counts[counts.sum(axis=1) == n]
+    above = np.cumsum(counts, axis=1)
+    most = 0.0
+    for law in laws:
+        mass = np.cumsum(law)
+        if at_most:
+            false = ((above <= few) & (mass > share)).any(axis=1)
+        else:
+            false = ((above >= many) & (mass < share)).any(axis=1)
+        chance = multinomial.pmf(counts, n, law)[false].sum()
+        most = max(most, chance)
+        assert chance <= level + 1e-7
+    assert most > level / 4  # the laws do test it
 
 
 def test_share_of_equal_scores_promises_nothing():
@@ -333,14 +408,8 @@ def test_sparse_rows():
     ("parameters", "message"),
     [
         (
-            {"answered_share": 0.5},
-            "give exactly one of `error_rate` and `answered_share`, got "
-            "error_rate=0.05 and answered_share=0.5.",
-        ),
-        (
             {"error_rate": None},
-            "give exactly one of `error_rate` and `answered_share`, got "
-            "error_rate=None and answered_share=None.",
+            "give `error_rate`, `answered_share` or both, got neither.",
         ),
         ({"error_rate": 1.5}, "`error_rate` must lie in (0, 1), got 1.5."),
         ({"error_rate": "low"}, "`error_rate` must lie in (0, 1), got 'low'."),

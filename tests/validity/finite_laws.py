@@ -57,6 +57,10 @@ class FiniteLaw:
         atoms, labels = np.divmod(cells, self.joint.shape[1])
         return atoms[:, None].astype(float), labels
 
+    def share(self, marked):
+        """True share of the rows on atoms that are marked."""
+        return float(self.joint.sum(axis=1)[marked].sum())
+
     def error_rate(self, predicted, answered=None):
         """True error rate of labels for the atoms, among answered ones."""
         share = self.joint.sum(axis=1)

@@ -121,11 +121,68 @@ def test_selective_share(cell, draws):
         model = SelectiveClassifier(
             law.model, error_rate=None, answered_share=share, confidence=1 - delta
         ).fit(*law.draw(n, rng))
-        for promise in model.guarantees_:
-            answered = model.answers(law.atoms)
-            true = law.error_rate(model.predict(law.atoms), answered)
-            broken += true > promise.bound
+        answered = model.answers(law.atoms)
+        broken += any(
+            law.share(answered) < promise.bound - 1e-12
+            if promise.quantity == "answered share"
+            else law.error_rate(model.predict(law.atoms), answered) > promise.bound
+            for promise in model.guarantees_
+        )
     require(broken, draws, delta)
+
+
+CAPACITIES = [
+    ("falling", 150, 0.2, 0.6, 0.1),
+    ("few-scores", 80, 0.3, 0.7, 0.2),
+    ("two-regions", 200, 0.3, 0.5, 0.05),
+]
+
+
+@both_sizes(CAPACITIES)
+def test_error_and_answered_share_at_once(cell, draws):
+    name, n, rate, share, delta = cell
+    law = LAWS[name](0.2)
+    rng = np.random.default_rng(12)
+    broken = promised = 0
+    for _ in range(draws):
+        model = SelectiveClassifier(
+            law.model, error_rate=rate, answered_share=share, confidence=1 - delta
+        ).fit(*law.draw(n, rng))
+        answered = model.answers(law.atoms)
+        quantities = [promise.quantity for promise in model.guarantees_]
+        promised += "answered share" in quantities
+        broken += bool(quantities) and (
+            law.error_rate(model.predict(law.atoms), answered) > rate
+            or ("answered share" in quantities and law.share(answered) < share - 1e-12)
+        )
+    require(broken, draws, delta)
+    assert promised
+
+
+@both_sizes([(300, 0.3, 0.5, 0.1), (600, 0.2, 0.4, 0.2)])
+def test_class_error_and_flagged_share_at_once(cell, draws):
+    n, limit, share, delta = cell
+    law = rare_class_law()
+    rng = np.random.default_rng(13)
+    broken = promised = 0
+    for _ in range(draws):
+        try:
+            model = NeymanPearsonClassifier(
+                law.model,
+                max_class_error={2: limit},
+                flagged_share=share,
+                confidence=1 - delta,
+            ).fit(*law.draw(n, rng))
+        except InfeasibleError:
+            continue
+        predicted = model.predict(law.atoms)
+        flagged = any(g.quantity == "flagged share" for g in model.guarantees_)
+        promised += flagged
+        broken += law.class_error(predicted, 2) > limit or (
+            flagged and law.share(predicted == 2) > share + 1e-12
+        )
+    require(broken, draws, delta)
+    assert promised
 
 
 def test_rows_are_held_out_from_a_model_that_is_fitted():

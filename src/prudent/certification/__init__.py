@@ -3,7 +3,7 @@
 from prudent.certification.binned_calibration import BinnedCalibrationClassifier
 from prudent.certification.certificates import certify, mean_upper_limit
 from prudent.certification.neyman_pearson import NeymanPearsonClassifier
-from prudent.certification.planning import Plan, plan
+from prudent.certification.planning import Plan, plan, queue_limit
 from prudent.certification.promises import error_rate_under_priors
 from prudent.certification.selective import SelectiveClassifier
 from prudent.certification.thresholds import certify_thresholds
@@ -23,4 +23,5 @@ __all__ = [
     "error_rate_under_priors",
     "mean_upper_limit",
     "plan",
+    "queue_limit",
 ]

@@ -18,7 +18,7 @@ from prudent.certification.held_out import (
     class_scores,
     model_name,
 )
-from prudent.core.binomial import check_fraction, fewest_rows
+from prudent.core.binomial import check_fraction, fewest_rows, most_wrong
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import probability_columns
@@ -55,6 +55,9 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         Answer with the set of all classes whose threshold a row reaches (all classes
         if it reaches none). Then every class may have a limit, and a class of too few
         rows is never ruled out instead of being an error.
+    flagged_share : float, default=None
+        Largest share of all rows that may get the label of the one class limited, in
+        (0, 1): a capacity, promised too where the held-out rows prove it.
     calibration_size : float, default=0.5
         Share of the rows (or groups) to hold out by a plain draw, in (0, 1).
     random_state : int, RandomState or None, default=None
@@ -104,6 +107,10 @@ class NeymanPearsonClassifier(HeldOutClassifier):
     ``confidence ** (1 / m)``, because classes have rows of their own. Rows that reach
     an earlier class are lost to a later one and count as its lowest scores.
 
+    A flagged share of b is promised, falsely with probability at most a, where at most
+    c = max{c: P(Bin(n, b) <= c) <= a} of the n held-out rows get the label; it and the
+    limit of the class take half of 1 - `confidence` each.
+
     **Guarantee.** Future rows are independent draws from the population of the
     held-out rows. That `fit` raises an error or the limits hold has probability at
     least `confidence`; given that it does not raise, they may hold less often.
@@ -131,6 +138,7 @@ class NeymanPearsonClassifier(HeldOutClassifier):
 
     classes_: NDArray[Any]
     estimator_: Any
+    confidence: float
 
     def __init__(
         self,
@@ -139,6 +147,7 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         max_class_error: Mapping[Any, float] | float | None = None,
         confidence: float = 0.95,
         abstain: bool = False,
+        flagged_share: float | None = None,
         calibration_size: float = 0.5,
         random_state: Any = None,
     ) -> None:
@@ -146,6 +155,7 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         self.max_class_error = max_class_error
         self.confidence = confidence
         self.abstain = abstain
+        self.flagged_share = flagged_share
         self.calibration_size = calibration_size
         self.random_state = random_state
 
@@ -243,6 +253,8 @@ class NeymanPearsonClassifier(HeldOutClassifier):
 
     def _check_parameters(self) -> None:
         check_fraction("confidence", self.confidence)
+        if self.flagged_share is not None:
+            check_fraction("flagged_share", self.flagged_share)
 
     def _scores(self, X: Any, y: Any) -> ClassScores:
         self._limits(self.max_class_error, in_sets=self.abstain)  # or refuse them
@@ -250,7 +262,12 @@ class NeymanPearsonClassifier(HeldOutClassifier):
 
     def _rule(self, scores: ClassScores) -> Rule:
         limits = self._limits(self.max_class_error, in_sets=self.abstain)
-        made = ClassErrors(scores=scores, in_sets=self.abstain, terms=self._terms())
+        made = ClassErrors(
+            scores=scores,
+            in_sets=self.abstain,
+            flagged_share=self.flagged_share,
+            terms=self._terms(),
+        )
         with self._named():
             return made.rule(limits)
 
@@ -271,6 +288,17 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         self.thresholds_ = np.array(rule.thresholds)
         labels = self.classes_.tolist()
         self.priority_ = self.classes_[[labels.index(c) for c in rule.priority]]
+        quantities = {promise.quantity for promise in rule.guarantees}
+        if self.flagged_share is not None and "flagged share" not in quantities:
+            level = (1 - self.confidence) / 2
+            most = most_wrong(self.n_calibration_, float(self.flagged_share), level)
+            warnings.warn(
+                f"{type(self).__name__}: flagged_share={self.flagged_share:g} is not "
+                f"promised: {rule.record['flagged']} of {self.n_calibration_} held-out "
+                f"rows get the label, at most {max(most, 0)} would prove it.",
+                PrudentWarning,
+                stacklevel=5,
+            )
         for promise in rule.guarantees if rule.kind == "sets" else ():
             if promise.evidence["rank"] == 0:
                 limit = rule.record["limits"][promise.scope]
@@ -300,8 +328,9 @@ class NeymanPearsonClassifier(HeldOutClassifier):
 
     def _limits(self, max_class_error: Any, *, in_sets: bool) -> dict[Any, float]:
         """Limit of each limited class, in order of priority."""
-        if max_class_error is None:
+        if max_class_error is None and self.flagged_share is None:
             return {}
+        max_class_error = {} if max_class_error is None else max_class_error
         labels = self.classes_.tolist()
         if not isinstance(max_class_error, Mapping):
             check_fraction("max_class_error", max_class_error)
@@ -325,6 +354,11 @@ class NeymanPearsonClassifier(HeldOutClassifier):
             raise ValueError(
                 f"`max_class_error` bounds all {len(labels)} classes, so no class is "
                 "left to take the remaining rows; leave one out or set abstain=True."
+            )
+        if self.flagged_share is not None and (in_sets or len(max_class_error) != 1):
+            raise ValueError(
+                "`flagged_share` is promised beside the limit of one class: name it "
+                "alone in `max_class_error`, and leave `abstain` out."
             )
         return {
             labels[labels.index(label)]: float(limit)

@@ -1,11 +1,11 @@
-"""How many rows a promise needs."""
+"""How many rows a promise needs, and how many it leaves to people."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 from scipy.stats import binom
@@ -16,8 +16,9 @@ from prudent.core.binomial import (
     fewest_rows,
     fewest_rows_for,
     most_wrong,
+    queue_length,
 )
-from prudent.core.guarantee import bernoulli_divergence
+from prudent.core.guarantee import Guarantee, bernoulli_divergence
 from prudent.core.types import FloatArray, IntArray
 from prudent.core.validation import shown
 
@@ -145,6 +146,54 @@ def plan(
         power=reached,
         rows_without_errors=fewest_rows(bound, 1 - level),
     )
+
+
+def queue_limit(promise: Guarantee, rows: int = 1000, *, chance: float = 0.99) -> int:
+    """How many of so many new rows a capacity promise leaves to people at most.
+
+    A promised share is that of the population; the number among the rows of a day is
+    random, and larger on some days.
+
+    Parameters
+    ----------
+    promise : Guarantee
+        An answered share (at least b: at most 1 - b are handed over) or a flagged share
+        (at most b).
+    rows : int, default=1000
+        New rows, >= 1.
+    chance : float, default=0.99
+        Probability that no more of them come, in (0, 1).
+
+    Returns
+    -------
+    int
+        The smallest q with P(Bin(rows, share) <= q) >= chance.
+
+    Raises
+    ------
+    ValueError
+        If the promise is about something else, or an argument lies outside its range.
+
+    Examples
+    --------
+    >>> from prudent import Guarantee, queue_limit
+    >>> promise = Guarantee(quantity="answered share", bound=0.96, sense=">=")
+    >>> queue_limit(promise, chance=0.95), queue_limit(promise)
+    (50, 55)
+    """
+    share = {
+        ("answered share", ">="): 1 - promise.bound,
+        ("flagged share", "<="): promise.bound,
+    }.get((promise.quantity, promise.sense))
+    if share is None:
+        raise ValueError(
+            "queue_limit: the promise must be an answered share >= b or a flagged "
+            f"share <= b, got {promise.quantity} {promise.sense} {promise.bound:g}."
+        )
+    if not (isinstance(rows, Integral) and rows >= 1):
+        raise ValueError(f"`rows` must be a whole number >= 1, got {shown(rows)}.")
+    check_fraction("chance", chance)
+    return queue_length(share, int(rows), chance)
 
 
 def _rows_of_random_count(

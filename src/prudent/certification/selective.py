@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import warnings
 from dataclasses import replace
 from typing import Any, Self
@@ -17,7 +18,7 @@ from prudent.certification.held_out import (
     answer_scores,
     check_scoring,
 )
-from prudent.core.binomial import check_fraction, fewest_rows
+from prudent.core.binomial import check_fraction, fewest_answered, fewest_rows
 from prudent.core.types import BoolArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import probability_columns
@@ -49,8 +50,11 @@ class SelectiveClassifier(HeldOutClassifier):
     error_rate : float or None, default=0.05
         Largest share of wrong ones among future answers, in (0, 1).
     answered_share : float or None, default=None
-        Share of the rows to answer, in (0, 1]; then the error rate among them is
-        what `guarantees_` states. Exactly one of the two must be given.
+        Share of the rows to answer, in (0, 1]. With `error_rate` it is promised too,
+        where the held-out rows prove it. Without (None) as few rows are answered as
+        prove the share, and `guarantees_` states it and the error rate among them;
+        where no number of held-out rows proves it, at most that share is answered and
+        not promised.
     confidence : float, default=0.95
         Probability over the held-out rows that the promise is true, in (0, 1).
     scoring : {"max_probability", "margin"} or callable, default="max_probability"
@@ -81,11 +85,12 @@ class SelectiveClassifier(HeldOutClassifier):
     n_answered_, n_wrong_ : int
         Held-out rows answered, and those of them answered wrong.
     answered_share_ : float
-        Share of held-out rows answered. Nothing is promised about it.
+        Share of held-out rows answered.
     rule_ : prudent.rules.rule.Rule
         What answers the scores of rows, and on what evidence.
     guarantees_ : tuple of Guarantee
-        The error rate among answered rows; empty when nothing can be promised.
+        The error rate among answered rows, and the answered share where it was asked
+        for and is proved; empty when nothing can be promised.
 
     Raises
     ------
@@ -109,9 +114,14 @@ class SelectiveClassifier(HeldOutClassifier):
     error rate `error_rate` crosses with probability at most 1 - `confidence`; the
     largest admitted rank is taken. m answered rows without an
     error certify 1 - (1 - `confidence`)^(1/m): 59 rows for 0.05 at 0.95.
-    With `answered_share` the rows strictly above the (k + 1)-th score,
-    k = floor(share n), are independent draws given that score, and the exact
-    binomial limit of their error rate is promised.
+
+    An answered share of b is promised, falsely with probability at most a, where at
+    least k = min{k: P(Bin(n, b) >= k) <= a} of the n held-out rows are answered: if
+    fewer than b of the population scored above the threshold, whatever chose it, these
+    rows would be among those of its first share b. With `error_rate` the boundary and
+    the share take half of 1 - `confidence` each. Without, the rows strictly above the
+    (k + 1)-th score are independent draws given that score, so the exact binomial limit
+    of their error rate and the share hold with the square root of `confidence` each.
 
     **Guarantee.** Future rows are independent draws from the population of the
     held-out rows. The confidence is over all draws of held-out rows, those after which
@@ -145,6 +155,7 @@ class SelectiveClassifier(HeldOutClassifier):
 
     estimator_: Any
     classes_: NDArray[Any]
+    confidence: float
 
     def __init__(
         self,
@@ -285,11 +296,9 @@ class SelectiveClassifier(HeldOutClassifier):
         return copy.copy(self)._adopt(rule)
 
     def _check_parameters(self) -> None:
-        if (self.error_rate is None) == (self.answered_share is None):
+        if self.error_rate is None and self.answered_share is None:
             raise ValueError(
-                "give exactly one of `error_rate` and `answered_share`, got "
-                f"error_rate={self.error_rate} and "
-                f"answered_share={self.answered_share}."
+                "give `error_rate`, `answered_share` or both, got neither."
             )
         if self.error_rate is not None:
             check_fraction("error_rate", self.error_rate)
@@ -315,10 +324,11 @@ class SelectiveClassifier(HeldOutClassifier):
 
     def _rule(self, scores: AnswerScores) -> Rule:
         made = SelectiveError(scores=scores, terms=self._terms())
-        if self.answered_share is not None:
-            return made.share_rule(float(self.answered_share))
-        assert self.error_rate is not None
-        return made.rule(self.error_rate)
+        share = None if self.answered_share is None else float(self.answered_share)
+        if self.error_rate is None:
+            assert share is not None
+            return made.share_rule(share)
+        return made.rule(self.error_rate, share)
 
     def _score_record(self) -> dict[str, Any]:
         """What a file of the rule says of its scores."""
@@ -340,7 +350,40 @@ class SelectiveClassifier(HeldOutClassifier):
                 PrudentWarning,
                 stacklevel=5,
             )
+        elif self._lacks_share(rule):
+            warnings.warn(
+                f"SelectiveClassifier: {self._why_no_share()}",
+                PrudentWarning,
+                stacklevel=5,
+            )
         return super()._adopt(rule)
+
+    def _lacks_share(self, rule: Rule) -> bool:
+        """Whether an answered share was asked for that is not proved; 1 needs none."""
+        asked = self.answered_share is not None and self.answered_share < 1
+        return asked and not any(
+            promise.quantity == "answered share" for promise in rule.guarantees
+        )
+
+    def _why_no_share(self) -> str:
+        """Why the answered share is not promised, and what is."""
+        assert self.answered_share is not None
+        n, share = self.n_calibration_, float(self.answered_share)
+        level = (1 - self.confidence) / 2
+        if self.error_rate is None:
+            level = 1 - math.sqrt(self.confidence)
+        needed = fewest_answered(n, share, level)
+        if needed > n:
+            rows = fewest_rows(1 - share, 1 - level)
+            reason = f"{n} held-out rows cannot prove it, {rows} are needed"
+        elif self.n_answered_ >= needed:
+            reason = "scores equal to the cut are left out"
+        else:
+            reason = (
+                f"{self.n_answered_} of {n} held-out rows are answered, {needed} would "
+                "prove it"
+            )
+        return f"answered_share={share:g}: {reason}; it is not promised."
 
     def _why_nothing(self) -> str:
         """Why no row is answered."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.special import betaincc, betaincinv, gammaln, ndtri
-from scipy.stats import hypergeom
+from scipy.stats import binom, hypergeom
 
 from prudent.core.types import FloatArray, IntArray
 from prudent.core.validation import shown
@@ -148,6 +148,23 @@ def most_wrong(n: int, rate: float, level: float) -> int:
         else:
             high = middle
     return low
+
+
+def fewest_answered(n: int, share: float, level: float) -> int:
+    """Smallest k with P(Bin(n, share) >= k) <= level; n + 1 if there is none.
+
+    If at least so many of `n` rows lie above a threshold that is chosen after looking,
+    a share above it of at least `share` is promised wrongly with probability at most
+    `level`: wherever the share is smaller, these rows are among those of the first
+    `share` of the population.
+    """
+    check_fraction("share", share, "(0, 1]")
+    return n + 1 if share == 1 else n - most_wrong(n, 1 - share, level)
+
+
+def queue_length(share: float, rows: int, chance: float) -> int:
+    """Smallest q with P(Bin(rows, share) <= q) >= chance."""
+    return int(binom.ppf(chance, rows, share))
 
 
 def fewest_rows_for(wrong: IntArray, rate: float, level: float) -> IntArray:

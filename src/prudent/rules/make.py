@@ -15,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.core.assumptions import Assumption
-from prudent.core.binomial import fewest_rows, high_probability_rank, upper_limit
+from prudent.core.binomial import (
+    fewest_answered,
+    fewest_rows,
+    high_probability_rank,
+    most_wrong,
+    upper_limit,
+)
+from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
 from prudent.exceptions import InfeasibleError
@@ -28,6 +35,10 @@ BOUNDARY = (
     "certification)"
 )
 SHARE = "C. J. Clopper and E. S. Pearson (1934), rows above a score of unanswered rows"
+CAPACITY = (
+    "binomial law of the rows within a share of the population (prudent, user guide, "
+    "certification)"
+)
 ONE_CLASS = (
     "X. Tong, Y. Feng and J. J. Li (2018), Neyman-Pearson classification, order "
     "statistic of held-out rows of the class"
@@ -41,40 +52,62 @@ class SelectiveError:
     scores: AnswerScores
     terms: Terms
 
-    def rule(self, rate: float) -> Rule:
+    def rule(self, rate: float, share: float | None = None) -> Rule:
         """Answer most rows of which the boundary certifies the error rate.
 
         A rank is admitted if its wrong answers lie under the boundary; equal scores
-        are answered together or not at all.
+        are answered together or not at all. With a `share` each of the two promises
+        takes half of what may fail; the share is promised where `fewest_answered` of
+        the rows are answered.
         """
-        rows, confidence = self.scores, self._confidence
+        rows, level = self.scores, 1 - self._confidence
+        if share is not None:
+            level = level / 2
+        confidence = 1 - level
         boundary = error_boundary(rows.n_rows, rate, confidence=confidence)
         admitted = boundary.admits(np.arange(1, rows.n_rows + 1), rows.wrong[1:])
         admitted &= rows.sureness[:-1] > rows.sureness[1:]
         k = int(np.flatnonzero(admitted).max(initial=-1)) + 1
         cut = float(rows.sureness[k]) if k else math.inf
-        level = {"pointwise level": boundary.level}
-        return self._answering(cut, k, rate, level, BOUNDARY)
+        evidence = {"pointwise level": boundary.level}
+        if share is None:
+            return self._answering(cut, k, rate, evidence, BOUNDARY)
+        proved = k >= fewest_answered(rows.n_rows, share, level)
+        shared = share if proved else None
+        return self._answering(cut, k, rate, evidence, BOUNDARY, shared, n_claims=2)
 
     def share_rule(self, share: float) -> Rule:
-        """Answer at most a share of the rows; their error rate is promised.
+        """Answer a share of the rows, proved where possible; state their error rate.
 
-        The rows strictly above the (k + 1)-th score are independent draws given that
-        score, because it depends on the rows not answered only; with the rows equal
-        to the k-th score it would depend on answered ones, and an exact limit would
-        not be one.
+        The cut is the (k + 1)-th score for k = `fewest_answered` rows, so that the
+        share is proved; where no number of rows proves it, at most that share of them
+        is answered. The rows strictly above the cut are independent draws given that
+        score, because it depends on the rows not answered only, so that the limit of
+        their error rate is exact given the cut and the confidences multiply. With the
+        rows equal to the k-th score it would depend on answered ones. Where rows equal
+        to the cut are left out, no share is promised.
         """
         rows = self.scores
-        # The product may fall an ulp below the integer it stands for (29 = 0.29 * 100).
-        product = share * rows.n_rows * (1 + 4e-16) + 1e-12
-        k = min(rows.n_rows, math.floor(product))
+        each = math.sqrt(self._confidence)
+        k = fewest_answered(rows.n_rows, share, 1 - each)
+        proved = k <= rows.n_rows
+        if not proved:
+            each = self._confidence
+            # The product may fall an ulp below the integer it stands for
+            # (29 = 0.29 * 100).
+            product = share * rows.n_rows * (1 + 4e-16) + 1e-12
+            k = min(rows.n_rows, math.floor(product))
         cut = float(rows.sureness[k])
         answered = int(np.count_nonzero(rows.sureness[:k] > cut))
         limit = 1.0
         if answered:
             wrong = int(rows.wrong[answered])
-            limit = upper_limit(wrong, answered, level=1 - self._confidence)
-        return self._answering(cut, answered, limit, {}, SHARE)
+            limit = upper_limit(wrong, answered, level=1 - each)
+        shared = share if proved and answered == k else None
+        n_claims = 2 if proved else 1
+        return self._answering(
+            cut, answered, limit, {}, SHARE, shared, n_claims=n_claims
+        )
 
     @property
     def _confidence(self) -> float:
@@ -89,23 +122,40 @@ class SelectiveError:
         rate: float,
         evidence: Mapping[str, float],
         source: str,
+        share: float | None = None,
+        *,
+        n_claims: int = 1,
     ) -> Rule:
+        """The rule of a cut, its error rate and the answered share if it is proved."""
         counted = {
             "calibration rows": self.scores.n_rows,
             "answered": answered,
             "wrong": int(self.scores.wrong[answered]),
         }
-        promise = self.terms.promise(
-            "selective error rate",
-            rate,
-            Assumption.INDEPENDENT,
-            evidence={**counted, **evidence},
-            source=source,
-        )
+        claims = {"claims": n_claims} if n_claims > 1 else {}
+        promises = [
+            self.terms.promise(
+                "selective error rate",
+                rate,
+                Assumption.INDEPENDENT,
+                evidence={**counted, **evidence, **claims},
+                source=source,
+            )
+        ]
+        if share is not None:
+            counts = {name: n for name, n in counted.items() if name != "wrong"}
+            answering = self.terms.promise(
+                "answered share",
+                1 - share,
+                Assumption.INDEPENDENT,
+                evidence={**counts, **claims},
+                source=CAPACITY,
+            )
+            promises.append(answering)
         return Rule(
             kind="answers",
             thresholds=(cut,),
-            guarantees=(promise,) if answered else (),
+            guarantees=tuple(promises) if answered else (),
             record={"answered": answered, "wrong": counted["wrong"]},
             calibration=self,
         )
@@ -118,11 +168,14 @@ class ClassErrors:
     Classes have rows of their own, so that each of m limits may use the m-th root of
     the confidence. Without `in_sets` a row gets the first class, in the order of the
     limits, whose threshold it reaches; rows that one class takes are lost to later
-    ones and count as the lowest scores there.
+    ones and count as the lowest scores there. With `flagged_share` one class is
+    limited, and at most that share of the rows gets its label: each of the two
+    promises takes half of what may fail.
     """
 
     scores: ClassScores
     in_sets: bool = False
+    flagged_share: float | None = None
     terms: Terms
 
     def rule(self, rate: Mapping[Any, float]) -> Rule:
@@ -134,6 +187,8 @@ class ClassErrors:
         classes, rows = tuple(self.scores.classes.tolist()), self.scores
         each = self.terms.each(max(len(rate), 1))
         assert each is not None
+        if self.flagged_share is not None:
+            each = (1 + each) / 2
         taken = np.zeros(len(rows.codes), dtype=bool)
         thresholds, promises = [-math.inf] * len(classes), []
         for label, limit in rate.items():
@@ -155,12 +210,17 @@ class ClassErrors:
                 evidence={
                     "calibration rows": len(own),
                     "rank": rank,
-                    "claims": len(rate),
+                    "claims": len(rate) + (self.flagged_share is not None),
                     "classes": len(classes),
                 },
                 source=ONE_CLASS,
             )
             promises.append(promise)
+        n_flagged = int(taken.sum())
+        if self.flagged_share is not None:
+            most = most_wrong(len(taken), self.flagged_share, 1 - each)
+            if n_flagged <= most:
+                promises.append(self._capacity(n_flagged))
         return Rule(
             kind="sets" if self.in_sets else "labels",
             thresholds=tuple(thresholds),
@@ -169,8 +229,23 @@ class ClassErrors:
             by="class" if self.in_sets else None,
             priority=tuple(rate),
             empty="all" if self.in_sets else "best",
-            record={"limits": dict(rate)},
+            record={"limits": dict(rate), "flagged": n_flagged},
             calibration=self,
+        )
+
+    def _capacity(self, n_flagged: int) -> Guarantee:
+        """The promise that few enough rows get the label of the limited class."""
+        assert self.flagged_share is not None
+        return self.terms.promise(
+            "flagged share",
+            self.flagged_share,
+            Assumption.INDEPENDENT,
+            evidence={
+                "calibration rows": len(self.scores.codes),
+                "flagged": n_flagged,
+                "claims": 2,
+            },
+            source=CAPACITY,
         )
 
     def _no_cut(

@@ -77,10 +77,12 @@ class Terms:
     ) -> Guarantee:
         """The promise that what is bad happens at most at a rate.
 
-        With a confidence rows are independent draws, not only `exchangeable`; the
-        source is by default that of the theorem of ranks.
+        Of a coverage and an answered share what is bad is the rest. With a confidence
+        rows are independent draws, not only `exchangeable`; the source is by default
+        that of the theorem of ranks.
         """
-        covers, certain = quantity == "coverage", self.confidence is not None
+        covers = quantity in ("coverage", "answered share")
+        certain = self.confidence is not None
         drawn: AverageOver = "calibration rows" if self.frozen else "training samples"
         rows = Assumption.INDEPENDENT if certain else exchangeable
         shared = {"rules": float(self.rules)} if certain and self.rules > 1 else {}
