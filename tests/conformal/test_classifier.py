@@ -22,7 +22,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import prudent
 from prudent import ConformalClassifier
-from prudent.conformal.promises import cross_bound
+from prudent.conformal.ranking import cross_bound
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import high_probability_rank, mean_rank
 from prudent.core.classes import log_odds_against

@@ -7,7 +7,7 @@ import pytest
 
 from conformal import naive
 from prudent import ConformalClassifier, ConformalDetector
-from prudent.conformal.ranks import groups_of
+from prudent.conformal.classifier import groups_of
 from prudent.conformal.ridge import KernelRidge, laplace_kernel
 
 SCORES = ("posterior", "margin", "density")

@@ -14,7 +14,7 @@ from prudent.calibration import DiagonalFamily, PriorStrengths
 from prudent.calibration.ascent import Trial
 from prudent.core.rows import Block, LocalRows
 from prudent.dask import fit, predict
-from prudent.dask.folds import Deal, least_draws, with_draws
+from prudent.dask.fitting import Deal, least_draws, with_draws
 from prudent.exceptions import PrudentWarning, SingularCovarianceError
 
 pytestmark = pytest.mark.filterwarnings("ignore:chunks are small")

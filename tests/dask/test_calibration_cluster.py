@@ -13,7 +13,7 @@ from clusters import CLUSTER_MARKS, two_workers
 from prudent import RiskCalibratedClassifier
 from prudent.calibration import ascent
 from prudent.dask import fit
-from prudent.dask.rows import WorkerRows
+from prudent.dask.blocks import WorkerRows
 
 pytestmark = CLUSTER_MARKS
 N_CHUNKS, N_ROWS = 10, 300

@@ -88,7 +88,7 @@ def test_p_values_are_those_of_the_order_of_all_held_out_scores():
 
 
 def test_the_classifier_learns_from_a_sample_and_all_held_out_rows_rank(monkeypatch):
-    monkeypatch.setattr("prudent.dask.split.MAX_FIT_ROWS", 100)
+    monkeypatch.setattr("prudent.dask.blocks.MAX_FIT_ROWS", 100)
     X, y = table()
     model = fit(ConformalClassifier(method="split", random_state=0), *blocks(X, y))
     assert (model.estimator_.n_rows_, model.n_calibration_) == (100, 180)

@@ -22,8 +22,7 @@ from prudent import (
 from prudent.adversarial.density.reference import Standardisation
 from prudent.core.rows import hold_out
 from prudent.dask import fit, predict
-from prudent.dask.chunks import Chunks
-from prudent.dask.split import NumberedRows
+from prudent.dask.blocks import Chunks, NumberedRows
 from prudent.exceptions import PrudentWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore:chunks are small")
@@ -106,7 +105,7 @@ def test_the_detector_does_not_depend_on_the_blocks(params):
 
 
 def test_the_cut_is_the_order_statistic_of_all_held_out_rows(monkeypatch):
-    monkeypatch.setattr("prudent.dask.split.MAX_FIT_ROWS", 90)
+    monkeypatch.setattr("prudent.dask.blocks.MAX_FIT_ROWS", 90)
     X = rows()
     detector = fit(quick(false_alarm_rate=0.1), blocks(X))
     scores = detector.score_samples(X)
@@ -141,7 +140,7 @@ def test_the_detector_is_that_of_a_plain_fit(params):
 
 
 def test_the_density_is_learnt_from_a_sample_of_the_fit_rows(monkeypatch):
-    monkeypatch.setattr("prudent.dask.split.MAX_FIT_ROWS", 90)
+    monkeypatch.setattr("prudent.dask.blocks.MAX_FIT_ROWS", 90)
     X = rows() * [1.0, 1e3] + 5
     detector = fit(quick(reference="gaussian"), blocks(X))
     sample = Standardisation.from_rows(X[held_out_rows()[1][:90]])
@@ -153,7 +152,7 @@ def test_the_density_is_learnt_from_a_sample_of_the_fit_rows(monkeypatch):
 
 def test_false_alarms_follow_the_beta_binomial_law(monkeypatch):
     """As after a plain fit: exact at level 1e-4, over independent repetitions."""
-    monkeypatch.setattr("prudent.dask.split.MAX_FIT_ROWS", 60)
+    monkeypatch.setattr("prudent.dask.blocks.MAX_FIT_ROWS", 60)
     n_fresh, alarms, law = 300, 0, np.ones(1)
     for seed in range(40):
         rng = np.random.default_rng(seed)
@@ -171,7 +170,7 @@ def test_false_alarms_follow_the_beta_binomial_law(monkeypatch):
 
 
 def test_a_column_constant_in_the_sample_only_counts_as_constant(monkeypatch):
-    monkeypatch.setattr("prudent.dask.split.MAX_FIT_ROWS", 30)
+    monkeypatch.setattr("prudent.dask.blocks.MAX_FIT_ROWS", 30)
     X = rows()
     X[:, 1] = 7.0
     X[held_out_rows()[1][30:33], 1] = 8.0

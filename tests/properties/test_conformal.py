@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from prudent import ConformalClassifier, ConformalDetector
-from prudent.conformal.promises import cross_bound
+from prudent.conformal.ranking import cross_bound
 from prudent.exceptions import PrudentWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")

@@ -18,7 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
 from prudent import ConformalClassifier, ConformalDetector
-from prudent.conformal.promises import cross_bound
+from prudent.conformal.ranking import cross_bound
 from prudent.core.binomial import mean_rank
 from prudent.exceptions import PrudentWarning
 

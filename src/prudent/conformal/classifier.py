@@ -1,51 +1,325 @@
-"""Sets of labels from conformal p-values."""
+"""Sets of labels from conformal p-values, and what alarms share with them."""
 
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.base import ClassifierMixin, clone
+from sklearn.dummy import DummyClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import (
+    _safe_indexing,
+    assert_all_finite,
+    check_random_state,
+    get_tags,
+)
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
 
-from prudent._compat import Interval, StrOptions, fit_context
-from prudent.conformal.held_out import CrossModel, fitted_scores
-from prudent.conformal.inputs import (
-    CONSTRAINTS,
-    coins,
-    forget_fit,
-    note_constant_features,
-    rows_of,
-    training_labels,
-    with_tags_of,
-)
-from prudent.conformal.promises import FULL, SPLIT
-from prudent.conformal.ranking import (
-    TrainingRanks,
-    choose_method,
-    cross_ranks,
-    full_ranks,
-)
-from prudent.conformal.ranks import By, categories_of, groups_of
+from prudent._compat import Interval, StrOptions, fit_context, validate_data
+from prudent.conformal.gaussian import strangeness
+from prudent.conformal.ranking import By, FullClassModel, Joint, TrainingRanks
+from prudent.conformal.ridge import MOST_ROWS
 from prudent.core.binomial import check_fraction
-from prudent.core.classes import check_two_classes
+from prudent.core.classes import check_two_classes, log_odds_against
 from prudent.core.guarantee import Guarantee
+from prudent.core.rows import keyed_uniform
 from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.validation import shown
 from prudent.estimator_tools import (
     HeldOutEstimator,
+    groups_for,
     one_thread,
     probability_columns,
+    refuse_dask,
     remember_rows,
+    warn_constant_features,
 )
+from prudent.exceptions import PrudentWarning
 from prudent.rules.rule import Coverage, Rule
-from prudent.rules.scores import ROUNDING, CalibrationScores
+from prudent.rules.scores import ROUNDING, CalibrationScores, Counts
+
+FULL, SPLIT, CROSS = "full", "split", "cross"
+# Up to here every row can rank at a bearable price.
+MOST_FULL_ROWS = 20_000
+# Full conformal prediction costs K^2 n elementary functions a row.
+MOST_FULL_WORK = 2_000_000
+# A log joint of a label that a classifier does not know.
+LOWEST = -1e300
+ScoreKind = Literal["probability", "posterior", "margin", "blend"]
+
+
+# --- what classifier and detector share -----------------------------------------------
+
+
+class ConformalEstimator(HeldOutEstimator):
+    """The door of both estimators: which rows they take, which settings go together."""
+
+    method_: str
+    _parameter_constraints: Mapping[str, Any] = {
+        "estimator": "no_validation",
+        "ridge_rows": [Interval(Real, 0, None, closed="left")],
+        "ties": [StrOptions({"conservative", "smoothed"})],
+        "calibration_size": [Interval(Real, 0, 1, closed="neither")],
+        "confidence": [Interval(Real, 0, 1, closed="neither"), None],
+        "random_state": ["random_state"],
+    }
+
+    def _rows(self, X: Any, *, reset: bool = False) -> Any:
+        """Validated rows: to learn from with `reset`, else to answer for.
+
+        Where another estimator is wrapped, it alone knows what rows are: data frames
+        (which a pipeline may match by name), sparse matrices and texts stay as they
+        came.
+        """
+        if not reset:
+            check_is_fitted(self)
+        refuse_dask(X)
+        if self.estimator is None:
+            return validate_data(self, X, dtype=np.float64, reset=reset)
+        if hasattr(X, "columns"):
+            if reset:
+                validate_data(self, X, skip_check_array=True)
+            return X
+        if isinstance(X, list | tuple | np.ndarray) and np.ndim(X[:1]) == 1:
+            return X
+        return validate_data(
+            self,
+            X,
+            accept_sparse="csr",  # whose rows can be held out
+            dtype=None,
+            ensure_all_finite=False,
+            reset=reset,
+        )
+
+    def _begin(
+        self, X: Any = None, groups: ArrayLike | None = None
+    ) -> np.random.RandomState:
+        """Refuse settings that exclude each other, and forget an earlier fit.
+
+        Returns what the new fit draws by. Rows in memory are searched for columns of
+        one value, if they are ours to judge, and remembered.
+        """
+        estimator: Any = self
+        if self.method_ == FULL and self.estimator is not None:
+            raise ValueError(
+                "method='full' has models of its own and cannot rank by `estimator`, "
+                f"got {self.estimator!r}: use 'split', or leave `estimator` out."
+            )
+        if groups is not None and self.method_ != SPLIT:
+            raise ValueError(
+                f"`groups` need method='split', got {self.method_!r}: rows of one "
+                "group are not exchangeable with those of another."
+            )
+        if self.confidence is not None and self.method_ != SPLIT:
+            raise ValueError(
+                f"`confidence` needs method='split', got {self.method_!r}: nothing of "
+                "the kind holds given the training rows."
+            )
+        if self.confidence is not None and estimator.ties == "smoothed":
+            raise ValueError("`confidence` needs ties='conservative', got 'smoothed'.")
+        for name in ("estimator_", "estimators_", "n_calibration_", "rule_", "_ranks"):
+            vars(estimator).pop(name, None)
+        self.constant_features_ = np.empty(0, dtype=np.intp)
+        if X is not None and self.estimator is None:
+            self.constant_features_ = np.flatnonzero(np.ptp(X, axis=0) == 0)
+            warn_constant_features(self, self.constant_features_)
+        if X is not None and self.method_ != SPLIT:
+            remember_rows(self, X)
+        random: np.random.RandomState = check_random_state(estimator.random_state)
+        return random
+
+    def _coins(self, rows: Any) -> FloatArray:
+        """A uniform number for each row that depends on nothing but the row."""
+        values = rows if isinstance(rows, np.ndarray) else np.asarray(rows)
+        if values.dtype.kind in "fiub":
+            numbers = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # one zero
+            return keyed_uniform((row.tobytes() for row in numbers), self._key)
+        words = (repr(row.tolist()).encode() for row in values)
+        return keyed_uniform(words, self._key)
+
+    def __sklearn_tags__(self) -> Any:
+        """Tags of an estimator that takes the rows which the one inside takes."""
+        tags = super().__sklearn_tags__()
+        if self.estimator is not None:
+            tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+
+def warn_of_learned_scaling(estimator: Any, X: FloatArray) -> None:
+    """Warn of columns that look as if a transformer had learned from these rows."""
+    lowest, highest = X.min(axis=0), X.max(axis=0)
+    varies = highest > lowest
+    if len(X) < 3 or not varies.any():
+        return
+    Z = X[:, varies]
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred = (np.abs(Z.mean(axis=0)) <= 1e-10 * np.abs(Z).max(axis=0)).all()
+    fractions = (lowest[varies] == 0) & (highest[varies] == 1)
+    between = ((Z > 0) & (Z < 1)).any(axis=0)
+    if centred or (fractions & between).all():
+        what = "mean 0" if centred else "minimum 0 and maximum 1"
+        warnings.warn(
+            f"{type(estimator).__name__}: every column of X has {what}; if a "
+            "transformer learned this from the training rows, the promise of "
+            "method='full' is void. Leave it out (columns are put into units of their "
+            "own), or put it inside: estimator=make_pipeline(...).",
+            PrudentWarning,
+            stacklevel=4,
+        )
+
+
+# --- ranks by any classifier, of rows that it has not been fitted to ------------------
+
+
+@dataclass(frozen=True)
+class LabelScores:
+    """Scores of each row under each label, by a fitted classifier."""
+
+    estimator: Any
+    # (n_classes,): all labels; those that the classifier does not know score -inf
+    classes: NDArray[Any]
+    # log odds of probabilities, or where `decision_function` holds log joints; the
+    # own value of `decision_function` minus the largest other; twice the own value,
+    # where it is half the score of a blend
+    kind: ScoreKind
+
+    def both(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Joint values, and how plausible each label of each row is: one prediction.
+
+        Of the first, (m, n_classes), the largest is predicted; the second is minus the
+        nonconformity, -inf for labels that the classifier does not know.
+        """
+        by_probability = self.kind == "probability"
+        if by_probability:
+            values = self.estimator.predict_proba(X)
+        else:
+            values = np.asarray(self.estimator.decision_function(X), dtype=np.float64)
+        if values.ndim == 1:
+            values = np.stack([np.zeros_like(values), values], axis=1)
+        missing = 0.0 if by_probability else -np.inf
+        spread = np.full((len(values), len(self.classes)), missing)
+        spread[:, np.searchsorted(self.classes, self.estimator.classes_)] = values
+        if by_probability:
+            odds = log_odds_against(spread)
+            odds[:, ~np.isin(self.classes, self.estimator.classes_)] = np.inf
+            return np.log(np.maximum(spread, np.finfo(np.float64).tiny)), -odds
+        if self.kind == "blend" and len(self.estimator.classes_) > 2:
+            return np.maximum(spread, LOWEST), 2.0 * spread
+        # Of two classes the blend's values are log odds like the Gaussian's.
+        score = "margin" if self.kind == "margin" else "posterior"
+        return np.maximum(spread, LOWEST), -strangeness(spread, score)
+
+
+@dataclass(frozen=True)
+class CrossModel:
+    """The rows of each fold rank new ones by a classifier fitted to the others."""
+
+    scores: tuple[LabelScores, ...]
+    ranked: tuple[CalibrationScores, ...]  # scores of the rows of each fold
+
+    def joint(self, X: Any) -> FloatArray:
+        """Log of the mean probability of the folds; or their mean decision."""
+        return self._mean([one.both(X)[0] for one in self.scores])
+
+    def both(self, X: Any, wanted: IntArray) -> tuple[Joint, Counts]:
+        """How to get joint values, and training rows below and level with new ones."""
+        asked = [one.both(X) for one in self.scores]
+        counts = [
+            ranked.counts(plausible, wanted)
+            for ranked, (_, plausible) in zip(self.ranked, asked, strict=True)
+        ]
+        below, equal = np.sum(counts, axis=0)
+        joints = [joint for joint, _ in asked]
+        return partial(self._mean, joints), Counts(below, equal)
+
+    def _mean(self, joints: list[FloatArray]) -> FloatArray:
+        each = np.stack(joints)
+        kinds = {one.kind for one in self.scores}
+        if "margin" in kinds and not hasattr(self.scores[0].estimator, "p_values"):
+            known = each > LOWEST
+            return np.where(known, each, 0.0).sum(axis=0) / known.sum(axis=0)
+        each -= np.logaddexp.reduce(each, axis=2, keepdims=True)
+        return np.logaddexp.reduce(each, axis=0) - np.log(len(each))
+
+
+def fitted_scores(classifier: Any, X: Any, y: NDArray[Any]) -> LabelScores:
+    """Scores by a classifier fitted to these rows, or by the frozen one.
+
+    Without an `estimator` that is the classifier's own model; of rows of one class a
+    constant.
+    """
+    estimator, classes = classifier.estimator, classifier.classes_
+    kind: ScoreKind = "margin"
+    if estimator is None and classifier.nonconformity == "posterior":
+        kind = "blend" if classifier.model == "blend" else "posterior"
+    elif classifier.nonconformity == "margin":
+        kind = "margin"
+    elif hasattr(estimator, "predict_proba"):
+        kind = "probability"
+    if isinstance(estimator, FrozenEstimator):
+        known = np.union1d(classes, estimator.classes_)
+        return LabelScores(estimator, known, kind)
+    own = estimator is None
+    if own:
+        estimator = clone(classifier).set_params(
+            method="full", condition=None, ties="conservative", confidence=None
+        )
+    if (y == y[0]).all():
+        estimator, kind = DummyClassifier(strategy="prior"), "probability"
+    with warnings.catch_warnings():
+        if own:  # what it warns of has been said
+            warnings.simplefilter("ignore", PrudentWarning)
+        # The classifier's own model keeps no groups together, and need not here.
+        groups = None if own else classifier._fit_groups
+        fitted = clone(estimator).fit(X, y, **groups_for(estimator, groups))
+    if kind == "probability" and not hasattr(fitted, "predict_proba"):
+        kind = "margin"  # known only now of one that chooses among several
+    return LabelScores(fitted, classes, kind)
+
+
+def groups_of(X: Any, condition: Any) -> NDArray[Any] | None:
+    """Integer group of each row; None unless `condition` is a function of rows."""
+    if not callable(condition):
+        return None
+    groups = np.asarray(condition(X))
+    if groups.shape != (_num_samples(X),) or groups.dtype.kind not in "iub":
+        raise ValueError(
+            "`condition` must give one integer for each row, got an array of shape "
+            f"{groups.shape} and type {groups.dtype}."
+        )
+    return groups
+
+
+def categories_of(
+    X: Any, codes: IntArray, classes: NDArray[Any], condition: Any
+) -> tuple[By, tuple[Any, ...], IntArray]:
+    """What rows rank among, the names of these categories, and that of each row."""
+    if condition is None:
+        return None, (None,), np.zeros(len(codes), dtype=np.intp)
+    if isinstance(condition, str):
+        return "class", tuple(classes.tolist()), codes
+    groups = np.asarray(groups_of(X, condition))
+    names, category = np.unique(groups, return_inverse=True)
+    return "group", tuple(names.tolist()), category.astype(np.intp)
+
+
+# --- the estimator --------------------------------------------------------------------
 
 
 def _has_probabilities(classifier: ConformalClassifier) -> bool:
@@ -55,7 +329,7 @@ def _has_probabilities(classifier: ConformalClassifier) -> bool:
     return True
 
 
-class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
+class ConformalClassifier(ClassifierMixin, ConformalEstimator):
     """Sets of labels that hold the truth at a promised rate, for any law of the rows.
 
     A set leaves out the labels with which the row is among the strangest of the bag of
@@ -171,7 +445,7 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
     """
 
     _parameter_constraints: Mapping[str, Any] = {
-        **CONSTRAINTS,
+        **ConformalEstimator._parameter_constraints,
         "method": [StrOptions({"auto", "full", "cross", "split"})],
         "model": [StrOptions({"blend", "gaussian"})],
         "covariance_type": [StrOptions({"full", "tied", "diag", "identity"})],
@@ -232,26 +506,23 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
         -------
         self : ConformalClassifier
         """
-        X = rows_of(self, X, reset=True)
-        y = training_labels(X, y)
+        X = self._rows(X, reset=True)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         check_two_classes(self.classes_)
         self.n_rows_ = len(codes)
-        self.method_ = choose_method(self, len(self.classes_), groups)
-        note_constant_features(self, X)
-        forget_fit(self)
+        self.method_ = self._choose_method()
+        random = self._begin(X, groups)
         self._condition = self.condition
-        if self.method_ != SPLIT:
-            remember_rows(self, X)
-        random = check_random_state(self.random_state)
         if self.method_ == SPLIT:
             self._fit_held_out(X, y, random, groups)
         elif self.method_ == FULL:
-            self._take(full_ranks(self, X, codes))
+            self._fit_full(X, codes)
         else:
-            self._take(cross_ranks(self, X, y, random))
-            assert isinstance(self._ranks.model, CrossModel)
-            self.estimators_ = [one.estimator for one in self._ranks.model.scores]
+            self._fit_crossed(X, y, codes, random)
         self._key = random.bytes(32)
         return self
 
@@ -292,7 +563,7 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
         self, X: Any
     ) -> tuple[Callable[[], FloatArray], FloatArray]:
         """What the labels are predicted by, on demand, and p-values of all labels."""
-        rows = rows_of(self, X)
+        rows = self._rows(X)
         groups, coins = self._groups_and_coins(rows)
         with one_thread("blas"):
             if self.method_ == SPLIT:
@@ -318,7 +589,7 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
         -------
         ndarray of bool, shape (n_samples, n_classes)
         """
-        rows = rows_of(self, X)
+        rows = self._rows(X)
         if level is not None:
             check_fraction("level", level)
         groups, coins = self._groups_and_coins(rows)
@@ -410,6 +681,113 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
             return self._at(float(level), level=level)
         return copy.copy(self).set_params(level=level)._take(self._ranks)
 
+    def _choose_method(self) -> str:
+        """How rows are ranked; refuses parameters that exclude each other."""
+        method: str = self.method
+        if method == "auto" and self.estimator is None:
+            n = self.n_rows_
+            # Beyond, a blend of all rows saves 1 % of the size of sets, for n^3
+            # operations.
+            most = MOST_ROWS if self.model == "blend" else MOST_FULL_ROWS
+            small = n <= most and n * len(self.classes_) ** 2 <= MOST_FULL_WORK
+            method = FULL if small and self.confidence is None else SPLIT
+        elif method == "auto":
+            method = SPLIT
+        if method == CROSS:
+            if isinstance(self.estimator, FrozenEstimator):
+                raise ValueError(
+                    "method='cross' fits clones of `estimator`, which is frozen: use "
+                    "method='split'."
+                )
+            if self.ties == "smoothed":
+                raise ValueError(
+                    "ties='smoothed' has no promise with method='cross': use "
+                    "'conservative'."
+                )
+            if self.cv > self.n_rows_:
+                raise ValueError(
+                    f"`cv` must be at most the number of rows, {self.n_rows_}, got "
+                    f"{self.cv}."
+                )
+        is_blend = self.estimator is None and self.model == "blend"
+        if is_blend and self.nonconformity != "posterior":
+            raise ValueError(
+                f"nonconformity={self.nonconformity!r} needs model='gaussian', got "
+                "model='blend', which is a score of its own."
+            )
+        if method != FULL and self.nonconformity == "density":
+            raise ValueError(
+                "nonconformity='density' needs method='full', whose model has a "
+                f"density; the method is {method!r}."
+            )
+        return method
+
+    def _fit_full(self, X: FloatArray, codes: IntArray) -> None:
+        """Fit and rank by all rows."""
+        affine = self.covariance_type != "identity" and self.ridge_rows == 0
+        if not (self.model == "gaussian" and affine):
+            warn_of_learned_scaling(self, X)
+        settings = {
+            "model": self.model,
+            "covariance_type": self.covariance_type,
+            "pooled_rows": float(self.pooled_rows),
+            "ridge_rows": float(self.ridge_rows),
+            "score": self.nonconformity,
+        }
+        labels = [shown(label) for label in self.classes_]
+        by, names, category = categories_of(X, codes, self.classes_, self.condition)
+        model = FullClassModel(
+            X, codes, labels, settings, category, by_class=by == "class"
+        )
+        alone = np.bincount(codes)[codes] == 1
+        self._take_ranks(model, by, names, category, codes, alone)
+
+    def _fit_crossed(
+        self, X: Any, y: NDArray[Any], codes: IntArray, random: np.random.RandomState
+    ) -> None:
+        """Rank each fold by a classifier fitted to the other folds."""
+        by, names, category = categories_of(X, codes, self.classes_, self.condition)
+        alone = np.zeros(len(codes), dtype=bool)
+        scores, ranked = [], []
+        # A plain draw: strata are not exchangeable.
+        for part in np.array_split(random.permutation(len(codes)), self.cv):
+            fold = np.sort(part)
+            others = np.setdiff1d(np.arange(len(codes)), fold)
+            by_others = fitted_scores(self, _safe_indexing(X, others), y[others])
+            known = np.isin(y[fold], by_others.estimator.classes_)
+            alone[fold] = ~known
+            plausible = by_others.both(_safe_indexing(X, fold))[1]
+            own = np.take_along_axis(plausible, codes[fold][:, None], axis=1)[:, 0]
+            scores.append(by_others)
+            ranked.append(CalibrationScores.of(own, category[fold], names, ROUNDING))
+        model = CrossModel(tuple(scores), tuple(ranked))
+        self.estimators_ = [fold_scores.estimator for fold_scores in scores]
+        self._take_ranks(model, by, names, category, codes, alone, n_folds=self.cv)
+
+    def _take_ranks(
+        self,
+        model: FullClassModel | CrossModel,
+        by: By,
+        names: tuple[Any, ...],
+        category: IntArray,
+        codes: IntArray,
+        alone: BoolArray,
+        *,
+        n_folds: int = 0,
+    ) -> None:
+        """Rank among rows of these categories, some of them alone in their class."""
+        ranks = TrainingRanks(
+            model,
+            by,
+            names,
+            np.bincount(category, minlength=len(names)),
+            np.bincount(category[alone], minlength=len(names)),
+            np.bincount(codes, minlength=len(self.classes_)),
+            smoothed=self.ties == "smoothed",
+            n_folds=n_folds,
+        )
+        self._take(ranks)
+
     def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
         self._labels = fitted_scores(self, X, y)
         self.classes_, self.estimator_ = self._labels.classes, self._labels.estimator
@@ -418,7 +796,8 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
         """Scores of held-out rows, what they rank among, and rows of each class."""
         codes = np.searchsorted(self.classes_, y).astype(np.intp)
         by, names, category = categories_of(X, codes, self.classes_, self._condition)
-        own = self._labels.own(X, codes)
+        plausible = self._labels.both(X)[1]
+        own = np.take_along_axis(plausible, codes[:, None], axis=1)[:, 0]
         scores = CalibrationScores.of(own, category, names, ROUNDING)
         return scores, by, np.bincount(codes, minlength=len(self.classes_))
 
@@ -447,10 +826,11 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
                 "`estimator` can be computed from a file, not log joints or margins: "
                 "give one with predict_proba."
             )
-        if known.unknown().any():
+        unknown = np.setdiff1d(known.classes, known.estimator.classes_)
+        if len(unknown):
             raise ValueError(
                 f"ConformalClassifier: the classifier does not know the labels "
-                f"{known.classes[known.unknown()].tolist()}, which no column of "
+                f"{unknown.tolist()}, which no column of "
                 "probabilities stands for."
             )
         columns = probability_columns(known.estimator, type(self).__name__)
@@ -474,15 +854,12 @@ class ConformalClassifier(ClassifierMixin, HeldOutEstimator):
             if self.method_ == SPLIT
             else self._ranks.smoothed
         )
-        thrown = coins(rows, self._key) if smoothed else None
+        thrown = self._coins(rows) if smoothed else None
         return groups_of(rows, self._condition), thrown
 
     def _joint(self, X: Any) -> FloatArray:
-        rows = rows_of(self, X)
+        rows = self._rows(X)
         with one_thread("blas"):
             if self.method_ == SPLIT:
                 return self._labels.both(rows)[0]
             return self._ranks.model.joint(rows)
-
-    def __sklearn_tags__(self) -> Any:
-        return with_tags_of(self.estimator, super().__sklearn_tags__())

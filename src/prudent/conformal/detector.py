@@ -9,42 +9,35 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import OutlierMixin, clone
+from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from prudent._compat import Interval, StrOptions, fit_context
-from prudent.conformal.held_out import EllipsoidDetector, farness, ordinary_scores
-from prudent.conformal.inputs import (
-    CONSTRAINTS,
+from prudent.conformal.classifier import (
+    FULL,
     MOST_FULL_ROWS,
-    check_method,
-    coins,
-    forget_fit,
-    note_constant_features,
-    rows_of,
+    SPLIT,
+    ConformalEstimator,
     warn_of_learned_scaling,
-    with_tags_of,
 )
-from prudent.conformal.one_class import FullOneClass
-from prudent.conformal.promises import FULL, SPLIT, of_training_rows
+from prudent.conformal.one_class import Ellipsoid, FullOneClass
+from prudent.conformal.ranking import of_training_rows
+from prudent.conformal.units import Columns, in_units, kept_columns
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import fewest_rows, mean_rank
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
-    HeldOutEstimator,
     RateMixin,
     one_thread,
-    remember_rows,
 )
 from prudent.exceptions import PrudentWarning
 from prudent.rules.rule import FalseAlarms, Rule
 from prudent.rules.scores import ROUNDING, CalibrationScores
 
 
-class ConformalDetector(RateMixin, OutlierMixin, HeldOutEstimator):
+class ConformalDetector(RateMixin, OutlierMixin, ConformalEstimator):
     """Alarms for rows unlike a class, at a promised false-alarm rate, for any law.
 
     A row raises an alarm if it is among the strangest of the bag of training rows and
@@ -141,7 +134,7 @@ class ConformalDetector(RateMixin, OutlierMixin, HeldOutEstimator):
     """
 
     _parameter_constraints: Mapping[str, Any] = {
-        **CONSTRAINTS,
+        **ConformalEstimator._parameter_constraints,
         "method": [StrOptions({"auto", "full", "split"})],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "nonconformity": [StrOptions({"combined", "distance", "ellipsoid"})],
@@ -189,7 +182,7 @@ class ConformalDetector(RateMixin, OutlierMixin, HeldOutEstimator):
         -------
         self : ConformalDetector
         """
-        X = rows_of(self, X, reset=True)
+        X = self._rows(X, reset=True)
         self.n_rows_ = _num_samples(X)
         if self.n_rows_ < 2:
             raise ValueError(
@@ -199,12 +192,7 @@ class ConformalDetector(RateMixin, OutlierMixin, HeldOutEstimator):
         if self.method_ == "auto":
             own = self.estimator is None and self.confidence is None
             self.method_ = FULL if own and self.n_rows_ <= MOST_FULL_ROWS else SPLIT
-        check_method(self, self.method_, groups)
-        note_constant_features(self, X)
-        forget_fit(self)
-        if self.method_ != SPLIT:
-            remember_rows(self, X)
-        random = check_random_state(self.random_state)
+        random = self._begin(X, groups)
         if self.method_ == FULL:
             self._fit_full(X)
         else:
@@ -243,7 +231,7 @@ class ConformalDetector(RateMixin, OutlierMixin, HeldOutEstimator):
 
     def calibrated_scores(self, X: Any) -> FloatArray:
         """Scores by `estimator_` on the scale of `calibration_scores_` ("split")."""
-        return ordinary_scores(self.estimator_, rows_of(self, X))
+        return ordinary_scores(self.estimator_, self._rows(X))
 
     def _holds_out_rows(self) -> bool:
         method = getattr(self, "method_", self.method)
@@ -325,18 +313,65 @@ class ConformalDetector(RateMixin, OutlierMixin, HeldOutEstimator):
 
     def _ask(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """p-value of each row, and how far the row lies beyond others of its rank."""
-        rows = rows_of(self, X)
-        thrown = coins(rows, self._key) if self._smoothed else None
+        rows = self._rows(X)
+        thrown = self._coins(rows) if self._smoothed else None
         with one_thread("blas"):
             if self.method_ == SPLIT:
                 scores = ordinary_scores(self.estimator_, rows)
                 p_values = self.rule_.p_values(scores, coins=thrown)
-                below = farness(scores, self.calibration_scores_)
+                below = distance_beyond(scores, self.calibration_scores_)
             else:
                 counts = self._ranks.counts(rows)
                 p_values = counts.p_values(self._n_ranking, thrown)
                 below = self._ranks.farness(rows)
         return p_values, np.zeros(len(p_values)) if self._smoothed else below
 
-    def __sklearn_tags__(self) -> Any:
-        return with_tags_of(self.estimator, super().__sklearn_tags__())
+
+# --- detectors around which rows are held out -----------------------------------------
+
+
+class EllipsoidDetector(OutlierMixin, BaseEstimator):
+    """Minus the distance from the mean in the metric of the scatter with a ridge.
+
+    What `ConformalDetector` fits to a part of the rows by default.
+    """
+
+    def __init__(self, *, ridge_rows: float = 1.0) -> None:
+        self.ridge_rows = ridge_rows
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn units, mean and scatter."""
+        self._columns = Columns.of(np.asarray(X, dtype=np.float64))
+        self._units = self._columns.exponents()
+        rows = in_units(self._columns.rows, self._units)
+        self._ellipsoid = Ellipsoid.learn(rows, self.ridge_rows)
+        self.n_features_in_ = len(self._units)
+        return self
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Higher is more ordinary."""
+        centred = self._columns.centre(np.asarray(X, dtype=np.float64))
+        whitened = self._ellipsoid.whitened(in_units(centred, self._units))
+        # A column that was constant in the fit rows puts a row that differs last.
+        strange = np.abs(centred[:, ~kept_columns(self._units)]).max(axis=1, initial=0)
+        return -np.linalg.norm(whitened, axis=1) - strange
+
+
+def ordinary_scores(detector: Any, X: Any) -> FloatArray:
+    """Scores of rows by a fitted outlier detector, high for ordinary rows.
+
+    The `decision_function` of a class with `decision_scores_` is high for strange rows
+    (PyOD).
+    """
+    if hasattr(detector, "score_samples"):
+        return np.asarray(detector.score_samples(X), dtype=np.float64)
+    values = np.asarray(detector.decision_function(X), dtype=np.float64)
+    return -values if hasattr(detector, "decision_scores_") else values
+
+
+def distance_beyond(scores: FloatArray, ranked: FloatArray) -> FloatArray:
+    """How far each score lies below those that rank, from 0 to below 1."""
+    middle = np.median(ranked)
+    spread = np.median(np.abs(ranked - middle))
+    z = (middle - scores) / (spread if spread > 0 else 1.0)
+    return np.clip(0.5 + 0.5 * z / (1 + np.abs(z)), 0.0, 1 - 2.0**-53)

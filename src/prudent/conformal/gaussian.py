@@ -14,8 +14,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
-from prudent.conformal.ranks import PairScores, damped
-from prudent.conformal.units import blocks
+from prudent.conformal.units import PairScores, blocks, damped
 from prudent.core.classes import log_sum_of_others
 from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import SingularCovarianceError

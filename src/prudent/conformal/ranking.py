@@ -1,51 +1,40 @@
-"""How the rows of a fit come to rank new rows: full, split or cross."""
+"""Training rows that rank new rows, and what such ranks promise."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils import _safe_indexing
+from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from prudent.conformal.gaussian import Diagonal, Gaussian
-from prudent.conformal.held_out import (
-    CrossModel,
-    Joint,
-    fitted_scores,
-)
-from prudent.conformal.inputs import (
-    MOST_FULL_ROWS,
-    check_method,
-    warn_of_learned_scaling,
-)
-from prudent.conformal.promises import CROSS, FULL, SPLIT, cross_bound, of_training_rows
-from prudent.conformal.ranks import By, categories_of
-from prudent.conformal.ridge import MOST_ROWS, Blend
+from prudent.conformal.ridge import Blend
 from prudent.conformal.units import MOST_TABLES, ByUnits, in_units
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import mean_rank
-from prudent.core.guarantee import Guarantee
+from prudent.core.guarantee import Guarantee, Quantity
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.core.validation import shown
-from prudent.rules.scores import ROUNDING, CalibrationScores, Counts, places
+from prudent.rules.rule import ON_AVERAGE, Terms
+from prudent.rules.scores import Counts, places
 
-# Full conformal prediction costs K^2 n elementary functions a row.
-MOST_FULL_WORK = 2_000_000
 # Of the inverse matrices of blends in several units that are kept.
 MOST_BYTES = 2**28
+CROSS_SOURCE = "Vovk 2015; Barber et al. 2021"
+#: What has a promise of its own.
+By = Literal["class", "group"] | None
+#: Joint values of rows, worked out when they are wanted.
+Joint = Callable[[], FloatArray]
 
 
 @dataclass(frozen=True)
 class TrainingRanks:
     """All training rows rank new ones: full and cross-conformal prediction."""
 
-    model: FullClassModel | CrossModel
+    model: Any  # `FullClassModel`, or the classifiers of the folds
     by: By
     names: tuple[Any, ...]  # of the categories of rows that rank among themselves
     sizes: IntArray  # (n_categories,)
@@ -127,47 +116,57 @@ class TrainingRanks:
         return np.broadcast_to(places(groups, self.names)[:, None], shape)
 
 
-def choose_method(classifier: Any, n_classes: int, groups: ArrayLike | None) -> str:
-    """How rows are ranked; refuses parameters that exclude each other."""
-    frozen = isinstance(classifier.estimator, FrozenEstimator)
-    method: str = classifier.method
-    if method == "auto" and classifier.estimator is None:
-        n = classifier.n_rows_
-        # Beyond, a blend of all rows saves 1 % of the size of sets for n^3 operations.
-        most = MOST_ROWS if classifier.model == "blend" else MOST_FULL_ROWS
-        small = n <= most and n * n_classes**2 <= MOST_FULL_WORK
-        method = FULL if small and classifier.confidence is None else SPLIT
-    elif method == "auto":
-        method = SPLIT
-    check_method(classifier, method, groups)
-    if method == CROSS:
-        if frozen:
-            raise ValueError(
-                "method='cross' fits clones of `estimator`, which is frozen: use "
-                "method='split'."
-            )
-        if classifier.ties == "smoothed":
-            raise ValueError(
-                "ties='smoothed' has no promise with method='cross': use "
-                "'conservative'."
-            )
-        if classifier.cv > classifier.n_rows_:
-            raise ValueError(
-                f"`cv` must be at most the number of rows, {classifier.n_rows_}, got "
-                f"{classifier.cv}."
-            )
-    own = classifier.estimator is None
-    if own and classifier.model == "blend" and classifier.nonconformity != "posterior":
-        raise ValueError(
-            f"nonconformity={classifier.nonconformity!r} needs model='gaussian', got "
-            "model='blend', which is a score of its own."
-        )
-    if method != FULL and classifier.nonconformity == "density":
-        raise ValueError(
-            "nonconformity='density' needs method='full', whose model has a density; "
-            f"the method is {method!r}."
-        )
-    return method
+def of_training_rows(
+    quantity: Quantity,
+    rate: float,
+    assumption: Assumption,
+    *also: Assumption,
+    n_rows: int,
+    rank: int | None,
+    scope: Any = None,
+    crossed: bool = False,
+) -> Guarantee:
+    """The promise of a rank among training rows; `rank` is None with smoothed ties."""
+    evidence = {"training rows": float(n_rows)}
+    if rank is not None:
+        evidence["rank"] = float(rank)
+    return Terms().promise(
+        quantity,
+        rate,
+        assumption,
+        *also,
+        scope=scope,
+        evidence=evidence,
+        source=CROSS_SOURCE if crossed else ON_AVERAGE,
+    )
+
+
+def cross_bound(n: int, n_folds: int, rank: int, *, equal_folds: bool = True) -> float:
+    """Largest miss rate of cross-conformal sets that exclude the `rank` strangest.
+
+    Of `n` ranking rows in `n_folds` folds, a label is excluded if its p-value is at
+    most r / (n + 1), r = `rank`.
+
+    Notes
+    -----
+    In general 2 (r + K - 1) / (n + K): the p-value is a weighted mean of those of the
+    folds, each valid, less a constant, and a mean M of valid p-values has
+    P(M <= t) <= 2 t. For folds of m rows each (2 r + m - 2) / (n + m): add m - 1
+    fictitious rows to that of the new row; in the tournament of all n + m rows at most
+    m + 2 r - 2 can beat all but r - 1 of the rows outside their folds.
+
+    Examples
+    --------
+    >>> from prudent.conformal.ranking import cross_bound
+    >>> [round(cross_bound(200, k, 20), 4) for k in (10, 5)]
+    [0.2636, 0.2341]
+    """
+    if rank <= 0:
+        return 0.0
+    bounds = [1.0, 2 * (rank + n_folds - 1) / (n + n_folds)]
+    if equal_folds and n > 0 and n % n_folds == 0:
+        bounds.append((2 * rank + n // n_folds - 2) / (n + n // n_folds))
+    return min(bounds)
 
 
 class FullClassModel(ByUnits):
@@ -235,72 +234,3 @@ class FullClassModel(ByUnits):
                 rows, self.codes, self.names, score=score, **constants
             )
         return Gaussian.learn(rows, self.codes, self.names, score=score, **constants)
-
-
-def full_ranks(classifier: Any, X: FloatArray, codes: IntArray) -> TrainingRanks:
-    """All rows fit and rank."""
-    of = classifier
-    affine = of.covariance_type != "identity" and of.ridge_rows == 0
-    if not (of.model == "gaussian" and affine):
-        warn_of_learned_scaling(of, X)
-    settings = {
-        "model": of.model,
-        "covariance_type": of.covariance_type,
-        "pooled_rows": float(of.pooled_rows),
-        "ridge_rows": float(of.ridge_rows),
-        "score": of.nonconformity,
-    }
-    labels = [shown(label) for label in of.classes_]
-    by, names, category = categories_of(X, codes, of.classes_, of.condition)
-    model = FullClassModel(X, codes, labels, settings, category, by_class=by == "class")
-    count = np.bincount(codes)
-    return _training_ranks(of, model, by, names, category, codes, count[codes] == 1)
-
-
-def cross_ranks(
-    classifier: Any, X: Any, y: NDArray[Any], random: np.random.RandomState
-) -> TrainingRanks:
-    """Each fold ranks by a classifier fitted to the other folds."""
-    classes = classifier.classes_
-    codes = np.searchsorted(classes, y).astype(np.intp)
-    by, names, category = categories_of(X, codes, classes, classifier.condition)
-    # A plain draw: strata are not exchangeable.
-    drawn = np.array_split(random.permutation(len(codes)), classifier.cv)
-    scores, ranked = [], []
-    alone = np.zeros(len(codes), dtype=bool)
-    for part in drawn:
-        fold = np.sort(part)
-        others = np.setdiff1d(np.arange(len(codes)), fold)
-        one = fitted_scores(classifier, _safe_indexing(X, others), y[others])
-        alone[fold] = one.unknown()[codes[fold]]
-        own = one.own(_safe_indexing(X, fold), codes[fold])
-        scores.append(one)
-        ranked.append(CalibrationScores.of(own, category[fold], names, ROUNDING))
-    model = CrossModel(tuple(scores), tuple(ranked))
-    n_folds = classifier.cv
-    return _training_ranks(
-        classifier, model, by, names, category, codes, alone, n_folds
-    )
-
-
-def _training_ranks(
-    classifier: Any,
-    model: Any,
-    by: By,
-    names: tuple[Any, ...],
-    category: IntArray,
-    codes: IntArray,
-    alone: BoolArray,
-    n_folds: int = 0,
-) -> TrainingRanks:
-    """Ranks among rows of these categories, some of them alone in their class."""
-    return TrainingRanks(
-        model,
-        by,
-        names,
-        np.bincount(category, minlength=len(names)),
-        np.bincount(category[alone], minlength=len(names)),
-        np.bincount(codes, minlength=len(classifier.classes_)),
-        smoothed=classifier.ties == "smoothed",
-        n_folds=n_folds,
-    )

@@ -15,8 +15,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.spatial.distance import cdist
 
 from prudent.conformal.gaussian import Diagonal, Gaussian, strangeness
-from prudent.conformal.ranks import PairScores, damped
-from prudent.conformal.units import ARRAYS, blocks
+from prudent.conformal.units import ARRAYS, PairScores, blocks, damped
 from prudent.core.types import FloatArray, IntArray
 from prudent.rules.scores import Counts
 

@@ -158,3 +158,20 @@ class ByUnits:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._prepare()
+
+
+# --- scores of a bag ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PairScores:
+    """Scores of training rows that depend on whether a new row has their label."""
+
+    own: FloatArray  # (m, n): score of each training row if each new row has its label
+    other: FloatArray  # (m, n): and if it has another
+    asked: FloatArray  # (m, n_classes): scores of the new rows under each label
+
+
+def damped(scores: FloatArray) -> FloatArray:
+    """Sign times log(1 + size): scores of unlike spread on one scale."""
+    return np.copysign(np.log1p(np.abs(scores)), scores)

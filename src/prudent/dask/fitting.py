@@ -1,22 +1,45 @@
-"""`fit`: choose how an estimator learns from blocks of rows."""
+"""`fit`: how each estimator learns from blocks of rows."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+from hashlib import blake2b
+from numbers import Integral
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.multiclass import unique_labels
+
 from prudent.adversarial import LowDensityRejector
+from prudent.adversarial.density.detector import check_settings
 from prudent.calibration import RiskCalibratedClassifier
+from prudent.calibration.ascent import Trial
+from prudent.calibration.categorical import Reader, row_keys
+from prudent.calibration.classifier import drawn_seed, settings_of, watching
+from prudent.calibration.learn import learn
 from prudent.conformal import ConformalClassifier, ConformalDetector
-from prudent.dask.calibration import fit_calibration, needs_frames
-from prudent.dask.chunks import Chunks
-from prudent.dask.held_out import (
-    fit_conformal_classifier,
-    fit_conformal_detector,
-    fit_minimax_detector,
-    fit_rejector,
+from prudent.core.classes import check_two_classes
+from prudent.core.moments import ClassMoments
+from prudent.core.rows import Block as LabelledBlock
+from prudent.core.rows import HeldOut, Rows, hold_out
+from prudent.dask.blocks import (
+    Block,
+    Chunks,
+    Mask,
+    NumberedRows,
+    block_moments,
+    chosen,
+    masks,
 )
 from prudent.estimator_tools import MomentFitMixin, is_covariance_estimator
 from prudent.minimax import MinimaxOutlierDetector
+
+Draws = NDArray[np.uint64]
 
 
 def fit(
@@ -90,11 +113,11 @@ def fit(
     elif isinstance(estimator, MinimaxOutlierDetector):
         fit_minimax_detector(estimator, chunks)
     elif isinstance(estimator, ConformalDetector):
-        fit_conformal_detector(estimator, chunks)
+        fit_conformal(estimator, chunks)
     elif y is None and target is None:
         raise ValueError(f"{estimator} needs labels: give `y` or `target`.")
     elif isinstance(estimator, ConformalClassifier):
-        fit_conformal_classifier(estimator, chunks)
+        fit_conformal(estimator, chunks)
     elif hasattr(estimator, "fit_moments"):
         estimator.fit_moments(chunks.moments(**estimator._moment_options()))
     elif isinstance(estimator, MomentFitMixin) and estimator._learns_from_blocks:
@@ -121,3 +144,322 @@ def _fit_blocks(estimator: Any, chunks: Chunks) -> None:
         )
     moments = chunks.moments()
     estimator._fit_from(moments, rows=chunks.labelled(moments.classes))
+
+
+# --- fits that rows are held out of: learn from a sample, cut by the other rows -------
+
+
+def fit_conformal(
+    estimator: ConformalClassifier | ConformalDetector, chunks: Chunks
+) -> None:
+    """Fit method="split" in three passes: labels or row counts, a sample, scores.
+
+    The model learns from at most `MAX_FIT_ROWS` rows that are not held out (a frozen
+    one from none); the scores of all held-out rows rank.
+    """
+    estimator._validate_params()
+    if estimator.method not in ("auto", "split"):
+        raise TypeError(
+            f"method={estimator.method!r} needs all rows in one place; use 'split' on "
+            "dask, or fit on a sample."
+        )
+    heads = chunks.map(_head)
+    classifies = isinstance(estimator, ConformalClassifier)
+    if classifies:
+        estimator.classes_ = _classes(labels for size, labels in heads if size)
+    rows = NumberedRows(chunks, [size for size, _ in heads])
+    estimator.n_rows_, estimator.method_ = rows.n_rows, "split"
+    if classifies:
+        estimator._choose_method()
+        estimator._condition = estimator.condition
+    estimator._begin()
+    rng = _fit_held_out(estimator, rows)
+    constant = getattr(estimator.estimator_, "constant_features_", ())
+    estimator.constant_features_ = np.array(constant, dtype=np.intp)
+    estimator._key = rng.bytes(32)
+
+
+def _classes(labels_of_blocks: Iterable[Any]) -> NDArray[Any]:
+    """The classes of the labels of all blocks that have rows, two at least."""
+    labels = list(labels_of_blocks)
+    if not labels:
+        raise ValueError("X has no row: every block is empty.")
+    unique_labels(*labels)  # refuses words and numbers together
+    classes: NDArray[Any] = np.unique(np.concatenate(labels))
+    check_two_classes(classes)
+    return classes
+
+
+def fit_rejector(detector: LowDensityRejector, chunks: Chunks) -> None:
+    """Fit in three passes: row counts, a sample, calibration scores.
+
+    The density is learnt from at most `MAX_FIT_ROWS` rows that are not held out; the
+    cut is the order statistic of the scores of all held-out rows.
+    """
+    detector._validate_params()
+    check_settings(detector)
+    _fit_held_out(detector, _numbered(chunks))
+
+
+def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> None:
+    """Fit in one pass for moments, or in three with a calibrated threshold."""
+    detector._validate_params()
+    needed = None
+    if is_covariance_estimator(detector.covariance):
+        needed = f"covariance={detector.covariance!r}"
+    if detector.kernel != "linear":
+        needed = f"kernel={detector.kernel!r}"
+    if needed is not None:
+        raise TypeError(
+            f"MinimaxOutlierDetector with {needed} needs all rows at once; use "
+            "kernel='linear' and a named covariance, or fit it on a sample."
+        )
+    detector._check_settings()
+    options = detector._moment_options()
+    if detector.threshold == "distribution_free":
+        detector.fit_moments(_moments(chunks, options, None))
+        return
+    rows = _numbered(chunks)
+    rng = check_random_state(detector.random_state)
+    split = hold_out(rows.n_rows, detector.calibration_size, rng)
+    detector._check_learnable(len(split.fit), rows.n_rows)
+    detector._grouped = False
+    detector._fit_from(_moments(chunks, options, masks(split.fit, rows.sizes)))
+    detector._calibrate(rows.ask(split.held_out, detector._scores), split)
+
+
+def _fit_held_out(estimator: Any, rows: NumberedRows) -> np.random.RandomState:
+    """Fit to a sample, and find the rule by the scores of all held-out rows."""
+    rng = check_random_state(estimator.random_state)
+    estimator.n_features_in_, estimator._grouped = rows.chunks.n_features, False
+    is_conformal = isinstance(estimator, ConformalClassifier | ConformalDetector)
+    if is_conformal and isinstance(estimator.estimator, FrozenEstimator):
+        everything = np.arange(rows.n_rows)
+        split = HeldOut(everything[:0], everything)
+        estimator._fit_part(None, None, rng)
+    else:
+        split = hold_out(rows.n_rows, estimator.calibration_size, rng)
+        estimator._fit_part(*rows.sample(split.fit), rng)
+    estimator._calibrate(rows.ask(split.held_out, estimator._scores), split)
+    return rng
+
+
+def _head(block: Block) -> tuple[int, NDArray[Any] | None]:
+    """Rows of a block and their labels."""
+    X, y = block
+    return len(X), None if y is None else np.unique(y)
+
+
+def _moments(
+    chunks: Chunks, options: dict[str, Any], of_blocks: list[Mask] | None
+) -> ClassMoments:
+    """Moments of all rows, or of some of each block, whatever their labels."""
+    moments: ClassMoments = chunks.reduce(
+        _block_moments,
+        ClassMoments.reduce,
+        chunks.n_features,
+        options,
+        each=[None] * chunks.n_blocks if of_blocks is None else of_blocks,
+    )
+    return moments
+
+
+def _numbered(chunks: Chunks) -> NumberedRows:
+    """Check and count the rows of every block."""
+    return NumberedRows(chunks, chunks.map(_checked_size))
+
+
+def _checked_size(block: Block) -> int:
+    return len(check_array(block[0], dtype=np.float64, ensure_min_samples=0))
+
+
+def _block_moments(
+    block: Block, n_features: int, options: dict[str, Any], mask: Mask | None
+) -> ClassMoments:
+    X, _ = block
+    kept = X if mask is None else X[chosen(mask, len(X))]
+    return block_moments((kept, None), n_features, options)
+
+
+# --- calibration: one pass over the rows for each evaluation of the model -------------
+
+
+def needs_frames(estimator: Any) -> bool:
+    """Whether the types of a data frame's columns matter to the estimator."""
+    return isinstance(estimator, RiskCalibratedClassifier) and (
+        estimator.family in ("categorical", "mixed")
+    )
+
+
+def fit_calibration(estimator: RiskCalibratedClassifier, chunks: Chunks) -> None:
+    """Calibrate on blocks that are loaded once and stay in memory."""
+    _check_settings(estimator)
+    watch = watching(estimator, None, None)
+    reader, trials, sizes, classes = _read(estimator, chunks)
+    estimator.n_features_in_ = chunks.n_features
+    estimator._reader = reader
+    seed, folds = drawn_seed(estimator), None
+    if estimator.stopping == "holdout":
+        trials = _held_out_trials(estimator, trials, sizes, seed)
+    elif estimator.stopping == "cv":
+        folds = _folds(estimator, trials, len(classes), seed)
+    settings, names = settings_of(estimator, len(classes)), classes.tolist()
+    learned = learn(
+        trials, folds, settings=settings, classes=names, seed=seed, watch=watch
+    )
+    estimator._keep(learned, classes)
+
+
+def _check_settings(estimator: RiskCalibratedClassifier) -> None:
+    estimator._validate_params()
+    if estimator.batch_size is not None:
+        raise TypeError(
+            f"batch_size={estimator.batch_size} picks rows across blocks; leave it "
+            "None on dask, where every step takes all rows."
+        )
+    if estimator.stopping == "cv" and not isinstance(estimator.cv, Integral | None):
+        raise TypeError(
+            f"cv={estimator.cv!r} splits rows by their position in one array; on dask "
+            "give the number of folds."
+        )
+
+
+def _read(
+    estimator: RiskCalibratedClassifier, chunks: Chunks
+) -> tuple[Reader, Rows, list[int], NDArray[Any]]:
+    """Reader, blocks as trials, their sizes, and the classes."""
+    worker = RiskCalibratedClassifier(family=estimator.family)
+    worker.n_features_in_ = chunks.n_features
+    if chunks.feature_names is not None and needs_frames(estimator):
+        worker.feature_names_in_ = chunks.feature_names
+    blocks = chunks.resident()
+    heads = blocks.map(_read_head, worker)
+    classes = _classes(head[1] for head in heads if head)
+    readers = [head[0] for head in heads if head]
+    worker._reader = readers[0].merged(readers[1:])
+    sizes = [head[2] if head else 0 for head in heads]
+    trials = blocks.transform(_trial, worker, classes)
+    return worker._reader, trials, sizes, classes
+
+
+def _held_out_trials(
+    estimator: RiskCalibratedClassifier, trials: Rows, sizes: Sequence[int], seed: int
+) -> Rows:
+    """Trials with rows held out, and the levels that the others know."""
+    random = np.random.RandomState(seed)
+    split = hold_out(sum(sizes), estimator.validation_fraction, random)
+    trials = trials.transform(_held_apart, each=masks(split.held_out, sizes))
+    found = trials.map(Trial.seen_levels, estimator._reader.n_levels)
+    seen = [np.any(of_blocks, axis=0) for of_blocks in zip(*found, strict=True)]
+    estimator._reader = estimator._reader.restricted(seen)
+    return trials.transform(Trial.recoded, seen) if seen else trials
+
+
+def _folds(
+    estimator: RiskCalibratedClassifier, trials: Rows, n_classes: int, seed: int
+) -> Iterator[Rows] | None:
+    n_folds = 5 if estimator.cv is None else estimator.cv
+    drawn = trials.transform(with_draws, seed)
+    deal = Deal.of(drawn.map(least_draws, n_classes, n_folds), n_folds)
+    if deal.n_folds < 2:
+        return None
+    return (drawn.transform(_fold, deal, k) for k in range(deal.n_folds))
+
+
+# What happens to one block.
+
+
+def _read_head(
+    chunk: Block, worker: RiskCalibratedClassifier
+) -> tuple[Reader, NDArray[Any], int] | None:
+    """What the reading of all blocks needs to know about one that has rows."""
+    X, y = chunk
+    if y is None or len(X) == 0:
+        return None
+    worker = copy(worker)
+    _, labels, *_ = worker._read_training(X, y, None)
+    return worker._reader, np.unique(labels), len(labels)
+
+
+def _trial(
+    chunk: Block, worker: RiskCalibratedClassifier, classes: NDArray[Any]
+) -> Trial:
+    X, y = chunk
+    if y is None or len(X) == 0:
+        return Trial(None)
+    rows, labels, *_ = worker._read_training(X, y, None, first=False)
+    return Trial(LabelledBlock(rows, np.searchsorted(classes, labels)))
+
+
+def _held_apart(trial: Trial, held_out: Mask) -> Trial:
+    n_rows = 0 if trial.fitted is None else len(trial.fitted)
+    return trial.apart(chosen(held_out, n_rows))
+
+
+def _fold(drawn: tuple[Trial, Draws], deal: Deal, k: int) -> Trial:
+    trial, draws = drawn
+    return trial.apart(deal.fold_of(draws) == k)
+
+
+# --- folds of rows, whatever their blocks and order: by a hash of class and values ----
+
+
+@dataclass(frozen=True, slots=True)
+class Deal:
+    """Rule that gives every draw a fold, and every class rows in all folds.
+
+    A draw goes to the fold of its remainder; the least ones of each class are dealt
+    in order, so that a class with few distinct rows is spread as well.
+    """
+
+    n_folds: int
+    dealt: Draws  # sorted draws with a fold of their own
+    folds: NDArray[np.intp]  # fold of each of them
+
+    @classmethod
+    def of(cls, least: Sequence[Sequence[Draws]], n_folds: int) -> Deal:
+        """Deal from the `least_draws` of every block.
+
+        It has as many folds as the class with the fewest distinct rows has of those,
+        `n_folds` at most.
+        """
+        by_class = [
+            np.unique(np.concatenate(blocks))[:n_folds]
+            for blocks in zip(*least, strict=True)
+        ]
+        n_folds = min(n_folds, *(len(draws) for draws in by_class))
+        dealt = np.concatenate([draws[:n_folds] for draws in by_class])
+        folds = np.tile(np.arange(n_folds), len(by_class))
+        order = np.argsort(dealt)
+        return cls(n_folds, dealt[order], folds[order])
+
+    def fold_of(self, draws: Draws) -> NDArray[np.intp]:
+        """Fold of each draw, 0..n_folds - 1."""
+        place = np.searchsorted(self.dealt, draws).clip(max=len(self.dealt) - 1)
+        remainder = (draws % np.uint64(self.n_folds)).astype(np.intp)
+        return np.where(self.dealt[place] == draws, self.folds[place], remainder)
+
+
+def with_draws(trial: Trial, seed: int) -> tuple[Trial, Draws]:
+    """Rows with a number in 0..2^64 - 1 each: a keyed hash of class and values."""
+    rows = trial.fitted
+    if rows is None:
+        return trial, np.zeros(0, dtype=np.uint64)
+    # Adding 0 makes -0.0 and 0.0, which are equal, the same bytes.
+    keys = (
+        np.column_stack([rows.codes, row_keys(rows.X)]).astype("<f8", order="C") + 0.0
+    )
+    data, width = keys.tobytes(), keys.itemsize * keys.shape[1]
+    key = seed.to_bytes(8, "little")
+    digests = [
+        blake2b(data[i : i + width], digest_size=8, key=key).digest()
+        for i in range(0, len(data), width)
+    ]
+    return trial, np.frombuffer(b"".join(digests), dtype="<u8")
+
+
+def least_draws(drawn: tuple[Trial, Draws], n_classes: int, n: int) -> list[Draws]:
+    """The least `n` distinct draws of each class."""
+    trial, draws = drawn
+    codes = draws if trial.fitted is None else trial.fitted.codes
+    return [np.unique(draws[codes == k])[:n] for k in range(n_classes)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.dask.rows import require_dask
+from prudent.dask.blocks import require_dask
 
 
 def predict(estimator: Any, X: Any, method: str = "predict") -> Any:
