@@ -235,23 +235,23 @@ class CrossModel:
 
     def joint(self, X: Any) -> FloatArray:
         """Log of the mean probability of the folds; or their mean decision."""
-        return self._mean([one.both(X)[0] for one in self.scores])
+        return self._mean([scores.both(X)[0] for scores in self.scores])
 
     def both(self, X: Any, wanted: IntArray) -> tuple[Joint, Counts]:
         """How to get joint values, and training rows below and level with new ones."""
-        asked = [one.both(X) for one in self.scores]
+        of_folds = [scores.both(X) for scores in self.scores]
         counts = [
             ranked.counts(plausible, wanted)
-            for ranked, (_, plausible) in zip(self.ranked, asked, strict=True)
+            for ranked, (_, plausible) in zip(self.ranked, of_folds, strict=True)
         ]
         below, equal = np.sum(counts, axis=0)
-        joints = [joint for joint, _ in asked]
+        joints = [joint for joint, _ in of_folds]
         return partial(self._mean, joints), Counts(below, equal)
 
     def _mean(self, joints: list[FloatArray]) -> FloatArray:
         each = np.stack(joints)
-        kinds = {one.kind for one in self.scores}
-        if "margin" in kinds and not hasattr(self.scores[0].estimator, "p_values"):
+        by_margin = any(scores.kind == "margin" for scores in self.scores)
+        if by_margin and not hasattr(self.scores[0].estimator, "p_values"):
             known = each > LOWEST
             return np.where(known, each, 0.0).sum(axis=0) / known.sum(axis=0)
         each -= np.logaddexp.reduce(each, axis=2, keepdims=True)

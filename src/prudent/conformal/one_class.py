@@ -94,11 +94,11 @@ def nearest_others(rows: FloatArray, k: int) -> FloatArray:
     return distances
 
 
-def beyond(scores: FloatArray, asked: FloatArray) -> tuple[BoolArray, BoolArray]:
-    """Which `scores` (m, n) exceed those asked (m,), and which tie with them."""
-    margin = ROUNDING * (1 + np.abs(asked))
-    above = scores > (asked + margin)[:, None]
-    return above, (scores >= (asked - margin)[:, None]) & ~above
+def beyond(scores: FloatArray, new: FloatArray) -> tuple[BoolArray, BoolArray]:
+    """Which `scores` (m, n) exceed the new ones (m,), and which tie with them."""
+    margin = ROUNDING * (1 + np.abs(new))
+    above = scores > (new + margin)[:, None]
+    return above, (scores >= (new - margin)[:, None]) & ~above
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +109,13 @@ class InOrder:
     # (m, n + 3): of all rows of the bag, sorted, between -inf and inf
     in_order: FloatArray
     ranks: IntArray  # (m, n + 1): twice their mid-ranks; they tie within 1e-9
-    asked: IntArray  # (m,): that of the new row
+    new_ranks: IntArray  # (m,): that of the new row
 
     @classmethod
-    def of(cls, scores: FloatArray, asked: FloatArray) -> InOrder:
+    def of(cls, scores: FloatArray, new: FloatArray) -> InOrder:
         """Ranks in the bags of training rows (m, n) and new rows (m,)."""
-        edge = np.full(len(asked), np.inf)
-        in_order = np.column_stack([-edge, scores, asked, edge])
+        edge = np.full(len(new), np.inf)
+        in_order = np.column_stack([-edge, scores, new, edge])
         in_order[:, 1:-1].sort(axis=1)
         bag = in_order[:, 1:-1]
         begins, n = np.ones(bag.shape, dtype=bool), bag.shape[1]
@@ -126,11 +126,11 @@ class InOrder:
         lengths = np.diff(starts, append=begins.size)
         middles = 2 * (starts % n) + lengths + 1
         ranks = np.repeat(middles, lengths).reshape(bag.shape)
-        place = (bag <= asked[:, None]).sum(axis=1) - 1
-        return cls(scores, in_order, ranks, ranks[np.arange(len(asked)), place])
+        place = (bag <= new[:, None]).sum(axis=1) - 1
+        return cls(scores, in_order, ranks, ranks[np.arange(len(new)), place])
 
     def beyond(self, rank: IntArray) -> tuple[BoolArray, BoolArray]:
-        """Which training rows have a larger rank than that asked (m,), and this one."""
+        """Which training rows have a rank above that given (m,), and which have it."""
         bags = np.arange(len(rank))
         first = self.in_order[bags, 1 + (self.ranks < rank[:, None]).sum(axis=1)]
         last = self.in_order[bags, (self.ranks <= rank[:, None]).sum(axis=1)]
@@ -138,16 +138,16 @@ class InOrder:
         return above, (self.scores >= first[:, None]) & ~above
 
 
-def beyond_both(one: InOrder, other: InOrder) -> tuple[BoolArray, BoolArray]:
+def beyond_both(first: InOrder, second: InOrder) -> tuple[BoolArray, BoolArray]:
     """Compare the larger of two ranks, ties by their sum, with that of the new row."""
-    larger = np.maximum(one.asked, other.asked)
-    smaller = np.minimum(one.asked, other.asked)
-    above, at = one.beyond(larger)
-    other_above, other_at = other.beyond(larger)
-    over, level = one.beyond(smaller)
-    other_over, other_level = other.beyond(smaller)
-    more = above | other_above | (at & other_over) | (other_at & over)
-    return more, ((at & other_level) | (other_at & level)) & ~more
+    larger = np.maximum(first.new_ranks, second.new_ranks)
+    smaller = np.minimum(first.new_ranks, second.new_ranks)
+    above, at = first.beyond(larger)
+    second_above, second_at = second.beyond(larger)
+    over, level = first.beyond(smaller)
+    second_over, second_level = second.beyond(smaller)
+    more = above | second_above | (at & second_over) | (second_at & over)
+    return more, ((at & second_level) | (second_at & level)) & ~more
 
 
 @dataclass(frozen=True, slots=True)

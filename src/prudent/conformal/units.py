@@ -148,8 +148,8 @@ class ByUnits:
             for start in range(0, len(members), MOST_TOGETHER):
                 places = np.array(members[start : start + MOST_TOGETHER])
                 scaled = in_units(centred[places], units)
-                found = ask(self._model_in(units), scaled, places)
-                larger[places], equal[places] = found.below, found.equal
+                counted = ask(self._model_in(units), scaled, places)
+                larger[places], equal[places] = counted.below, counted.equal
         return Counts(larger, equal)
 
     def __getstate__(self) -> dict[str, Any]:

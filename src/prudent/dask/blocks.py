@@ -131,8 +131,8 @@ class WorkerRows(Rows):
             for worker, positions in groups.items()
         ]
         results: list[Any] = [None] * self.n_blocks
-        found = self.client.gather(tasks)
-        for positions, values in zip(groups.values(), found, strict=True):
+        gathered = self.client.gather(tasks)
+        for positions, values in zip(groups.values(), gathered, strict=True):
             for i, value in zip(positions, values, strict=True):
                 results[i] = value
         return results
@@ -357,8 +357,8 @@ class NumberedRows:
     ) -> list[Any]:
         """`question(X, y, *arguments)` of the chosen rows of blocks that have some."""
         own = masks(positions, self.sizes)
-        found = self.chunks.map(_asked, question, arguments, each=own)
-        return [answer for answer in found if answer is not None]
+        answers = self.chunks.map(_asked, question, arguments, each=own)
+        return [answer for answer in answers if answer is not None]
 
     def sample(self, positions: IntArray) -> tuple[Any, NDArray[Any] | None]:
         """The first `MAX_FIT_ROWS` of these rows and their labels, in this order."""

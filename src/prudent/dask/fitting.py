@@ -225,7 +225,7 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
     detector._check_learnable(len(split.fit), rows.n_rows)
     detector._grouped = False
     detector._fit_from(_moments(chunks, options, masks(split.fit, rows.sizes)))
-    detector._calibrate(rows.ask(split.held_out, detector._scores), split)
+    _calibrate(detector, rows, split)
 
 
 def _fit_held_out(estimator: Any, rows: NumberedRows) -> np.random.RandomState:
@@ -240,8 +240,15 @@ def _fit_held_out(estimator: Any, rows: NumberedRows) -> np.random.RandomState:
     else:
         split = hold_out(rows.n_rows, estimator.calibration_size, rng)
         estimator._fit_part(*rows.sample(split.fit), rng)
-    estimator._calibrate(rows.ask(split.held_out, estimator._scores), split)
+    _calibrate(estimator, rows, split)
     return rng
+
+
+def _calibrate(estimator: Any, rows: NumberedRows, split: HeldOut) -> None:
+    """Find the rule by the scores of the held-out rows of all blocks."""
+    estimator.n_calibration_ = len(split.held_out)
+    parts = rows.ask(split.held_out, estimator._scores)
+    estimator._adopt(estimator._rule(estimator._merged(parts)))
 
 
 def _head(block: Block) -> tuple[int, NDArray[Any] | None]:
@@ -349,8 +356,8 @@ def _held_out_trials(
     random = np.random.RandomState(seed)
     split = hold_out(sum(sizes), estimator.validation_fraction, random)
     trials = trials.transform(_held_apart, each=masks(split.held_out, sizes))
-    found = trials.map(Trial.seen_levels, estimator._reader.n_levels)
-    seen = [np.any(of_blocks, axis=0) for of_blocks in zip(*found, strict=True)]
+    levels = trials.map(Trial.seen_levels, estimator._reader.n_levels)
+    seen = [np.any(parts, axis=0) for parts in zip(*levels, strict=True)]
     estimator._reader = estimator._reader.restricted(seen)
     return trials.transform(Trial.recoded, seen) if seen else trials
 

@@ -65,7 +65,9 @@ def predict(estimator: Any, X: Any, method: str = "predict") -> Any:
         blocks = [block for (block,) in X.to_delayed()]
         sizes = X.chunks[0]
     samples = sample if isinstance(sample, tuple) else (sample,)
-    if not all(np.shape(one)[:1] == (1,) and hasattr(one, "dtype") for one in samples):
+    if not all(
+        np.shape(part)[:1] == (1,) and hasattr(part, "dtype") for part in samples
+    ):
         raise TypeError(
             f"{method!r} of {type(estimator).__name__} does not answer row by row, so "
             "it cannot be asked block by block; call it on rows in memory."
@@ -81,17 +83,19 @@ def _stack(
     import dask.array as da
     from dask import delayed
 
-    shared = delayed((apply, [one[:0] for one in samples]), traverse=False)
+    shared = delayed((apply, [answer[:0] for answer in samples]), traverse=False)
     answers = [delayed(_apply_to_block)(shared, block) for block in blocks]
 
-    def joined(i: int, one: Any) -> Any:
+    def joined(i: int, sample: Any) -> Any:
         parts = [
-            da.from_delayed(answer[i], shape=(size, *one.shape[1:]), dtype=one.dtype)
+            da.from_delayed(
+                answer[i], shape=(size, *sample.shape[1:]), dtype=sample.dtype
+            )
             for answer, size in zip(answers, sizes, strict=True)
         ]
         return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
 
-    return tuple(joined(i, one) for i, one in enumerate(samples))
+    return tuple(joined(i, sample) for i, sample in enumerate(samples))
 
 
 def _apply_to_block(shared: tuple[Any, Any], block: Any) -> Any:

@@ -84,9 +84,9 @@ def predict_set(estimator: Any, X: Any) -> BoolArray:
     inner = getattr(estimator, "estimator_", getattr(estimator, "estimator", None))
     if inner is not None:
         return predict_set(inner, X)
-    kind = "classifier" if is_classifier(estimator) else "object"
+    noun = "classifier" if is_classifier(estimator) else "object"
     raise TypeError(
-        f"{kind} {type(estimator).__name__} has no `predict_set`; use one of "
+        f"{noun} {type(estimator).__name__} has no `predict_set`; use one of "
         "prudent's set-valued classifiers."
     )
 
@@ -210,16 +210,15 @@ class RateMixin:
         other: Any = copy.copy(self)
         other.set_params(false_alarm_rate=rate)
         other._validate_params()
-        found: Self = other._set_rate()
-        return found
+        detector: Self = other._set_rate()
+        return detector
 
     def _set_rate(self) -> Self:
         """Find the cut for another `false_alarm_rate`, and its promise."""
         estimator: Any = self
-        found: Self = estimator._adopt(
-            estimator.rule_.at(float(estimator.false_alarm_rate))
-        )
-        return found
+        rule = estimator.rule_.at(float(estimator.false_alarm_rate))
+        adopted: Self = estimator._adopt(rule)
+        return adopted
 
     @property
     def calibration_scores_(self) -> FloatArray:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import hashlib
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
 from functools import cache
+from itertools import count
 from typing import Any, Self
 
 import narwhals as nw
@@ -79,8 +81,10 @@ class HeldOutEstimator(BaseEstimator):
         self._fit_part(_safe_indexing(X, fit), learned, random)
         del self._fit_groups
         rows = _safe_indexing(X, held_out)
-        self._calibrate([self._scores(rows, known)], split)
-        self._warn_of_a_perfect_model(rows, known)
+        self.n_calibration_ = len(held_out)
+        self._adopt(self._rule(self._scores(rows, known)))
+        if known is not None and isinstance(self.estimator, FrozenEstimator):
+            self._warn_of_a_perfect_model(rows, known)
         return self
 
     def _warn_of_a_perfect_model(self, rows: Any, labels: Any) -> None:
@@ -88,9 +92,6 @@ class HeldOutEstimator(BaseEstimator):
 
         Rows that it was fitted to cannot be told from new ones, but by that.
         """
-        estimator = getattr(self, "estimator", None)
-        if labels is None or not isinstance(estimator, FrozenEstimator):
-            return
         allowed = max(
             (
                 (1 - g.bound if g.sense == ">=" else g.bound)
@@ -99,7 +100,9 @@ class HeldOutEstimator(BaseEstimator):
             ),
             default=0.0,
         )
-        if allowed >= MANY and (np.asarray(estimator.predict(rows)) == labels).all():
+        if allowed < MANY:
+            return
+        if (np.asarray(self.estimator.predict(rows)) == labels).all():
             warnings.warn(
                 f"{type(self).__name__}: none of {thousands(len(labels))} calibration "
                 f"rows is answered wrong, where {allowed:.0f} errors would be allowed: "
@@ -109,18 +112,26 @@ class HeldOutEstimator(BaseEstimator):
                 stacklevel=4,
             )
 
-    def _calibrate(self, parts: Sequence[Any], split: HeldOut) -> Self:
-        """Find the rule by what `_scores` says of all parts of the held-out rows."""
-        self.n_calibration_ = len(split.held_out)
-        return self._adopt(
-            self._rule(parts[0] if len(parts) == 1 else self._merged(parts))
-        )
-
     def _hold_out(
         self, X: Any, random: np.random.RandomState, groups: ArrayLike | None
     ) -> HeldOut:
-        """Draw the rows to hold out."""
-        return hold_out_unseen(self, X, random, groups)
+        """Rows to fit the model to, and rows that it has not seen.
+
+        All are held out where `estimator` is frozen, or one random row of each group;
+        else `calibration_size` of them. `X` may be any table. Rows that a frozen model
+        is known to have been fitted to are a ValueError.
+        """
+        estimator: Any = self
+        if not isinstance(self.estimator, FrozenEstimator):
+            share = estimator.calibration_size
+            return hold_out_rows(self, X, share, random, groups)
+        refuse_seen_rows(type(self).__name__, self.estimator, X)
+        remember_rows(self, X, warn=groups is None)
+        held_out = np.arange(_num_samples(X))
+        if groups is not None:
+            labels = check_groups(groups, len(held_out))
+            held_out = one_row_per_group(labels, random)
+        return HeldOut(np.empty(0, dtype=np.intp), held_out)
 
     def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
         """Fit the model to these rows; a frozen one is left as it is."""
@@ -212,29 +223,6 @@ def hold_out_rows(
     return split
 
 
-def hold_out_unseen(
-    estimator: Any,
-    X: Any,
-    random: np.random.RandomState,
-    groups: ArrayLike | None = None,
-) -> HeldOut:
-    """Rows that `estimator.estimator` is fitted to and rows it has not seen.
-
-    All are held out where it is frozen, or one random row of each group; else
-    `calibration_size` of them. `X` may be any table. Rows that a frozen model is known
-    to have been fitted to are a ValueError.
-    """
-    if isinstance(estimator.estimator, FrozenEstimator):
-        refuse_seen_rows(type(estimator).__name__, estimator.estimator, X)
-        remember_rows(estimator, X, warn=groups is None)
-        held_out = np.arange(_num_samples(X))
-        if groups is not None:
-            labels = check_groups(groups, len(held_out))
-            held_out = one_row_per_group(labels, random)
-        return HeldOut(np.empty(0, dtype=np.intp), held_out)
-    return hold_out_rows(estimator, X, estimator.calibration_size, random, groups)
-
-
 def groups_for(estimator: Any, groups: Any) -> dict[str, Any]:
     """What `fit` takes besides rows and labels: groups, where it knows them."""
     name, last = "groups", estimator
@@ -252,15 +240,15 @@ def groups_for(estimator: Any, groups: Any) -> dict[str, Any]:
 MOST_SPARSE_COLUMNS = 1024
 
 
+@dataclass(eq=False)
 class RowNotes:
     """What tells whether other rows are those of a fit, taken down block by block."""
 
-    def __init__(self) -> None:
-        self._keys: list[Keys] = []
-        self._cells: list[Keys] = []  # of the first rows, column by column
+    keys: list[Keys] = field(default_factory=list)  # of the rows of each block
+    cells: list[Keys] = field(default_factory=list)  # of the first rows, by columns
 
     def add(self, X: Any) -> Keys | None:
-        """Note some rows, and return their keys; None for what is no table."""
+        """Note some rows, and return their keys (n,); None for what is no table."""
         columns = _columns(X)
         if columns is None:
             return None
@@ -268,16 +256,16 @@ class RowNotes:
         for column in columns:
             keys += column
             cells.append(column[:MOST_ROWS].copy())
-        self._keys.append(keys)
-        if not self._cells and len(keys):
-            self._cells = cells
+        self.keys.append(keys)
+        if not self.cells and len(keys):
+            self.cells = cells
         return keys
 
     def known(self) -> KnownRows | None:
         """What is known of the rows noted; None where there are none."""
-        if not self._cells:
+        if not self.cells:
             return None
-        return KnownRows.of(np.concatenate(self._keys), self._cells)
+        return KnownRows.of(np.concatenate(self.keys), self.cells)
 
     def keep_with(self, estimator: Any) -> None:
         """Keep with a fitted estimator 8 bytes a row: values can be guessed by them."""
@@ -295,23 +283,22 @@ def remember_rows(
     """
     notes = RowNotes()
     keys = notes.add(X)
-    notes.keep_with(estimator)
-    if warn:
-        _warn_of_copies(type(estimator).__name__, estimator._known_rows, keys, split)
+    estimator._known_rows = known = notes.known()
+    if warn and keys is not None and known is not None and known.holds_copies():
+        _warn_of_copies(type(estimator).__name__, keys, split)
 
 
 def warn_of_copies(name: str, X: Any) -> None:
     """Warn where rows that are to prove something are copies of others among them."""
     notes = RowNotes()
     keys = notes.add(X)
-    _warn_of_copies(name, notes.known(), keys, None)
+    known = notes.known()
+    if keys is not None and known is not None and known.holds_copies():
+        _warn_of_copies(name, keys, None)
 
 
-def _warn_of_copies(
-    name: str, known: KnownRows | None, keys: Keys | None, split: HeldOut | None
-) -> None:
-    if keys is None or known is None or not known.holds_copies():
-        return
+def _warn_of_copies(name: str, keys: Keys, split: HeldOut | None) -> None:
+    """Say how many of the rows of these keys are copies."""
     if split is not None and len(split.fit):
         seen = np.isin(keys[split.held_out], keys[split.fit])
         where = "held-out rows stand among the rows learned from too"
@@ -381,18 +368,16 @@ def _columns(X: Any) -> Iterator[Keys] | None:
         places = range(matrix.shape[1])
         return (_keys(matrix[:, [k]].toarray()[:, 0], k) for k in places)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
-    columns: Iterable[NDArray[Any]]
     if isinstance(frame, nw.DataFrame):
-        columns = (_cells(series) for series in frame.iter_columns())
-    else:
-        values = np.asarray(X)
-        if values.ndim not in (1, 2):
-            return None
-        columns = values.T if values.ndim == 2 else [values]
-    return (_keys(column, place) for place, column in enumerate(columns))
+        return map(_keys, map(_cells, frame.iter_columns()), count())
+    values = np.asarray(X)
+    if values.ndim not in (1, 2):
+        return None
+    return map(_keys, values.T if values.ndim == 2 else [values], count())
 
 
 def _cells(series: nw.Series[Any]) -> NDArray[Any]:
+    """The cells of a column: numbers, or objects."""
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         return series.cast(nw.Float64).to_numpy()
     return np.array(series.to_list(), dtype=object)

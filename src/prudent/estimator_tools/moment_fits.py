@@ -424,31 +424,33 @@ def is_covariance_estimator(covariance: Any) -> bool:
     return callable(getattr(covariance, "fit", None))
 
 
-def warn_repairs(estimator: Any, found: ClassCovariances, labels: NDArray[Any]) -> None:
+def warn_repairs(
+    estimator: Any, repaired: ClassCovariances, labels: NDArray[Any]
+) -> None:
     """Say which classes have a covariance that is not the rule's own."""
     name = type(estimator).__name__
-    classes = labels.tolist() if len(found.matrices) == len(labels) else ["all"]
+    classes = labels.tolist() if len(repaired.matrices) == len(labels) else ["all"]
 
     def warn(text: str) -> None:
         warnings.warn(f"{name}: {text}", PrudentWarning, stacklevel=3)
 
-    for k, features in found.floored_features:
+    for k, features in repaired.floored_features:
         warn(
             f"class {classes[k]!r}: {len(features)} feature(s) constant inside the "
             "class (see `floored_features_`); their variance there is set to 1e-9 of "
             "that over all rows."
         )
-    if len(found.pooled):
+    if len(repaired.pooled):
         warn(
-            f"class(es) {[classes[k] for k in found.pooled]} have no covariance of "
+            f"class(es) {[classes[k] for k in repaired.pooled]} have no covariance of "
             "their own (one row, or equal rows) and use the pooled one."
         )
-    raised = np.flatnonzero(found.n_floored)
+    raised = np.flatnonzero(repaired.n_floored)
     if len(raised):
         warn(
             f"singular or ill conditioned covariance of class(es) "
             f"{[classes[k] for k in raised]} (condition number "
-            f"{found.condition[raised].max():.2g}); eigenvalues were raised to "
-            f"{found.floor:.1g} of the largest. Remove redundant features, or shrink, "
-            "for example with covariance='ledoit_wolf'."
+            f"{repaired.condition[raised].max():.2g}); eigenvalues were raised to "
+            f"{repaired.floor:.1g} of the largest. Remove redundant features, or "
+            "shrink, for example with covariance='ledoit_wolf'."
         )
