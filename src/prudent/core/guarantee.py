@@ -182,7 +182,10 @@ default=None
                     f"confidence, got {shown(self.confidence)}."
                 )
         object.__setattr__(self, "bound", float(self.bound))
-        members = tuple(assumption_of(text) for text in self.assumptions)
+        members = tuple(
+            text if isinstance(text, Assumption) else assumption_of(text)
+            for text in self.assumptions
+        )
         object.__setattr__(self, "assumptions", members)
         object.__setattr__(self, "evidence", MappingProxyType(dict(self.evidence)))
 

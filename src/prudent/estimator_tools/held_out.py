@@ -7,7 +7,7 @@ import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
 from typing import Any, Self
@@ -40,10 +40,9 @@ from prudent.core.rows import (
     one_row_per_group,
     row_keys,
 )
-from prudent.estimator_tools.answers import described
 from prudent.exceptions import PrudentWarning
 from prudent.io.errors import thousands
-from prudent.rules.rule import Rule, Terms
+from prudent.rules.rule import Rule, Terms, promises_in_short
 from prudent.rules.scores import CalibrationScores
 
 #: Errors allowed and not made from which on a frozen model looks too good.
@@ -170,6 +169,53 @@ class HeldOutEstimator(BaseEstimator):
             frozen=isinstance(getattr(self, "estimator", None), FrozenEstimator),
             grouped=self._grouped,
         )
+
+
+# --- a wrapper's rule, for scores that are computed elsewhere -------------------------
+
+
+def described(rule: Rule, estimator: Any) -> Rule:
+    """A wrapper's rule with what a reader of it needs: what its scores are.
+
+    A class with such rules has `_score_record()`: what the record says of `scores`,
+    `columns` and perhaps `group`; or ValueError where nobody else can compute them.
+    """
+    record = {
+        **rule.record,
+        "promise": promises_in_short(rule.guarantees),
+        **estimator._score_record(),
+    }
+    classes = rule.classes
+    if rule.kind == "answers":  # the likeliest label is answered
+        classes = tuple(estimator.estimator_.classes_.tolist())
+    return replace(rule, record=record, classes=classes)
+
+
+def exported_rule(estimator: Any) -> Rule:
+    """The rule of a fitted wrapper; ValueError where nobody else can apply it."""
+    name = type(estimator).__name__
+    rule = vars(estimator).get("rule_")
+    if not isinstance(rule, Rule) or not rule.guarantees:
+        raise ValueError(
+            f"{name} answers by no rule of held-out rows that promises something: "
+            "there is nothing to export."
+        )
+    if rule.smoothed_rate is not None:
+        raise ValueError(
+            f"{name}: the coins of smoothed ties are thrown by all features of a row, "
+            "which no file of scores holds: fit it with ties='conservative'."
+        )
+    return described(rule, estimator)
+
+
+def probability_columns(estimator: Any, name: str) -> list[str]:
+    """Names of columns of `predict_proba`, as `prudent predict --proba` writes them."""
+    if not hasattr(estimator, "predict_proba"):
+        raise ValueError(
+            f"{name}: its scores are no probabilities of classes, so that a file of "
+            "probabilities does not give them: use an estimator with predict_proba."
+        )
+    return [f"probability {label}" for label in estimator.classes_.tolist()]
 
 
 # --- rows at the door, and how they are split -----------------------------------------

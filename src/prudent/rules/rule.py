@@ -60,9 +60,10 @@ class Terms:
 
     def rank(self, n_rows: int, rate: float, n_claims: int = 1) -> int:
         """Rank r such that new scores fall below a_(r) at most at the rate, or 0."""
-        confidence = self.each(n_claims)
-        if confidence is None:
+        if self.confidence is None:
             return mean_rank(n_rows, rate)
+        confidence = self.each(n_claims)
+        assert confidence is not None
         return high_probability_rank(n_rows, rate, confidence)
 
     def promise(
