@@ -189,14 +189,21 @@ def warn_of_learned_scaling(estimator: Any, X: FloatArray) -> None:
 
 @dataclass(frozen=True)
 class LabelScores:
-    """Scores of each row under each label, by a fitted classifier."""
+    """Scores of each row under each label, by a fitted classifier.
+
+    Attributes
+    ----------
+    estimator : fitted classifier
+    classes : ndarray of shape (n_classes,)
+        All labels; those that the classifier does not know score -inf.
+    kind : {"probability", "posterior", "margin", "blend"}
+        Log odds of its probabilities, or of the log joints that `decision_function`
+        holds; the own value of `decision_function` minus the largest other; or twice
+        the own value, where it is half the score of a blend.
+    """
 
     estimator: Any
-    # (n_classes,): all labels; those that the classifier does not know score -inf
     classes: NDArray[Any]
-    # log odds of probabilities, or where `decision_function` holds log joints; the
-    # own value of `decision_function` minus the largest other; twice the own value,
-    # where it is half the score of a blend
     kind: ScoreKind
 
     def both(self, X: Any) -> tuple[FloatArray, FloatArray]:
@@ -228,10 +235,18 @@ class LabelScores:
 
 @dataclass(frozen=True)
 class CrossModel:
-    """The rows of each fold rank new ones by a classifier fitted to the others."""
+    """The rows of each fold rank new ones by a classifier fitted to the others.
+
+    Attributes
+    ----------
+    scores : tuple of LabelScores
+        Scores by the classifier of each fold, which has not seen the fold.
+    ranked : tuple of CalibrationScores
+        Scores of the rows of each fold by it.
+    """
 
     scores: tuple[LabelScores, ...]
-    ranked: tuple[CalibrationScores, ...]  # scores of the rows of each fold
+    ranked: tuple[CalibrationScores, ...]
 
     def joint(self, X: Any) -> FloatArray:
         """Log of the mean probability of the folds; or their mean decision."""

@@ -17,12 +17,25 @@ from prudent.rules.scores import ROUNDING, Counts
 
 @dataclass(frozen=True, slots=True)
 class OneClass:
-    """Tables of the rows of one class, in the units of the bag."""
+    """Tables of the rows of one class, in the units of the bag.
 
-    nonconformity: str  # {"combined", "distance", "ellipsoid"}
-    rows: FloatArray  # (n, d): training rows
-    # (n, k): the k least city-block distances of each row to the others, ascending,
-    # inf where there are fewer; k = 0 where distances play no part
+    Attributes
+    ----------
+    nonconformity : {"combined", "distance", "ellipsoid"}
+        Mean of the k least city-block distances to other rows of the bag; distance
+        from the mean of the others in the metric of the scatter; or the larger rank
+        of the two, ties by the smaller one.
+    rows : ndarray of shape (n, d)
+        Training rows.
+    nearest : ndarray of shape (n, k)
+        The k least city-block distances of each row to the others, ascending, inf
+        where there are fewer; k = 0 where distances play no part.
+    ellipsoid : Ellipsoid or None
+        None where it plays no part.
+    """
+
+    nonconformity: str
+    rows: FloatArray
     nearest: FloatArray
     ellipsoid: Ellipsoid | None
 
@@ -44,7 +57,7 @@ class OneClass:
         return cls(nonconformity, rows, nearest, ellipsoid)
 
     def counts(self, rows: FloatArray) -> Counts:
-        """Training rows stranger than each new row, (m,)."""
+        """Training rows stranger than each of the new rows (m, d), and as strange."""
         larger, equal = np.empty((2, len(rows)), dtype=np.intp)
         whitened = (
             None if self.ellipsoid is None else self.ellipsoid.whitened(self.rows)
@@ -57,7 +70,11 @@ class OneClass:
     def _compared(
         self, rows: FloatArray, whitened: FloatArray | None
     ) -> tuple[BoolArray, BoolArray]:
-        """Which rows of each bag are stranger than the new row, and as strange."""
+        """Which rows of each bag are stranger than the new row, and as strange.
+
+        `whitened` (n, d) are the training rows in the metric of the ellipsoid. Both
+        results have shape (m, n).
+        """
         by_ellipsoid = None
         if self.ellipsoid is not None and whitened is not None:
             by_ellipsoid = self.ellipsoid.scores(whitened, rows)
@@ -103,13 +120,24 @@ def beyond(scores: FloatArray, new: FloatArray) -> tuple[BoolArray, BoolArray]:
 
 @dataclass(frozen=True, slots=True)
 class InOrder:
-    """Scores of the rows of bags and their ranks."""
+    """Scores of the rows of m bags of n + 1 rows, and their ranks.
 
-    scores: FloatArray  # (m, n): of the training rows
-    # (m, n + 3): of all rows of the bag, sorted, between -inf and inf
+    Attributes
+    ----------
+    scores : ndarray of shape (m, n)
+        Scores of the training rows.
+    in_order : ndarray of shape (m, n + 3)
+        Scores of all rows of a bag, sorted, between -inf and inf.
+    ranks : ndarray of int, shape (m, n + 1)
+        Twice their mid-ranks; scores tie within a relative 1e-9.
+    new_ranks : ndarray of int, shape (m,)
+        That of the new row.
+    """
+
+    scores: FloatArray
     in_order: FloatArray
-    ranks: IntArray  # (m, n + 1): twice their mid-ranks; they tie within 1e-9
-    new_ranks: IntArray  # (m,): that of the new row
+    ranks: IntArray
+    new_ranks: IntArray
 
     @classmethod
     def of(cls, scores: FloatArray, new: FloatArray) -> InOrder:
@@ -139,7 +167,12 @@ class InOrder:
 
 
 def beyond_both(first: InOrder, second: InOrder) -> tuple[BoolArray, BoolArray]:
-    """Compare the larger of two ranks, ties by their sum, with that of the new row."""
+    """Compare the larger of two ranks, ties by their sum, with that of the new row.
+
+    Returns which training rows are stranger than the new one and which as strange,
+    (m, n) each. The scores increase with the ranks, so that comparing scores with
+    those at a rank needs no rank of each training row.
+    """
     larger = np.maximum(first.new_ranks, second.new_ranks)
     smaller = np.minimum(first.new_ranks, second.new_ranks)
     above, at = first.beyond(larger)
@@ -152,10 +185,18 @@ def beyond_both(first: InOrder, second: InOrder) -> tuple[BoolArray, BoolArray]:
 
 @dataclass(frozen=True, slots=True)
 class Ellipsoid:
-    """Distance from the mean in the metric of the scatter with a ridge."""
+    """Distance from the mean in the metric of the scatter with a ridge.
 
-    mean: FloatArray  # (d,)
-    factor: FloatArray  # (d, d): Cholesky factor of the metric
+    Attributes
+    ----------
+    mean : ndarray of shape (d,)
+    factor : ndarray of shape (d, d)
+        Cholesky factor of the metric: the scatter sum_i (x_i - m)(x_i - m)' about the
+        mean m, plus `ridge_rows` times the identity.
+    """
+
+    mean: FloatArray
+    factor: FloatArray
 
     @classmethod
     def learn(cls, rows: FloatArray, ridge_rows: float) -> Ellipsoid:
@@ -176,6 +217,10 @@ class Ellipsoid:
         """Scores of training rows (m, n) in each bag, and of the new rows (m,).
 
         Increasing functions of the deleted distances from the mean of the others.
+        A bag of a new row at v (whitened, about the mean of the n training rows) has
+        the metric I + c v v', c = n / (n + 1), and the mean v / (n + 1); the inverse
+        follows by Sherman and Morrison (1950), and a deleted row changes its own
+        distance by an increasing function of it.
         """
         v, total = self.whitened(rows), len(whitened) + 1.0
         c, q = len(whitened) / total, np.square(v).sum(axis=1)
@@ -186,7 +231,10 @@ class Ellipsoid:
 
 
 class FullOneClass(ByUnits):
-    """Ranks of new rows among the rows of one class, in every augmented bag."""
+    """Ranks of new rows among the rows of one class, in every augmented bag.
+
+    `settings` are `n_neighbors` and `ridge_rows` of `OneClass.learn`.
+    """
 
     def __init__(self, rows: FloatArray, nonconformity: str, **settings: Any) -> None:
         self.rows, self.nonconformity, self.settings = rows, nonconformity, settings

@@ -32,17 +32,42 @@ Joint = Callable[[], FloatArray]
 
 @dataclass(frozen=True)
 class TrainingRanks:
-    """All training rows rank new ones: full and cross-conformal prediction."""
+    """All training rows rank new ones: full and cross-conformal prediction.
 
-    model: Any  # `FullClassModel`, or the classifiers of the folds
+    Attributes
+    ----------
+    model : FullClassModel, or the classifiers of the folds
+        Its `both(rows, wanted)` counts the training rows of a category that are
+        stranger than each new row under each label, and level with it.
+    by : {"class", "group"} or None
+        What rows rank among: their class, their group, or all rows.
+    names : tuple
+        Names of the categories of rows that rank among themselves.
+    sizes : ndarray of int, shape (n_categories,)
+        Training rows n_c of each category.
+    alone : ndarray of int, shape (n_categories,)
+        Rows of each that are as strange as one of a label without training rows.
+    class_count : ndarray of int, shape (n_classes,)
+        Training rows of each class.
+    smoothed : bool
+        Whether a coin of each new row breaks ties.
+    n_folds : int
+        Folds of cross-conformal prediction; 0: full.
+
+    Notes
+    -----
+    With L training rows of category c stranger than a new row and E level with it,
+    p = (L + E + 1) / (n_c + 1), or (L + u (E + 1)) / (n_c + 1) by its coin u.
+    """
+
+    model: Any
     by: By
-    names: tuple[Any, ...]  # of the categories of rows that rank among themselves
-    sizes: IntArray  # (n_categories,)
-    # (n_categories,): rows of each as strange as one of a label without training rows
+    names: tuple[Any, ...]
+    sizes: IntArray
     alone: IntArray
-    class_count: IntArray  # (n_classes,)
+    class_count: IntArray
     smoothed: bool = False
-    n_folds: int = 0  # 0: full
+    n_folds: int = 0
 
     @property
     def unseen_label_p_value(self) -> float:
@@ -54,14 +79,22 @@ class TrainingRanks:
     def ask(
         self, X: Any, groups: NDArray[Any] | None, coins: FloatArray | None
     ) -> tuple[Joint, FloatArray, IntArray]:
-        """How to get joint values, and p-values and categories of all labels."""
+        """How to get joint values, and p-values and categories of all labels.
+
+        `X` are m rows, `groups` (m,) the group of each or None, `coins` (m,) a uniform
+        number each or None. p-values and categories have shape (m, n_classes).
+        """
         wanted = self._wanted(X, groups)
         joint, counts = self.model.both(X, wanted)
         coins = None if coins is None else coins[:, None]
         return joint, counts.p_values(np.append(self.sizes, 0)[wanted], coins), wanted
 
     def sets(self, p_values: FloatArray, wanted: IntArray, level: float) -> BoolArray:
-        """Labels of p-values above a level, or above that of its rank."""
+        """Labels of p-values above a level, or above that of its rank.
+
+        A conservative p-value is a multiple of 1 / (n_c + 1), so that p > level says
+        the same as p > k / (n_c + 1), k = floor(level (n_c + 1)), without rounding.
+        """
         if self.smoothed:
             return p_values > level
         cuts = np.append(self._cuts(level) / (self.sizes + 1), 0.0)
@@ -102,7 +135,7 @@ class TrainingRanks:
         return tuple(promises)
 
     def _cuts(self, level: float) -> IntArray:
-        """How many of the strangest rows of each category are not in the sets."""
+        """How many of the strangest rows of each category are not in the sets, k."""
         ranks = [mean_rank(n, level) for n in self.sizes.tolist()]
         return np.array(ranks, dtype=np.intp)
 
@@ -170,7 +203,27 @@ def cross_bound(n: int, n_folds: int, rank: int, *, equal_folds: bool = True) ->
 
 
 class FullClassModel(ByUnits):
-    """A model of the training rows, and ranks in every augmented bag."""
+    """A model of the training rows, and ranks in every augmented bag.
+
+    The bag of a new row under a label is the n training rows and that row with that
+    label; every row of it is scored by the model fitted to the n others.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Training rows.
+    codes : ndarray of int, shape (n,)
+        Class of each row, 0..K-1.
+    names : sequence of str, length K
+        Classes as messages call them.
+    settings : dict
+        "model", "covariance_type", "pooled_rows", "ridge_rows" and "score": constants,
+        all fixed before the data are seen, which exact ranks need.
+    category : ndarray of int, shape (n,)
+        What each row ranks among.
+    by_class : bool
+        Whether categories are classes; then rows of other classes need no scores.
+    """
 
     def __init__(
         self,
@@ -186,13 +239,13 @@ class FullClassModel(ByUnits):
         self.rows = rows[order]
         self.codes = codes[order].astype(np.intp)
         self.category = category[order]
-        self.by_class = by_class  # then rows of other classes need no scores
+        self.by_class = by_class
         self.names = list(names)
-        self.settings = settings  # constants, all fixed before the data are seen
+        self.settings = settings
         self._prepare()
 
     def joint(self, rows: FloatArray) -> FloatArray:
-        """Log joint of rows and classes under the model of the training rows."""
+        """Log joint of rows (m, d) and classes, (m, K), by all training rows."""
         centred = in_units(self._columns.centre(rows), self._units)
         joint: FloatArray = self._model_in(self._units).log_joint(centred)
         return joint

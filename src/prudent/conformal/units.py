@@ -34,13 +34,22 @@ DROPPED = -(2**30)
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of the training rows, by what their units need."""
+    """Columns of the training rows, by what their units need.
 
-    rows: FloatArray  # (n, d): training rows minus `origin`
-    origin: FloatArray  # (d,): the first training row
-    # (d,): mean and Euclidean norm of each column about its mean, of `rows`
+    Attributes
+    ----------
+    rows : ndarray of shape (n, d)
+        Training rows minus `origin`.
+    origin : ndarray of shape (d,)
+        The first training row.
+    mean, norm : ndarray of shape (d,)
+        Mean of each column of `rows`, and its Euclidean norm about that mean.
+    """
+
+    rows: FloatArray
+    origin: FloatArray
     mean: FloatArray
-    norm: FloatArray  # (d,)
+    norm: FloatArray
 
     @classmethod
     def of(cls, rows: FloatArray) -> Columns:
@@ -62,7 +71,18 @@ class Columns:
         return self.norm / np.sqrt(len(self.rows))
 
     def exponents(self, rows: FloatArray | None = None) -> IntArray:
-        """log2 of the units of the columns of the bag that each row completes."""
+        """log2 of the units of the columns of the bag that each row completes.
+
+        `rows` (m, d) are new rows minus the origin; None: the bag is the training
+        rows. A new value x changes the sum of squares about the mean by
+        n / (n + 1) (x - mean)^2, and the unit is the power of two next to the standard
+        deviation of the n + 1 values.
+
+        Returns
+        -------
+        ndarray of int, shape (m, d) or (d,)
+            `DROPPED` for a column of one value.
+        """
         n = len(self.rows)
         if rows is None:
             deviation = self.deviation
@@ -136,7 +156,10 @@ class ByUnits:
     def _counts(
         self, rows: FloatArray, shape: tuple[int, ...], ask: Callable[..., Counts]
     ) -> Counts:
-        """Answers of `ask`(model, rows in its units, positions), row by row."""
+        """Counts by `ask`(model, rows in its units, positions), of `shape`.
+
+        New rows (m, d) whose bags have the same units are asked for together.
+        """
         larger, equal = np.empty((2, *shape), dtype=np.intp)
         centred = self._columns.centre(rows)
         exponents = self._columns.exponents(centred)
@@ -165,11 +188,19 @@ class ByUnits:
 
 @dataclass(frozen=True, slots=True)
 class PairScores:
-    """Scores of training rows that depend on whether a new row has their label."""
+    """Scores of training rows that depend on whether a new row has their label.
 
-    own: FloatArray  # (m, n): score of each training row if each new row has its label
-    other: FloatArray  # (m, n): and if it has another
-    asked: FloatArray  # (m, n_classes): scores of the new rows under each label
+    Attributes
+    ----------
+    own, other : ndarray of shape (m, n)
+        Score of each training row if each new row has its label, and if another.
+    asked : ndarray of shape (m, n_classes)
+        Scores of the new rows under each label.
+    """
+
+    own: FloatArray
+    other: FloatArray
+    asked: FloatArray
 
 
 def damped(scores: FloatArray) -> FloatArray:
