@@ -11,6 +11,7 @@ from sklearn.discriminant_analysis import (
     QuadraticDiscriminantAnalysis,
 )
 from tests.comparison.conftest import Majority
+from tools.trace_compare import comparison as comparison_rooms
 
 import prudent
 from prudent.comparison import ComparisonInterrupted
@@ -374,3 +375,9 @@ def test_columns_may_be_named_by_integers(iris):
     methods = {"methods": (), "baselines": ("lda",)}
     named = compare(pd.DataFrame(X), y, **methods)
     assert row(named, "lda").error == row(compare(X, y, **methods), "lda").error
+
+
+def test_rows_pass_few_rooms_of_the_comparison():
+    rooms = set(comparison_rooms())
+    own = [room for room in rooms if room.startswith(("evaluation", "comparison"))]
+    assert 3 <= len(own) <= 6

@@ -147,8 +147,9 @@ def compare(
     Returns
     -------
     Comparison
-        Prints as a table; see `to_frame`, `to_dict`, `save_report` and `rows`. A
-        method that failed is a row with its reason.
+        Prints as a table; see `to_frame`, `to_dict`, `save_report`, `rows`, and
+        `measured`, all counts as one long frame. A method that failed is a row with
+        its reason.
 
     Raises
     ------
