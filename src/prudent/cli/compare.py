@@ -78,6 +78,14 @@ def compare(
     baselines: Annotated[
         str, typer.Option(help=f"none, or some of {','.join(BASELINES)}.")
     ] = ",".join(BASELINES),
+    best: Annotated[
+        bool,
+        typer.Option(
+            "--best/--no-best",
+            help="Add the row best: the most useful of the methods under the promise, "
+            "chosen inside each training part, at the full confidence.",
+        ),
+    ] = False,
     param: Annotated[
         list[str] | None,
         typer.Option(
@@ -130,6 +138,11 @@ def compare(
     if time_limit is not None:
         prepare()
     chosen = _chosen(methods, baselines, param)
+    n_methods = len(chosen)
+    if best:
+        from prudent.evaluation.methods import best_among
+
+        chosen = (*chosen, best_among(chosen))
     rows, others, target = _read(
         *(data, target, columns, groups, min_class_rows, most_rows, seed)
     )
@@ -151,7 +164,7 @@ def compare(
     comparison, interrupted = _run(
         *(rows, chosen, protocol), quiet=quiet, others=others, command=command
     )
-    comparison = with_next(comparison, context, target, len(chosen), wish is not None)
+    comparison = with_next(comparison, context, target, n_methods, wish is not None)
     for text in comparison.data.notes[n_said:]:
         note(text)
     if no_timings:

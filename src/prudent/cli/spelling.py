@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from prudent.cli.options import names
+from prudent.evaluation.methods import CHOICES
 
 if TYPE_CHECKING:
     from prudent.comparison import Comparison
@@ -68,7 +69,10 @@ def with_next(
         words += ["--promise", known["promise"]]
         asked = used.asked
         items = [] if asked is None else asked.items
-        if any(item.guarantee.confidence for item in items):
+        if used.method in CHOICES:  # at the full level
+            averaged = any(item.guarantee.average_over for item in items)
+            words += ["--average"] if averaged else []
+        elif any(item.guarantee.confidence for item in items):
             # The choice among so many methods used these rows.
             shared = 1 - (1 - comparison.settings.confidence) / n_methods
             words += ["--confidence", f"{shared:.6g}"]

@@ -37,9 +37,11 @@ from prudent.evaluation.evaluate import (
 )
 from prudent.evaluation.methods import (
     BASELINES,
+    CHOICES,
     DEFAULT_PROMISE,
     METHODS,
     Method,
+    best_among,
     choose,
 )
 from prudent.evaluation.promising import holds_out, promising
@@ -72,6 +74,7 @@ def compare(
     confidence: float | None = None,
     methods: str | Sequence[Any] | Mapping[str, Any] = "all",
     baselines: Sequence[str] = tuple(BASELINES),
+    best: bool = False,
     cv: int = 5,
     n_repeats: int = 1,
     groups: Any = None,
@@ -120,6 +123,10 @@ def compare(
     baselines : sequence of str, default=("majority", "logistic", "lda", "qda", \
 "boosting")
         Methods for reference; may be empty.
+    best : bool, default=False
+        Add the row "best": the most useful of the other methods under the promise,
+        chosen inside each training part as :class:`~prudent.BestClassifier` does. It
+        uses nothing of the table, and so promises at the full `confidence`.
     cv : int, default=5
         Stratified folds, >= 2; lowered to the rows of the largest class.
     n_repeats : int, default=1
@@ -196,6 +203,8 @@ def compare(
         sample=sample,
     )
     chosen = choose(methods, baselines)
+    if best:
+        chosen = (*chosen, best_among(chosen))
     protocol.check()
     if time_limit is not None:
         prepare()
@@ -308,7 +317,11 @@ def run(
         date=f"{datetime.now():%Y-%m-%d %H:%M}",
     )
     task = _task(
-        *(rows, folds, others), settings=settings, wish=wish, costs=protocol.costs
+        *(rows, folds, others),
+        settings=settings,
+        wish=wish,
+        costs=protocol.costs,
+        n_choices=sum(m.name in CHOICES for m in methods),
     )
     refuse_hopeless(task, methods)
     return _run(methods, task, data, progress)

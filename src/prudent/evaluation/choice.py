@@ -100,6 +100,11 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
         """The candidates."""
         return candidates(self.estimators)
 
+    def candidate(self, name: str) -> Any:
+        """A candidate, not fitted."""
+        (method,) = (method for method in self.methods() if method.name == name)
+        return method.estimator(self.random_state)
+
     def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> Self:
         """Judge the candidates by folds of these rows, and fit the best to all."""
         methods = self.methods()

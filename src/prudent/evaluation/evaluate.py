@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from itertools import accumulate
@@ -24,6 +25,7 @@ from prudent.core.moments import ClassMoments
 from prudent.core.rows import hold_out, one_row_per_group
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.estimator_tools import groups_for, predict_set
+from prudent.evaluation.choice import chosen_in
 from prudent.evaluation.estimators import FEWEST_TO_LEARN
 from prudent.evaluation.frame import Counted, Measured, Tally, counted
 from prudent.evaluation.methods import Method
@@ -33,6 +35,7 @@ from prudent.evaluation.promising import (
     fewest_held_out,
     held_out_share,
     holds_out,
+    is_choice,
     is_full_conformal,
     promised,
     promising,
@@ -68,11 +71,18 @@ class Task:
     wish: Wish | None  # the promise asked for
     plane: FloatArray | None  # (n, 2): rows on the two discriminant axes
     costs: FloatArray | None  # (K, K): of the answer of a column, by true class
+    n_choices: int = 0  # methods that choose among others, and use nothing of the table
 
     @property
     def n_methods(self) -> int:
-        """Methods that are compared."""
-        return len(self.settings.methods) + len(self.settings.baselines)
+        """Methods that share the level, for any of them to be picked from the table."""
+        n_rows = len(self.settings.methods) + len(self.settings.baselines)
+        return max(n_rows - self.n_choices, 1)
+
+    def alone(self) -> Task:
+        """The same task for a method that nobody picks by looking at its outcome."""
+        settings = replace(self.settings, methods=("alone",), baselines=())
+        return replace(self, settings=settings, n_choices=0)
 
     @property
     def others(self) -> BoolArray:
@@ -308,6 +318,7 @@ class Answers(NamedTuple):
     promises: Sequence[Counted]
     holds_out: bool  # rows of the training part, for the promise to rest on
     lacking: tuple[int, ...]  # classes too rare to be promised; -1: all rows
+    chosen: str | None = None  # by a method that chooses among others
 
 
 def lacking(task: Task, fold: Fold, *, holds_out: bool) -> tuple[int, ...]:
@@ -349,6 +360,8 @@ def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> Answers:
     of the wish become items, too, where anything was fitted; for promises about some
     classes, those of the others that are answered rightly.
     """
+    if is_choice(estimator):
+        task = task.alone()
     wish, classes = task.wish, task.rows.classes
     assert wish is not None
     rows = task.sampled(fold.train)
@@ -391,7 +404,9 @@ def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> Answers:
     if wish.kind != "missed":
         _add_levels(measured, wrapped, task, X, decisions)
     wrong = decided & ~sets[np.arange(len(true)), true]
-    return Answers(decided, wrong, promises, holds, lacks)
+    choice = chosen_in(wrapped)
+    chosen = None if choice is None else choice.best_name_
+    return Answers(decided, wrong, promises, holds, lacks, chosen)
 
 
 def _is_of_too_few_rows(error: ValueError) -> bool:
@@ -520,7 +535,7 @@ def evaluate(
     was_open = is_full_conformal(estimator) and estimator.method == "auto"
     affordable(estimator, in_fold, grouped=task.rows.groups is not None)
     changed = was_open and estimator.method == "split"
-    n_folds = len(task.folds)
+    n_folds, choosing = len(task.folds), is_choice(estimator)
     results = []
     jobs = Parallel(n_jobs=task.settings.n_jobs, return_as="generator")(
         delayed(_run_fold)(estimator, task, index) for index in range(n_folds)
@@ -534,23 +549,47 @@ def evaluate(
     return Evaluation(
         items=items.set_column(0, "method", named),
         folds=tuple(result for _, result in results),
-        regions=None if method.is_baseline else _regions(estimator, task),
-        parameters=_parameters(estimator),
-        notes=(BY_HELD_OUT_ROWS,) if changed and task.rows.groups is None else (),
+        regions=None if method.is_baseline or choosing else _regions(estimator, task),
+        parameters={} if choosing else _parameters(estimator),
+        notes=(
+            *((BY_HELD_OUT_ROWS,) if changed and task.rows.groups is None else ()),
+            *_chosen_in_folds(result for _, result in results),
+        ),
     )
+
+
+def _chosen_in_folds(results: Iterable[FoldResult]) -> tuple[str, ...]:
+    """Say in how many folds a method chose which."""
+    asked = (result.asked for result in results)
+    chosen = Counter(answers.chosen for answers in asked if answers is not None)
+    named = [(name, n) for name, n in chosen.most_common() if name is not None]
+    if not named:
+        return ()
+    (first, n), *others = named
+    folds = "fold" if n == 1 else "folds"
+    rest = (f"{name} in {k}" for name, k in others)
+    return (", ".join([f"{first} in {n} {folds}", *rest]),)
 
 
 def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldResult]:
     fold = task.folds[index]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        measured = Measured(task.rows.classes)
+        asked, choice_seconds = None, 0.0
+        if is_choice(estimator) and task.wish is not None:
+            # The plain method is the one that was chosen for the promise.
+            start = time.perf_counter()
+            asked = ask(estimator, task, fold, measured)
+            choice_seconds = time.perf_counter() - start
+            if asked.chosen is not None:
+                estimator = estimator.candidate(asked.chosen)
         fitted, n_train, fit_seconds = _fit(estimator, task, index)
         X, true = task.rows.X[fold.test], task.rows.codes[fold.test]
         start = time.perf_counter()
         decisions = decide(fitted, X, task.rows.classes)
         predict_seconds = time.perf_counter() - start
-        measured = Measured(task.rows.classes)
-        measured.add("fit seconds", fit_seconds, 1)
+        measured.add("fit seconds", fit_seconds + choice_seconds, 1)
         measured.add("predict seconds", predict_seconds, len(true))
         measured.add("rows fitted on", n_train, len(fold.train))
         n_classes = len(task.rows.classes)
@@ -562,8 +601,8 @@ def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldRes
         _add_alarms(measured, decisions, true)
         _add_calibration(measured, fitted)
         _add_shift(measured, fitted, task, index)
-        wrong, asked = decisions.predicted != true, None
-        if task.wish is not None:
+        wrong = decisions.predicted != true
+        if asked is None and task.wish is not None:
             asked = ask(estimator, task, fold, measured)
     return measured.table(fold.repeat, fold.number), FoldResult(
         gained=_gains(wrong, asked, task, true),

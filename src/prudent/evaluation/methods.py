@@ -165,12 +165,23 @@ CANDIDATES = {
         "boosting_early_stopping", _boosting_early_stopping, is_baseline=True
     ),
 }
+# Folds of a choice that is itself made in every fold of a comparison.
+FOLDS_OF_CHOICE = 3
 # What chooses among candidates inside its training part.
 CHOICES = {
     "best": Method(
         "best", partial(_instance, "prudent.evaluation.choice.ChosenClassifier")
     )
 }
+
+
+def best_among(methods: Sequence[Method]) -> Method:
+    """What chooses among these methods; among the usual candidates if it is all."""
+    usual = {*METHODS, *BASELINES} <= {method.name for method in methods}
+    listed = tuple(method for method in methods if method.competes)
+    chosen = None if usual and len(listed) < len({**METHODS, **BASELINES}) else listed
+    (choice,) = CHOICES.values()
+    return replace(choice, parameters={"estimators": chosen, "cv": FOLDS_OF_CHOICE})
 
 
 def candidates(estimators: Any = None) -> tuple[Method, ...]:
@@ -231,6 +242,8 @@ def choose(
 
 def _method(wanted: Any) -> Method:
     """A method from its name, its dotted path, or a name and an estimator."""
+    if isinstance(wanted, Method):
+        return wanted
     if isinstance(wanted, str):
         if "." in wanted:
             return dotted(wanted)

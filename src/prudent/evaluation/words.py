@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from prudent.core.assumptions import PLUG_IN
 from prudent.core.guarantee import Guarantee
+from prudent.evaluation.methods import CHOICES
 from prudent.evaluation.records import (
     Asked,
     Findings,
@@ -330,7 +331,19 @@ def _advice(findings: Findings) -> list[str]:
             f"{_quoted(least.label)}, of which there are too few rows: {rare} leaves "
             "such classes out."
         )
-    if averaged:
+    if items and any(row.method in CHOICES for row in findings.rows):
+        n_rows = len(findings.rows)
+        fresh = (
+            "is certified by fresh rows (prudent certify)"
+            if averaged
+            else f"shares the level: add --among {n_rows}"
+        )
+        sentences.append(
+            "best chooses inside its training part: its promise needs no fresh rows "
+            "(prudent fit --method best). Another row picked from this table "
+            f"{fresh}."
+        )
+    elif averaged:
         sentences.append(
             "A method chosen by looking at this table is certified by fresh rows "
             "(prudent certify)."
