@@ -14,6 +14,7 @@ _PUBLIC = {
     "MonitorDisplay": "prudent.plots.monitor_display",
     "SecurityCurveDisplay": "prudent.plots.security_curve",
     "SetRegionDisplay": "prudent.plots.set_regions",
+    "ThresholdBandsDisplay": "prudent.plots.threshold_bands",
 }
 __all__ = sorted(_PUBLIC)
 
