@@ -302,7 +302,8 @@ def fitted_scores(classifier: Any, X: Any, y: NDArray[Any]) -> LabelScores:
             warnings.simplefilter("ignore", PrudentWarning)
         # The classifier's own model keeps no groups together, and need not here.
         groups = None if own else classifier._fit_groups
-        fitted = clone(estimator).fit(X, y, **groups_for(estimator, groups))
+        together = {} if groups is None else groups_for(estimator, groups)
+        fitted = clone(estimator).fit(X, y, **together)
     if kind == "probability" and not hasattr(fitted, "predict_proba"):
         kind = "margin"  # known only now of one that chooses among several
     return LabelScores(fitted, classes, kind)

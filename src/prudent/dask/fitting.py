@@ -225,7 +225,7 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
     detector._check_learnable(len(split.fit), rows.n_rows)
     detector._grouped = False
     detector._fit_from(_moments(chunks, options, masks(split.fit, rows.sizes)))
-    _calibrate(detector, rows, split)
+    detector._calibrate(rows.ask(split.held_out, detector._scores), split)
 
 
 def _fit_held_out(estimator: Any, rows: NumberedRows) -> np.random.RandomState:
@@ -240,15 +240,8 @@ def _fit_held_out(estimator: Any, rows: NumberedRows) -> np.random.RandomState:
     else:
         split = hold_out(rows.n_rows, estimator.calibration_size, rng)
         estimator._fit_part(*rows.sample(split.fit), rng)
-    _calibrate(estimator, rows, split)
+    estimator._calibrate(rows.ask(split.held_out, estimator._scores), split)
     return rng
-
-
-def _calibrate(estimator: Any, rows: NumberedRows, split: HeldOut) -> None:
-    """Find the rule by the scores of the held-out rows of all blocks."""
-    estimator.n_calibration_ = len(split.held_out)
-    parts = rows.ask(split.held_out, estimator._scores)
-    estimator._adopt(estimator._rule(estimator._merged(parts)))
 
 
 def _head(block: Block) -> tuple[int, NDArray[Any] | None]:

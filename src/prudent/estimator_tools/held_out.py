@@ -80,8 +80,7 @@ class HeldOutEstimator(BaseEstimator):
         self._fit_part(_safe_indexing(X, fit), learned, random)
         del self._fit_groups
         rows = _safe_indexing(X, held_out)
-        self.n_calibration_ = len(held_out)
-        self._adopt(self._rule(self._scores(rows, known)))
+        self._calibrate([self._scores(rows, known)], split)
         if known is not None and isinstance(self.estimator, FrozenEstimator):
             self._warn_of_a_perfect_model(rows, known)
         return self
@@ -110,6 +109,12 @@ class HeldOutEstimator(BaseEstimator):
                 PrudentWarning,
                 stacklevel=4,
             )
+
+    def _calibrate(self, parts: Sequence[Any], split: HeldOut) -> Self:
+        """Find the rule by what `_scores` says of all parts of the held-out rows."""
+        self.n_calibration_ = len(split.held_out)
+        scores = parts[0] if len(parts) == 1 else self._merged(parts)
+        return self._adopt(self._rule(scores))
 
     def _hold_out(
         self, X: Any, random: np.random.RandomState, groups: ArrayLike | None
