@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from prudent.core.assumptions import Assumption
 from prudent.exceptions import InfeasibleError
@@ -161,8 +162,11 @@ def test_the_surest_rows_are_answered():
     assert nothing.guarantees == ()
     assert not nothing.answers(np.array([np.inf])).any()
     share = made.share_rule(0.29)
-    assert share.record["answered"] == 58
-    assert share.guarantees[0].bound == pytest.approx(1 - 0.05 ** (1 / 58))
+    answered, each = share.record["answered"], np.sqrt(0.95)
+    assert binom.sf(answered - 1, 200, 0.29) <= 1 - each  # it proves the share
+    error, proved = share.guarantees
+    assert error.bound == pytest.approx(1 - (1 - each) ** (1 / answered))
+    assert (proved.quantity, proved.bound) == ("answered share", 0.29)
 
 
 def class_rows():

@@ -327,8 +327,15 @@ def drawn_selective(law, n, settings, rng, fit):
     model.fit(*law.draw(n, rng))
     answered = model.answers(law.atoms)
     true = law.error_rate(model.predict(law.atoms), answered)
-    for promise in model.guarantees_:
-        return {"error": known(true, promise.bound, promise.confidence)}
+    if model.guarantees_:
+        error, *shares = model.guarantees_
+        outcomes = {"error": known(true, error.bound, error.confidence)}
+        for promise in shares:
+            handed_over = 1 - law.share(answered)
+            outcomes["answered share"] = known(
+                handed_over, 1 - promise.bound, promise.confidence
+            )
+        return outcomes
     # A fit without a promise breaks none, and counts.
     return {"error": Outcome(1, 0, 0, settings["confidence"], False)}
 

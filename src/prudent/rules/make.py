@@ -146,7 +146,7 @@ class SelectiveError:
             counts = {name: n for name, n in counted.items() if name != "wrong"}
             answering = self.terms.promise(
                 "answered share",
-                1 - share,
+                share,
                 Assumption.INDEPENDENT,
                 evidence={**counts, **claims},
                 source=CAPACITY,

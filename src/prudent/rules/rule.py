@@ -78,11 +78,11 @@ class Terms:
     ) -> Guarantee:
         """The promise that what is bad happens at most at a rate.
 
-        Of a coverage and an answered share what is bad is the rest. With a confidence
-        rows are independent draws, not only `exchangeable`; the source is by default
-        that of the theorem of ranks.
+        Of a coverage what is bad is the rest; an answered share is promised to be at
+        least the rate. With a confidence rows are independent draws, not only
+        `exchangeable`; the source is by default that of the theorem of ranks.
         """
-        covers = quantity in ("coverage", "answered share")
+        covers = quantity == "coverage"
         certain = self.confidence is not None
         drawn: AverageOver = "calibration rows" if self.frozen else "training samples"
         rows = Assumption.INDEPENDENT if certain else exchangeable
@@ -90,7 +90,7 @@ class Terms:
         return Guarantee(
             quantity=quantity,
             bound=1 - rate if covers else rate,
-            sense=">=" if covers else "<=",
+            sense=">=" if covers or quantity == "answered share" else "<=",
             confidence=self.confidence,
             average_over=None if certain else drawn,
             assumptions=(
