@@ -27,6 +27,10 @@ class Assumption(StrEnum):
     EXCHANGEABLE_GROUP = (
         "the new rows of this group are exchangeable with its calibration rows"
     )
+    EXCHANGEABLE_SUBGROUP = (
+        "the new rows that the promise is about are exchangeable with the calibration "
+        "rows of this kind"
+    )
     EXCHANGEABLE_NORMAL = (
         "the new normal row is exchangeable with the normal calibration rows"
     )
@@ -37,6 +41,10 @@ class Assumption(StrEnum):
     )
     TRAINING_EXCHANGEABLE_GROUP = (
         "the new rows of this group are exchangeable with its training rows"
+    )
+    TRAINING_EXCHANGEABLE_SUBGROUP = (
+        "the new rows that the promise is about are exchangeable with the training "
+        "rows of this kind"
     )
     TRAINING_EXCHANGEABLE_NORMAL = (
         "the new normal row is exchangeable with the training rows"
@@ -165,10 +173,12 @@ SAME_LAW = frozenset(
         Assumption.EXCHANGEABLE,
         Assumption.EXCHANGEABLE_CLASS,
         Assumption.EXCHANGEABLE_GROUP,
+        Assumption.EXCHANGEABLE_SUBGROUP,
         Assumption.EXCHANGEABLE_NORMAL,
         Assumption.TRAINING_EXCHANGEABLE,
         Assumption.TRAINING_EXCHANGEABLE_CLASS,
         Assumption.TRAINING_EXCHANGEABLE_GROUP,
+        Assumption.TRAINING_EXCHANGEABLE_SUBGROUP,
         Assumption.TRAINING_EXCHANGEABLE_NORMAL,
         Assumption.INDEPENDENT,
         Assumption.INDEPENDENT_NORMAL,

@@ -60,6 +60,11 @@ def json_of_rule(rule: Any, *, keep_scores: bool = False) -> str:
             "the coins of this rule's ties are those of rows, which no file holds: "
             "use ties='conservative', or prudent.promise with `ids`."
         )
+    if rule.subgroups:
+        raise ValueError(
+            "the rule has thresholds for subgroups that may overlap, which its file "
+            "format does not know."
+        )
     columns = [str(label) for label in rule.classes] or ["score"]
     fields: dict[str, Any] = {
         "format": FORMAT,

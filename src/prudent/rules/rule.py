@@ -26,6 +26,11 @@ from prudent.core.guarantee import AverageOver, Guarantee, Quantity
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.rules.files import AS_GIVEN, fields_of_rule, json_of_rule
 from prudent.rules.scores import CalibrationScores, places
+from prudent.rules.subgroups import (
+    cell_places,
+    largest_p_values,
+    lowest_thresholds,
+)
 
 Kind = Literal["sets", "answers", "labels", "alarms"]
 ON_AVERAGE = "Vovk, Gammerman and Shafer 2005, chapter 2"
@@ -47,22 +52,28 @@ class Terms:
     frozen: bool = False
     grouped: bool = False
 
-    def each(self, n_claims: int = 1) -> float | None:
+    def each(self, n_claims: int = 1, *, overlap: bool = False) -> float | None:
         """Confidence of each of so many claims about different rows, of each rule.
 
         Rules of the same rows depend on each other, so that they share what may fail
-        (Bonferroni); claims about different rows are independent given the numbers of
-        these rows, and the product of their confidences is that of all.
+        (Bonferroni), and so do claims whose rows `overlap`; claims about different rows
+        are independent given the numbers of these rows, and the product of their
+        confidences is that of all.
         """
         if self.confidence is None:
             return None
-        return float((1 - (1 - self.confidence) / self.rules) ** (1 / n_claims))
+        failing = (1 - self.confidence) / self.rules
+        if overlap:
+            return float(1 - failing / n_claims)
+        return float((1 - failing) ** (1 / n_claims))
 
-    def rank(self, n_rows: int, rate: float, n_claims: int = 1) -> int:
+    def rank(
+        self, n_rows: int, rate: float, n_claims: int = 1, *, overlap: bool = False
+    ) -> int:
         """Rank r such that new scores fall below a_(r) at most at the rate, or 0."""
         if self.confidence is None:
             return mean_rank(n_rows, rate)
-        confidence = self.each(n_claims)
+        confidence = self.each(n_claims, overlap=overlap)
         assert confidence is not None
         return high_probability_rank(n_rows, rate, confidence)
 
@@ -73,6 +84,7 @@ class Terms:
         exchangeable: Assumption,
         *also: Assumption,
         scope: Any = None,
+        subgroup: str | None = None,
         evidence: Mapping[str, float],
         source: str = "",
     ) -> Guarantee:
@@ -99,6 +111,7 @@ class Terms:
                 *((Assumption.UNSEEN,) if self.frozen else ()),
             ),
             scope=scope.item() if isinstance(scope, np.generic) else scope,
+            subgroup=subgroup,
             unit="group" if self.grouped else "row",
             evidence={**evidence, **shared},
             source=source or (WITH_CONFIDENCE if certain else ON_AVERAGE),
@@ -136,6 +149,13 @@ class Rule:
     groups : tuple
         Sorted names of the groups with a threshold. A row of another group has all
         labels in its set.
+    subgroups : tuple of str
+        Names of the G subgroups that have thresholds of their own. The thresholds are
+        those of all classes of the first subgroup first, where `by` is "class" or the
+        kind "labels"; and what the methods take as `groups` is a matrix of bool (n, G).
+    cells : ndarray of bool, shape (n_cells, G), or None
+        Memberships of the rows that one threshold is about, for "answers". Rows of
+        other cells get no answer.
     priority : tuple
         Labels with a threshold of their own that are given first, for "labels".
     strange : {"low", "high"}
@@ -157,6 +177,8 @@ class Rule:
     classes: tuple[Any, ...] = ()
     by: Literal["class", "group"] | None = None
     groups: tuple[Any, ...] = ()
+    subgroups: tuple[str, ...] = ()
+    cells: BoolArray | None = None
     priority: tuple[Any, ...] = ()
     strange: Literal["low", "high"] = "low"
     empty: Literal["best", "all"] = "best"
@@ -177,8 +199,9 @@ class Rule:
         Parameters
         ----------
         scores : ndarray of shape (n, n_classes)
-        groups : ndarray of shape (n,), default=None
-            Group of each row, where groups have thresholds.
+        groups : ndarray of shape (n,) or (n, n_subgroups), default=None
+            Group of each row, where groups have thresholds; where subgroups have, which
+            of them hold it.
         coins : ndarray of shape (n,), default=None
             Uniform number of each row, where ties are smoothed.
         allow_empty : bool, default=False
@@ -211,29 +234,40 @@ class Rule:
             return -log_odds_against(values)
         return max_probability(values) if made == "max probability" else values
 
-    def answers(self, scores: FloatArray) -> BoolArray:
+    def answers(
+        self, scores: FloatArray, groups: NDArray[Any] | None = None
+    ) -> BoolArray:
         """Whether each row is answered, by its largest score or its only one."""
         self._require("answers")
         scores = self._checked(scores, None)
         sureness = scores if scores.ndim == 1 else scores.max(axis=1)
-        return sureness > self.thresholds[0]
+        if self.cells is None:
+            return sureness > self.thresholds[0]
+        # The last of all is that of cells that take no part.
+        cuts = np.array([*self.thresholds, np.inf])
+        return sureness > cuts[cell_places(self.cells, self._members(groups))]
 
-    def labels(self, scores: FloatArray) -> NDArray[Any]:
+    def labels(
+        self, scores: FloatArray, groups: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
         """Label of each row: the first of `priority` it reaches, else the best other.
 
         `scores` is of shape (n, n_classes).
         """
-        return np.array(self.classes)[self.codes(scores)]
+        return np.array(self.classes)[self.codes(scores, groups)]
 
-    def codes(self, scores: FloatArray) -> IntArray:
+    def codes(
+        self, scores: FloatArray, groups: NDArray[Any] | None = None
+    ) -> IntArray:
         """Places of the `labels` among the classes, (n,)."""
         self._require("labels")
         scores = self._checked(scores, len(self.classes))
+        cuts = np.broadcast_to(self._thresholds_of(groups), scores.shape)
         first = [self.classes.index(label) for label in self.priority]
         others = np.setdiff1d(np.arange(len(self.classes)), first)
         chosen = others[scores[:, others].argmax(axis=1)]
         for c in reversed(first):
-            chosen[scores[:, c] >= self.thresholds[c]] = c
+            chosen[scores[:, c] >= cuts[:, c]] = c
         return chosen
 
     def alarms(self, scores: FloatArray, coins: FloatArray | None = None) -> BoolArray:
@@ -281,6 +315,8 @@ class Rule:
                 "give `coins`, a uniform number for each row, to a rule whose ties are "
                 "smoothed, and to no other."
             )
+        if self.subgroups:
+            return largest_p_values(kept, plausible, self._members(groups), coins)
         if coins is not None and scores.ndim == 2:
             coins = coins[:, None]
         return kept.p_values(plausible, self._category(scores, groups), coins)
@@ -303,7 +339,7 @@ class Rule:
             replace(promise, assumptions=(*promise.assumptions, *sentences))
             for promise in made.guarantees
         )
-        if any(promise.subgroup for promise in self.guarantees):
+        if not self.subgroups and any(g.subgroup for g in self.guarantees):
             promises = tuple(
                 replace(promise, scope=None, subgroup=old.subgroup)
                 for promise, old in zip(promises, self.guarantees, strict=True)
@@ -371,6 +407,9 @@ class Rule:
     def _thresholds_of(self, groups: NDArray[Any] | None) -> FloatArray:
         """Threshold of each row and label, broadcast to (n, n_classes)."""
         cuts = np.array(self.thresholds)
+        if self.subgroups:
+            own = cuts.reshape(len(self.subgroups), -1)
+            return lowest_thresholds(own, self._members(groups))
         if self.by != "group":
             return cuts
         # The last of all is that of groups without a threshold.
@@ -383,6 +422,21 @@ class Rule:
         if self.by == "class":
             return np.arange(scores.shape[1])
         return 0 if self.by is None else self._places(groups)[:, None]
+
+    def _members(self, groups: NDArray[Any] | None) -> BoolArray:
+        """Which subgroups hold each row."""
+        if groups is None:
+            raise ValueError(
+                "the rule has thresholds for each subgroup: give `groups`, which of "
+                "them hold each row."
+            )
+        members: BoolArray = np.asarray(groups, dtype=bool)
+        if members.ndim != 2 or members.shape[1] != len(self.subgroups):
+            raise ValueError(
+                f"`groups` must say of {len(self.subgroups)} subgroups whether they "
+                f"hold each row, got an array of shape {members.shape}."
+            )
+        return members
 
     def _places(self, groups: NDArray[Any] | None) -> IntArray:
         """Place of the group of each row, -1 for groups not seen."""
@@ -448,12 +502,15 @@ class Coverage:
 
     The categories of `scores` are one, the `classes`, or the groups; promises with
     confidence hold each by itself, or `jointly`. With `smoothed` ties a coin of each
-    row decides, and the rate is attained on average.
+    row decides, and the rate is attained on average. With `subgroups` the categories
+    are these, or these crossed with the classes, as `scores_within` orders them, and
+    promises with confidence hold all at once.
     """
 
     scores: CalibrationScores
     classes: tuple[Any, ...]
     by: Literal["class", "group"] | None = None
+    subgroups: tuple[str, ...] = ()
     empty: Literal["best", "all"] = "best"
     jointly: bool = False
     smoothed: bool = False
@@ -463,7 +520,8 @@ class Coverage:
     def n_claims(self) -> int:
         """Number of promises that share the confidence."""
         certain = self.terms.confidence is not None
-        return len(self.scores.names) if self.jointly and certain else 1
+        jointly = self.jointly or self.subgroups
+        return len(self.scores.names) if jointly and certain else 1
 
     @property
     def unseen_label_p_value(self) -> float:
@@ -480,16 +538,22 @@ class Coverage:
         no such row.
         """
         sizes = self.scores.sizes.tolist()
-        ranks = [self.terms.rank(n, rate, self.n_claims) for n in sizes]
+        overlap = bool(self.subgroups)
+        ranks = [
+            self.terms.rank(n, rate, self.n_claims, overlap=overlap) for n in sizes
+        ]
         claims = {"claims": float(self.n_claims)} if self.n_claims > 1 else {}
         exchangeable = {
             None: Assumption.EXCHANGEABLE,
             "class": Assumption.EXCHANGEABLE_CLASS,
             "group": Assumption.EXCHANGEABLE_GROUP,
         }[self.by]
+        if self.subgroups:
+            exchangeable = Assumption.EXCHANGEABLE_SUBGROUP
         promises = []
         named = zip(sizes, ranks, self.scores.names, strict=True)
-        for c, (n, rank, scope) in enumerate(named):
+        for c, (n, rank, name) in enumerate(named):
+            subgroup, scope = name if self.subgroups else (None, name)
             attained = self.smoothed or self.terms.confidence is not None
             counted = self.by != "class" and 1 + self.scores.unscored[c] <= rank
             promise = self.terms.promise(
@@ -498,6 +562,7 @@ class Coverage:
                 exchangeable,
                 *(() if counted else (Assumption.KNOWN_LABEL,)),
                 scope=scope,
+                subgroup=subgroup,
                 evidence={**_evidence(n, None if self.smoothed else rank), **claims},
             )
             promises.append(promise)
@@ -509,6 +574,7 @@ class Coverage:
             classes=self.classes,
             by=self.by,
             groups=self.scores.names if self.by == "group" else (),
+            subgroups=self.subgroups,
             empty=self.empty,
             smoothed_rate=rate if self.smoothed else None,
             calibration=self,
