@@ -50,9 +50,11 @@ from prudent.estimator_tools import (
     remember_rows,
     warn_constant_features,
 )
+from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import PrudentWarning
 from prudent.rules.rule import Coverage, Rule
 from prudent.rules.scores import ROUNDING, CalibrationScores, Counts
+from prudent.rules.subgroups import scores_within
 
 FULL, SPLIT, CROSS = "full", "split", "cross"
 # Up to here every row can rank at a bearable price.
@@ -293,7 +295,11 @@ def fitted_scores(classifier: Any, X: Any, y: NDArray[Any]) -> LabelScores:
     own = estimator is None
     if own:
         estimator = clone(classifier).set_params(
-            method="full", condition=None, ties="conservative", confidence=None
+            method="full",
+            condition=None,
+            subgroups=None,
+            ties="conservative",
+            confidence=None,
         )
     if (y == y[0]).all():
         estimator, kind = DummyClassifier(strategy="prior"), "probability"
@@ -380,6 +386,13 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
     condition : None, "class" or callable, default=None
         One promise for all rows, for each class, or for each group: a fixed function
         of rows (n, d) to integers (n,).
+    subgroups : list of str or int, callable or None, default=None
+        Parts of the population that have a promise each; they may overlap. Names or
+        positions of columns, each value of which is a subgroup: ``"sex"``, crossed
+        ``"sex*age_band"``, in bands ``"age:30,45,60"``. Or a function of rows to a
+        bool matrix (n, n_subgroups) or to a data frame of labels. Crosses with
+        ``condition="class"``; not for "cross". A row with a value that no training
+        row has gets all labels.
     level : float, default=0.1
         Largest miss rate of the sets, in (0, 1).
     ties : {"conservative", "smoothed"}, default="conservative"
@@ -404,6 +417,11 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         Rows of each class that rank.
     estimator_, estimators_ : classifier, list of classifier
         The fitted one ("split"), those of the folds ("cross").
+    subgroups_ : list of str
+        Names of the subgroups that the training rows have shown, as in ``sex=Female``;
+        rows in none of a function's are the subgroup ``rest``.
+    subgroup_count_ : ndarray of shape (n_subgroups,)
+        Rows of each that rank.
     unseen_label_p_value_ : float
         p-value of a label without training rows (the largest over groups). At most
         `level`: such rows count among the promised misses; else they are assumed away.
@@ -412,13 +430,14 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
     rule_ : prudent.rules.rule.Rule
         What answers the scores of rows, and on what evidence ("split").
     guarantees_ : tuple of Guarantee
-        Coverage: one promise, or one for each class or group.
+        Coverage: one promise, or one for each class, group or subgroup.
 
     Raises
     ------
     ValueError
         If parameters are out of range or exclude each other (so do `groups` and any
-        method but "split"), or there are fewer than two classes.
+        method but "split", `subgroups` and "cross" or a callable `condition`), there
+        are fewer than two classes, or `subgroups` name no column.
     SingularCovarianceError
         If a covariance is singular, which `ridge_rows` > 0 prevents.
 
@@ -437,6 +456,11 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
     promises about 1 - 2 `level` and keeps about 1 - `level`. No promise for a `level`
     chosen after a look at the data. No `sample_weight`: a repeated row is not a fresh
     draw. A saved full model contains its training rows.
+
+    With `subgroups` the p-value is the largest of those among the ranking rows of each
+    subgroup that holds the row. Whoever misses the label of a row of a subgroup has a
+    p-value at most `level` there too, so that the promise holds in each, exactly and
+    however they overlap; with `confidence` in all of them at once.
 
     References
     ----------
@@ -468,6 +492,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         "pooled_rows": [Interval(Real, 0, None, closed="left")],
         "nonconformity": [StrOptions({"posterior", "margin", "density"})],
         "condition": [StrOptions({"class"}), callable, None],
+        "subgroups": [list, tuple, str, Integral, callable, None],
         "level": [Interval(Real, 0, 1, closed="neither")],
         "cv": [Interval(Integral, 2, None, closed="left")],
     }
@@ -483,6 +508,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         ridge_rows: float = 1.0,
         nonconformity: Literal["posterior", "margin", "density"] = "posterior",
         condition: Literal["class"] | Callable[[Any], ArrayLike] | None = None,
+        subgroups: SubgroupsOption = None,
         level: float = 0.1,
         ties: Literal["conservative", "smoothed"] = "conservative",
         cv: int = 5,
@@ -498,6 +524,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         self.ridge_rows = ridge_rows
         self.nonconformity = nonconformity
         self.condition = condition
+        self.subgroups = subgroups
         self.level = level
         self.ties = ties
         self.cv = cv
@@ -522,7 +549,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         -------
         self : ConformalClassifier
         """
-        X = self._rows(X, reset=True)
+        given, X = X, self._rows(X, reset=True)
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         assert_all_finite(y, input_name="y")
@@ -533,6 +560,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         self.method_ = self._choose_method()
         random = self._begin(X, groups)
         self._condition = self.condition
+        self._learn_subgroups(given, self.subgroups)
         if self.method_ == SPLIT:
             self._fit_held_out(X, y, random, groups)
         elif self.method_ == FULL:
@@ -540,6 +568,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         else:
             self._fit_crossed(X, y, codes, random)
         self._key = random.bytes(32)
+        vars(self).pop("_memberships", None)
         return self
 
     def p_values(self, X: Any) -> FloatArray:
@@ -580,7 +609,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
     ) -> tuple[Callable[[], FloatArray], FloatArray]:
         """What the labels are predicted by, on demand, and p-values of all labels."""
         rows = self._rows(X)
-        groups, coins = self._groups_and_coins(rows)
+        groups, coins = self._groups_and_coins(X, rows)
         with one_thread("blas"):
             if self.method_ == SPLIT:
                 values, scores = self._labels.both(rows)
@@ -608,7 +637,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         rows = self._rows(X)
         if level is not None:
             check_fraction("level", level)
-        groups, coins = self._groups_and_coins(rows)
+        groups, coins = self._groups_and_coins(X, rows)
         with one_thread("blas"):
             if self.method_ == SPLIT:
                 values, scores = self._labels.both(rows)
@@ -709,7 +738,16 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
             method = FULL if small and self.confidence is None else SPLIT
         elif method == "auto":
             method = SPLIT
+        if self.subgroups is not None and callable(self.condition):
+            raise ValueError(
+                "a callable condition excludes subgroups: let one function of "
+                "`subgroups` name both."
+            )
         if method == CROSS:
+            if self.subgroups is not None:
+                raise ValueError(
+                    "method='cross' has no promise by subgroups: use 'full' or 'split'."
+                )
             if isinstance(self.estimator, FrozenEstimator):
                 raise ValueError(
                     "method='cross' fits clones of `estimator`, which is frozen: use "
@@ -752,6 +790,11 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         }
         labels = [shown(label) for label in self.classes_]
         by, names, category = categories_of(X, codes, self.classes_, self.condition)
+        memberships = self._memberships
+        if memberships is not None:
+            first = len(names) * np.arange(len(memberships.names))
+            category = np.where(memberships.members, first + category[:, None], -2)
+            names = tuple((name, c) for name in memberships.names for c in names)
         model = FullClassModel(
             X, codes, labels, settings, category, by_class=by == "class"
         )
@@ -792,15 +835,17 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         n_folds: int = 0,
     ) -> None:
         """Rank among rows of these categories, some of them alone in their class."""
+        inside, lonely = category[category >= 0], category[alone]
         ranks = TrainingRanks(
             model,
             by,
             names,
-            np.bincount(category, minlength=len(names)),
-            np.bincount(category[alone], minlength=len(names)),
+            np.bincount(inside, minlength=len(names)),
+            np.bincount(lonely[lonely >= 0], minlength=len(names)),
             np.bincount(codes, minlength=len(self.classes_)),
             smoothed=self.ties == "smoothed",
             n_folds=n_folds,
+            n_subgroups=category.shape[1] if category.ndim == 2 else 0,
         )
         self._take(ranks)
 
@@ -814,7 +859,11 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         by, names, category = categories_of(X, codes, self.classes_, self._condition)
         plausible = self._labels.both(X)[1]
         own = np.take_along_axis(plausible, codes[:, None], axis=1)[:, 0]
-        scores = CalibrationScores.of(own, category, names, ROUNDING)
+        if self._memberships is None:
+            scores = CalibrationScores.of(own, category, names, ROUNDING)
+        else:
+            within = None if by is None else codes
+            scores = scores_within(own, self._memberships, within, names, ROUNDING)
         return scores, by, np.bincount(codes, minlength=len(self.classes_))
 
     def _merged(self, parts: Sequence[Any]) -> tuple[CalibrationScores, By, IntArray]:
@@ -827,6 +876,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
             scores=known,
             classes=tuple(self.classes_.tolist()),
             by=by,
+            subgroups=tuple(getattr(self, "subgroups_", ())),
             smoothed=self.ties == "smoothed",
             terms=self._terms(),
         )
@@ -862,16 +912,17 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         return self
 
     def _groups_and_coins(
-        self, rows: Any
+        self, given: Any, rows: Any
     ) -> tuple[NDArray[Any] | None, FloatArray | None]:
-        """What the answers to rows depend on besides their scores."""
+        """What the answers to rows, as they came, depend on besides their scores."""
         smoothed = (
             self.rule_.smoothed_rate is not None
             if self.method_ == SPLIT
             else self._ranks.smoothed
         )
         thrown = self._coins(rows) if smoothed else None
-        return groups_of(rows, self._condition), thrown
+        members = self._members(given)
+        return groups_of(rows, self._condition) if members is None else members, thrown
 
     def _joint(self, X: Any) -> FloatArray:
         rows = self._rows(X)

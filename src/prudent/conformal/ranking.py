@@ -42,7 +42,8 @@ class TrainingRanks:
     by : {"class", "group"} or None
         What rows rank among: their class, their group, or all rows.
     names : tuple
-        Names of the categories of rows that rank among themselves.
+        Names of the categories of rows that rank among themselves; (subgroup, class)
+        with `n_subgroups`, all classes of the first subgroup first, or the class None.
     sizes : ndarray of int, shape (n_categories,)
         Training rows n_c of each category.
     alone : ndarray of int, shape (n_categories,)
@@ -53,6 +54,8 @@ class TrainingRanks:
         Whether a coin of each new row breaks ties.
     n_folds : int
         Folds of cross-conformal prediction; 0: full.
+    n_subgroups : int
+        Subgroups G, which may overlap; 0: each row is in one category only.
 
     Notes
     -----
@@ -68,6 +71,7 @@ class TrainingRanks:
     class_count: IntArray
     smoothed: bool = False
     n_folds: int = 0
+    n_subgroups: int = 0
 
     @property
     def unseen_label_p_value(self) -> float:
@@ -82,12 +86,44 @@ class TrainingRanks:
         """How to get joint values, and p-values and categories of all labels.
 
         `X` are m rows, `groups` (m,) the group of each or None, `coins` (m,) a uniform
-        number each or None. p-values and categories have shape (m, n_classes).
+        number each or None. p-values and categories have shape (m, n_classes). Of
+        `n_subgroups` the `groups` (m, G) say which hold each row; the largest p-value
+        counts, and the category that has it.
         """
+        coins = None if coins is None else coins[:, None]
+        if self.n_subgroups:
+            assert groups is not None
+            p_values, wanted = self._largest_p_values(X, groups, coins)
+            return partial(self.model.joint, X), p_values, wanted
         wanted = self._wanted(X, groups)
         joint, counts = self.model.both(X, wanted)
-        coins = None if coins is None else coins[:, None]
         return joint, counts.p_values(np.append(self.sizes, 0)[wanted], coins), wanted
+
+    def _largest_p_values(
+        self, X: Any, members: BoolArray, coins: FloatArray | None
+    ) -> tuple[FloatArray, IntArray]:
+        """Largest p-value over the subgroups of each row and label, and its category.
+
+        The p-value is 1, and the category -1, of a row that no subgroup holds.
+        """
+        largest = np.zeros((len(members), len(self.class_count)))
+        category = np.full(largest.shape, -1, dtype=np.intp)
+        n_each = len(self.names) // self.n_subgroups
+        labels = np.arange(len(self.class_count)) if self.by == "class" else 0
+        for g in range(self.n_subgroups):
+            rows = np.flatnonzero(members[:, g])
+            if not len(rows):
+                continue
+            shape = (len(rows), len(self.class_count))
+            wanted = np.broadcast_to(g * n_each + labels, shape)
+            counts = self.model.counts(X[rows], wanted, g)
+            coin = None if coins is None else coins[rows]
+            p_values = counts.p_values(self.sizes[wanted], coin)
+            better = p_values > largest[rows]
+            largest[rows] = np.where(better, p_values, largest[rows])
+            category[rows] = np.where(better, wanted, category[rows])
+        largest[~members.any(axis=1)] = 1.0
+        return largest, category
 
     def sets(self, p_values: FloatArray, wanted: IntArray, level: float) -> BoolArray:
         """Labels of p-values above a level, or above that of its rank.
@@ -112,8 +148,12 @@ class TrainingRanks:
             "class": Assumption.TRAINING_EXCHANGEABLE_CLASS,
             "group": Assumption.TRAINING_EXCHANGEABLE_GROUP,
         }[self.by]
+        if self.n_subgroups:
+            assumption = Assumption.TRAINING_EXCHANGEABLE_SUBGROUP
         promises = []
         for c, rank in enumerate(self._cuts(level).tolist()):
+            name = self.names[c]
+            subgroup, scope = name if self.n_subgroups else (None, name)
             n = int(self.sizes[c])
             rate = level if self.smoothed else rank / (n + 1)
             counted = self.by != "class" and 1 + self.alone[c] <= rank
@@ -128,7 +168,8 @@ class TrainingRanks:
                 *(() if counted else (Assumption.KNOWN_LABEL,)),
                 n_rows=n,
                 rank=None if self.smoothed else rank,
-                scope=self.names[c],
+                scope=scope,
+                subgroup=subgroup,
                 crossed=self.n_folds > 0,
             )
             promises.append(promise)
@@ -157,6 +198,7 @@ def of_training_rows(
     n_rows: int,
     rank: int | None,
     scope: Any = None,
+    subgroup: str | None = None,
     crossed: bool = False,
 ) -> Guarantee:
     """The promise of a rank among training rows; `rank` is None with smoothed ties."""
@@ -169,6 +211,7 @@ def of_training_rows(
         assumption,
         *also,
         scope=scope,
+        subgroup=subgroup,
         evidence=evidence,
         source=CROSS_SOURCE if crossed else ON_AVERAGE,
     )
@@ -219,8 +262,8 @@ class FullClassModel(ByUnits):
     settings : dict
         "model", "covariance_type", "pooled_rows", "ridge_rows" and "score": constants,
         all fixed before the data are seen, which exact ranks need.
-    category : ndarray of int, shape (n,)
-        What each row ranks among.
+    category : ndarray of int, shape (n,) or (n, n_subgroups)
+        What each row ranks among; in each subgroup, -2 outside of it.
     by_class : bool
         Whether categories are classes; then rows of other classes need no scores.
     """
@@ -254,13 +297,21 @@ class FullClassModel(ByUnits):
         """How to get joint values, and the counts of training rows."""
         return partial(self.joint, rows), self.counts(rows, wanted)
 
-    def counts(self, rows: FloatArray, wanted: IntArray) -> Counts:
-        """Training rows below and level with each new row, of the category wanted."""
+    def counts(
+        self, rows: FloatArray, wanted: IntArray, subgroup: int | None = None
+    ) -> Counts:
+        """Training rows below and level with each new row, of the category wanted.
+
+        With `subgroup` the place of it among those of `category`.
+        """
+        category = self.category
+        if subgroup is not None:
+            category = np.ascontiguousarray(category[:, subgroup])
 
         def ask(model: Any, rows: FloatArray, places: IntArray) -> Counts:
             categories = np.ascontiguousarray(wanted[places])
             counts: Counts = model.counts(
-                rows, self.category, categories, by_class=self.by_class
+                rows, category, categories, by_class=self.by_class
             )
             return counts
 

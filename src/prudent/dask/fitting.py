@@ -170,6 +170,12 @@ def fit_conformal(
     rows = NumberedRows(chunks, [size for size, _ in heads])
     estimator.n_rows_, estimator.method_ = rows.n_rows, "split"
     if classifies:
+        if estimator.subgroups is not None:
+            raise TypeError(
+                "`subgroups` need all rows in one place: fit on a sample, or leave "
+                "them out."
+            )
+        estimator._learn_subgroups(None, None)
         estimator._choose_method()
         estimator._condition = estimator.condition
     estimator._begin()

@@ -29,6 +29,7 @@ from sklearn.utils.validation import (
 )
 from threadpoolctl import ThreadpoolController
 
+from prudent.core.guarantee import Guarantee
 from prudent.core.rows import (
     MOST_ROWS,
     HeldOut,
@@ -40,10 +41,13 @@ from prudent.core.rows import (
     one_row_per_group,
     row_keys,
 )
+from prudent.core.types import BoolArray
+from prudent.estimator_tools.subgroups import Subgroups, SubgroupsOption
 from prudent.exceptions import PrudentWarning
 from prudent.io.errors import thousands
 from prudent.rules.rule import Rule, Terms, promises_in_short
 from prudent.rules.scores import CalibrationScores
+from prudent.rules.subgroups import Memberships, cell_name, cell_places, cells_of
 
 #: Errors allowed and not made from which on a frozen model looks too good.
 MANY = 20
@@ -63,6 +67,10 @@ class HeldOutEstimator(BaseEstimator):
     rule_: Rule
     # Of the rows to learn from, while the model is fitted to them.
     _fit_groups: NDArray[Any] | None = None
+    # Of parts of the population with promises of their own; None without.
+    _subgroups: Subgroups | None = None
+    # Of the rows that rank, while the promise is made.
+    _memberships: Memberships | None = None
 
     def _fit_held_out(
         self,
@@ -80,10 +88,43 @@ class HeldOutEstimator(BaseEstimator):
         self._fit_part(_safe_indexing(X, fit), learned, random)
         del self._fit_groups
         rows = _safe_indexing(X, held_out)
+        if self._memberships is not None:
+            self._memberships = self._memberships.taken(held_out)
+            self.subgroup_count_ = self._memberships.count
         self._calibrate([self._scores(rows, known)], split)
         if known is not None and isinstance(self.estimator, FrozenEstimator):
             self._warn_of_a_perfect_model(rows, known)
         return self
+
+    def _learn_subgroups(self, X: Any, option: SubgroupsOption) -> None:
+        """Find the subgroups of the rows of a fit, which may have promises each."""
+        for name in ("subgroups_", "subgroup_count_", "_subgroups", "_memberships"):
+            vars(self).pop(name, None)
+        if option is None:
+            return
+        self._subgroups = Subgroups.learn(option, X)
+        self._memberships = self._subgroups.of(X)
+        self.subgroups_ = list(self._subgroups.names)
+        self.subgroup_count_ = self._memberships.count
+
+    def _members(self, X: Any) -> BoolArray | None:
+        """Which of the subgroups hold each row; None without subgroups."""
+        return None if self._subgroups is None else self._subgroups.of(X).members
+
+    def is_about(self, guarantee: Guarantee, X: Any) -> BoolArray:
+        """Whether each row is of the subgroup that a promise is about."""
+        members = self._members(X)
+        if guarantee.subgroup is None or members is None:
+            return np.ones(_num_samples(X), dtype=bool)
+        names = self.subgroups_
+        if guarantee.subgroup in names:
+            return members[:, names.index(guarantee.subgroup)]
+        cells = cells_of(members)
+        named = [cell_name(cell, names) for cell in cells]
+        same: BoolArray = np.array([*named, ""])[cell_places(cells, members)] == (
+            guarantee.subgroup
+        )
+        return same
 
     def _warn_of_a_perfect_model(self, rows: Any, labels: Any) -> None:
         """Say that a frozen model answers suspiciously well.

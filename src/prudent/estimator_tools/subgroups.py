@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import narwhals as nw
@@ -203,7 +204,8 @@ def _factors(item: str | int) -> tuple[Factor, ...]:
             bounds = tuple(float(cut) for cut in cuts.split(",")) if colon else ()
         except ValueError:
             bounds = (math.nan,)
-        if not all(a < b for a, b in zip(bounds, (*bounds[1:], math.inf), strict=True)):
+        rising = all(low < high for low, high in pairwise(bounds))
+        if not (rising and all(map(math.isfinite, bounds))):
             raise ValueError(
                 f"subgroups: the bands of {part!r} must be rising numbers, such as "
                 "'age:30,45,60'."

@@ -256,9 +256,7 @@ class Rule:
         """
         return np.array(self.classes)[self.codes(scores, groups)]
 
-    def codes(
-        self, scores: FloatArray, groups: NDArray[Any] | None = None
-    ) -> IntArray:
+    def codes(self, scores: FloatArray, groups: NDArray[Any] | None = None) -> IntArray:
         """Places of the `labels` among the classes, (n,)."""
         self._require("labels")
         scores = self._checked(scores, len(self.classes))

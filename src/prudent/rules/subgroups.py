@@ -149,4 +149,5 @@ def cells_with_rows_enough(
 
 def cell_name(cell: BoolArray, names: Sequence[str]) -> str:
     """A cell in words: the subgroups that hold it."""
-    return " and ".join(name for name, inside in zip(names, cell, strict=True) if inside)
+    held_by = (name for name, inside in zip(names, cell, strict=True) if inside)
+    return " and ".join(held_by)

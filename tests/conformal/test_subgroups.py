@@ -1,0 +1,239 @@
+"""Conformal sets that cover in each of several subgroups."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.stats import binomtest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+
+from prudent import ConformalClassifier
+
+X_IRIS, Y_IRIS = load_iris(return_X_y=True)
+
+
+def _two(X):
+    return np.column_stack([X[:, 0] >= 5.8, X[:, 1] >= 3.0])
+
+
+def test_reference_rows():
+    # A: 40 rows, B: 45, rest 9; a row of A and B has the larger of its two p-values.
+    model = ConformalClassifier(model="gaussian", subgroups=_two)
+    model.fit(X_IRIS[::2], Y_IRIS[::2])
+    assert model.method_ == "full"
+    assert model.subgroups_ == ["subgroup 0", "subgroup 1", "rest"]
+    assert model.subgroup_count_.tolist() == [40, 45, 9]
+    p_values = model.p_values(X_IRIS[[51, 85, 133]])
+    wanted = np.array([[1, 19, 1], [1, 14, 1], [1, 7, 1]]) / 41
+    assert np.abs(p_values - wanted).max() < 1e-15
+    found = [(g.subgroup, g.bound, g.evidence["rank"]) for g in model.guarantees_]
+    assert found == [
+        ("subgroup 0", 1 - 4 / 41, 4),
+        ("subgroup 1", 1 - 4 / 46, 4),
+        ("rest", 1 - 1 / 10, 1),
+    ]
+
+
+@pytest.mark.parametrize("condition", [None, "class"])
+@pytest.mark.parametrize("model", ["gaussian", "blend"])
+def test_no_bag_has_more_misses_in_a_subgroup_than_its_rank(condition, model):
+    # Each row of a bag is the new one once: given the bag this is the exact law.
+    random = np.random.default_rng(3)
+    n, level = 40, 0.2
+    y = random.integers(2, size=n)
+    X = random.integers(-2, 3, size=(n, 2)) + 1.0 * y[:, None]
+    members = _two(X + 5.3)
+    missed = np.zeros(n, dtype=bool)
+    for i in range(n):
+        others = np.arange(n) != i
+        wrapper = ConformalClassifier(
+            model=model,
+            level=level,
+            condition=condition,
+            subgroups=lambda X: _two(X + 5.3),
+        ).fit(X[others], y[others])
+        missed[i] = not wrapper.predict_set(X[i : i + 1], allow_empty=True)[0, y[i]]
+    assert missed.any()
+    every = np.column_stack([members, ~members.any(axis=1)])
+    for g in range(3):
+        for c in (0, 1) if condition else (None,):
+            at = every[:, g] & (True if c is None else y == c)
+            assert missed[at].sum() <= np.floor(level * at.sum() + 1e-9)
+
+
+@pytest.mark.parametrize("method", ["full", "split"])
+@pytest.mark.parametrize("ties", ["conservative", "smoothed"])
+def test_disjoint_subgroups_are_groups_and_one_of_all_rows_is_none(method, ties):
+    X, y, new = X_IRIS[::2], Y_IRIS[::2], X_IRIS[1::2]
+
+    def group(X):
+        return (X[:, 1] >= 3.0).astype(int) + (X[:, 0] >= 5.8)
+
+    def fitted(**settings):
+        made = ConformalClassifier(
+            method=method, ties=ties, random_state=0, level=0.15, **settings
+        )
+        return made.fit(X, y)
+
+    pairs = [
+        (
+            fitted(condition=group),
+            fitted(subgroups=lambda X: group(X)[:, None] == np.arange(3)),
+        ),
+        (fitted(), fitted(subgroups=lambda X: np.ones((len(X), 1), dtype=bool))),
+        (
+            fitted(condition="class"),
+            fitted(
+                condition="class",
+                subgroups=lambda X: np.ones((len(X), 1), dtype=bool),
+            ),
+        ),
+    ]
+    for known, by_subgroup in pairs:
+        assert np.array_equal(known.p_values(new), by_subgroup.p_values(new))
+        assert np.array_equal(known.predict_set(new), by_subgroup.predict_set(new))
+        assert np.array_equal(
+            known.predict_set(new, level=0.05), by_subgroup.predict_set(new, level=0.05)
+        )
+        bounds = [g.bound for g in known.guarantees_]
+        assert [g.bound for g in by_subgroup.guarantees_] == bounds
+        again = by_subgroup.with_level(0.3)
+        assert np.array_equal(
+            known.with_level(0.3).predict_set(new), again.predict_set(new)
+        )
+        assert all(g.subgroup for g in again.guarantees_)
+
+
+def _people(n=400, seed=0):
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": random.integers(18, 80, n),
+            "sex": random.choice(["Female", "Male"], n),
+            "score": random.normal(size=n),
+        }
+    )
+    frame.loc[:4, "sex"] = None
+    y = (frame["score"] + 0.02 * frame["age"] + random.normal(size=n) > 1).astype(int)
+    return frame, y.to_numpy()
+
+
+def _numbers_only():
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+
+    return make_pipeline(
+        make_column_transformer(("passthrough", ["age", "score"])), LogisticRegression()
+    )
+
+
+@pytest.mark.parametrize("as_frame", [pd.DataFrame, pl.from_pandas])
+def test_columns_crossings_and_bands_of_data_frames(as_frame):
+    frame, y = _people()
+    model = ConformalClassifier(
+        _numbers_only(),
+        subgroups=["sex", "sex*age:30,45,60"],
+        random_state=0,
+    )
+    model.fit(as_frame(frame), y)
+    assert model.subgroups_[:3] == ["sex=Female", "sex=Male", "sex=missing"]
+    assert model.subgroups_[3] == "sex=Female and age<30"
+    assert "sex=Male and 45<=age<60" in model.subgroups_
+    assert {g.subgroup for g in model.guarantees_} == set(model.subgroups_)
+    count = dict(zip(model.subgroups_, model.subgroup_count_, strict=True))
+    assert count["sex=Female"] + count["sex=Male"] + count["sex=missing"] == 120
+    sets = model.predict_set(as_frame(frame))
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict_set(as_frame(frame)), sets)
+    # A value that was not seen: every label, whatever the other column says.
+    strange = frame.assign(sex="other")
+    assert (model.p_values(as_frame(strange)) == 1).all()
+    assert model.predict_set(as_frame(strange)).all()
+    with pytest.raises(ValueError, match="by sex, which the table lacks"):
+        model.predict_set(as_frame(frame.drop(columns="sex")))
+    assert clone(model).subgroups == model.subgroups
+
+
+def test_positions_and_frames_of_labels_say_the_same_as_names():
+    frame, y = _people()
+    frame = frame.assign(sex=(frame["sex"] == "Male") * 1.0)
+    named, placed, labelled = (
+        ConformalClassifier(subgroups=option, random_state=0).fit(rows, y)
+        for option, rows in (
+            (["sex"], frame),
+            ([1], frame.to_numpy()),
+            (lambda X: X[["sex"]], frame),
+        )
+    )
+    assert named.subgroups_ == labelled.subgroups_ == ["sex=0", "sex=1"]
+    assert placed.subgroups_ == ["column 1=0", "column 1=1"]
+    sets = named.predict_set(frame)
+    assert np.array_equal(sets, placed.predict_set(frame.to_numpy()))
+    assert np.array_equal(sets, labelled.predict_set(frame))
+
+
+def test_errors_before_any_work():
+    frame, y = _people(100)
+    numbers = frame[["age", "score"]]
+
+    def refused(message, rows=numbers, **settings):
+        with pytest.raises(ValueError, match=message):
+            ConformalClassifier(**settings).fit(rows, y)
+
+    refused("no column 'sexe'; there are age, score", subgroups=["sexe"])
+    refused(r"'age' has \d+ values: give bands, such as 'age:", subgroups=["age"])
+    refused("12 rows for 100 rows of X", subgroups=lambda X: X[["age"]].head(12))
+    refused("12 rows for 100 rows", subgroups=lambda X: np.ones((12, 1), dtype=bool))
+    refused(
+        "a callable condition excludes subgroups",
+        subgroups=["age:30"],
+        condition=lambda X: np.zeros(len(X), dtype=int),
+    )
+    refused("method='cross' has no promise by subgroups", subgroups=[0], method="cross")
+    refused("must be rising numbers", subgroups=["age:60,30"])
+    refused("must be rising numbers", subgroups=["age:young"])
+    refused("must name at least one column", subgroups=[])
+    refused("so give positions", rows=numbers.to_numpy(), subgroups=["age"])
+    refused("a matrix of bool", subgroups=lambda X: np.ones(len(X)))
+
+
+@pytest.mark.parametrize("method", ["full", "split"])
+def test_coverage_in_each_subgroup_of_a_known_law(method):
+    # Overlapping subgroups, one of which is hard: rates of fresh models and rows.
+    random = np.random.default_rng(11)
+    n, level, n_models = 60, 0.1, 150
+    missed, about = np.zeros(4, dtype=int), np.zeros(4, dtype=int)
+
+    def draw(size):
+        X = np.round(random.normal(size=(size, 2)), 1)
+        noise = np.where(X[:, 0] > 0.5, 2.0, 0.3)
+        return X, (X[:, 1] + noise * random.normal(size=size) > 0).astype(int)
+
+    def parts(X):
+        return np.column_stack([X[:, 0] > 0.5, X[:, 1] > 0, X[:, 0] < 0])
+
+    for seed in range(n_models):
+        X, y = draw(n)
+        model = ConformalClassifier(
+            method=method,
+            model="gaussian",
+            subgroups=parts,
+            level=level,
+            random_state=seed,
+            calibration_size=0.7,
+        ).fit(X, y)
+        # One new row a model, so that the draws are independent.
+        new, label = draw(1)
+        held = parts(new)[0]
+        inside = np.append(held, not held.any())
+        wrong = not model.predict_set(new, allow_empty=True)[0, label[0]]
+        about += inside
+        missed += inside & wrong
+    for wrong, rows in zip(missed, about, strict=True):
+        assert binomtest(wrong, rows, level, alternative="greater").pvalue > 1e-4
