@@ -568,7 +568,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         else:
             self._fit_crossed(X, y, codes, random)
         self._key = random.bytes(32)
-        vars(self).pop("_memberships", None)
+        self.__dict__.pop("_memberships", None)
         return self
 
     def p_values(self, X: Any) -> FloatArray:

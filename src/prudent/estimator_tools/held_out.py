@@ -99,7 +99,7 @@ class HeldOutEstimator(BaseEstimator):
     def _learn_subgroups(self, X: Any, option: SubgroupsOption) -> None:
         """Find the subgroups of the rows of a fit, which may have promises each."""
         for name in ("subgroups_", "subgroup_count_", "_subgroups", "_memberships"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         if option is None:
             return
         self._subgroups = Subgroups.learn(option, X)
