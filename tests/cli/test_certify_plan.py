@@ -9,7 +9,13 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from prudent import MinimaxOutlierDetector, SelectiveClassifier, certify, save
+from prudent import (
+    MinimaxOutlierDetector,
+    SelectiveClassifier,
+    certify,
+    certify_thresholds,
+    save,
+)
 
 X, Y = load_breast_cancer(return_X_y=True)
 X = X[:, :4]
@@ -290,3 +296,82 @@ def test_plan_refuses_what_cannot_be_certified(prudent):
     outcome = prudent("plan", "--expected", 0.05)
     assert outcome.code == 2
     assert "cannot be certified" in outcome.err
+
+
+class TestThresholds:
+    def test_json_says_what_python_says(self, prudent, model_file, new_rows, tmp_path):
+        path, model = model_file
+        out = tmp_path / "bands.json"
+        args = ("certify", new_rows, "-m", path, "--target", "y")
+        outcome = prudent(*args, "--thresholds", out)
+        assert outcome.code == 0
+        assert "limits at all thresholds of answers" in outcome.err
+        pd = pytest.importorskip("pandas")
+        rows = pd.DataFrame(X[300:], columns=NAMES)
+        bands = certify_thresholds(model, rows, WORDS[300:])
+        assert json.loads(out.read_text()) == bands.to_dict()
+
+    def test_alarms_of_a_class_as_csv(self, prudent, model_file, new_rows, tmp_path):
+        path, model = model_file
+        out = tmp_path / "bands.csv"
+        outcome = prudent(
+            *("certify", new_rows, "-m", path, "--target", "y"),
+            *("--thresholds", out, "--positive", "malignant"),
+        )
+        assert outcome.code == 0
+        pd = pytest.importorskip("pandas")
+        rows = pd.DataFrame(X[300:], columns=NAMES)
+        bands = certify_thresholds(model, rows, WORDS[300:], positive="malignant")
+        written = pd.read_csv(out)
+        expected = bands.frame().to_pandas()
+        assert list(written) == list(expected)
+        np.testing.assert_allclose(written, expected)
+
+    @pytest.mark.parametrize(
+        ("more", "message"),
+        [
+            (["--positive", "malignant"], "--positive belongs to --thresholds FILE"),
+            (
+                ["--thresholds", "b.json", "--positive", "bad"],
+                "--positive 'bad' is none of the classes benign, malignant",
+            ),
+        ],
+    )
+    def test_misuse(self, prudent, model_file, new_rows, more, message):
+        path, _ = model_file
+        outcome = prudent("certify", new_rows, "-m", path, "--target", "y", *more)
+        assert outcome.code == 2
+        assert message in outcome.err
+
+    def test_answers_have_no_scores(self, prudent, table_file, tmp_path):
+        file = table_file("y,said\na,a\nb,b\na,b\n", "answers.csv")
+        outcome = prudent(
+            *("certify", file, "--target", "y", "--predicted", "said"),
+            *("--thresholds", tmp_path / "b.json"),
+        )
+        assert outcome.code == 2
+        assert "--thresholds needs a model" in outcome.err
+        assert not (tmp_path / "b.json").exists()
+
+
+def test_capacities_are_certified_and_watched(prudent, new_rows, tmp_path):
+    pd = pytest.importorskip("pandas")
+    model = SelectiveClassifier(
+        LinearDiscriminantAnalysis(),
+        error_rate=0.2,
+        answered_share=0.3,
+        random_state=0,
+    ).fit(pd.DataFrame(X[:300], columns=NAMES), WORDS[:300])
+    assert len(model.guarantees_) == 2
+    path = tmp_path / "capacity.prudent"
+    save(model, path)
+    outcome = prudent("certify", new_rows, "-m", path, "--target", "y")
+    assert outcome.code == 0
+    assert "Promised: answered share ≥ 0.300. On these rows" in outcome.out
+    state = tmp_path / "watch.json"
+    outcome = prudent(
+        *("monitor", path, "--data", new_rows, "--target", "y"),
+        *("--state", state, "--json", "-"),
+    )
+    assert outcome.code in (0, 8)
+    assert "answered share" in outcome.out

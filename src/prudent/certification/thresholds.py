@@ -61,8 +61,8 @@ def certify_thresholds(
     kind : {"auto", "alarms", "answers"}, default="auto"
         "alarms": a row raises one where its score for the positive class, or its
         strangeness, is at least the threshold. "answers": a row is answered where the
-        model is surer than the threshold. "auto": answers for a selective classifier
-        and for more than two classes without `positive`, else alarms.
+        model is surer than the threshold. "auto": without `positive` answers for a
+        selective classifier and for more than two classes, else alarms.
     positive : object, default=None
         The class that an alarm stands for; None: the second of two.
 
@@ -131,8 +131,8 @@ def certify_thresholds(
     n_classes = len(model.classes_)
     selective = isinstance(model, SelectiveClassifier)
     if kind == "auto":
-        unclear = positive is None and n_classes > 2
-        kind = "answers" if selective or unclear else "alarms"
+        answers = positive is None and (selective or n_classes > 2)
+        kind = "answers" if answers else "alarms"
     if kind == "alarms":
         if positive is None and n_classes > 2:
             raise ValueError(

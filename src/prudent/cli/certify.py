@@ -14,7 +14,7 @@ from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import failing_as_data, no_target, open_data
 from prudent.cli.models import LoadedModel, refuse_without_groups
 from prudent.cli.options import names
-from prudent.cli.output import check_writable, note, write_json
+from prudent.cli.output import check_writable, note, write_json, write_rows
 from prudent.cli.rules import load
 from prudent.io.errors import thousands
 
@@ -91,6 +91,21 @@ def certify(
             "(and one for no answer); certifies the expected cost.",
         ),
     ] = None,
+    thresholds: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write limits that hold at all thresholds of a model's scores at "
+            "once, to choose by: .csv, or .json of at most 256 thresholds.",
+        ),
+    ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="With --thresholds: the class that an alarm stands for.",
+        ),
+    ] = None,
     json_file: options.JsonFile = None,
     trusted: options.Trusted = None,
     quiet: options.Quiet = False,
@@ -98,6 +113,9 @@ def certify(
     """Certify a model, a rule or answers on new rows: exact limits of the errors."""
     options.check_confidence(confidence)
     check_writable(json_file)
+    check_writable(thresholds)
+    if positive is not None and thresholds is None:
+        raise UsageError("--positive belongs to --thresholds FILE")
     if (model is None) == (predicted is None):
         raise UsageError(
             "give -m FILE, a model or a rule, or --predicted COL, the answers in DATA"
@@ -122,6 +140,8 @@ def certify(
             groups=taken.groups,
             costs=given,
         )
+    if thresholds is not None:
+        _write_thresholds(thresholds, taken, confidence, positive, model)
     if taken.seen:
         note(
             f"{data} {taken.seen}: these limits are too good, and say nothing about "
@@ -141,6 +161,42 @@ def certify(
     if not taken.seen:  # rows of the fit hold a model to nothing
         for line in _own_promises(taken):
             print(line)
+
+
+def _write_thresholds(
+    path: Path,
+    taken: Taken,
+    confidence: float,
+    positive: str | None,
+    model: Path | None,
+) -> None:
+    """Limits at all thresholds into a file, of a model's own scores."""
+    from prudent.certification import certify_thresholds
+    from prudent.estimator_tools import GivenAlarms, GivenAnswers
+
+    if isinstance(taken.estimator, GivenAlarms | GivenAnswers):
+        raise UsageError("--thresholds needs a model, whose scores they are")
+    known = {str(label): label for label in getattr(taken.estimator, "classes_", ())}
+    if positive is not None and positive not in known:
+        raise UsageError(
+            f"--positive {positive!r} is none of the classes {', '.join(known)}"
+        )
+    with failing_as_data(model):
+        bands = certify_thresholds(
+            taken.estimator,
+            taken.X,
+            taken.y,
+            confidence=confidence,
+            positive=None if positive is None else known[positive],
+        )
+    if path.suffix == ".csv":
+        frame = bands.frame()
+        write_rows(
+            frame.column_names, zip(*frame.to_pydict().values(), strict=True), path
+        )
+    else:
+        write_json(bands.to_dict(), str(path))
+    note(f"limits at all thresholds of {bands.kind}, all at once: {path}")
 
 
 class Taken(NamedTuple):
