@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.spatial.distance import cdist
 
 from prudent.conformal.gaussian import Diagonal, Gaussian, strangeness
@@ -29,9 +29,9 @@ MOST_ROWS = 2000
 WEIGHT, SCALE = 2.0, 4.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KernelRidge:
-    """Kernel ridge regression of one +-1 target a label, by its inverse matrix.
+    """Kernel ridge regression of one +-1 target a label, by a Cholesky factor.
 
     With A = k(X, X) + 0.3 I, B its inverse and T the targets (n, K). The eigenvalues of
     A lie in [0.3, 2 n + 0.3] whatever the rows are, so that there is no singular case.
@@ -39,21 +39,28 @@ class KernelRidge:
 
     rows: FloatArray  # (n, d): training rows in the units of the bag
     codes: IntArray  # (n,): their labels
-    inverse: FloatArray  # (n, n): B, symmetric
+    factor: FloatArray  # (n, n): L with A = L L', in Fortran's order
     weights: FloatArray  # (n, K): W = B T
 
     @classmethod
     def learn(cls, rows: FloatArray, codes: IntArray, n_classes: int) -> KernelRidge:
-        """Invert the kernel matrix of training rows (n, d), in n^3 operations."""
+        """Solve for the weights of training rows (n, d), in n^3 / 3 operations."""
         matrix = laplace_kernel(rows, rows)
         matrix[np.diag_indices_from(matrix)] += RIDGE
         # In Fortran's order the transpose of a symmetric matrix is itself.
         factor, _ = dpotrf(matrix.T, lower=1, overwrite_a=1)
-        inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
+        targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
+        weights, _ = dpotrs(factor, targets, lower=1)
+        return cls(rows, codes, factor, np.ascontiguousarray(weights))
+
+    @cached_property
+    def inverse(self) -> FloatArray:
+        """B, symmetric (n, n), which ranks need and predictions do not."""
+        inverse, _ = dpotri(self.factor, lower=1)
         upper = np.triu_indices_from(inverse, 1)
         inverse[upper] = inverse.T[upper]
-        targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
-        return cls(rows, codes, inverse.T, inverse.T @ targets)
+        symmetric: FloatArray = inverse.T
+        return symmetric
 
     def predictions(self, rows: FloatArray) -> FloatArray:
         """Prediction f of each target at new rows, by all training rows, (m, K)."""

@@ -61,9 +61,9 @@ class MeanLogitClassifier(ClassifierMixin, BaseEstimator):
         rng = check_random_state(self.random_state)
         self.classes_ = np.array([0, 1])
         boosting = HistGradientBoostingClassifier(
-            max_iter=150,
-            learning_rate=0.06,
-            max_leaf_nodes=15,
+            max_iter=40,
+            learning_rate=0.2,
+            max_leaf_nodes=8,
             min_samples_leaf=20,
             l2_regularization=1.0,
             early_stopping=False,
