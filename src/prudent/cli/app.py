@@ -28,6 +28,7 @@ COMMANDS = {
     "promise": "Make a rule that keeps a promise from a file of scores.",
     "apply": "Apply a rule to the scores of new rows.",
     "export": "Write the rule of a model file, for scores computed elsewhere.",
+    "card": "Write one page about a promise, for whoever has to rely on it.",
     "audit": "Hold a method's promise to account on laws of known truth.",
     "plan": "Say how many rows a promise needs.",
     "game": "Solve a finite rejection game.",

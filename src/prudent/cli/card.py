@@ -1,0 +1,176 @@
+"""`prudent card`: one page about a promise, for whoever has to rely on it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from prudent.cli import options
+from prudent.cli.exits import CommandError, ExitCode, UsageError
+from prudent.cli.output import check_writable, replacing
+from prudent.cli.rules import LoadedRule, load
+from prudent.cli.state_file import read_state
+from prudent.core.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from prudent.cli.models import LoadedModel
+
+SUFFIXES = (".html", ".md", ".json")
+
+
+def card(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file, or rule file.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Card: .html, .md or .json."
+        ),
+    ],
+    certificate: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What prudent certify --json has written."),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="State of prudent monitor."),
+    ] = None,
+    owner: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="TOML with purpose, oversight and contact, as texts; blank without.",
+        ),
+    ] = None,
+    trusted: options.Trusted = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write one page that says what is promised, for whom, how sure, and what voids it.
+
+    The same files give the same page, byte by byte; what is not known is left blank.
+    """
+    if output.suffix not in SUFFIXES:
+        raise UsageError(f"-o {output}: a card is {', '.join(SUFFIXES)}")
+    check_writable(output)
+    loaded = load(model, trusted)
+    promises = tuple(getattr(loaded.last, "guarantees_", ()))
+    proved = () if certificate is None else _read_certificate(certificate)
+    if not promises and not proved:
+        raise CommandError(
+            "card: no promise in this file; add --certificate", ExitCode.MODEL
+        )
+    from prudent.report.card import as_html, as_markdown, promise_card
+
+    page = promise_card(
+        promises,
+        certificate=proved,
+        facts=_facts(model, loaded),
+        watched=None if state is None else _watched(state),
+        recheck=f"prudent certify NEW_ROWS -m {model.name} --truth COLUMN",
+        owner=None if owner is None else _read_owner(owner),
+    )
+    if output.suffix == ".json":
+        text = json.dumps(page, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    else:
+        text = as_html(page) if output.suffix == ".html" else as_markdown(page)
+    with replacing(output.resolve()) as stream:
+        stream.write(text)
+    for sentence in page["promise"]:
+        print(sentence)
+    print(page["confidence"])
+
+
+def _facts(path: Path, loaded: LoadedModel | LoadedRule) -> dict[str, Any]:
+    """What the file itself says of where it comes from."""
+    evidence: dict[str, Any] = {
+        "file": path.name,
+        "file sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+    }
+    classes = [str(label) for label in getattr(loaded.last, "classes_", ())]
+    for_whom: dict[str, Any] = {"labels": ", ".join(classes)} if classes else {}
+    if isinstance(loaded, LoadedRule):
+        record = loaded.rule.record
+        data = record.get("data") or {}
+        for_whom |= {"table": data["file"]} if "file" in data else {}
+        for_whom |= {"rows that proved it": record.get("unseen", "")}
+        evidence |= {
+            f"table {name}": data[name]
+            for name in ("sha256", "rows", "seed")
+            if name in data
+        }
+        return {"for_whom": for_whom, "evidence": evidence}
+    from prudent.persistence import read_header
+
+    header = read_header(path)
+    for_whom["columns"] = ", ".join(header.features)
+    if header.table:
+        evidence["table sha256"] = header.table
+    seed = header.parameters.get("random_state")
+    if seed is not None:
+        evidence["seed"] = seed
+    evidence["prudent"] = header.version
+    return {"for_whom": for_whom, "evidence": evidence}
+
+
+def _read_certificate(path: Path) -> tuple[Guarantee, ...]:
+    """Promises that prudent certify --json has written."""
+    try:
+        items = json.loads(path.read_bytes())
+        return tuple(Guarantee.from_dict(item) for item in items)
+    except OSError as error:
+        raise CommandError(
+            f"cannot read {path}: {error.strerror}", ExitCode.MODEL
+        ) from error
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise CommandError(
+            f"{path} is no certificate. Give a file written by prudent certify --json",
+            ExitCode.MODEL,
+        ) from error
+
+
+def _read_owner(path: Path) -> dict[str, str]:
+    """Purpose, oversight and contact, in the owner's words."""
+    from prudent.report.card import OWNER
+
+    try:
+        fields = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise CommandError(
+            f"cannot read {path}: {error.strerror}", ExitCode.MODEL
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path} is no TOML: {error}", ExitCode.MODEL) from error
+    for name, text in fields.items():
+        if name not in OWNER or not isinstance(text, str):
+            raise CommandError(
+                f"{path}: {name!r} is none of {', '.join(OWNER)}, each a text",
+                ExitCode.MODEL,
+            )
+    return fields
+
+
+def _watched(path: Path) -> dict[str, Any]:
+    """Level, last verdict and last rows of a monitor."""
+    state, _ = read_state(path)
+    if state is None:
+        raise CommandError(f"cannot read {path}: no such file", ExitCode.MODEL)
+    try:
+        monitors = [promise["monitor"] for promise in state["promises"]]
+        broken = any(monitor["alarm_at"] is not None for monitor in monitors)
+        dates = [str(update["time"]) for update in state["updates"]]
+        return {
+            "level": float(state["level"]),
+            "last verdict": "broken" if broken else "not contradicted",
+            "rows counted": max((int(monitor["n"]) for monitor in monitors), default=0),
+            "date": dates[-1] if dates else "",
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise CommandError(
+            f"{path} is no state of prudent monitor", ExitCode.MODEL
+        ) from error

@@ -1,0 +1,327 @@
+"""The promise card: one page for a manager, a colleague or an auditor.
+
+A card is made of what is known: promises, certificates, what a monitor has counted, and
+what its owner wrote. Nothing is invented: what is not known is blank. The same input
+gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from prudent.core.assumptions import Assumption
+from prudent.core.guarantee import NOT_A_RATE, Guarantee
+from prudent.core.validation import shown
+
+SCHEMA = "prudent.card/1"
+OWNER = ("purpose", "oversight", "contact")
+FOOT = "No statement of conformity."
+#: Headings, in the order of the card.
+HEADINGS = {
+    "promise": "What is promised",
+    "confidence": "How sure that is",
+    "for_whom": "For whom",
+    "assumption": "What it rests on",
+    "not_promised": "What is not promised",
+    "evidence": "Evidence",
+    "table": "By class and subgroup",
+    "void_if": "Void if",
+    "watched": "Watched",
+    "recheck": "To check it again",
+    "owner": "Owner",
+}
+SAME_SOURCE = (
+    "New rows come from the same source in the same way as the rows that proved this, "
+    "which were used for nothing else."
+)
+NOT_PROMISED = "Nothing about a single row, and nothing that has no line in the table."
+VOID_IF = (
+    "rows come from another source, or are collected in another way",
+    "labels are given in another way",
+    "columns are prepared in another way",
+    "the model or a threshold is changed",
+    "rows to be decided, or to prove this, were chosen by looking at them",
+)
+#: Assumptions that the everyday sentence says.
+EVERYDAY = frozenset(
+    assumption
+    for assumption in Assumption
+    if assumption.name.startswith(("EXCHANGEABLE", "TRAINING_EXCHANGEABLE"))
+) | {
+    Assumption.INDEPENDENT,
+    Assumption.GROUPS,
+    Assumption.UNSEEN,
+    Assumption.KNOWN_LABEL,
+}
+#: What a row does in a promise: of which rows, and what few or many of them do.
+IN_WORDS = {
+    "error rate": ("Of all rows", "are answered wrong"),
+    "class error rate": ("Of the rows{scope}", "get another label"),
+    "selective error rate": ("Of the rows it answers{scope}", "are wrong"),
+    "coverage": ("Of the rows{scope}", "have their label among those named"),
+    "false alarm rate": ("Of the ordinary rows{scope}", "raise an alarm"),
+    "miss rate": ("Of the anomalies{scope}", "raise no alarm"),
+    "answered share": ("Of all rows", "are answered"),
+    "flagged share": ("Of all rows", "are flagged"),
+    "precision": ("Of the flagged rows", "are what they are flagged as"),
+    "probability": ("Of the rows", "are of class {class}"),
+    "expected cost": ("On average a row", "costs {bound}"),
+    "false discovery rate": ("Of the rows named as unusual", "are ordinary"),
+}
+
+
+def promise_card(
+    promises: Sequence[Guarantee],
+    *,
+    certificate: Sequence[Guarantee] = (),
+    facts: Mapping[str, Any] | None = None,
+    watched: Mapping[str, Any] | None = None,
+    recheck: str = "",
+    owner: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Put together what a card says, in its order.
+
+    Parameters
+    ----------
+    promises : sequence of Guarantee
+        What a model or rule promises; without any the certificate is what is promised.
+    certificate : sequence of Guarantee
+        What new rows have proved.
+    facts : mapping, default=None
+        Files with their SHA-256, labels, seed and versions, as they are known.
+    watched : mapping, default=None
+        Level, verdict and date of a monitor.
+    recheck : str, default=""
+        Command that holds the promises against new rows.
+    owner : mapping, default=None
+        "purpose", "oversight" and "contact", in the owner's words.
+
+    Returns
+    -------
+    dict
+        The fields of `HEADINGS`, of schema `prudent.card/1`.
+    """
+    main = tuple(promises) or tuple(certificate)
+    others = [g for g in certificate if g not in main]
+    return {
+        "schema": SCHEMA,
+        "promise": [in_everyday_words(g) for g in main],
+        "confidence": _how_sure(main),
+        "for_whom": dict((facts or {}).get("for_whom", {})),
+        "assumption": _rests_on([*main, *others]),
+        "not_promised": NOT_PROMISED,
+        "evidence": {
+            **(facts or {}).get("evidence", {}),
+            "promises": [_numbers(g) for g in main],
+            "certificate": [_numbers(g) for g in others],
+        },
+        "table": [_line(g, "promised") for g in main]
+        + [_line(g, "proved by new rows") for g in others],
+        "void_if": [*VOID_IF, *_shift_tolerance(main)],
+        "watched": dict(watched) if watched else "not watched",
+        "recheck": recheck,
+        "owner": {name: str((owner or {}).get(name, "")) for name in OWNER},
+        "foot": FOOT,
+    }
+
+
+def in_everyday_words(promise: Guarantee) -> str:
+    """One promise as one says it: at most 5 in 100.
+
+    Examples
+    --------
+    >>> from prudent import Guarantee
+    >>> in_everyday_words(
+    ...     Guarantee(quantity="selective error rate", bound=0.05, sense="<=")
+    ... )
+    'Of the rows it answers, at most 5 in 100 are wrong.'
+    """
+    whose, what = IN_WORDS[promise.quantity]
+    scope = "" if promise.scope is None else f" of class {shown(promise.scope)}"
+    side = "at most" if promise.sense == "<=" else "at least"
+    if promise.quantity == "expected cost":
+        return f"{whose} {what.format(bound=f'{side} {promise.bound:.4g}')}."
+    subgroup = "" if promise.subgroup is None else f" with {promise.subgroup}"
+    named = whose.format(scope=scope) + subgroup
+    acts = what.format(**{"class": shown(promise.scope)})
+    return f"{named}, {side} {_in_hundred(promise.bound)} {acts}."
+
+
+def _in_hundred(rate: float) -> str:
+    return f"{100 * rate:.4g} in 100"
+
+
+def _how_sure(promises: Sequence[Guarantee]) -> str:
+    confidences = {g.confidence for g in promises}
+    sentences = []
+    for confidence in sorted(c for c in confidences if c is not None):
+        failing = f"{100 * (1 - confidence):.4g}"
+        sentences.append(f"Such proofs fail in at most {failing} of 100 cases.")
+    if any(g.average_over is not None for g in promises):
+        sentences.append("On average; this model may do worse.")
+    elif None in confidences:
+        sentences.append("Certain, where what it rests on is true.")
+    return " ".join(sentences)
+
+
+def _rests_on(promises: Sequence[Guarantee]) -> list[str]:
+    """The everyday sentence where it says all, and the others as they are."""
+    sentences: dict[str, None] = {}
+    for promise in promises:
+        for assumption, said in zip(promise.assumptions, promise.assumed, strict=True):
+            everyday = isinstance(assumption, Assumption) and assumption in EVERYDAY
+            sentence = said[:1].upper() + said[1:] + "."
+            sentences[SAME_SOURCE if everyday else sentence] = None
+    return list(sentences)
+
+
+def _numbers(promise: Guarantee) -> dict[str, Any]:
+    """The promise in figures, for who checks it."""
+    fields = promise.to_dict()
+    return {
+        name: fields[name]
+        for name in (
+            *("quantity", "scope", "subgroup", "sense", "bound", "confidence"),
+            *("average_over", "unit", "evidence", "source"),
+        )
+    }
+
+
+def _line(promise: Guarantee, status: str) -> dict[str, Any]:
+    """A line of the table: about whom, rows, seen, limit, whether it is promised."""
+    evidence = promise.evidence
+    rows = evidence.get("answered", evidence.get("calibration rows"))
+    wrong = evidence.get("wrong")
+    about = [] if promise.scope is None else [f"class {shown(promise.scope)}"]
+    about += [] if promise.subgroup is None else [promise.subgroup]
+    return {
+        "about": ", ".join(about) or "all rows",
+        "quantity": promise.quantity,
+        "rows": None if rows is None else int(rows),
+        "seen": None if wrong is None or not rows else round(wrong / rows, 6),
+        "limit": f"{promise.sense} {promise.bound:.4g}",
+        "status": status,
+    }
+
+
+def _shift_tolerance(promises: Sequence[Guarantee]) -> list[str]:
+    """What becomes of a limit where some rows become twice as frequent."""
+    for promise in promises:
+        shifted = "shift radius" in promise.evidence
+        if promise.quantity in NOT_A_RATE or shifted:
+            continue
+        worse = promise.under_shift("likelihood_ratio", 2).bound
+        side = "at most" if promise.sense == "<=" else "at least"
+        return [
+            f"some kind of row becomes more frequent: twice as frequent, {side} "
+            f"{_in_hundred(promise.bound)} becomes {_in_hundred(worse)}"
+        ]
+    return []
+
+
+# --- pages ----------------------------------------------------------------------------
+
+
+def as_markdown(card: Mapping[str, Any]) -> str:
+    """The card as Markdown."""
+    parts = ["# Promise card", ""]
+    for name, heading in HEADINGS.items():
+        parts += [f"## {heading}", "", *_markdown_lines(name, card[name]), ""]
+    return "\n".join([*parts, f"*{card['foot']}*", ""])
+
+
+def as_html(card: Mapping[str, Any]) -> str:
+    """The card as a page of its own, which prints on one sheet."""
+    sections = []
+    for name, heading in HEADINGS.items():
+        body = _html_of(name, card[name])
+        sections.append(f'<section id="{name}"><h2>{heading}</h2>{body}</section>')
+    return PAGE.format(sections="\n".join(sections), foot=escape(card["foot"]))
+
+
+COLUMNS = ("about", "quantity", "rows", "seen", "limit", "status")
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Promise card</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 15px/1.4 system-ui, sans-serif; max-width: 46rem; margin: 1.5rem auto;
+  padding: 0 1rem; overflow-wrap: anywhere; }}
+h1 {{ font-size: 1.5rem; margin: 0 0 .5rem; }}
+h2 {{ font-size: .8rem; text-transform: uppercase; letter-spacing: .05em;
+  margin: .9rem 0 .2rem; opacity: .75; }}
+p, ul {{ margin: .2rem 0; }}
+#promise p {{ font-size: 1.2rem; font-weight: 600; }}
+.scroll {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; width: 100%; overflow-wrap: normal; }}
+th, td {{ text-align: left; padding: .15rem .5rem .15rem 0;
+  border-bottom: 1px solid color-mix(in srgb, currentColor 25%, transparent); }}
+code {{ font-size: .9em; }}
+footer {{ margin-top: 1rem; opacity: .75; font-size: .85rem; }}
+@media print {{ body {{ font-size: 10.5px; margin: 0; max-width: none; }}
+  h2 {{ margin: .45rem 0 .1rem; }} #promise p {{ font-size: 13px; }} }}
+</style>
+</head>
+<body>
+<h1>Promise card</h1>
+{sections}
+<footer>{foot}</footer>
+</body>
+</html>
+"""
+
+
+def _cells(line: Mapping[str, Any]) -> list[str]:
+    return ["" if line[name] is None else str(line[name]) for name in COLUMNS]
+
+
+def _entries(name: str, value: Any) -> list[str]:
+    """What a field says, line by line; a mapping as name: value."""
+    if isinstance(value, str):
+        return [value] if value else []
+    if name == "evidence":
+        known = {k: v for k, v in value.items() if not isinstance(v, list)}
+        behind = [
+            ", ".join(f"{key} {number:g}" for key, number in item["evidence"].items())
+            for item in [*value["promises"], *value["certificate"]]
+        ]
+        return [*(f"{k}: {v}" for k, v in known.items()), *dict.fromkeys(behind)]
+    if isinstance(value, Mapping):
+        return [f"{key}: {entry}" for key, entry in value.items()]
+    return [str(entry) for entry in value]
+
+
+def _markdown_lines(name: str, value: Any) -> list[str]:
+    if name == "table":
+        rows = [_cells(line) for line in value]
+        head = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
+        bars = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+        return [*head, *("| " + " | ".join(row) + " |" for row in bars)]
+    if name == "recheck":
+        return [f"    {entry}" for entry in _entries(name, value)]
+    entries = _entries(name, value)
+    is_list = isinstance(value, list | Mapping) and name != "promise"
+    return [f"- {entry}" if is_list else f"{entry}\n" for entry in entries]
+
+
+def _html_of(name: str, value: Any) -> str:
+    if name == "table":
+        head = "".join(f"<th>{column}</th>" for column in COLUMNS)
+        rows = "".join(
+            "<tr>"
+            + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(line))
+            + "</tr>"
+            for line in value
+        )
+        return f'<div class="scroll"><table><tr>{head}</tr>{rows}</table></div>'
+    entries = [escape(entry) for entry in _entries(name, value)]
+    if name == "recheck":
+        return "".join(f"<p><code>{entry}</code></p>" for entry in entries)
+    if isinstance(value, list | Mapping) and name != "promise":
+        return "<ul>" + "".join(f"<li>{entry}</li>" for entry in entries) + "</ul>"
+    return "".join(f"<p>{entry}</p>" for entry in entries)

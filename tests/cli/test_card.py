@@ -1,0 +1,212 @@
+"""`prudent card`: one page about a promise."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.frozen import FrozenEstimator
+
+from prudent import (
+    ConformalClassifier,
+    Guarantee,
+    MinimaxProbabilityClassifier,
+    SelectiveClassifier,
+    save,
+)
+from prudent.report.card import (
+    HEADINGS,
+    as_html,
+    as_markdown,
+    in_everyday_words,
+    promise_card,
+)
+
+X, Y = load_breast_cancer(return_X_y=True)
+X = X[:, :4]
+NAMES = ["a", "b", "c", "d"]
+WORDS = np.array(["malignant", "benign"])[Y]
+
+
+@pytest.fixture
+def files(tmp_path, table_file):
+    pd = pytest.importorskip("pandas")
+    model = SelectiveClassifier(
+        LinearDiscriminantAnalysis(), error_rate=0.1, random_state=0
+    ).fit(pd.DataFrame(X[:300], columns=NAMES), WORDS[:300])
+    save(model, tmp_path / "model.prudent")
+    frame = pd.DataFrame(X[300:], columns=NAMES).assign(y=WORDS[300:])
+    return tmp_path / "model.prudent", table_file(frame.to_csv(index=False), "new.csv")
+
+
+def test_the_card_of_a_model_from_fit_to_monitor(prudent, files, tmp_path):
+    model, new = files
+    prudent("certify", new, "-m", model, "--truth", "y", "--json", tmp_path / "c.json")
+    prudent(
+        *("monitor", model, "--data", new, "--truth", "y"),
+        *("--state", tmp_path / "w.json"),
+    )
+    (tmp_path / "owner.toml").write_text('purpose = "triage"\ncontact = "a <b> & c"\n')
+    args = (
+        *("card", model, "--certificate", tmp_path / "c.json"),
+        *("--state", tmp_path / "w.json", "--owner", tmp_path / "owner.toml"),
+    )
+    for name in ("card.json", "card.html", "card.md", "again.json", "again.html"):
+        outcome = prudent(*args, "-o", tmp_path / name)
+        assert (outcome.code, outcome.err) == (0, "")
+        assert "Of the rows it answers, at most 10 in 100 are wrong." in outcome.out
+    card = json.loads((tmp_path / "card.json").read_text())
+    assert list(card) == ["schema", *HEADINGS, "foot"]
+    assert card["schema"] == "prudent.card/1"
+    assert card["confidence"] == "Such proofs fail in at most 5 of 100 cases."
+    assert card["assumption"][0].startswith("New rows come from the same source")
+    assert len(card["assumption"]) == 1
+    assert card["watched"]["last verdict"] == "not contradicted"
+    assert card["watched"]["level"] == 0.05
+    assert card["owner"] == {
+        "purpose": "triage",
+        "oversight": "",
+        "contact": "a <b> & c",
+    }
+    assert card["recheck"] == "prudent certify NEW_ROWS -m model.prudent --truth COLUMN"
+    assert [line["status"] for line in card["table"]] == [
+        "promised",
+        "proved by new rows",
+    ]
+    assert card["table"][0]["limit"] == "<= 0.1"
+    assert card["void_if"][-1].endswith("at most 10 in 100 becomes 20 in 100")
+    # The same files give the same bytes.
+    for suffix in ("json", "html"):
+        again = (tmp_path / f"again.{suffix}").read_bytes()
+        assert again == (tmp_path / f"card.{suffix}").read_bytes()
+    page = (tmp_path / "card.html").read_text()
+    assert "a &lt;b&gt; &amp; c" in page
+    assert "No statement of conformity." in page
+    text = (tmp_path / "card.md").read_text()
+    for heading in HEADINGS.values():
+        assert f"## {heading}\n" in text
+        assert f"<h2>{heading}</h2>" in page
+
+
+def test_the_card_of_a_rule(prudent, table_file, tmp_path):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 300)
+    score = np.round(rng.normal(size=300) + 2 * truth, 6)
+    lines = [f"{'yes' if t else 'no'},{s}" for t, s in zip(truth, score, strict=True)]
+    file = table_file("\n".join(["y,score", *lines]) + "\n", "scores.csv")
+    rule = tmp_path / "rule.json"
+    outcome = prudent(
+        *("promise", file, "--truth", "y", "--score", "score", "--positive", "yes"),
+        *("--promise", "coverage >= 90%", "--unseen", "hold-out of May", "-o", rule),
+    )
+    assert outcome.code == 0, outcome.err
+    outcome = prudent("card", rule, "-o", tmp_path / "card.json")
+    assert outcome.code == 0, outcome.err
+    card = json.loads((tmp_path / "card.json").read_text())
+    assert card["confidence"] == "On average; this model may do worse."
+    assert card["for_whom"]["rows that proved it"] == "hold-out of May"
+    assert card["for_whom"]["table"] == "scores.csv"
+    assert card["evidence"]["table rows"] == 300
+    assert card["watched"] == "not watched"
+    assert card["owner"] == {"purpose": "", "oversight": "", "contact": ""}
+
+
+@pytest.mark.parametrize(
+    ("promise", "sentence"),
+    [
+        (
+            {"quantity": "coverage", "bound": 0.9, "sense": ">=", "scope": "x"},
+            "Of the rows of class 'x', at least 90 in 100 have their label among those "
+            "named.",
+        ),
+        (
+            {"quantity": "class error rate", "bound": 0.025, "scope": 1},
+            "Of the rows of class 1, at most 2.5 in 100 get another label.",
+        ),
+        (
+            {"quantity": "false alarm rate", "bound": 0.01},
+            "Of the ordinary rows, at most 1 in 100 raise an alarm.",
+        ),
+        (
+            {"quantity": "error rate", "bound": 0.1, "subgroup": "sex=Female"},
+            "Of all rows with sex=Female, at most 10 in 100 are answered wrong.",
+        ),
+        (
+            {
+                "quantity": "probability",
+                "bound": 0.2,
+                "scope": "yes",
+                "subgroup": "score in (0.1, 0.3)",
+            },
+            "Of the rows with score in (0.1, 0.3), at most 20 in 100 are of class "
+            "'yes'.",
+        ),
+        (
+            {"quantity": "expected cost", "bound": 1.5},
+            "On average a row costs at most 1.5.",
+        ),
+    ],
+)
+def test_everyday_words(promise, sentence):
+    assert in_everyday_words(Guarantee(**{"sense": "<=", **promise})) == sentence
+
+
+def test_other_assumptions_keep_their_sentences():
+    model = MinimaxProbabilityClassifier().fit(X, Y)
+    card = promise_card(model.guarantees_)
+    assert card["confidence"] == "Certain, where what it rests on is true."
+    assert any("plug-in estimates" in sentence for sentence in card["assumption"])
+    assert all(sentence.endswith(".") for sentence in card["assumption"])
+    for page in (as_html(card), as_markdown(card)):
+        assert "plug-in estimates" in page
+
+
+def test_promises_by_class_have_a_line_each():
+    fitted = LinearDiscriminantAnalysis().fit(X[::2], WORDS[::2])
+    model = ConformalClassifier(FrozenEstimator(fitted), condition="class")
+    card = promise_card(model.fit(X[1::2], WORDS[1::2]).guarantees_)
+    assert [line["about"] for line in card["table"]] == [
+        "class 'benign'",
+        "class 'malignant'",
+    ]
+
+
+class TestMisuse:
+    def test_no_promise(self, prudent, tmp_path):
+        pd = pytest.importorskip("pandas")
+        plain = LinearDiscriminantAnalysis().fit(pd.DataFrame(X, columns=NAMES), WORDS)
+        save(plain, tmp_path / "plain.prudent")
+        outcome = prudent("card", tmp_path / "plain.prudent", "-o", tmp_path / "c.md")
+        assert outcome.code == 4
+        assert "card: no promise in this file; add --certificate" in outcome.err
+        assert not (tmp_path / "c.md").exists()
+
+    @pytest.mark.parametrize(
+        ("option", "text", "message"),
+        [
+            ("--certificate", "{", "is no certificate"),
+            ("--certificate", '["a"]', "is no certificate"),
+            ("--owner", "purpose = 3\n", "'purpose' is none of"),
+            ("--owner", "boss = 'me'\n", "'boss' is none of"),
+            ("--owner", "=", "is no TOML"),
+            ("--state", "{}", "is damaged, or is no state"),
+            ("--state", '{"format": 1}', "is no state of prudent monitor"),
+        ],
+    )
+    def test_broken_files(self, prudent, files, tmp_path, option, text, message):
+        model, _ = files
+        (tmp_path / "input").write_text(text)
+        outcome = prudent(
+            "card", model, option, tmp_path / "input", "-o", tmp_path / "card.md"
+        )
+        assert outcome.code == 4
+        assert message in outcome.err
+        assert not (tmp_path / "card.md").exists()
+
+    def test_kind_of_page(self, prudent, files, tmp_path):
+        outcome = prudent("card", files[0], "-o", tmp_path / "card.pdf")
+        assert outcome.code == 2
+        assert "a card is .html, .md, .json" in outcome.err
