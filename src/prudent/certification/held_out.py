@@ -21,6 +21,7 @@ from prudent.core.rows import held_out_count
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import HeldOutEstimator, groups_for, refuse_dask
+from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import PrudentWarning
 
 # What to do where the draw took all rows of a class.
@@ -48,6 +49,7 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
 
     calibration_size: float
     random_state: Any
+    subgroups: SubgroupsOption = None
 
     def fit(
         self, X: Any, y: Any, *, groups: ArrayLike | None = None, **unsupported: Any
@@ -85,7 +87,10 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
         else:
             self._check_shares(y, groups)
         self._unlearned: list[Any] = np.unique(y).tolist()
-        return self._fit_held_out(X, y, random, groups)
+        self._learn_subgroups(X, self.subgroups)
+        self._fit_held_out(X, y, random, groups)
+        self.__dict__.pop("_memberships", None)
+        return self
 
     def _check_parameters(self) -> None:
         """Refuse parameters out of range, before any work."""

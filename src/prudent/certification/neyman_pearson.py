@@ -22,10 +22,11 @@ from prudent.core.binomial import check_fraction, fewest_rows, most_wrong
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import probability_columns
+from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import InfeasibleError, PrudentWarning
 from prudent.rules.bands import ThresholdBands, alarm_bands
 from prudent.rules.make import ClassErrors, class_scores_of
-from prudent.rules.rule import Rule
+from prudent.rules.rule import Rule, Terms
 from prudent.rules.scores import ClassScores
 
 
@@ -58,6 +59,12 @@ class NeymanPearsonClassifier(HeldOutClassifier):
     flagged_share : float, default=None
         Largest share of all rows that may get the label of the one class limited, in
         (0, 1): a capacity, promised too where the held-out rows prove it.
+    subgroups : list of str or int, callable or None, default=None
+        Parts of the population in each of which every limit is kept; they may overlap.
+        Names or positions of columns, each value of which is a subgroup: ``"sex"``,
+        crossed ``"sex*age_band"``, in bands ``"age:30,45,60"``. Or a function of rows
+        to a bool matrix (n, n_subgroups) or to a data frame of labels. Not with
+        `flagged_share`.
     calibration_size : float, default=0.5
         Share of the rows (or groups) to hold out by a plain draw, in (0, 1).
     random_state : int, RandomState or None, default=None
@@ -69,8 +76,13 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         Labels, as the estimator orders them.
     estimator_ : classifier
         Fitted to the rows not held out.
-    thresholds_ : ndarray of shape (n_classes,)
-        A class is reached where its score is at least this; -inf without a limit.
+    thresholds_ : ndarray of shape (n_classes,) or (n_subgroups, n_classes)
+        A class is reached where its score is at least this, for the lowest of the
+        subgroups that hold the row; -inf without a limit.
+    subgroups_ : list of str
+        Names of the subgroups that the rows have shown, as in ``sex=Female``.
+    subgroup_count_ : ndarray of shape (n_subgroups,)
+        Held-out rows of each.
     priority_ : ndarray of shape (n_limits,)
         Labels with a limit, the most important first.
     n_calibration_ : int
@@ -148,6 +160,7 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         confidence: float = 0.95,
         abstain: bool = False,
         flagged_share: float | None = None,
+        subgroups: SubgroupsOption = None,
         calibration_size: float = 0.5,
         random_state: Any = None,
     ) -> None:
@@ -156,6 +169,7 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         self.confidence = confidence
         self.abstain = abstain
         self.flagged_share = flagged_share
+        self.subgroups = subgroups
         self.calibration_size = calibration_size
         self.random_state = random_state
 
@@ -173,12 +187,15 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         rows = self._checked(X)
         if not len(self.priority_):
             return np.asarray(self.estimator_.predict(rows))
+        members = self._members(rows)
         scores = self._class_scores(rows)
         if self.rule_.kind == "labels":
-            return self.classes_[self.rule_.codes(scores)]
+            return self.classes_[self.rule_.codes(scores, members)]
         # Finite, so that a class in the set comes before all others.
         scores = np.maximum(scores, np.finfo(np.float64).min)
-        chosen = np.where(self.rule_.sets(scores), scores, -np.inf).argmax(axis=1)
+        chosen = np.where(self.rule_.sets(scores, members), scores, -np.inf).argmax(
+            axis=1
+        )
         return self.classes_[chosen]
 
     def predict_set(self, X: Any) -> BoolArray:
@@ -195,7 +212,8 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         """
         rows = self._checked(X)
         if self.rule_.kind == "sets" and len(self.priority_):
-            return self.rule_.sets(self._class_scores(rows))
+            members = self._members(rows)
+            return self.rule_.sets(self._class_scores(rows), members)
         sets: BoolArray = self.predict(X)[:, None] == self.classes_
         return sets
 
@@ -255,6 +273,11 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         check_fraction("confidence", self.confidence)
         if self.flagged_share is not None:
             check_fraction("flagged_share", self.flagged_share)
+            if self.subgroups is not None:
+                raise ValueError(
+                    "`flagged_share` is not promised by subgroups: leave one of the "
+                    "two out."
+                )
 
     def _scores(self, X: Any, y: Any) -> ClassScores:
         self._limits(self.max_class_error, in_sets=self.abstain)  # or refuse them
@@ -266,6 +289,7 @@ class NeymanPearsonClassifier(HeldOutClassifier):
             scores=scores,
             in_sets=self.abstain,
             flagged_share=self.flagged_share,
+            memberships=self._memberships,
             terms=self._terms(),
         )
         with self._named():
@@ -286,6 +310,8 @@ class NeymanPearsonClassifier(HeldOutClassifier):
 
     def _adopt(self, rule: Rule) -> Self:
         self.thresholds_ = np.array(rule.thresholds)
+        if rule.subgroups:
+            self.thresholds_ = self.thresholds_.reshape(len(rule.subgroups), -1)
         labels = self.classes_.tolist()
         self.priority_ = self.classes_[[labels.index(c) for c in rule.priority]]
         quantities = {promise.quantity for promise in rule.guarantees}
@@ -302,14 +328,20 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         for promise in rule.guarantees if rule.kind == "sets" else ():
             if promise.evidence["rank"] == 0:
                 limit = rule.record["limits"][promise.scope]
-                assert promise.confidence is not None
-                each = promise.confidence ** (1 / len(rule.guarantees))
+                calibration = rule.calibration
+                assert isinstance(calibration, ClassErrors)
+                inside = calibration.memberships
+                each = Terms(confidence=promise.confidence).each(
+                    len(rule.guarantees),
+                    overlap=inside is not None and inside.overlap,
+                )
+                also = f" with {promise.subgroup}" if promise.subgroup else ""
                 needed = fewest_rows(limit, each)
                 n = promise.evidence["calibration rows"]
                 warnings.warn(
-                    f"{type(self).__name__}: class {shown(promise.scope)} has {n} "
-                    f"held-out rows, too few to rule it out ({needed} are needed for "
-                    f"{limit:g}); it is in every set.",
+                    f"{type(self).__name__}: class {shown(promise.scope)}{also} has "
+                    f"{n} held-out rows, too few to rule it out ({needed} are needed "
+                    f"for {limit:g}); it is in every set.",
                     PrudentWarning,
                     stacklevel=5,
                 )

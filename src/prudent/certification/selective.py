@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.certification.held_out import (
+    MOST_NAMED,
     HeldOutClassifier,
     Scoring,
     answer_scores,
@@ -22,11 +23,13 @@ from prudent.core.binomial import check_fraction, fewest_answered, fewest_rows
 from prudent.core.types import BoolArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import probability_columns
+from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import PrudentWarning
 from prudent.rules.bands import ThresholdBands, answer_bands
-from prudent.rules.make import SelectiveError
+from prudent.rules.make import CellErrors, SelectiveError
 from prudent.rules.rule import Rule
 from prudent.rules.scores import AnswerScores
+from prudent.rules.subgroups import cell_name
 
 #: What the record of a rule counts among the held-out rows.
 ANSWER_COUNTS = ("answered", "wrong")
@@ -64,6 +67,12 @@ class SelectiveClassifier(HeldOutClassifier):
         ``(model, X) -> (n_rows,)``, which must not use the labels of held-out rows.
         Where a probability or its lead rounds to 1, the log odds (above 30) stand
         in for it, so that sure rows do not tie.
+    subgroups : list of str or int, callable or None, default=None
+        Parts of the population in each of which the error rate is promised; they may
+        overlap. Names or positions of columns, each value of which is a subgroup:
+        ``"sex"``, crossed ``"sex*age_band"``, in bands ``"age:30,45,60"``. Or a
+        function of rows to a bool matrix (n, n_subgroups) or to a data frame of
+        labels. Not with `answered_share`.
     calibration_size : float, default=0.3
         Share of the rows (or groups) to hold out by a plain draw, in (0, 1).
     reject_label : object, default=None
@@ -79,7 +88,16 @@ class SelectiveClassifier(HeldOutClassifier):
     estimator_ : classifier
         Fitted to the rows not held out.
     threshold_ : float
-        Rows scoring strictly above are answered; +inf: none is.
+        Rows scoring strictly above are answered; +inf: none is. Not with `subgroups`.
+    thresholds_ : ndarray of shape (n_cells,)
+        Thresholds of the cells of `subgroups`: rows of the same memberships.
+    cells_ : list of str
+        The subgroups that hold the rows of each cell. Rows of other cells, which have
+        too few held-out rows, are never answered.
+    subgroups_ : list of str
+        Names of the subgroups that the rows have shown, as in ``sex=Female``.
+    subgroup_count_ : ndarray of shape (n_subgroups,)
+        Held-out rows of each.
     n_calibration_ : int
         Held-out rows.
     n_answered_, n_wrong_ : int
@@ -123,6 +141,11 @@ class SelectiveClassifier(HeldOutClassifier):
     (k + 1)-th score are independent draws given that score, so the exact binomial limit
     of their error rate and the share hold with the square root of `confidence` each.
 
+    With `subgroups` the rows of the same memberships form a cell. Each of J cells has a
+    boundary of its own at the J-th root of `confidence`, so that all hold at once, and
+    with them the promise in each subgroup and over all rows, whose error rates are
+    means of those of their cells.
+
     **Guarantee.** Future rows are independent draws from the population of the
     held-out rows. The confidence is over all draws of held-out rows, those after which
     nothing is answered included: of the fits that answer rows, a larger share may be
@@ -165,6 +188,7 @@ class SelectiveClassifier(HeldOutClassifier):
         answered_share: float | None = None,
         confidence: float = 0.95,
         scoring: Scoring = "max_probability",
+        subgroups: SubgroupsOption = None,
         calibration_size: float = 0.3,
         reject_label: Any = None,
         random_state: Any = None,
@@ -174,6 +198,7 @@ class SelectiveClassifier(HeldOutClassifier):
         self.answered_share = answered_share
         self.confidence = confidence
         self.scoring = scoring
+        self.subgroups = subgroups
         self.calibration_size = calibration_size
         self.reject_label = reject_label
         self.random_state = random_state
@@ -190,7 +215,9 @@ class SelectiveClassifier(HeldOutClassifier):
         ndarray of bool, shape (n_samples,)
         """
         rows = self._checked(X)
-        return self.rule_.answers(answer_scores(self.estimator_, rows, self._scoring))
+        members = self._members(rows)
+        sureness = answer_scores(self.estimator_, rows, self._scoring)
+        return self.rule_.answers(sureness, members)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The estimator's label of each row, or `reject_label` where not answered.
@@ -260,6 +287,11 @@ class SelectiveClassifier(HeldOutClassifier):
         """
         check_is_fitted(self)
         calibration = self.rule_.calibration
+        if isinstance(calibration, CellErrors):
+            raise ValueError(
+                "SelectiveClassifier: each cell of `subgroups` has a threshold of its "
+                "own, so that no single one has limits: leave `subgroups` out."
+            )
         assert isinstance(calibration, SelectiveError)
         return answer_bands(calibration.scores, calibration.terms)
 
@@ -304,17 +336,26 @@ class SelectiveClassifier(HeldOutClassifier):
             check_fraction("error_rate", self.error_rate)
         if self.answered_share is not None:
             check_fraction("answered_share", self.answered_share, "(0, 1]")
+        if self.subgroups is not None and self.answered_share is not None:
+            raise ValueError(
+                "`answered_share` is not promised by subgroups: leave one of the two "
+                "out."
+            )
         check_fraction("confidence", self.confidence)
         check_scoring(self.scoring)
 
-    def _scores(self, X: Any, y: Any) -> AnswerScores:
+    def _scores(self, X: Any, y: Any) -> AnswerScores | CellErrors:
         if self.reject_label is not None and self.reject_label in self.classes_:
             raise ValueError(
                 "`reject_label` must differ from every class, got "
                 f"{shown(self.reject_label)}."
             )
         self._scoring, self._reject_label = self.scoring, self.reject_label
-        return self._answer_scores(X, y)
+        if self._memberships is None:
+            return self._answer_scores(X, y)
+        sureness = answer_scores(self.estimator_, X, self._scoring)
+        wrong = np.asarray(self.estimator_.predict(X) != y)
+        return CellErrors.of(sureness, wrong, self._memberships, self._terms())
 
     def _answer_scores(self, X: Any, y: NDArray[Any]) -> AnswerScores:
         """How sure the answer to each row is, and which answers are wrong."""
@@ -322,7 +363,10 @@ class SelectiveClassifier(HeldOutClassifier):
         wrong = np.asarray(self.estimator_.predict(X) != y)
         return AnswerScores.of(sureness, wrong)
 
-    def _rule(self, scores: AnswerScores) -> Rule:
+    def _rule(self, scores: AnswerScores | CellErrors) -> Rule:
+        if isinstance(scores, CellErrors):
+            assert self.error_rate is not None
+            return scores.rule(self.error_rate)
         made = SelectiveError(scores=scores, terms=self._terms())
         share = None if self.answered_share is None else float(self.answered_share)
         if self.error_rate is None:
@@ -341,7 +385,13 @@ class SelectiveClassifier(HeldOutClassifier):
         return {"scores": "max probability", "columns": columns}
 
     def _adopt(self, rule: Rule) -> Self:
-        (self.threshold_,) = rule.thresholds
+        for name in ("threshold_", "thresholds_", "cells_"):
+            self.__dict__.pop(name, None)
+        if rule.cells is None:
+            (self.threshold_,) = rule.thresholds
+        else:
+            self.thresholds_ = np.array(rule.thresholds)
+            self.cells_ = [cell_name(cell, rule.subgroups) for cell in rule.cells]
         self.n_answered_, self.n_wrong_ = rule.record["answered"], rule.record["wrong"]
         self.answered_share_ = self.n_answered_ / self.n_calibration_
         if self.n_answered_ == 0:
@@ -350,6 +400,9 @@ class SelectiveClassifier(HeldOutClassifier):
                 PrudentWarning,
                 stacklevel=5,
             )
+        elif isinstance(rule.calibration, CellErrors):
+            assert self.error_rate is not None
+            self._warn_of_small_cells(rule.calibration.too_small(self.error_rate))
         elif self._lacks_share(rule):
             warnings.warn(
                 f"SelectiveClassifier: {self._why_no_share()}",
@@ -357,6 +410,23 @@ class SelectiveClassifier(HeldOutClassifier):
                 stacklevel=5,
             )
         return super()._adopt(rule)
+
+    def _warn_of_small_cells(self, too_small: dict[str, tuple[int, int]]) -> None:
+        """Say which rows are never answered, and what they would need."""
+        if not too_small:
+            return
+        named = [
+            f"{name} ({n} held-out rows, needs {needed})"
+            for name, (n, needed) in too_small.items()
+        ]
+        more = len(named) - MOST_NAMED
+        also = f" and {more} more" if more > 0 else ""
+        warnings.warn(
+            "SelectiveClassifier: too few rows to prove the error rate, never "
+            f"answered: {', '.join(named[:MOST_NAMED])}{also}.",
+            PrudentWarning,
+            stacklevel=6,
+        )
 
     def _lacks_share(self, rule: Rule) -> bool:
         """Whether an answered share was asked for that is not proved; 1 needs none."""

@@ -29,6 +29,14 @@ from prudent.exceptions import InfeasibleError
 from prudent.rules.boundary import error_boundary
 from prudent.rules.rule import Coverage, FalseAlarms, Rule, Terms
 from prudent.rules.scores import AnswerScores, CalibrationScores, ClassScores
+from prudent.rules.subgroups import (
+    Memberships,
+    cell_name,
+    cell_places,
+    cells_of,
+    cells_with_rows_enough,
+    lowest_thresholds,
+)
 
 BOUNDARY = (
     "exact boundary over all thresholds of held-out scores (prudent, user guide, "
@@ -162,6 +170,111 @@ class SelectiveError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CellErrors:
+    """Answers of which few are wrong in every subgroup, by a threshold for each cell.
+
+    Cells are disjoint, so that each of the J that take part may use the J-th root of
+    the confidence; the error rate of a subgroup, and that of all rows, is a mean of
+    those of its cells. Cells of too few rows get no answers.
+    """
+
+    scores: tuple[AnswerScores, ...]  # of each cell
+    cells: BoolArray  # (n_cells, n_subgroups)
+    subgroups: tuple[str, ...]
+    terms: Terms
+
+    @classmethod
+    def of(
+        cls,
+        sureness: FloatArray,
+        wrong: BoolArray,
+        memberships: Memberships,
+        terms: Terms,
+    ) -> CellErrors:
+        """Held-out rows by how sure their answers are (n,), and which are wrong."""
+        cells = cells_of(memberships.members)
+        places = cell_places(cells, memberships.members)
+        scores = tuple(
+            AnswerScores.of(sureness[places == place], wrong[places == place])
+            for place in range(len(cells))
+        )
+        return cls(scores=scores, cells=cells, subgroups=memberships.names, terms=terms)
+
+    def rule(self, rate: float) -> Rule:
+        """Answer in each cell most rows of which a boundary certifies the rate."""
+        counts = np.array([own.n_rows for own in self.scores], dtype=np.intp)
+        together = self.terms.each()
+        assert together is not None
+        kept = cells_with_rows_enough(counts, rate, together)
+        each = self.terms.each(max(int(kept.sum()), 1))
+        terms = Terms(confidence=each)
+        made = [
+            SelectiveError(scores=own, terms=terms).rule(rate)
+            for own, takes_part in zip(self.scores, kept, strict=True)
+            if takes_part
+        ]
+        cells = self.cells[kept]
+        counted = np.array(
+            [
+                (n, own.record["answered"], own.record["wrong"])
+                for n, own in zip(counts[kept].tolist(), made, strict=True)
+            ],
+            dtype=np.intp,
+        ).reshape(-1, 3)
+        # All rows, the subgroups, and the cells that are no subgroup.
+        parts: dict[str | None, BoolArray] = {None: np.ones(len(cells), dtype=bool)}
+        for g, name in enumerate(self.subgroups):
+            parts[name] = cells[:, g]
+        for place, cell in enumerate(cells):
+            only = np.arange(len(cells)) == place
+            parts.setdefault(cell_name(cell, self.subgroups), only)
+        promises = []
+        for subgroup, part in parts.items():
+            n_rows, answered, wrong = counted[part].sum(axis=0).tolist()
+            if not answered:
+                continue
+            promise = self.terms.promise(
+                "selective error rate",
+                rate,
+                Assumption.INDEPENDENT,
+                subgroup=subgroup,
+                evidence={
+                    "calibration rows": n_rows,
+                    "answered": answered,
+                    "wrong": wrong,
+                    "claims": len(cells),
+                },
+                source=BOUNDARY,
+            )
+            promises.append(promise)
+        _, n_answered, n_wrong = counted.sum(axis=0).tolist()
+        return Rule(
+            kind="answers",
+            thresholds=tuple(own.thresholds[0] for own in made),
+            guarantees=tuple(promises),
+            subgroups=self.subgroups,
+            cells=cells,
+            record={"answered": n_answered, "wrong": n_wrong},
+            calibration=self,
+        )
+
+    def too_small(self, rate: float) -> dict[str, tuple[int, int]]:
+        """Cells that take no part: their rows, and how many they would need."""
+        counts = np.array([own.n_rows for own in self.scores], dtype=np.intp)
+        together = self.terms.each()
+        assert together is not None
+        kept = cells_with_rows_enough(counts, rate, together)
+        needed = fewest_rows(rate, together ** (1 / (int(kept.sum()) + 1)))
+        return {
+            cell_name(cell, self.subgroups): (n, needed)
+            for cell, n, takes_part in zip(
+                self.cells, counts.tolist(), kept, strict=True
+            )
+            if not takes_part
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClassErrors:
     """Classes that are missed at most at a limit each, all of them at once.
 
@@ -170,12 +283,15 @@ class ClassErrors:
     limits, whose threshold it reaches; rows that one class takes are lost to later
     ones and count as the lowest scores there. With `flagged_share` one class is
     limited, and at most that share of the rows gets its label: each of the two
-    promises takes half of what may fail.
+    promises takes half of what may fail. With `memberships` each limit holds in each
+    subgroup: a row is cut at the lowest threshold of those that hold it, which misses
+    no more in any of them.
     """
 
     scores: ClassScores
     in_sets: bool = False
     flagged_share: float | None = None
+    memberships: Memberships | None = None
     terms: Terms
 
     def rule(self, rate: Mapping[Any, float]) -> Rule:
@@ -185,37 +301,48 @@ class ClassErrors:
         few rows is never ruled out.
         """
         classes, rows = tuple(self.scores.classes.tolist()), self.scores
-        each = self.terms.each(max(len(rate), 1))
+        inside = Memberships(np.ones((len(rows.codes), 1), dtype=bool), ("",))
+        if self.memberships is not None:
+            inside = self.memberships
+        n_claims = max(len(rate), 1) * len(inside.names)
+        each = self.terms.each(n_claims, overlap=inside.overlap)
         assert each is not None
         if self.flagged_share is not None:
             each = (1 + each) / 2
         taken = np.zeros(len(rows.codes), dtype=bool)
-        thresholds, promises = [-math.inf] * len(classes), []
+        thresholds = np.full((len(inside.names), len(classes)), -np.inf)
+        promises = []
         for label, limit in rate.items():
             c = classes.index(label)
-            of_class = rows.codes == c
-            own = np.where(taken[of_class], -np.inf, rows.scores[of_class, c])
-            rank = high_probability_rank(len(own), limit, each)
-            thresholds[c] = CalibrationScores.of(own).threshold(0, rank)
+            for g, name in enumerate(inside.names):
+                subgroup = name or None
+                of_class = (rows.codes == c) & inside.members[:, g]
+                own = np.where(taken[of_class], -np.inf, rows.scores[of_class, c])
+                rank = high_probability_rank(len(own), limit, each)
+                thresholds[g, c] = CalibrationScores.of(own).threshold(0, rank)
+                if not self.in_sets and thresholds[g, c] == -math.inf:
+                    n_taken = int(taken[of_class].sum())
+                    raise self._no_cut(
+                        label, subgroup, limit, each, rank, len(own), n_taken
+                    )
+                promise = self.terms.promise(
+                    "coverage" if self.in_sets else "class error rate",
+                    limit,
+                    Assumption.INDEPENDENT,
+                    scope=label,
+                    subgroup=subgroup,
+                    evidence={
+                        "calibration rows": len(own),
+                        "rank": rank,
+                        "claims": n_claims + (self.flagged_share is not None),
+                        "classes": len(classes),
+                    },
+                    source=ONE_CLASS,
+                )
+                promises.append(promise)
             if not self.in_sets:
-                n_taken = int(taken[of_class].sum())
-                if thresholds[c] == -math.inf:
-                    raise self._no_cut(label, limit, each, rank, len(own), n_taken)
-                taken |= rows.scores[:, c] >= thresholds[c]
-            promise = self.terms.promise(
-                "coverage" if self.in_sets else "class error rate",
-                limit,
-                Assumption.INDEPENDENT,
-                scope=label,
-                evidence={
-                    "calibration rows": len(own),
-                    "rank": rank,
-                    "claims": len(rate) + (self.flagged_share is not None),
-                    "classes": len(classes),
-                },
-                source=ONE_CLASS,
-            )
-            promises.append(promise)
+                cuts = lowest_thresholds(thresholds[:, [c]], inside.members)[:, 0]
+                taken |= rows.scores[:, c] >= cuts
         n_flagged = int(taken.sum())
         if self.flagged_share is not None:
             most = most_wrong(len(taken), self.flagged_share, 1 - each)
@@ -223,10 +350,11 @@ class ClassErrors:
                 promises.append(self._capacity(n_flagged))
         return Rule(
             kind="sets" if self.in_sets else "labels",
-            thresholds=tuple(thresholds),
+            thresholds=tuple(thresholds.ravel().tolist()),
             guarantees=tuple(promises),
             classes=classes,
             by="class" if self.in_sets else None,
+            subgroups=() if self.memberships is None else inside.names,
             priority=tuple(rate),
             empty="all" if self.in_sets else "best",
             record={"limits": dict(rate), "flagged": n_flagged},
@@ -251,6 +379,7 @@ class ClassErrors:
     def _no_cut(
         self,
         label: Any,
+        subgroup: str | None,
         limit: float,
         confidence: float,
         rank: int,
@@ -258,16 +387,17 @@ class ClassErrors:
         n_taken: int,
     ) -> InfeasibleError:
         """Why no cut keeps a limit: too few rows, or earlier classes take too many."""
+        named = shown(label) if subgroup is None else f"{shown(label)} with {subgroup}"
         if rank:
             return InfeasibleError(
-                f"{n_taken} of {n_rows} held-out rows of class {shown(label)} are "
-                "taken by the classes before it in `max_class_error`, at most "
+                f"{n_taken} of {n_rows} held-out rows of class {named} are taken "
+                "by the classes before it in `max_class_error`, at most "
                 f"{rank - 1} may be; raise the limits of those classes, change the "
                 "order, or set abstain=True."
             )
         least = upper_limit(0, n_rows, level=1 - confidence) if n_rows else 1.0
         return InfeasibleError(
-            f"class {shown(label)} has {n_rows} held-out rows, of which no rank "
+            f"class {named} has {n_rows} held-out rows, of which no rank "
             f"keeps a class error <= {limit:g} with confidence "
             f"{self.terms.confidence:g}; the smallest possible limit is {least:.3g}, "
             f"and {fewest_rows(limit, confidence)} rows are needed for {limit:g}."
