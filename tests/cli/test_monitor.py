@@ -12,7 +12,7 @@ import pytest
 
 import prudent as library
 from prudent import Guarantee, MinimaxProbabilityClassifier, PromiseMonitor
-from prudent.cli import state_file
+from prudent.cli import monitor
 from prudent.cli.exits import CommandError
 
 LABELS = np.array(["bad", "good"])
@@ -302,7 +302,7 @@ def test_a_state_of_a_newer_version(operator, tmp_path):
 def test_two_runs_at_once(operator, tmp_path, monkeypatch):
     """The second finds another state than it read, and counts nothing."""
     operator.run(operator.table("new.csv"), *STATE)
-    read = state_file.read_state
+    read = monitor.read_state
 
     def overtaken(path):
         found = read(path)
@@ -323,9 +323,9 @@ def test_two_runs_at_once(operator, tmp_path, monkeypatch):
 
 def test_two_first_runs_at_once(tmp_path):
     path = tmp_path / "watch.json"
-    state_file.replace_state(path, {"format": 1}, None)
+    monitor.replace_state(path, {"format": 1}, None)
     with pytest.raises(CommandError, match="watch.json changed while this ran"):
-        state_file.replace_state(path, {"format": 1}, None)
+        monitor.replace_state(path, {"format": 1}, None)
 
 
 def test_a_full_disk(operator, tmp_path, monkeypatch):
@@ -335,7 +335,7 @@ def test_a_full_disk(operator, tmp_path, monkeypatch):
     def full(handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("prudent.cli.state_file.os.fsync", full)
+    monkeypatch.setattr("prudent.cli.monitor.os.fsync", full)
     outcome = operator.run(operator.table("new.csv", seed=2), *STATE)
     assert outcome.code == 3
     assert "cannot write watch.json: No space left on device. No row was counted" in (

@@ -7,14 +7,14 @@ import time
 
 import pytest
 
-from prudent.cli import progress
-from prudent.cli.progress import Progress
+from prudent.cli import output
+from prudent.cli.output import Progress
 
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 0.02)
-    monkeypatch.setattr(progress, "LIVE_INTERVAL_S", 0.02)
+    monkeypatch.setattr(output, "PLAIN_INTERVAL_S", 0.02)
+    monkeypatch.setattr(output, "LIVE_INTERVAL_S", 0.02)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from prudent.io import Column, Preparation, TableError, read_table, training_data
 from prudent.io.errors import LONGEST_VALUE, counted, listed, shown
-from prudent.io.notes import _collinear
+from prudent.io.survey import _collinear
 from prudent.io.table import MISSING_WORDS
 
 NUMBER = st.floats(allow_nan=False, allow_infinity=False, width=64)

@@ -27,7 +27,7 @@ from prudent.io import (
     survey_table,
     training_data,
 )
-from prudent.io.notes import notes_on_features
+from prudent.io.survey import notes_on_features
 
 PART_CELLS = 9
 # Two or three short lines: even a row of the widest cells fits.

@@ -459,7 +459,7 @@ AT_ONCE = """
 import sys
 from pathlib import Path
 from prudent.cli.exits import CommandError
-from prudent.cli.state_file import read_state, replace_state
+from prudent.cli.monitor import read_state, replace_state
 path, name = Path(sys.argv[1]), sys.argv[2]
 for i in range(100):
     state, before = read_state(path)

@@ -12,9 +12,9 @@ import typer
 
 from prudent.cli import options
 from prudent.cli.exits import CommandError, ExitCode, UsageError
+from prudent.cli.monitor import read_state
 from prudent.cli.output import check_writable, replacing
 from prudent.cli.rules import LoadedRule, load
-from prudent.cli.state_file import read_state
 from prudent.core.guarantee import Guarantee
 
 if TYPE_CHECKING:

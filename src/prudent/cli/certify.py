@@ -380,7 +380,7 @@ def _line(promise: Guarantee) -> str:
 
 def _own_promises(taken: Taken) -> Iterator[str]:
     """What these rows say of each promise that the model made."""
-    from prudent.cli.watched_words import named
+    from prudent.cli.watching import named
     from prudent.estimator_tools import held_against
 
     counts = [

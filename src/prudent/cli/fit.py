@@ -34,8 +34,7 @@ from prudent.cli.models import (
     say_written,
     table_columns,
 )
-from prudent.cli.output import check_writable, native_output_left_out, note
-from prudent.cli.progress import Progress
+from prudent.cli.output import Progress, check_writable, native_output_left_out, note
 from prudent.evaluation.methods import BASELINES, CANDIDATES, CHOICES, METHODS, Method
 from prudent.io.errors import thousands
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -25,11 +29,11 @@ from prudent.cli.output import (
     check_writable,
     note,
     print_table,
+    replacing,
     write_json,
     write_report,
 )
 from prudent.cli.rules import LoadedRule, load
-from prudent.cli.state_file import read_state, replace_state
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
@@ -315,14 +319,14 @@ def _show(
     json_file: str | None,
 ) -> None:
     """Print the table, or JSON, and write the report."""
-    from prudent.cli.watched_words import Found, named
+    from prudent.cli.watching import RunSummary, named
 
-    found = Found.of(watch, model.name, data, features)
-    watched, rows = found.head
-    if not write_json(found.record, json_file):
+    summary = RunSummary.from_watch(watch, model.name, data, features)
+    watched, rows = summary.head
+    if not write_json(summary.record, json_file):
         print(f"{model.name}  {watched}    {rows}")
-        print_table(found.heads, found.lines())
-        for sentence in found.footnotes:
+        print_table(summary.heads, summary.lines())
+        for sentence in summary.footnotes:
             print(sentence)
         if json_file is not None:
             note(f"JSON: {json_file}")
@@ -331,13 +335,82 @@ def _show(
 
         page = monitor_page(
             f"prudent monitor: {model.name}",
-            [f"{model.name}: {watched}. {rows}.", *found.footnotes],
-            found.page_table(),
+            [f"{model.name}: {watched}. {rows}.", *summary.footnotes],
+            summary.page_table(),
             [
                 (named(promise.guarantee), promise.monitor)
                 for promise in watch.promises
                 if promise.monitor is not None and promise.monitor.n_
             ],
-            found.record,
+            summary.record,
         )
         write_report(page, report)
+
+
+def read_state(path: Path) -> tuple[dict[str, Any] | None, bytes | None]:
+    """Return the state and the bytes it was read from; None, None for no file."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None, None
+    except OSError as error:
+        raise CommandError(
+            f"cannot read {path}: {error.strerror}. Name another file", ExitCode.MODEL
+        ) from error
+    try:
+        state = json.loads(content)
+        if not isinstance(state["format"], int):
+            raise TypeError
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise CommandError(
+            f"{path} is damaged, or is no state of prudent monitor. Restore it from a "
+            "backup, or start a new state",
+            ExitCode.MODEL,
+        ) from error
+    return state, content
+
+
+def replace_state(path: Path, state: dict[str, Any], before: bytes | None) -> None:
+    """Write a state in place of the one that was read, if the file still holds that.
+
+    It is written next to it and renamed: whenever the process ends, the file holds
+    the old state or the new one, whole. Two writers wait for each other, and the
+    second finds that the file has changed. A link is followed.
+    """
+    target = path.resolve()
+    text = json.dumps(state, allow_nan=False, separators=(",", ":"))
+    try:
+        with _alone_in(target.parent):
+            found = target.read_bytes() if target.exists() else None
+            if found != before:
+                raise CommandError(
+                    f"{path} changed while this ran. Run again", ExitCode.DATA
+                )
+            with replacing(target) as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+    except OSError as error:
+        raise CommandError(
+            f"cannot write {path}: {error.strerror}. No row was counted; make room or "
+            "name another file, and run again",
+            ExitCode.DATA,
+        ) from error
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Hold a lock on a folder, which ends with the process however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # no such lock on this system: the check above remains
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+        if hasattr(os, "fsync"):
+            os.fsync(handle)  # the new name itself
+    finally:
+        os.close(handle)

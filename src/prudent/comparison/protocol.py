@@ -57,7 +57,7 @@ from prudent.evaluation.table import (
 from prudent.evaluation.words import needed
 from prudent.exceptions import InfeasibleError
 from prudent.io.errors import counted, listed
-from prudent.io.notes import treatment
+from prudent.io.survey import treatment
 from prudent.rules.wish import CONFIDENCE, parse_promise
 
 LONGEST_REASON = 300

@@ -11,15 +11,15 @@ _PUBLIC = {
     "Table": "prudent.io.table",
     "TableError": "prudent.io.errors",
     "TableSource": "prudent.io.table",
-    "TrainingData": "prudent.io.training",
-    "all_rows": "prudent.io.training",
+    "TrainingData": "prudent.io.survey",
+    "all_rows": "prudent.io.survey",
     "available_memory": "prudent.io.files",
     "iter_batches": "prudent.io.reader",
     "open_table": "prudent.io.reader",
     "read_table": "prudent.io.reader",
-    "sample_rows": "prudent.io.training",
+    "sample_rows": "prudent.io.survey",
     "survey_table": "prudent.io.survey",
-    "training_data": "prudent.io.training",
+    "training_data": "prudent.io.survey",
 }
 __all__ = sorted(_PUBLIC)
 

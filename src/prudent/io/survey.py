@@ -1,4 +1,4 @@
-"""Decide how a table becomes numbers, in one pass that holds a part of it at a time."""
+"""Decide how a table becomes numbers, a part of it at a time, and read its rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -15,13 +16,8 @@ from numpy.typing import NDArray
 from prudent.core.moments import ClassMoments
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.io.errors import TableError, counted, listed, shown, thousands
-from prudent.io.notes import (
-    labels_from_words,
-    notes_on_classes,
-    notes_on_features,
-    treatment,
-)
 from prudent.io.preparation import (
+    FEWEST_IDENTIFIERS,
     Cells,
     Column,
     Preparation,
@@ -30,10 +26,14 @@ from prudent.io.preparation import (
     refuse_infinite,
     refuse_missing,
 )
-from prudent.io.table import Table, TableSource, check_column
+from prudent.io.table import Table, TableSource, check_column, is_number
 
 Missing = Literal["fill", "mean", "drop-rows", "error"]
 Categorical = Literal["onehot", "drop", "error"]
+# A target of more different numbers is a measurement.
+MOST_CLASSES = 50
+# Characters of a whole number that is one in 64 bits, whatever its digits.
+LONGEST_INTEGER = 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,3 +352,203 @@ def _choose_columns(
     if not chosen:
         raise TableError(f"{table} has no feature column left. {notes[-1]}")
     return chosen, notes
+
+
+def labels_from_words(distinct: Sequence[str], target: str) -> NDArray[Any]:
+    """Return sorted labels, as integers where every word is one, else as text.
+
+    One class only and a target that looks continuous are a TableError.
+    """
+    if len(distinct) == 1:
+        raise TableError(
+            f"target {shown(target)} has one value ({shown(distinct[0])}). "
+            "To learn one class, use prudent detect"
+        )
+    if all(is_number(word) for word in distinct):
+        fractional = any(not float(word).is_integer() for word in distinct)
+        if fractional or len(distinct) > MOST_CLASSES:
+            raise TableError(
+                f"target {shown(target)} looks continuous "
+                f"({thousands(len(distinct))} values): prudent classifies. "
+                "Name another --target or cut it into classes"
+            )
+    # A label must read back as it was written: '01' and '1.0' stay text.
+    if all(
+        len(word) <= LONGEST_INTEGER
+        and word.lstrip("-").isdecimal()
+        and str(int(word)) == word
+        for word in distinct
+    ):
+        return np.array(distinct, dtype=np.int64)
+    return np.array(distinct)
+
+
+def notes_on_features(X: FloatArray, names: Sequence[str], n_rows: int) -> list[str]:
+    """Name identifier-like and collinear columns of `X`, a sample of `n_rows` rows."""
+    if X.shape[1] == 0:
+        return []
+    every = "every row" if len(X) == n_rows else f"all of {thousands(len(X))} rows"
+    notes = [
+        f"column {shown(names[j])} has a different whole number in {every}: "
+        f"an identifier? It is kept; use --drop {names[j]} to leave it out"
+        for j in _identifiers(X)
+    ]
+    collinear = [names[j] for j in _collinear(X)]
+    if collinear:
+        notes.append(
+            f"{counted(len(collinear), 'column')} (nearly) a linear combination of "
+            f"earlier ones: {listed(collinear)}. Methods that need full rank shrink "
+            "the covariance or say why they cannot"
+        )
+    return notes
+
+
+def notes_on_classes(
+    labels: Sequence[object], counts: Sequence[int], n_features: int
+) -> list[str]:
+    """Name the classes with fewer rows than features."""
+    small = [
+        f"{shown(label)} ({counted(count, 'row')})"
+        for label, count in zip(labels, counts, strict=True)
+        if count <= n_features
+    ]
+    if not small:
+        return []
+    return [
+        f"no more rows than features ({n_features}) in class {listed(small)}: methods "
+        "that need full rank shrink the covariance or say why they cannot"
+    ]
+
+
+def _identifiers(X: FloatArray) -> list[int]:
+    """Columns of whole numbers, all distinct: values measured repeat or have digits."""
+    if len(X) < FEWEST_IDENTIFIERS:
+        return []
+    return [
+        j
+        for j in range(X.shape[1])
+        if np.all(X[:, j] == np.floor(X[:, j])) and len(np.unique(X[:, j])) == len(X)
+    ]
+
+
+def _collinear(X: FloatArray) -> list[int]:
+    """Columns whose share of variance left by earlier columns is rounding error.
+
+    The pivot of column j in the Cholesky factor of the correlation matrix is
+    1 - R^2 of j on the columns before it; below 100 d eps it is none. QR factors
+    would go on along the rounding errors of such a column, and miss the next.
+    """
+    n_rows, n_features = X.shape
+    if n_rows <= n_features:  # every matrix is singular then; a note of its own
+        return []
+    scale = X.std(axis=0)
+    Z = (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
+    remaining = Z.T @ Z / n_rows
+    threshold = 100 * n_features * np.finfo(float).eps
+    found = []
+    for j in range(n_features):
+        pivot = remaining[j, j]
+        if pivot < threshold:
+            found.append(j)
+        else:
+            row = remaining[j, j:].copy()
+            remaining[j:, j:] -= np.outer(row, row / pivot)
+    return found
+
+
+def treatment(is_text: Sequence[bool], n_missing: int, missing: str) -> str | None:
+    """Say what is done to words and missing cells; None where there are none.
+
+    `missing` is "fill" for medians, or "mean".
+    """
+    parts = []
+    if any(is_text):
+        parts.append(f"{counted(sum(is_text), 'text column')} encoded")
+    if n_missing:
+        cells = "1 missing cell" if n_missing == 1 else f"{n_missing} missing cells"
+        word = "mean" if missing == "mean" else "median"
+        parts.append(f"{cells} filled ({word} of the training rows)")
+    return f"{', '.join(parts)}; --categorical, --missing choose" if parts else None
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Rows ready for a fit: n of them, in d columns."""
+
+    frame: pa.Table  # numbers and words by name; missing are NaN and null
+    y: NDArray[Any] | None  # (n,): labels, integers where every label is one
+    preparation: Preparation  # how `frame` came about
+    notes: tuple[str, ...]  # what a reader should know, one sentence each
+    constant: tuple[str, ...]  # columns of one value, which were left out
+    rows: IntArray  # (n,): their positions in the table
+    n_available: int  # rows these were drawn from
+    groups: NDArray[Any] | None = None  # rows that belong together have equal values
+
+    @cached_property
+    def X(self) -> FloatArray:
+        """Numbers, and codes of words, shape (n, d); missing cells are NaN."""
+        return self.preparation.read(Table(self.frame, "", str))
+
+
+def training_data(
+    source: TableSource, target: str | None, **options: Any
+) -> TrainingData:
+    """Check a table and turn it into arrays; options as `survey_table`."""
+    return all_rows(survey_table(source, target, **options))
+
+
+def all_rows(found: Survey) -> TrainingData:
+    """All rows of a surveyed table."""
+    return _joined(found, list(found.blocks()))
+
+
+def sample_rows(
+    found: Survey, size: int, random_state: int
+) -> tuple[TrainingData, ClassMoments | None]:
+    """A plain draw of rows without replacement, and moments of the other rows.
+
+    Words and missing cells have no moments: then there is the sample only.
+
+    The draw is plain: promises are made and tested on these rows, and rows of which a
+    rare class had more than its share would not be draws from the table.
+
+    The number of rows is known, so those to take are drawn before they are read: one
+    pass, which holds no other row.
+    """
+    rng = np.random.default_rng(random_state)
+    n_drawn = min(size, found.n_rows)
+    positions = np.sort(rng.choice(found.n_rows, n_drawn, replace=False, shuffle=False))
+    drawn: list[Block] = []
+    n_columns = len(found.preparation.names)
+    empty = ClassMoments.empty(np.unique(found.labels), n_columns)
+
+    def others() -> Iterator[ClassMoments]:
+        seen = 0
+        for block in found.blocks():
+            n_rows = len(block.rows)
+            first, last = np.searchsorted(positions, [seen, seen + n_rows])
+            chosen = np.zeros(n_rows, dtype=bool)
+            chosen[positions[first:last] - seen] = True
+            seen += n_rows
+            drawn.append(block.only(chosen))
+            rest = block.only(~chosen)
+            if len(rest.rows) and found.holds_numbers:
+                labels = found.labels[rest.codes]
+                yield ClassMoments.from_arrays(rest.X, labels, classes=found.labels)
+
+    moments = ClassMoments.reduce(chain([empty], others()))
+    return _joined(found, drawn), moments if found.holds_numbers else None
+
+
+def _joined(found: Survey, blocks: Sequence[Block]) -> TrainingData:
+    """The rows of some blocks together."""
+    codes = np.concatenate([block.codes for block in blocks])
+    return TrainingData(
+        frame=pa.concat_tables([block.frame for block in blocks]),
+        y=None if found.label is None else found.labels[codes],
+        preparation=found.preparation,
+        notes=found.notes,
+        constant=found.constant,
+        rows=np.concatenate([block.rows for block in blocks]),
+        n_available=found.n_rows,
+    )
