@@ -43,6 +43,7 @@ from prudent.estimator_tools import (
     hold_out_rows,
     positive_weights,
     refuse_dask,
+    remember_rows,
     warn_constant_features,
 )
 
@@ -716,13 +717,15 @@ def held_out_trial(
     classifier: Any, block: Block, seed: int, groups: NDArray[Any] | None
 ) -> Trial:
     """Rows to fit and rows held out, with the levels that the former know."""
+    coded = row_keys(block.X)
     split = hold_out_rows(
         classifier,
-        row_keys(block.X),
+        coded,
         classifier.validation_fraction,
         np.random.RandomState(seed),
         groups,
     )
+    remember_rows(classifier, coded, split, warn=groups is None)
     classifier._known_rows = None  # of rows as they are coded here, not as they came
     trial = Trial(block.taken(split.fit), block.taken(split.held_out))
     # What the held-out rows alone know is not known to a fit they judge.

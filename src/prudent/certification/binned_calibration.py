@@ -243,10 +243,9 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
             )
         return class_scores_of(self._probabilities(X), y, self.classes_)
 
-    def _calibrate(self, parts: Any, split: Any) -> Self:
-        """Limits in place of a rule: numbers are quoted, none is cut."""
-        (rows,) = parts
-        n = self.n_calibration_ = len(rows.codes)
+    def _rule(self, rows: ClassScores) -> Any:
+        """Bins in place of a rule: numbers are quoted, none is cut."""
+        n = len(rows.codes)
         self.n_bins_ = (
             max(2, round(n ** (1 / 3))) if self.n_bins == "auto" else self.n_bins
         )
@@ -254,12 +253,16 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
         labels = self._binned_labels()
         each = 1 - (1 - self.confidence) / len(labels)
         places = [self.classes_.tolist().index(label) for label in labels]
-        self._bins = tuple(
+        return tuple(
             ProbabilityBins.of(
                 rows.scores[:, place], rows.codes == place, self.n_bins_, each
             )
             for place in places
         )
+
+    def _adopt(self, bins: Any) -> Self:
+        """Quote from these bins from now on."""
+        self._bins, labels = bins, self._binned_labels()
         self.guarantees_ = tuple(
             promise
             for label, bins in zip(labels, self._bins, strict=True)

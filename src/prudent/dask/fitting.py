@@ -231,7 +231,7 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
     detector._check_learnable(len(split.fit), rows.n_rows)
     detector._grouped = False
     detector._fit_from(_moments(chunks, options, masks(split.fit, rows.sizes)))
-    detector._calibrate(rows.ask(split.held_out, detector._scores), split)
+    _calibrate(detector, rows, split)
 
 
 def _fit_held_out(estimator: Any, rows: NumberedRows) -> np.random.RandomState:
@@ -246,8 +246,16 @@ def _fit_held_out(estimator: Any, rows: NumberedRows) -> np.random.RandomState:
     else:
         split = hold_out(rows.n_rows, estimator.calibration_size, rng)
         estimator._fit_part(*rows.sample(split.fit), rng)
-    estimator._calibrate(rows.ask(split.held_out, estimator._scores), split)
+    _calibrate(estimator, rows, split)
     return rng
+
+
+def _calibrate(estimator: Any, rows: NumberedRows, split: HeldOut) -> None:
+    """Find the rule by the scores of all held-out rows, block by block."""
+    parts = rows.ask(split.held_out, estimator._scores)
+    estimator.n_calibration_ = len(split.held_out)
+    scores = parts[0] if len(parts) == 1 else estimator._merged(parts)
+    estimator._adopt(estimator._rule(scores))
 
 
 def _head(block: Block) -> tuple[int, NDArray[Any] | None]:

@@ -82,6 +82,7 @@ class HeldOutEstimator(BaseEstimator):
         """Fit to one part of the rows, and find the rule on the other."""
         self._grouped = groups is not None
         split = self._hold_out(X, random, groups)
+        remember_rows(self, X, split, warn=groups is None)
         fit, held_out = split.fit, split.held_out
         learned, known = (None, None) if y is None else (y[fit], y[held_out])
         self._fit_groups = None if groups is None else np.asarray(groups)[fit]
@@ -91,7 +92,8 @@ class HeldOutEstimator(BaseEstimator):
         if self._memberships is not None:
             self._memberships = self._memberships.taken(held_out)
             self.subgroup_count_ = self._memberships.count
-        self._calibrate([self._scores(rows, known)], split)
+        self.n_calibration_ = len(held_out)
+        self._adopt(self._rule(self._scores(rows, known)))
         if known is not None and isinstance(self.estimator, FrozenEstimator):
             self._warn_of_a_perfect_model(rows, known)
         return self
@@ -151,12 +153,6 @@ class HeldOutEstimator(BaseEstimator):
                 stacklevel=4,
             )
 
-    def _calibrate(self, parts: Sequence[Any], split: HeldOut) -> Self:
-        """Find the rule by what `_scores` says of all parts of the held-out rows."""
-        self.n_calibration_ = len(split.held_out)
-        scores = parts[0] if len(parts) == 1 else self._merged(parts)
-        return self._adopt(self._rule(scores))
-
     def _hold_out(
         self, X: Any, random: np.random.RandomState, groups: ArrayLike | None
     ) -> HeldOut:
@@ -171,7 +167,6 @@ class HeldOutEstimator(BaseEstimator):
             share = estimator.calibration_size
             return hold_out_rows(self, X, share, random, groups)
         refuse_seen_rows(type(self).__name__, self.estimator, X)
-        remember_rows(self, X, warn=groups is None)
         held_out = np.arange(_num_samples(X))
         if groups is not None:
             labels = check_groups(groups, len(held_out))
@@ -298,10 +293,10 @@ def hold_out_rows(
     random: np.random.RandomState,
     groups: ArrayLike | None = None,
 ) -> HeldOut:
-    """Draw the rows that an estimator is held to, and warn of repeated ones.
+    """Draw the rows that an estimator is held to.
 
     With `groups`, one label a row, whole groups are held out, and one random row of
-    each counts. What tells the rows again is kept with the estimator.
+    each counts.
     """
     name, n_rows = type(estimator).__name__, _num_samples(X)
     if n_rows < 2:
@@ -310,9 +305,7 @@ def hold_out_rows(
             "learn from and held-out rows; give at least 2."
         )
     labels = None if groups is None else check_groups(groups, n_rows)
-    split = hold_out(n_rows, share, random, labels)
-    remember_rows(estimator, X, split, warn=groups is None)
-    return split
+    return hold_out(n_rows, share, random, labels)
 
 
 def groups_for(estimator: Any, groups: Any) -> dict[str, Any]:
@@ -465,7 +458,9 @@ def _columns(X: Any) -> Iterator[Keys] | None:
     values = np.asarray(X)
     if values.ndim not in (1, 2):
         return None
-    return map(_keys, values.T if values.ndim == 2 else [values], count())
+    columns = values.T if values.ndim == 2 else [values]
+    numbers = values.dtype.kind in "fiub"
+    return map(keys_of_numbers if numbers else _keys, columns, count())
 
 
 def _cells(series: nw.Series[Any]) -> NDArray[Any]:

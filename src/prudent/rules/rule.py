@@ -488,12 +488,6 @@ def promises_in_short(guarantees: Sequence[Guarantee]) -> str:
     return ", ".join(promises)
 
 
-def _evidence(n_rows: int, rank: int | None) -> dict[str, float]:
-    """Rows that rank and the rank of the cut, if it is known."""
-    ranked = {} if rank is None else {"rank": float(rank)}
-    return {"calibration rows": float(n_rows), **ranked}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Coverage:
     """Sets that hold the label of a row: of all rows, of each class or each group.
@@ -535,12 +529,10 @@ class Coverage:
         it counts among the promised misses; else the promise assumes that there is
         no such row.
         """
-        sizes = self.scores.sizes.tolist()
+        sizes, n_claims = self.scores.sizes.tolist(), self.n_claims
         overlap = bool(self.subgroups)
-        ranks = [
-            self.terms.rank(n, rate, self.n_claims, overlap=overlap) for n in sizes
-        ]
-        claims = {"claims": float(self.n_claims)} if self.n_claims > 1 else {}
+        ranks = [self.terms.rank(n, rate, n_claims, overlap=overlap) for n in sizes]
+        claims = {"claims": float(n_claims)} if n_claims > 1 else {}
         exchangeable = {
             None: Assumption.EXCHANGEABLE,
             "class": Assumption.EXCHANGEABLE_CLASS,
@@ -553,6 +545,7 @@ class Coverage:
         for c, (n, rank, name) in enumerate(named):
             subgroup, scope = name if self.subgroups else (None, name)
             attained = self.smoothed or self.terms.confidence is not None
+            ranked = {} if self.smoothed else {"rank": float(rank)}
             counted = self.by != "class" and 1 + self.scores.unscored[c] <= rank
             promise = self.terms.promise(
                 "coverage",
@@ -561,7 +554,7 @@ class Coverage:
                 *(() if counted else (Assumption.KNOWN_LABEL,)),
                 scope=scope,
                 subgroup=subgroup,
-                evidence={**_evidence(n, None if self.smoothed else rank), **claims},
+                evidence={"calibration rows": float(n), **ranked, **claims},
             )
             promises.append(promise)
         cuts = (self.scores.threshold(c, rank) for c, rank in enumerate(ranks))
@@ -608,11 +601,12 @@ class FalseAlarms:
             upper = rank if missing <= 1e-12 * n else min(rank + 1, n)
             known, rank = upper, upper if self.coin < missing else rank
         cut = self.scores.threshold(0, rank)
+        ranked = {} if self.smoothed else {"rank": float(known)}
         promise = self.terms.promise(
             "false alarm rate",
             promised,
             Assumption.EXCHANGEABLE_NORMAL,
-            evidence=_evidence(n, None if self.smoothed else known),
+            evidence={"calibration rows": float(n), **ranked},
         )
         return Rule(
             kind="alarms",
