@@ -20,7 +20,13 @@ from prudent.adversarial.density.detector import check_settings
 from prudent.calibration import RiskCalibratedClassifier
 from prudent.calibration.ascent import Trial
 from prudent.calibration.categorical import Reader, row_keys
-from prudent.calibration.classifier import drawn_seed, settings_of, watching
+from prudent.calibration.classifier import (
+    USUAL_FOLDS,
+    deciding_folds,
+    drawn_seed,
+    settings_of,
+    watching,
+)
 from prudent.calibration.learn import learn
 from prudent.conformal import ConformalClassifier, ConformalDetector
 from prudent.core.classes import check_two_classes
@@ -316,7 +322,7 @@ def fit_calibration(estimator: RiskCalibratedClassifier, chunks: Chunks) -> None
     if estimator.stopping == "holdout":
         trials = _held_out_trials(estimator, trials, sizes, seed)
     elif estimator.stopping == "cv":
-        folds = _folds(estimator, trials, len(classes), seed)
+        folds = _folds(estimator, trials, len(classes), seed, sum(sizes))
     settings, names = settings_of(estimator, len(classes)), classes.tolist()
     learned = learn(
         trials, folds, settings=settings, classes=names, seed=seed, watch=watch
@@ -370,14 +376,19 @@ def _held_out_trials(
 
 
 def _folds(
-    estimator: RiskCalibratedClassifier, trials: Rows, n_classes: int, seed: int
+    estimator: RiskCalibratedClassifier,
+    trials: Rows,
+    n_classes: int,
+    seed: int,
+    n_rows: int,
 ) -> Iterator[Rows] | None:
-    n_folds = 5 if estimator.cv is None else estimator.cv
+    n_folds = USUAL_FOLDS if estimator.cv is None else estimator.cv
     drawn = trials.transform(with_draws, seed)
     deal = Deal.of(drawn.map(least_draws, n_classes, n_folds), n_folds)
     if deal.n_folds < 2:
         return None
-    return (drawn.transform(_fold, deal, k) for k in range(deal.n_folds))
+    deciding = range(deal.n_folds)[: deciding_folds(estimator.cv, n_rows)]
+    return (drawn.transform(_fold, deal, k) for k in deciding)
 
 
 # What happens to one block.
