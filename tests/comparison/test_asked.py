@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 
@@ -361,3 +361,19 @@ def test_an_exception_of_the_users_own_is_shown_as_it_is(iris):
     )
     (row,) = (row for row in comparison.rows if row.method == "own")
     assert row.failure.text == "my own words about these rows"
+
+
+def test_what_decides_most_rows_does_not_lead_where_many_are_wrong():
+    """Of digits 2.3 % are eights: rejection decides most rows, many of them wrongly."""
+    images, digits = load_digits(return_X_y=True)
+    few = np.random.default_rng(0).permutation(np.flatnonzero(digits == 8))[:38]
+    rows = np.concatenate([np.flatnonzero(digits != 8), few])
+    labels = np.where(digits[rows] == 8, "eight", "other")
+    comparison = prudent.compare(
+        images[rows], labels, methods=["rejection"], baselines=["logistic"]
+    )
+    first, last = comparison.rows
+    assert (first.method, last.method) == ("logistic", "rejection")
+    assert last.asked.decided > first.asked.decided > 0.6
+    assert last.asked.wrong_when_decided > 0.08 > 8 * first.asked.wrong_when_decided
+    assert comparison.verdict()[0].startswith("Use logistic: ")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from prudent import Guarantee
@@ -21,6 +22,7 @@ from prudent.evaluation.records import (
     Sets,
     Settings,
 )
+from prudent.evaluation.rows import in_order
 from prudent.evaluation.words import (
     asked_for,
     failures,
@@ -219,6 +221,19 @@ def test_of_methods_not_told_apart_one_inside_its_limit_is_recommended():
     assert "outside the limit, by no more than chance" in verdict(alone)[0]
 
 
+@pytest.mark.parametrize(("size", "told_apart"), [(5.3, True), (2.9, False)])
+def test_sets_none_of_which_decides_are_equal_only_if_as_large(size, told_apart):
+    rows = []
+    for name, mean_size in (("conformal", 2.9), ("boosting", size)):
+        row = covering(name, 0.0)
+        asked = replace(row.asked, useful=True, sets=holding(mean_size, 6))
+        rows.append(replace(row, asked=asked))
+    nothing = np.zeros(9, dtype=int)
+    first, second = in_order(rows, {"conformal": nothing, "boosting": nothing})
+    expected = None if told_apart else "conformal"
+    assert (first.method, second.no_difference_from) == ("conformal", expected)
+
+
 def test_a_broken_promise_is_not_recommended():
     found = findings(covering("qda", 0.99, "broken"), covering("lda", 0.5))
     assert recommended(found).method == "lda"
@@ -355,6 +370,90 @@ def test_methods_that_decide_hardly_anything_are_not_recommended(decided, said):
         f"On this table, with this promise, no method decides more than {said} % of "
         "the rows."
     )
+
+
+def doubtful(wrong, counts=(50, 50), decided=0.3):
+    """Findings about a coverage whose single answers are wrong so often."""
+    row = covering("conformal", decided)
+    row = replace(row, asked=replace(row.asked, wrong_when_decided=wrong))
+    found = findings(row)
+    line = Frontier(
+        kind="coverage",
+        levels=(0.8, 0.9),
+        promises=("coverage >= 80%", "coverage >= 90%"),
+        asked=0.9,
+        about_rows=False,
+        decided={"conformal": (0.5, decided)},
+    )
+    return replace(found, frontier=line, data=replace(found.data, class_counts=counts))
+
+
+def test_answers_of_which_many_are_wrong_are_recommended_with_care():
+    assert verdict(doubtful(0.27, (55, 45)))[0] == (
+        "Use conformal with care: it decides 30 % of the rows, 27.0 % of them wrongly. "
+        "The promise is about sets, of which many hold several labels; for one about "
+        "single answers: --promise 'error <= 10%'."
+    )
+
+
+def test_answers_hardly_better_than_the_most_frequent_class_are_said_to_be_so():
+    first, *_ = verdict(doubtful(0.19, (75, 25)))
+    assert first.endswith(
+        "That is hardly better than always answering 'a', which errs in 25.0 % of all "
+        "rows."
+    )
+    assert "with care" in first
+
+
+@pytest.mark.parametrize("wrong", [0.02, 0.15, 0.2])
+def test_answers_about_as_right_as_promised_need_no_care(wrong):
+    first, *_ = verdict(doubtful(wrong))
+    assert first.startswith("Use conformal: ")
+    assert "hardly" not in first
+
+
+def test_few_wrong_answers_beside_a_rare_class_need_no_care():
+    assert verdict(doubtful(0.019, (977, 23)))[0].startswith("Use conformal: ")
+
+
+def test_no_reachable_promise_is_explained_by_the_errors_without_one():
+    found = findings(answering("lda", 0.0, "nothing answered"), promise="error <= 20%")
+    line = curve("error", {"lda": (0.0, 0.0, 0.0, 0.0)}, asked=0.2)
+    data = replace(found.data, class_counts=(75, 25))
+    found = replace(found, frontier=line, data=data)
+    assert verdict(found)[0] == (
+        "On this table no method can both keep this promise and decide. Without any "
+        "promise the least error is 20.0 %, and always answering 'a' errs in 25.0 %: "
+        "more rows or other columns would help."
+    )
+
+
+def test_no_share_at_all_is_not_called_more_than_nothing():
+    row = covering("lda", 0.5)
+    row = replace(row, asked=replace(row.asked, decided=0.0))
+    assert verdict(findings(row))[0].startswith(
+        "On this table, with this promise, no method decides a row."
+    )
+
+
+def test_own_promises_that_were_exceeded_by_chance_say_so():
+    own = checked(0.04, violations=8, quantity="false alarm rate", scope="a")
+    own = replace(own, check=replace(own.check, verdict="consistent"))
+    found = findings(covering("rejection", 0.9, own=(own,), own_kept="consistent"))
+    assert (
+        "Made without asking: rejection – false alarm rate of 'a' at most 0.04: "
+        "exceeded, by no more than chance allows (0.08)."
+    ) in verdict(found)
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"), [((9,) * 6, "of 9 rows"), ((9,) * 5 + (76,), "of 9 to 76 rows")]
+)
+def test_equal_classes_are_counted_once(counts, said):
+    found = findings(covering("lda", 0.9))
+    data = replace(found.data, classes=tuple("abcdef"), class_counts=counts)
+    top, *_ = table_lines(replace(found, data=data))
+    assert f"6 classes {said} ·" in top
 
 
 def test_a_long_label_is_marked_where_it_is_cut():

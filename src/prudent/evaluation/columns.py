@@ -326,7 +326,9 @@ def _heading(findings: Findings) -> list[str]:
         f"{cut(label, LONGEST_LABEL)} {n}" for n, label in counts[:MOST_CLASSES]
     )
     if len(counts) > MOST_CLASSES:
-        shown = f"{len(counts)} classes of {counts[0][0]} to {counts[-1][0]} rows"
+        least, most = counts[0][0], counts[-1][0]
+        between = f"{least}" if least == most else f"{least} to {most}"
+        shown = f"{len(counts)} classes of {between} rows"
     repeats = f" × {settings.n_repeats}" if settings.n_repeats > 1 else ""
     asked = "no promise asked for; all figures are out of fold"
     if settings.promise != "none":

@@ -202,7 +202,7 @@ def in_order(
         # Disjoint intervals are a difference that everybody sees.
         apart = _interval(row)[0] > _interval(best)[1]
         useful = row.asked is None or row.asked.useful
-        same = p_value > TIE_LEVEL and not apart and useful
+        same = p_value > TIE_LEVEL and not apart and useful and _is_tested(best, row)
         marked.append(replace(row, no_difference_from=best.method if same else None))
     return (*ran[: above + 1], *marked, *failed)
 
@@ -317,6 +317,14 @@ def _rank(row: MethodRow) -> tuple[float, ...]:
         return (not asked.useful, asked.others_error, error)
     size = 0.0 if asked.sets is None else asked.sets.mean_size
     return (not asked.useful, -asked.net, size, error)
+
+
+def _is_tested(first: MethodRow, second: MethodRow) -> bool:
+    """Whether the ranking's gains say anything: not of sets none of which decides."""
+    decided = [row.asked.decided for row in (first, second) if row.asked is not None]
+    sets = [row.asked.sets for row in (first, second) if row.asked is not None]
+    sizes = {each.mean_size for each in sets if each is not None}
+    return any(decided) or len(sizes) < 2
 
 
 def _is_broken(row: MethodRow) -> bool:

@@ -38,6 +38,9 @@ FEW = 0.05
 RULED_OUT = 0.5
 # A promise that can be had should answer this share of the rows.
 ENOUGH = 0.2
+# Answers of which this many times the promised share of misses are wrong, or this share
+# of what the most frequent class errs in, are no answers to rely on.
+MANY_WRONG, HARDLY_BETTER = 2.0, 0.75
 # Most limits in the line of costs.
 MOST_COSTS = 4
 
@@ -121,7 +124,9 @@ def _most_useful(findings: Findings) -> str:
         return _none_useful(findings)
     asked = used.asked
     assert asked is not None
-    sentences = [f"Use {used.method}: {_usefulness(asked, findings)}."]
+    doubts = _doubts(asked, findings)
+    care = " with care" if doubts else ""
+    sentences = [f"Use {used.method}{care}: {_usefulness(asked, findings)}.", *doubts]
     if not asked.is_inside:
         sentences.append(
             "What was measured lies outside the limit, by no more than chance allows."
@@ -176,28 +181,66 @@ def _usefulness(asked: Asked, findings: Findings) -> str:
     return f"it decides {share} of the rows, {wrong} of them wrongly{more}"
 
 
+def _doubts(asked: Asked, findings: Findings) -> list[str]:
+    """Why single answers under a promise of coverage are not to be relied on."""
+    curve, wrong = findings.frontier, asked.wrong_when_decided
+    if curve is None or curve.kind != "coverage" or wrong is None:
+        return []
+    allowed = _allowed(curve, curve.asked)
+    # Of a rare class the most frequent one misses all, a promise for each class few: so
+    # few wrong answers are no doubt.
+    if asked.decided < FEW or wrong <= allowed:
+        return []
+    doubts = []
+    frequent, trivial = _most_frequent(findings)
+    if wrong >= HARDLY_BETTER * trivial:
+        doubts.append(
+            f"That is hardly better than always answering {frequent}, which errs in "
+            f"{percent(trivial, 1)} of all rows."
+        )
+    if wrong > MANY_WRONG * allowed:
+        rate = percent(allowed, None).replace(" ", "")
+        doubts.append(
+            "The promise is about sets, of which many hold several labels; for one "
+            f"about single answers: --promise 'error <= {rate}'."
+        )
+    return doubts
+
+
+def _most_frequent(findings: Findings) -> tuple[str, float]:
+    """The most frequent class, and the error of always answering it."""
+    counts = findings.data.class_counts
+    _, label = max(zip(counts, findings.data.classes, strict=True))
+    return _quoted(label), 1 - max(counts) / sum(counts)
+
+
 def _none_useful(findings: Findings) -> str:
     """Why no method is recommended, and what can be had instead."""
     asked = _asked(findings)
     trivial = trivial_error(findings)
-    frequent = max(zip(findings.data.class_counts, findings.data.classes, strict=True))
+    frequent, _ = _most_frequent(findings)
     if trivial is not None and any(each.kept == NO_BETTER for each in asked):
         why = (
-            f"This promise says nothing on this table: always answering "
-            f"{_quoted(frequent[1])} errs in {percent(trivial, 1)} of the rows."
+            f"This promise says nothing on this table: always answering {frequent} "
+            f"errs in {percent(trivial, 1)} of the rows."
         )
     elif all(each.kept == "broken" for each in asked):
         why = "On this table every method breaks this promise."
     elif not any(each.useful for each in asked):
         why = "On this table no method can both keep this promise and decide."
+        if trivial is not None and reachable(findings) is None:
+            least = min(row.error for row in findings.ran if row.error is not None)
+            why += (
+                f" Without any promise the least error is {percent(least, 1)}, and "
+                f"always answering {frequent} errs in {percent(trivial, 1)}: more rows "
+                "or other columns would help."
+            )
     else:
         most = max(share_helped(each) for each in asked if each.kept != "broken")
         does = "answers" if not _with_sets(findings) else "decides"
         whose = " of other classes rightly" if _about_others(findings) else ""
-        why = (
-            f"On this table, with this promise, no method {does} more than "
-            f"{math.ceil(100 * most)} % of the rows{whose}."
-        )
+        share = f"more than {math.ceil(100 * most)} % of the rows" if most else "a row"
+        why = f"On this table, with this promise, no method {does} {share}{whose}."
     return f"{why} {_instead(findings, 'Reachable on this table')}".rstrip()
 
 
@@ -294,7 +337,11 @@ def _own_promises(findings: Findings) -> list[str]:
         rare = measured if guarantee.sense == "<=" else 1 - measured
         has_room = row.own_kept == "kept" and worst.allowed > ROOM * rare
         room = ", with room" if has_room else ""
-        word = "not contradicted" if row.own_kept == "consistent" else row.own_kept
+        word = str(row.own_kept)
+        if word == "consistent":
+            word = "not contradicted"
+            if rare > worst.allowed:
+                word = "exceeded, by no more than chance allows"
         sentences.append(
             f"{row.method} – {name}{scope} {side} {guarantee.bound:.2g}{given}: {word}"
             f"{room} ({measured:.2g})"
@@ -504,8 +551,8 @@ def trivial_error(findings: Findings) -> float | None:
     curve = findings.frontier
     if curve is None or not curve.about_rows:
         return None
-    counts = findings.data.class_counts
-    return 1 - max(counts) / sum(counts)
+    _, error = _most_frequent(findings)
+    return error
 
 
 def costs(findings: Findings) -> tuple[str, list[tuple[float, float]]] | None:
