@@ -60,7 +60,7 @@ ABSENT = {
     20: "mnist",
     30: "yearbook",
 }
-WHY_ABSENT = "ResNet18 features of images, of which no public copy exists."
+WHY_ABSENT = "ResNet18 features of images; we know of no public copy."
 
 
 @dataclass(frozen=True)

@@ -231,9 +231,11 @@ def planes_of(found: dict[str, Any]) -> Table:
             "those of the population moments with threshold 1; the pictures are of a "
             "drawn sample of 1000 rows a class, whose seed the paper does not state, "
             "and Figure 3 has the threshold that is best on it.",
-            "Nonparametric, equal radii: the boundary is M_0 = M_1 for every radius; "
-            "the paper's 'different shapes' can only be the region where both "
-            "classes are within reach (ratio 1).",
+            "Nonparametric, equal radii: where a class is out of reach the boundary is "
+            "M_0 = M_1 for every radius. Points that both classes reach have ratio 1 "
+            "and belong to class 1 by the paper's rule, R >= 1, which the pictures "
+            "follow: there are none at radius 0.5 and some at 0.7, hence the paper's "
+            "'different shapes'. `predict` gives such points to the nearer class.",
         ),
         (
             save_picture(picture(RADII[:2], "Figure 2"), "optimistic_figure2.svg"),
@@ -256,11 +258,11 @@ def picture(pairs: list[tuple[float, float]], title: str) -> Figure:
 
 
 def region(axes: Axes, model: OptimisticScoreClassifier) -> None:
-    """Partition, means, and contours of the class densities."""
+    """Partition by the paper's rule, means, and contours of the class densities."""
     grid = np.linspace(-4, 5, 90)
     x1, x2 = np.meshgrid(grid, grid)
     points = np.column_stack([x1.ravel(), x2.ravel()])
-    decided = (model.decision_function(points) >= 0).reshape(x1.shape)
+    decided = ratio_decides(model, points).reshape(x1.shape)
     axes.contourf(
         x1, x2, decided, levels=[-0.5, 0.5, 1.5], colors=["#e58f86", "#86aee5"]
     )
@@ -272,6 +274,12 @@ def region(axes: Axes, model: OptimisticScoreClassifier) -> None:
             outline = mean + size * circle @ np.linalg.cholesky(covariance).T
             axes.plot(*outline.T, "w--", lw=1)
     axes.plot(*model.means_.T, "ko", ms=4)
+
+
+def ratio_decides(model: OptimisticScoreClassifier, points: np.ndarray) -> np.ndarray:
+    """Whether the paper's rule gives class 1: log ratio >= log threshold, ties too."""
+    scores = model.optimistic_scores(points)
+    return scores[:, 1] - scores[:, 0] >= model.log_threshold_
 
 
 def regions() -> Figure:

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, load_wine
 
 from calibration.rows import FAMILIES, overlapping_clouds
 from prudent import RiskCalibratedClassifier
@@ -273,3 +273,12 @@ def test_a_class_that_cannot_move_keeps_its_statistics():
     assert model.n_frozen_ == 2
     np.testing.assert_array_equal(model.statistics_[1][0], starts[0][1][0])
     assert not np.array_equal(model.statistics_[1][1], X[y == 1].sum(axis=0))
+
+
+def test_equal_training_errors_are_told_apart_by_the_log_loss():
+    X, y = load_wine(return_X_y=True)
+    model = RiskCalibratedClassifier(family="full", stopping="train").fit(X[:, :5], y)
+    errors = model.error_curve_
+    ties = np.flatnonzero(errors == errors.min())
+    assert model.best_iteration_ > errors.argmin()
+    assert model.best_iteration_ == ties[model.loss_curve_[ties].argmin()]

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from experiments.imprecise_arithmetic import RULES
+from experiments.imprecise_arithmetic import accuracy as plain_accuracy
 from experiments.imprecise_data import MODELS, SIZES, complete_rows, printed
 from experiments.imprecise_figures import cautious, example
 from experiments.imprecise_tables import measure, quadratic_rule
@@ -78,3 +80,17 @@ def test_figure_5_area_is_no_band_of_parallel_lines():
     assert 0.01 < inside.mean() < 0.3
     assert 0 < epsilon < 0.5
     assert 0.5 < overlap < 0.97
+
+
+@pytest.mark.parametrize("kind", RULES)
+def test_arithmetic_of_the_time_meets_printed_accuracies(benchmark_data, kind):
+    # What is rounded along a null direction depends on the machine.
+    near = {"full": 11, "diag": 15, "identity": 15}[kind]
+    gaps = [
+        abs(
+            np.mean([plain_accuracy(name, kind, repeat) for repeat in range(10)])
+            - printed()[name, kind].accuracy
+        )
+        for name in SIZES
+    ]
+    assert sum(gap <= 2 for gap in gaps) >= near

@@ -10,6 +10,7 @@ from experiments.optimistic_figures import (
     fitted,
     limit_draws,
     log_ratio,
+    ratio_decides,
     scaled_divergences,
 )
 from experiments.optimistic_table1 import clt_rate, cv_rate
@@ -138,6 +139,20 @@ def test_figure_2_region_of_ratio_one():
     assert (tied.min(), tied.max()) == pytest.approx((low, high), abs=0.001)
     decided = classifier("nonparametric", (0.7, 0.7)).predict(points)
     assert set(decided[np.isin(x1, tied)]) == {0, 1}  # the nearer class
+
+
+@pytest.mark.parametrize(("radius", "differ"), [(0.5, False), (0.7, True)])
+def test_figure_2_rule_of_the_paper_adds_the_points_that_both_classes_reach(
+    radius, differ
+):
+    model = classifier("nonparametric", (radius, radius))
+    grid = np.linspace(-4, 5, 91)
+    points = np.column_stack([axis.ravel() for axis in np.meshgrid(grid, grid)])
+    by_ratio, nearest = ratio_decides(model, points), model.predict(points) == 1
+    assert not (nearest & ~by_ratio).any()
+    assert (by_ratio & ~nearest).any() == differ
+    ties = (model.optimistic_scores(points) == 0).all(axis=1)
+    assert ties.any() == differ
 
 
 def test_figure_1_limit_quantiles():

@@ -180,7 +180,9 @@ default="full"
     statistics_ : list of ndarray
         Kept statistics, in standardised units, leading axis n_classes.
     best_iteration_ : int
-        Accepted updates of the kept iterate.
+        Accepted updates of the kept iterate. With ``stopping="train"`` equal errors are
+        told apart by the log loss; the first iterate of the least error is
+        ``error_curve_.argmin()``.
     n_iter_ : int
         Evaluations, those rejected by the line search included.
     coef_, intercept_ : ndarray of shape (n_classes, n_features), (n_classes,)
