@@ -13,8 +13,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from prudent import NeymanPearsonClassifier, SelectiveClassifier
-from prudent.core.binomial import high_probability_rank
+from prudent import (
+    ConformalClassifier,
+    NeymanPearsonClassifier,
+    SelectiveClassifier,
+    certify,
+)
+from prudent.core.binomial import high_probability_rank, upper_limit
 from prudent.exceptions import InfeasibleError, PrudentWarning
 from prudent.rules.boundary import error_boundary
 from prudent.rules.make import CellErrors, ClassErrors, SelectiveError, class_scores_of
@@ -307,3 +312,49 @@ def test_the_frozen_model_keeps_its_promise_in_each_subgroup():
         warnings.simplefilter("ignore", PrudentWarning)
         model.fit(X, y)
     assert {g.subgroup for g in model.guarantees_} >= {None, "subgroup 0", "subgroup 1"}
+
+
+def test_certify_proves_every_claim_in_each_subgroup():
+    frame, y = _table(1000)
+    plain = LogisticRegression().fit(frame, y)
+    new, label = _table(400, seed=1)
+    found = certify(plain, new, label, subgroups=["old", "site"])
+    names = [None, "old=False", "old=True", "site=0", "site=1"]
+    assert [g.subgroup for g in found] == [name for name in names for _ in range(3)]
+    wrong = plain.predict(new) != label
+    parts = [
+        new["old"] >= 0,
+        ~new["old"],
+        new["old"],
+        new["site"] == 0,
+        new["site"] > 0,
+    ]
+    for part, promise in zip(parts, found[::3], strict=True):
+        limit = upper_limit(int(wrong[part].sum()), int(part.sum()), level=0.05 / 15)
+        assert promise.bound == limit
+        assert promise.quantity == "error rate"
+    members = np.column_stack(parts[1:])
+    given = certify(plain, new, label, subgroups=members)
+    assert [g.bound for g in given] == [g.bound for g in found]
+    assert given[3].subgroup == "subgroup 0"
+    answers = certify(None, plain.predict(new), label, subgroups=members)
+    assert [g.bound for g in answers] == [g.bound for g in found]
+    with pytest.raises(ValueError, match="399 rows for 400 rows of X"):
+        certify(plain, new, label, subgroups=members[1:])
+
+
+def test_certify_proves_what_a_model_promises_of_its_subgroups():
+    frame, y = _table(2000)
+    model = ConformalClassifier(
+        LogisticRegression(), subgroups=["old"], random_state=0
+    ).fit(frame, y)
+    new, label = _table(400, seed=1)
+    found = certify(model, new, label)
+    assert [(g.quantity, g.subgroup) for g in found] == [
+        ("coverage", "old=False"),
+        ("coverage", "old=True"),
+    ]
+    missed = ~model.predict_set(new)[np.arange(400), label]
+    old = new["old"].to_numpy()
+    limit = upper_limit(int(missed[old].sum()), int(old.sum()), level=0.025)
+    assert found[1].bound == 1 - limit

@@ -39,6 +39,7 @@ from prudent.estimator_tools import (
     rule_answers,
     warn_of_copies,
 )
+from prudent.estimator_tools.subgroups import memberships_of
 from prudent.rules.rule import Rule
 
 # No bet risks more than this share of what could be lost.
@@ -59,6 +60,7 @@ def certify(
     classes: Sequence[Any] | None = None,
     predicted: ArrayLike | None = None,
     by: ArrayLike | None = None,
+    subgroups: Any = None,
     random_state: int | np.random.RandomState | None = 0,
 ) -> tuple[Guarantee, ...]:
     """Certify a fitted model, a rule or answers on rows that were never seen.
@@ -103,6 +105,12 @@ def certify(
         For a rule about one score a row: the labels that the scores are about.
     by : array-like of shape (n_samples,), default=None
         For a rule with a threshold for each group: the group of each row.
+    subgroups : list of str or int, callable, bool matrix or data frame, default=None
+        Parts of the population, which may overlap: every claim is made over all rows
+        and in each of them. Names or positions of columns of `X`, each value of which
+        is a subgroup (``"sex"``, ``"sex*age_band"``, ``"age:30,45,60"``); a function
+        of rows; or which subgroups hold each row (n, n_subgroups), or a data frame of
+        labels. None: those that the model promises something of.
     random_state : int, RandomState or None, default=0
         Draws the row of each group, and the order of the rows in the limit of the
         expected cost.
@@ -168,13 +176,14 @@ def certify(
             "certify: `X` holds 0 rows; give at least 1 row that the model has not "
             "seen."
         )
-    labels = column_or_1d(y)
+    labels, rows_given = column_or_1d(y), X
     given = _given_answers(model, X, labels, classes, predicted, by)
     if given is not None:
         model, X = given, np.arange(_num_samples(X))
     else:
         check_is_fitted(model)
     check_consistent_length(X, y)
+    inside = None if subgroups is None else memberships_of(subgroups, rows_given)
     if given is None:
         refuse_seen_rows("certify", model, X)
         if groups is None:
@@ -186,6 +195,7 @@ def certify(
     if groups is not None:
         rows = np.sort(one_row_per_group(check_groups(groups, len(labels)), random))
         X, labels = _safe_indexing(X, rows), labels[rows]
+        inside = None if inside is None else inside.taken(rows)
     elif any(promise.unit == "group" for promise in promised):
         raise ValueError(
             "certify: the promises of this model are about a random row of a new "
@@ -194,11 +204,33 @@ def certify(
     if _is_detector(model):
         if costs is not None:
             raise ValueError("certify: `costs` are for classifiers; leave them out.")
-        counted = _detector_claims(model, X, labels)
+
+        def claims_of(rows: NDArray[np.intp]) -> list[Claim]:
+            return _detector_claims(model, _safe_indexing(X, rows), labels[rows])
+
     else:
         answers = _model_answers(model, X, labels)
-        counted = _classifier_claims(answers, labels)
+
+        def claims_of(rows: NDArray[np.intp]) -> list[Claim]:
+            return _classifier_claims(
+                _model_answers(answers, rows, labels[rows]), labels[rows]
+            )
+
+    counted = claims_of(np.arange(len(labels)))
+    if inside is None and hasattr(model, "subgroups_"):
+        about = {p.subgroup: p for p in promised if p.subgroup is not None}
+        for name, promise in about.items():
+            rows = np.flatnonzero(model.is_about(promise, X))
+            counted += [replace(own, subgroup=name) for own in claims_of(rows)]
     counted = _in_order(counted, promised, only_promised=claims == "promised")
+    if inside is not None:
+        wanted = {(claim.quantity, claim.scope) for claim in counted}
+        for name, members in zip(inside.names, inside.members.T, strict=True):
+            counted += [
+                replace(own, subgroup=name)
+                for own in claims_of(np.flatnonzero(members))
+                if (own.quantity, own.scope) in wanted and own.subgroup is None
+            ]
     n_claims = len(counted) + (costs is not None) if simultaneous else 1
     promises = [
         claim.guarantee(float(confidence), n_claims, grouped=grouped)

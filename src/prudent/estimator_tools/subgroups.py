@@ -188,6 +188,13 @@ class Subgroups:
         return Memberships(np.hstack(parts) & seen[:, None], self.names)
 
 
+def memberships_of(option: Any, X: Any) -> Memberships:
+    """Which subgroups hold each row, by an option or by the table that says it."""
+    if callable(option) or isinstance(option, str | int | list | tuple):
+        return Subgroups.learn(option, X).of(X)
+    return Subgroups.learn(lambda _: option, X).of(X)
+
+
 def _factors(item: str | int) -> tuple[Factor, ...]:
     """The columns that an item crosses."""
     if isinstance(item, int | np.integer) and not isinstance(item, bool):
