@@ -32,7 +32,7 @@ def posterior(scores: np.ndarray, fallback: np.ndarray) -> np.ndarray:
 
 
 def naive_bayes(X: np.ndarray, y: np.ndarray, strength: float, n: int) -> np.ndarray:
-    """Descent from the closed form with `strength` counts for each level and class."""
+    """Descent from the closed form with `strength` counts a class and a feature."""
     m, r = len(y), int(y.max()) + 1
     Y = np.eye(r)[y]
     levels = [np.unique(column, return_inverse=True)[1] for column in X.T]
@@ -41,9 +41,8 @@ def naive_bayes(X: np.ndarray, y: np.ndarray, strength: float, n: int) -> np.nda
         log_levels = []
         for codes in levels:
             counts = np.array([np.bincount(codes, Y[:, k]) for k in range(r)])
-            log_levels.append(
-                np.log((counts + strength) / (counts + strength).sum(1, keepdims=True))
-            )
+            counts += strength / counts.shape[1]
+            log_levels.append(np.log(counts / counts.sum(axis=1, keepdims=True)))
         errors = []
         for _ in range(n):
             scores = log_class + sum(

@@ -40,6 +40,8 @@ PAPER = {
 }
 MAXIMUM_LIKELIHOOD = {"covariance_prior_strength": 0.0, "level_prior_strength": 0.0}
 MAP = {"mean_prior_strength": 10.0, "covariance_prior_strength": 10.0}
+#: Reading of the prior of levels by which each level has a count.
+A_LEVEL = "one count a level"
 #: Sets whose rows or bins are not the paper's, and the letter of the reason.
 BINS = dict.fromkeys((10, 13, 16, 21, 23, 25, 26, 29), "b")
 NOT_BAYES = {7: "a", 14: "a"}
@@ -72,11 +74,16 @@ LIKELIHOOD = partial(calibrated, **MAXIMUM_LIKELIHOOD)
 
 
 def posterior(X: Any, y: Any, **settings: Any) -> NDArray[np.float64]:
-    """The paper's MAP: m0 = r, m1 = m2 = 10, one count for each level."""
-    given = {"class_prior_strength": float(len(np.unique(y))), **MAP}
-    if settings.get("family") == "categorical":
+    """The paper's MAP: m0 = r, m1 = m2 = 10; levels share one count a feature."""
+    given = {
+        "class_prior_strength": float(len(np.unique(y))),
+        "level_prior_strength": 1.0,
+        **MAP,
+        **settings,
+    }
+    if given["level_prior_strength"] == A_LEVEL:
         given["level_prior_strength"] = [float(len(np.unique(c))) for c in X.T]
-    return calibrated(X, y, **given | settings)
+    return calibrated(X, y, **given)
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,7 @@ TABLES = (
     ),
     Reproduction(
         *("III", "naive Bayes, maximum a posteriori", partial(posterior, **NB)),
-        *(partial(naive_bayes, strength=1.0, n=64), True, lambda _: "s"),
+        *(partial(naive_bayes, strength=1.0, n=64), True, lambda _: "s", "g"),
     ),
     Reproduction(
         *("IV", "quadratic, maximum likelihood", partial(LIKELIHOOD, **QDA)),
@@ -147,13 +154,13 @@ TABLES = (
 #: Readings of the prior of Tables III and V.
 READINGS = {
     "III": {
-        "Appendix B: m0 = r, one count a level": {},
-        "m0 = r, one count a feature": {"level_prior_strength": 1.0},
-        "m0 = 0, one count a level": {"class_prior_strength": 0.0},
-        "m0 = 0, one count a feature": {
+        "Appendix B: m0 = r, one count a level": {"level_prior_strength": A_LEVEL},
+        "m0 = r, one count a feature (printed here)": {},
+        "m0 = 0, one count a level": {
             "class_prior_strength": 0.0,
-            "level_prior_strength": 1.0,
+            "level_prior_strength": A_LEVEL,
         },
+        "m0 = 0, one count a feature": {"class_prior_strength": 0.0},
     },
     "V": {
         "Appendix B: m1 = m2 = 10": {},
