@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -12,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from prudent import ClassMoments, MinimaxProbabilityClassifier
-from prudent.minimax import guarantees_of, solve, worst_case_error
+from prudent.minimax import best_intercept, guarantees_of, solve, worst_case_error
 
 
 def finite_law(rng, n_features, n_atoms):
@@ -225,3 +226,54 @@ def test_the_touching_point_of_constant_classes():
     )
     one_side = solve([2.0, 0.0], np.eye(2), np.zeros((2, 2)))
     np.testing.assert_allclose(one_side.touching_point, [0, 0], atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_best_intercept_of_fishers_direction_meets_a_search_and_bound_17(seed):
+    rng = np.random.default_rng(seed)
+    d = 4
+    roots = rng.normal(size=(2, d, d))
+    covariances = roots @ roots.transpose(0, 2, 1)
+    means = np.array([np.zeros(d), rng.normal(size=d)])
+    moments = ClassMoments.from_covariances(means, covariances, [100, 100])
+    w = np.linalg.solve(covariances.sum(axis=0), means[1] - means[0])
+    b, alpha = best_intercept(w, moments)
+
+    def larger_error(offset):  # one-sided Chebyshev, each class of its own
+        ahead = np.array([-1, 1]) * (means @ w + offset)
+        k = np.maximum(ahead, 0) / np.sqrt(np.einsum("i,kij,j->k", w, covariances, w))
+        return (1 / (1 + k**2)).max()
+
+    low, high = sorted(-means @ w)
+    found = minimize_scalar(
+        larger_error, bounds=(low, high), method="bounded", options={"xatol": 1e-12}
+    )
+    assert 1 - alpha == pytest.approx(found.fun, abs=1e-7)
+    assert b == pytest.approx(found.x, abs=1e-5)
+    fisher = w @ (means[1] - means[0]) / np.sqrt(w @ covariances.sum(axis=0) @ w)
+    assert 1 - alpha <= 1 / (1 + 0.5 * fisher**2) + 1e-9
+    assert alpha <= solve(means[1] - means[0], *covariances[::-1]).alpha + 1e-12
+
+
+def test_best_intercept_with_radii_makes_both_errors_equal():
+    moments = ClassMoments.from_covariances(
+        [[0.0, 0.0], [6.0, 1.0]], [np.eye(2), 4 * np.eye(2)], [50, 50]
+    )
+    radii = {
+        "mean_radius": [0.2, 0.4],
+        "covariance_radius": [0.1, 0.3],
+        "covariance_factor": [1.0, 1.5],
+    }
+    b, alpha = best_intercept([1.0, 0.5], moments, **radii)
+    errors = worst_case_error([1.0, 0.5], b, moments, **radii)
+    assert errors == pytest.approx([1 - alpha] * 2, rel=1e-9)
+    for other in (b - 0.01, b + 0.01):
+        assert worst_case_error([1.0, 0.5], other, moments, **radii).max() > 1 - alpha
+
+
+def test_best_intercept_promises_nothing_beyond_the_radii_and_needs_a_direction():
+    moments = ClassMoments.from_covariances([[0.0], [1.0]], [[[1.0]]] * 2, [50, 50])
+    assert best_intercept([1.0], moments, mean_radius=2.0)[1] == 0
+    for normal in ([-1.0], [0.0]):
+        with pytest.raises(ValueError, match="must point to class 1"):
+            best_intercept(normal, moments)

@@ -1,7 +1,11 @@
 """Minimax probability machines: the best worst-case accuracy from two moments."""
 
 from prudent.minimax.classification.classifier import MinimaxProbabilityClassifier
-from prudent.minimax.linear_classifier import guarantees_of, worst_case_error
+from prudent.minimax.linear_classifier import (
+    best_intercept,
+    guarantees_of,
+    worst_case_error,
+)
 from prudent.minimax.one_class.detector import MinimaxOutlierDetector
 from prudent.minimax.solver import MinimaxSolution, solve
 
@@ -9,6 +13,7 @@ __all__ = [
     "MinimaxOutlierDetector",
     "MinimaxProbabilityClassifier",
     "MinimaxSolution",
+    "best_intercept",
     "guarantees_of",
     "solve",
     "worst_case_error",

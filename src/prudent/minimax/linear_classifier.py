@@ -63,6 +63,10 @@ def worst_case_error(
     ----------
     Lanckriet, El Ghaoui, Bhattacharyya, Jordan (2002), JMLR 3, Lemma 1 and (17).
 
+    See Also
+    --------
+    best_intercept : The b with the least larger error for a given w.
+
     Examples
     --------
     >>> from prudent import ClassMoments
@@ -91,6 +95,98 @@ def worst_case_error(
         )
         errors.append(margin.error(-float(b[0]), side))
     return np.array(errors)
+
+
+def best_intercept(
+    coef: ArrayLike,
+    moments: ClassMoments,
+    *,
+    mean_radius: ArrayLike = 0.0,
+    covariance_radius: ArrayLike = 0.0,
+    covariance_factor: ArrayLike = 1.0,
+) -> tuple[float, float]:
+    """Intercept of the best worst case for a normal that somebody else has chosen.
+
+    Fisher's discriminant, say, has a direction; which offset goes with it depends on
+    normal classes unless it is chosen so.
+
+    Parameters
+    ----------
+    coef : array-like of shape (n_features,) or (1, n_features)
+        Normal w of the plane, pointing to ``moments.classes[1]``: w'm is larger there.
+    moments, mean_radius, covariance_radius, covariance_factor
+        As in :func:`worst_case_error`.
+
+    Returns
+    -------
+    intercept : float
+        b = (k + nu_1) d_1 - w'm_1 with k = (w'(m_1 - m_0) - nu_0 d_0 - nu_1 d_1) /
+        (d_0 + d_1) and d = sqrt(gamma w'(S + rho I) w): both classes are k standard
+        deviations and their mean radius away from the plane.
+    alpha : float
+        Accuracy in [0, 1] that both classes keep under every law, k^2 / (1 + k^2) less
+        rounding; 0 where k <= 0, as for every other intercept.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a number is not finite, a radius is out of range or the
+        normal does not point to the second class.
+
+    References
+    ----------
+    Lanckriet, El Ghaoui, Bhattacharyya, Jordan (2002), JMLR 3, (7) and (16)-(17).
+
+    Examples
+    --------
+    >>> from prudent import ClassMoments
+    >>> from prudent.minimax import best_intercept
+    >>> moments = ClassMoments.from_covariances(
+    ...     [[0.0], [6.0]], [[[1.0]], [[4.0]]], [50, 50]
+    ... )
+    >>> intercept, alpha = best_intercept([1.0], moments)
+    >>> round(intercept, 6), round(alpha, 6)
+    (-2.0, 0.8)
+    """
+    if len(moments.classes) != 2:
+        raise ValueError(f"`moments` must hold 2 classes, got {len(moments.classes)}.")
+    w, _ = _plane(coef, 0.0, moments, 1)
+    radii = given_radii(mean_radius, covariance_radius, covariance_factor, 2)
+    first, second = (
+        _margin(
+            moments,
+            k,
+            w[0],
+            nu=float(radii.mean[k]),
+            rho=float(radii.covariance[k]),
+            gamma=float(radii.factor[k]),
+            arithmetic=_arithmetic(coef),
+        )
+        for k in (0, 1)
+    )
+    gap = second.center - first.center
+    if not gap > 0:
+        raise ValueError(
+            f"`coef` must point to class {shown(moments.classes[1])}: its mean must "
+            "lie further along it than that of class "
+            f"{shown(moments.classes[0])}, but the difference is {gap:.3g}. Give -coef, or exchange the classes."
+        )
+    spread = first.deviation + second.deviation
+    ahead = gap - first.radius * first.deviation - second.radius * second.deviation
+    if spread > 0:
+        kappa = ahead / spread
+        intercept = (kappa + second.radius) * second.deviation - second.center
+    else:
+        intercept = -(first.center + second.center) / 2
+    errors = worst_case_error(
+        coef,
+        intercept,
+        moments,
+        mean_radius=mean_radius,
+        covariance_radius=covariance_radius,
+        covariance_factor=covariance_factor,
+    )
+    return intercept, float(1 - errors.max())
 
 
 def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ...]:
