@@ -169,7 +169,8 @@ def best_intercept(
         raise ValueError(
             f"`coef` must point to class {shown(moments.classes[1])}: its mean must "
             "lie further along it than that of class "
-            f"{shown(moments.classes[0])}, but the difference is {gap:.3g}. Give -coef, or exchange the classes."
+            f"{shown(moments.classes[0])}, but the difference is {gap:.3g}. "
+            "Give -coef, or exchange the classes."
         )
     spread = first.deviation + second.deviation
     ahead = gap - first.radius * first.deviation - second.radius * second.deviation
