@@ -1,4 +1,4 @@
-"""Robust classification that states its promises and keeps them."""
+"""Make any classifier keep a promise, and know when it stops."""
 
 from importlib import import_module
 from typing import Any

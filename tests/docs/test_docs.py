@@ -66,12 +66,42 @@ def test_code_of_page_gives_the_output_shown(page):
     assert result.failed == 0
 
 
-def test_readme_code_runs(capsys):
+def test_readme_code_prints_what_the_readme_shows(capsys):
+    """The guarantee, the certificate and the shares in the sentence below them."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    blocks = readme.split("```python\n")[1:]
-    assert blocks
-    for block in blocks:
-        exec(block.split("```")[0], {})
+    code, rest = readme.split("```python\n")[1].split("```", 1)
+    names: dict = {}
+    exec(code, names)
+    quoted = rest.split("```text\n")[1].split("```")[0]
+    assert capsys.readouterr().out.split() == quoted.split()
+
+    model, X, y = (names[name] for name in ("model", "X", "y"))
+    answered = names["answers"].sum(axis=1) == 1
+    labels = model.classes_[names["answers"].argmax(axis=1)]
+    wrong = (labels != y[1200:])[answered].mean()
+    alone = 1 - names["mine"].fit(X[:1200], y[:1200]).score(X[1200:], y[1200:])
+    shown = " ".join(rest.split("```", 2)[2].split("## ")[0].split())
+    for share in (alone, answered.mean(), wrong):
+        assert f"{100 * share:.1f} %" in shown
+
+
+def test_start_page_comes_to_its_first_output_in_150_words():
+    page = (DOCS / "index.rst").read_text(encoding="utf-8")
+    assert len(page.split("The selective error rate")[0].split()) <= 150
+
+
+def test_every_public_name_is_in_the_reference():
+    page = (DOCS / "api.rst").read_text(encoding="utf-8")
+    listed = {line.strip() for line in page.splitlines() if line.startswith("   ")}
+    assert set(prudent.__all__) - {"__version__"} <= listed
+
+
+def test_one_sentence_says_everywhere_what_this_is():
+    sentence = "Make any classifier keep a promise, and know when it stops"
+    assert prudent.__doc__ == f"{sentence}."
+    for name in ("README.md", "docs/index.rst", "pyproject.toml", "CITATION.cff"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert sentence[1:] in text, name
 
 
 @pytest.mark.slow
@@ -87,9 +117,9 @@ def test_getting_started_quotes_the_table_of_iris():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits"])
-def test_start_page_quotes_the_measured_errors(name):
+def test_page_of_methods_quotes_the_measured_errors(name):
     rows = _compare_bundled(name, promise="none").rows
-    page = (DOCS / "index.rst").read_text(encoding="utf-8")
+    page = (DOCS / "methods.rst").read_text(encoding="utf-8")
     quoted = page.split(f"   * - {name},")[1].split("\n   * - ")[0]
     best = next(row for row in rows if row.is_baseline)
     assert f"{best.method} {best.error:.3f}" in quoted

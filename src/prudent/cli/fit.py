@@ -94,9 +94,10 @@ def fit(
         bool,
         typer.Option(
             "--average",
-            help="Promise a coverage on average over training samples, as compare "
-            "does: smaller sets, and nothing that monitor can watch. Without it a "
-            "coverage is promised with --confidence, 0.95 where the rows allow.",
+            help="Promise a coverage on average over many training samples, as compare "
+            "does: the sets are smaller, but this one model may cover less, and "
+            "monitor cannot watch it. Without it this very model keeps the coverage, "
+            "with --confidence, 0.95 where the rows allow.",
         ),
     ] = False,
     param: options.Param = None,
