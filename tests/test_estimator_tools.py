@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_info, threadpool_limits
 
+import prudent
 from prudent import ClassMoments, predict_set
 from prudent.core.classes import constant_features
 from prudent.estimator_tools import (
@@ -21,7 +22,7 @@ from prudent.estimator_tools import (
     check_training,
     one_thread,
 )
-from prudent.exceptions import DegenerateDataError
+from prudent.exceptions import DegenerateDataError, PrudentWarning
 
 
 class NearestMean(ClassifierMixin, MomentFitMixin, BaseEstimator):
@@ -274,3 +275,36 @@ def test_small_work_has_one_thread_and_gives_the_others_back(user_api):
         with one_thread(user_api):
             assert set(threads().values()) == {1}
         assert threads() == before
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        prudent.MinimaxOutlierDetector(false_alarm_rate=0.01, random_state=0),
+        prudent.LowDensityRejector(false_alarm_rate=0.01, random_state=0),
+        prudent.ConformalDetector(
+            method="split", false_alarm_rate=0.01, random_state=0
+        ),
+        prudent.SelectiveClassifier(
+            LogisticRegression(), error_rate=0.01, random_state=0
+        ),
+        prudent.NeymanPearsonClassifier(
+            LogisticRegression(),
+            max_class_error={0: 0.01},
+            abstain=True,
+            random_state=0,
+        ),
+    ],
+    ids=lambda wrapper: type(wrapper).__name__,
+)
+def test_a_warning_of_too_few_rows_points_to_the_line_that_fits(wrapper):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+
+    def fit():
+        return wrapper.fit(X, np.arange(20) % 2)
+
+    with pytest.warns(PrudentWarning) as warned:
+        fit()
+    assert {(w.filename, w.lineno) for w in warned} == {
+        (__file__, fit.__code__.co_firstlineno + 1)
+    }

@@ -323,7 +323,7 @@ class NeymanPearsonClassifier(HeldOutClassifier):
                 f"promised: {rule.record['flagged']} of {self.n_calibration_} held-out "
                 f"rows get the label, at most {max(most, 0)} would prove it.",
                 PrudentWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         for promise in rule.guarantees if rule.kind == "sets" else ():
             if promise.evidence["rank"] == 0:
@@ -343,7 +343,7 @@ class NeymanPearsonClassifier(HeldOutClassifier):
                     f"{n} held-out rows, too few to rule it out ({needed} are needed "
                     f"for {limit:g}); it is in every set.",
                     PrudentWarning,
-                    stacklevel=5,
+                    stacklevel=4,
                 )
         return super()._adopt(rule)
 

@@ -398,7 +398,7 @@ class SelectiveClassifier(HeldOutClassifier):
             warnings.warn(
                 f"SelectiveClassifier: {self._why_nothing()}",
                 PrudentWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         elif isinstance(rule.calibration, CellErrors):
             assert self.error_rate is not None
@@ -407,7 +407,7 @@ class SelectiveClassifier(HeldOutClassifier):
             warnings.warn(
                 f"SelectiveClassifier: {self._why_no_share()}",
                 PrudentWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         return super()._adopt(rule)
 
@@ -425,7 +425,7 @@ class SelectiveClassifier(HeldOutClassifier):
             "SelectiveClassifier: too few rows to prove the error rate, never "
             f"answered: {', '.join(named[:MOST_NAMED])}{also}.",
             PrudentWarning,
-            stacklevel=6,
+            stacklevel=5,
         )
 
     def _lacks_share(self, rule: Rule) -> bool:

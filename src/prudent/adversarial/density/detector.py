@@ -354,7 +354,7 @@ class LowDensityRejector(RateMixin, OutlierMixin, HeldOutEstimator):
                 f"{self.false_alarm_rate}; at least "
                 f"{fewest_rows(self.false_alarm_rate, confidence)} are needed.",
                 PrudentWarning,
-                stacklevel=6,
+                stacklevel=5,
             )
         return super()._adopt(rule)
 

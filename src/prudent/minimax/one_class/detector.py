@@ -270,7 +270,7 @@ class MinimaxOutlierDetector(
                 "outlier: give more rows or a larger calibration_size (at least "
                 f"{fewest_rows(self.false_alarm_rate, confidence)} are needed).",
                 PrudentWarning,
-                stacklevel=6,
+                stacklevel=5,
             )
         return super()._adopt(rule)
 
