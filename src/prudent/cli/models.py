@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from prudent.core.types import FloatArray
     from prudent.io import Preparation, TableSource, TrainingData
+    from prudent.io.table import Table
     from prudent.persistence import Header
 
 
@@ -79,28 +80,8 @@ class LoadedModel:
 
         Last the groups as text, if a column of them is named.
         """
-        import numpy as np
-        import pyarrow as pa
-
-        from prudent.io.table import check_column
-
-        beside = [name for name in (target, groups) if name is not None]
-        for name in beside:
-            check_column(name, source.names)
-        self.preparation.check(source)
-        names = [*self.preparation.names, *beside]
-        blocks, labels = [], []
-        together: list[Any] = []
-        for part in source.parts(list(dict.fromkeys(names))):
-            blocks.append(self.preparation.frame(part))
-            if target is not None:
-                codes, words = part.labels(target)
-                labels += [word or None for word in words[codes].tolist()]
-            together += [] if groups is None else part.text(groups).to_pylist()
-        frame = pa.concat_tables(blocks)
-        truth = np.empty(frame.num_rows, dtype=object)
-        truth[: len(labels)] = labels
-        return frame, truth, group_words(together, groups)
+        taken = self.preparation
+        return read_rows(source, taken.names, taken.check, taken.frame, target, groups)
 
     def codes(self, frame: pa.Table) -> FloatArray:
         """Numbers, and codes of the words that the model knows; missing are NaN."""
@@ -135,6 +116,60 @@ class LoadedModel:
                     "others",
                     ExitCode.DATA,
                 )
+
+
+def read_rows(
+    source: TableSource,
+    columns: Sequence[str],
+    check: Callable[[TableSource], None],
+    frame_from: Callable[[Table], pa.Table],
+    target: str | None,
+    groups: str | None,
+) -> tuple[pa.Table, NDArray[Any], NDArray[Any] | None]:
+    """Rows of a table as a model or a rule takes them, once the table is checked.
+
+    Parameters
+    ----------
+    source : TableSource
+        The table.
+    columns : sequence of str
+        Columns that the model or the rule reads.
+    check : callable
+        Refuses a table that it does not take.
+    frame_from : callable
+        Makes what it takes of a part of the table.
+    target, groups : str or None
+        Columns of the labels and of the groups.
+
+    Returns
+    -------
+    frame : pyarrow.Table of n rows
+    labels : ndarray of shape (n,)
+        Labels as text, None for a row without one.
+    groups : ndarray of shape (n,) or None
+        Groups as text, None without a column of them.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    from prudent.io.table import check_column
+
+    beside = [name for name in (target, groups) if name is not None]
+    for name in beside:
+        check_column(name, source.names)
+    check(source)
+    blocks, labels = [], []
+    together: list[Any] = []
+    for part in source.parts(list(dict.fromkeys([*columns, *beside]))):
+        blocks.append(frame_from(part))
+        if target is not None:
+            codes, words = part.labels(target)
+            labels += [word or None for word in words[codes].tolist()]
+        together += [] if groups is None else part.text(groups).to_pylist()
+    frame = pa.concat_tables(blocks)
+    truth = np.empty(frame.num_rows, dtype=object)
+    truth[: len(labels)] = labels
+    return frame, truth, group_words(together, groups)
 
 
 def group_words(together: list[Any], groups: str | None) -> NDArray[Any] | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from prudent.cli.exits import CommandError, ExitCode
 from prudent.cli.loading import fingerprint
-from prudent.cli.models import LoadedModel, group_words, load_model
+from prudent.cli.models import LoadedModel, load_model, read_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,26 +125,7 @@ class LoadedRule:
 
         Last the groups as text, if a column of them is named.
         """
-        import pyarrow as pa
-
-        from prudent.io.table import check_column
-
-        beside = [name for name in (target, groups) if name is not None]
-        self.check(source)
-        for name in beside:
-            check_column(name, source.names)
-        blocks, labels = [], []
-        together: list[Any] = []
-        for part in source.parts(list(dict.fromkeys([*self.names, *beside]))):
-            blocks.append(self.frame(part))
-            if target is not None:
-                codes, words = part.labels(target)
-                labels += [word or None for word in words[codes].tolist()]
-            together += [] if groups is None else part.text(groups).to_pylist()
-        frame = pa.concat_tables(blocks)
-        truth = np.empty(frame.num_rows, dtype=object)
-        truth[: len(labels)] = labels
-        return frame, truth, group_words(together, groups)
+        return read_rows(source, self.names, self.check, self.frame, target, groups)
 
     def codes(self, frame: pa.Table) -> FloatArray:
         """Scores of all rows, (n, n_columns), NaN where there is none."""
