@@ -264,7 +264,10 @@ def appendix(
         f"Figure {number}: utility against imprecision, other sets",
         ("data", "score", *(f"{model}: best, at c" for model in MODELS.values())),
         rows,
-        ("The paper draws curves and prints no numbers; five stratified folds here.",),
+        (
+            "The paper draws curves and prints no numbers; five stratified folds here, "
+            "and c in standard deviations of the columns.",
+        ),
         (
             save_picture(
                 figure, f"imprecise_figure{number.replace('.', '').lower()}.svg"

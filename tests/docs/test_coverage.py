@@ -1,5 +1,6 @@
 """The page of what the papers describe: every item placed, every name there."""
 
+import ast
 import inspect
 import re
 from importlib import import_module
@@ -19,6 +20,7 @@ ITEMS = {
 }
 ROLE = re.compile(r":(class|func|meth|doc):`~?([^`]+)`")
 LITERAL = re.compile(r"``([^`]+)``")
+TEST = re.compile(r"``(tests/[\w/]+\.py)::(\w+)``")
 LEFT_OUT = ("Not here: ", "Not built in: ", "Not a ", "Open research")
 
 
@@ -85,6 +87,41 @@ def test_every_item_has_names_that_exist_or_a_reason(title, item, where):
     names = ROLE.findall(where) or LITERAL.findall(where)
     reason = where.startswith(LEFT_OUT) and len(where) > 40
     assert names or reason
+
+
+def check_test(where):
+    """A test that the row names exists, and its code uses an object of the row."""
+    for path, name in TEST.findall(where):
+        source = (DOCS.parent / path).read_text(encoding="utf-8")
+        functions = [
+            ast.get_source_segment(source, node)
+            for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.FunctionDef) and node.name == name
+        ]
+        assert len(functions) == 1, (path, name)
+        body = functions[0].split("(", 1)[1]  # its name proves nothing
+        objects = [target for _, target in ROLE.findall(where)]
+        objects += [re.sub(r"\(.*", "", text) for text in LITERAL.findall(where)]
+        words = {text.rsplit(".", 1)[-1] for text in objects if "::" not in text}
+        assert any(re.search(rf"\b{word}\b", body) for word in words), (name, words)
+
+
+@pytest.mark.parametrize("where", [w for *_, w in ROWS if TEST.search(w)])
+def test_a_test_that_a_row_names_exists_and_uses_its_object(where):
+    check_test(where)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        ":func:`minimax.solve`. Test: ``tests/docs/test_coverage.py::test_magic``",
+        ":func:`minimax.solve`. Test: "
+        "``tests/docs/test_coverage.py::test_no_item_is_missing``",
+    ],
+)
+def test_a_missing_or_unrelated_test_is_found(where):
+    with pytest.raises(AssertionError):
+        check_test(where)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from experiments.calibration_data import ABSENT, FILES, SIZES, printed, table_one
 from experiments.calibration_descent import naive_bayes, on_simplex
-from experiments.calibration_tables import TABLES, measure, same, small
+from experiments.calibration_tables import TABLES, initial, measure, same, small
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from prudent import RiskCalibratedClassifier
@@ -158,6 +158,12 @@ def test_tables_of_the_paper(benchmark_data, table):
     assert len(SMALL) == 15
     deviating = {FILES[index] for index in SMALL if not met(table, index)}
     assert deviating == DEVIATES[table.number]
+
+
+def test_table_3_prior_meets_ten_initial_errors_of_the_small_sets(benchmark_data):
+    (table,) = [t for t in TABLES if t.number == "III"]
+    paper = printed("III")
+    assert sum(same(initial(table, {}, i), paper[i].initial) for i in SMALL) == 10
 
 
 @pytest.mark.parametrize("number", ["VI", "VII"])
