@@ -126,7 +126,10 @@ def violations(
         answers = np.where(said.alarms, -1, 1)
     if quantity == "selective error rate" and not by_sets:
         claim = replace(claim, quantity="error rate")  # of the rows with an answer
-    counted, violated = violated_rows(claim, y, answers, said.classes)
+    if quantity == "answered share":
+        counted, violated = np.ones(len(y), dtype=bool), said.answered
+    else:
+        counted, violated = violated_rows(claim, y, answers, said.classes)
     if by_alarms:  # labels of ordinary rows may be any but -1
         counted &= (y == -1) == (quantity == "miss rate")
     if quantity == "selective error rate":
