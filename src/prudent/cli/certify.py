@@ -284,7 +284,7 @@ def _by_answers(
     kept = _with_labels(truth, source.name, target)
     together = group_words(words.get(groups or "", []), groups)
     y = truth[kept].astype(str)
-    said = np.array(words[predicted], dtype=object)[kept].tolist()
+    answer_words = np.array(words[predicted], dtype=object)[kept].tolist()
     known = names(classes)
     unknown = sorted({*y.tolist()} - {*known}) if known else []
     if unknown:
@@ -292,8 +292,8 @@ def _by_answers(
             f"truth {unknown[0]!r} is not among --classes {classes}", ExitCode.DATA
         )
     with failing_as_data():
-        if any("|" in word for word in said):
-            parts = [word.split("|") if word else [] for word in said]
+        if any("|" in word for word in answer_words):
+            parts = [word.split("|") if word else [] for word in answer_words]
             known = known or sorted({*y.tolist(), *(c for p in parts for c in p)})
             place = {label: column for column, label in enumerate(known)}
             strange = sorted({c for p in parts for c in p} - {*known})
@@ -302,12 +302,12 @@ def _by_answers(
                     f"answer {strange[0]!r} is not among --classes {classes}",
                     ExitCode.DATA,
                 )
-            sets = np.zeros((len(said), len(known)), dtype=bool)
+            sets = np.zeros((len(answer_words), len(known)), dtype=bool)
             for row, part_labels in enumerate(parts):
                 sets[row, [place[label] for label in part_labels]] = True
             answers = answers_from(sets, y, known)
         else:
-            labels = np.array([word or None for word in said], dtype=object)
+            labels = np.array([word or None for word in answer_words], dtype=object)
             answers = answers_from(labels, y, known or None)
     if together is not None:
         together = together[kept]
@@ -370,12 +370,12 @@ def _line(promise: Guarantee) -> str:
     scope = "" if promise.scope is None else f" of {promise.scope}"
     scope += "" if promise.subgroup is None else f" where {promise.subgroup}"
     side = "at most" if promise.sense == "<=" else "at least"
-    said = f"{promise.quantity}{scope}: {side} {promise.bound:.4g}"
+    limit = f"{promise.quantity}{scope}: {side} {promise.bound:.4g}"
     if "wrong" not in promise.evidence:
-        return said
+        return limit
     n = promise.evidence.get("answered", promise.evidence["calibration rows"])
     missed = "missed" if promise.quantity == "coverage" else "wrong"
-    return f"{said} ({promise.evidence['wrong']:g} of {thousands(int(n))} {missed})"
+    return f"{limit} ({promise.evidence['wrong']:g} of {thousands(int(n))} {missed})"
 
 
 def _own_promises(taken: Taken) -> Iterator[str]:

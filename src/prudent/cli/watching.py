@@ -402,8 +402,8 @@ def _of_promise(promise: WatchedPromise) -> Finding:
     }
     if promise.reason and not monitor.n_:
         return Finding(name, ("0", "", ""), NOT_WATCHED, promise.reason, record)
-    said = "–" if rate is None else f"{rate:.3f} ({low:.3f}–{high:.3f})"
-    cells = thousands(monitor.n_), said, f"{monitor.e_value:.2g}"
+    measured = "–" if rate is None else f"{rate:.3f} ({low:.3f}–{high:.3f})"
+    cells = thousands(monitor.n_), measured, f"{monitor.e_value:.2g}"
     return Finding(name, cells, monitor.verdict, _since(record), record)
 
 

@@ -49,6 +49,16 @@ def upper_limit(successes: float, n: float, *, level: float = 0.05) -> float:
     return float(betaincinv(successes + 1, n - successes, 1 - level))
 
 
+def upper_limits(successes: Any, n: Any, *, level: float) -> FloatArray:
+    """Exact one-sided limits as `upper_limit`, element by element; 1 of no rows."""
+    counts, rows = np.asarray(successes), np.asarray(n)
+    limits = np.ones(counts.shape)
+    limited = counts < rows
+    some = counts[limited]
+    limits[limited] = betaincinv(some + 1, rows[limited] - some, 1 - level)
+    return limits
+
+
 def beta_binomial_tails(
     successes: float, n: float, rank: int, n_calibration: int
 ) -> tuple[float, float]:

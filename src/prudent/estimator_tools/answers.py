@@ -490,6 +490,6 @@ def answers_from(answers: ArrayLike, y: ArrayLike, classes: Any = None) -> Given
     if given.dtype == object:
         answered = np.array([label is not None for label in given.tolist()], dtype=bool)
     if classes is None:
-        said = given if answered is None else given[answered]
-        classes = np.unique(np.concatenate([said, truth]).tolist())
+        labels = given if answered is None else given[answered]
+        classes = np.unique(np.concatenate([labels, truth]).tolist())
     return GivenAnswers(np.asarray(classes), given, answered)

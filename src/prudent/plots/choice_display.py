@@ -77,11 +77,11 @@ class ChoiceDisplay(Display):
         useful = np.nan_to_num(shown["usefulness"].to_numpy())
         colours = [GREEN if rank == 1 else BLUE if rank else GREY for rank in ranks]
         self.bars_ = ax.barh(names, useful, color=colours)
-        said = [
+        labels = [
             f"{value:.3g}{'  chosen' if rank == 1 else ''}" if rank else "failed"
             for value, rank in zip(useful, ranks, strict=True)
         ]
-        ax.bar_label(self.bars_, said, padding=3)
+        ax.bar_label(self.bars_, labels, padding=3)
         ax.invert_yaxis()
         ax.margins(x=0.2)
         ax.set(xlabel="usefulness (larger is better)")

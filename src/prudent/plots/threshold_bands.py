@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
-from scipy.special import betaincinv
 
 from prudent.certification import certify_thresholds
+from prudent.core.binomial import upper_limits
 from prudent.plots.display import BLUE, GREEN, RED, Display
 from prudent.rules.bands import ThresholdBands
 
@@ -101,7 +101,11 @@ class ThresholdBandsDisplay(Display):
         for colour, (name, limit), count, m in zip(
             COLOURS, limits.items(), counts, rows, strict=False
         ):
-            single = _single_limits(count, m, 1 - bands.confidence, name == LOWER)
+            level = 1 - bands.confidence
+            if name == LOWER:
+                single = 1 - upper_limits(m - count, m, level=level)
+            else:
+                single = upper_limits(count, m, level=level)
             measured = np.divide(
                 count, m, out=np.full(len(m), np.nan), where=np.asarray(m) > 0
             )
@@ -118,17 +122,3 @@ class ThresholdBandsDisplay(Display):
             ylim=(0, 1.02),
         )
         ax.legend(frameon=False)
-
-
-def _single_limits(count: Any, rows: Any, level: float, is_lower: bool) -> Any:
-    """Exact limits of single thresholds, as they are drawn beside those of all."""
-    count = np.asarray(count, dtype=float)
-    rows = np.asarray(rows, dtype=float)
-    if is_lower:
-        return 1 - _single_limits(rows - count, rows, level, False)
-    open_ended = count < rows
-    limits = np.ones(len(count))
-    limits[open_ended] = betaincinv(
-        count[open_ended] + 1, (rows - count)[open_ended], 1 - level
-    )
-    return limits

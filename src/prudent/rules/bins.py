@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv
 
 from prudent.core.assumptions import Assumption
+from prudent.core.binomial import upper_limits
 from prudent.core.guarantee import Guarantee, Sense
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.rules.rule import Terms
@@ -73,8 +73,8 @@ class ProbabilityBins:
             edges=edges,
             n_rows=n_rows,
             n_positive=n_positive,
-            lower=1 - _upper_limits(n_rows - n_positive, n_rows, tail),
-            upper=_upper_limits(n_positive, n_rows, tail),
+            lower=1 - upper_limits(n_rows - n_positive, n_rows, level=tail),
+            upper=upper_limits(n_positive, n_rows, level=tail),
         )
 
     def cells(self, scores: FloatArray) -> IntArray:
@@ -164,12 +164,3 @@ def _cells(edges: FloatArray, scores: FloatArray) -> IntArray:
     at_most = np.searchsorted(edges, scores, side="right")
     cells: IntArray = below + at_most
     return cells
-
-
-def _upper_limits(counts: IntArray, n_rows: IntArray, tail: float) -> FloatArray:
-    """Exact one-sided limits of the rates; 1 where every row counts or none is."""
-    limits = np.ones(len(counts))
-    open_ended = counts < n_rows
-    some, rows = counts[open_ended], n_rows[open_ended]
-    limits[open_ended] = betaincinv(some + 1, rows - some, 1 - tail)
-    return limits
