@@ -31,8 +31,10 @@ UNKNOWN = "never known"
 # floor only makes them larger.
 BY_GROUP = {
     Assumption.EXCHANGEABLE_GROUP,
+    Assumption.EXCHANGEABLE_GROUP_LATEST,
     Assumption.TRAINING_EXCHANGEABLE_GROUP,
     Assumption.GROUPS,
+    Assumption.GROUPS_LATEST,
 }
 CHANGED = {Assumption.SHRUNK, Assumption.REGULARISED}
 

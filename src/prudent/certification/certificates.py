@@ -314,6 +314,7 @@ def _in_order(
     """
     about_groups = {
         Assumption.EXCHANGEABLE_GROUP,
+        Assumption.EXCHANGEABLE_GROUP_LATEST,
         Assumption.TRAINING_EXCHANGEABLE_GROUP,
     }
     wanted = [

@@ -20,7 +20,7 @@ from prudent.core.classes import max_probability, told_apart
 from prudent.core.rows import held_out_count
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
-from prudent.estimator_tools import HeldOutEstimator, groups_for, refuse_dask
+from prudent.estimator_tools import HeldOutEstimator, fit_options, refuse_dask
 from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import PrudentWarning
 
@@ -52,7 +52,13 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
     subgroups: SubgroupsOption = None
 
     def fit(
-        self, X: Any, y: Any, *, groups: ArrayLike | None = None, **unsupported: Any
+        self,
+        X: Any,
+        y: Any,
+        *,
+        groups: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+        **unsupported: Any,
     ) -> Self:
         """Fit the estimator to part of the rows, and find the cut on the rest.
 
@@ -66,6 +72,11 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
             Rows that belong together (of a patient, of a machine). Whole groups are
             held out and one random row of each counts; the promise is then about a
             random row of a new group.
+        time : array-like of shape (n_samples,), default=None
+            When each row was taken: numbers, dates of any library or ISO dates. The
+            latest rows are held out, extended back to a change of time (a group stands
+            at its latest row), so that the promise holds for future rows that are like
+            these, however earlier ones differ.
         **unsupported
             Anything else is an error: weighted rows have no exact binomial law.
 
@@ -88,7 +99,7 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
             self._check_shares(y, groups)
         self._unlearned: list[Any] = np.unique(y).tolist()
         self._learn_subgroups(X, self.subgroups)
-        self._fit_held_out(X, y, random, groups)
+        self._fit_held_out(X, y, random, groups, time)
         self.__dict__.pop("_memberships", None)
         return self
 
@@ -118,8 +129,10 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
             self.estimator_, self._unlearned = self.estimator, []
         else:
             self._refuse_unlearned(y)
-            together = groups_for(self.estimator, self._fit_groups)
-            self.estimator_ = clone(self.estimator).fit(X, y, **together)
+            options = fit_options(
+                self.estimator, groups=self._fit_groups, time=self._fit_times
+            )
+            self.estimator_ = clone(self.estimator).fit(X, y, **options)
         if not hasattr(self.estimator_, "classes_"):
             raise TypeError(
                 f"{type(self).__name__}: {model_name(self.estimator)} is no "
@@ -201,8 +214,8 @@ def refuse_fit_parameters(name: str, given: Mapping[str, Any]) -> None:
         )
     if given:
         raise TypeError(
-            f"{name}: `fit` takes X, y and groups, got {', '.join(sorted(given))}; "
-            "set such options on the estimator."
+            f"{name}: `fit` takes X, y, groups and time, got "
+            f"{', '.join(sorted(given))}; set such options on the estimator."
         )
 
 

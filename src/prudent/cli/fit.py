@@ -285,7 +285,7 @@ def _promising(
     """Fit the method so that it makes the promise asked for, and say on which rows."""
     import numpy as np
 
-    from prudent.estimator_tools import groups_for
+    from prudent.estimator_tools import fit_options
     from prudent.evaluation.promising import promised, promising
     from prudent.rules.wish import parse_promise
 
@@ -307,7 +307,7 @@ def _promising(
     )
     model = of_a_table(training.preparation, wrapped)
     with native_output_left_out():
-        model.fit(training.frame, y, **groups_for(model, groups))
+        model.fit(training.frame, y, **fit_options(model, groups=groups))
     last = last_step(model)
     last.guarantees_ = promised(last, wish, among)
     if among > 1:
@@ -375,7 +375,7 @@ def _plain(
     """
     from prudent.estimator_tools import (
         RowNotes,
-        groups_for,
+        fit_options,
         matched_by_name,
         remember_rows,
     )
@@ -411,7 +411,7 @@ def _plain(
         model = _selected(model, chosen_by, frame, y)
     else:
         with native_output_left_out():
-            model.fit(frame, y, **groups_for(model, training.groups))
+            model.fit(frame, y, **fit_options(model, groups=training.groups))
     remember_rows(model, frame, warn=False)
     return said, model
 

@@ -43,7 +43,7 @@ from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import (
     HeldOutEstimator,
-    groups_for,
+    fit_options,
     one_thread,
     probability_columns,
     refuse_dask,
@@ -110,7 +110,10 @@ class ConformalEstimator(HeldOutEstimator):
         )
 
     def _begin(
-        self, X: Any = None, groups: ArrayLike | None = None
+        self,
+        X: Any = None,
+        groups: ArrayLike | None = None,
+        time: ArrayLike | None = None,
     ) -> np.random.RandomState:
         """Refuse settings that exclude each other, and forget an earlier fit.
 
@@ -127,6 +130,11 @@ class ConformalEstimator(HeldOutEstimator):
             raise ValueError(
                 f"`groups` need method='split', got {self.method_!r}: rows of one "
                 "group are not exchangeable with those of another."
+            )
+        if time is not None and self.method_ != SPLIT:
+            raise ValueError(
+                f"`time` needs method='split', got {self.method_!r}: only rows that "
+                "are held out can be the latest."
             )
         if self.confidence is not None and self.method_ != SPLIT:
             raise ValueError(
@@ -308,8 +316,11 @@ def fitted_scores(classifier: Any, X: Any, y: NDArray[Any]) -> LabelScores:
             warnings.simplefilter("ignore", PrudentWarning)
         # The classifier's own model keeps no groups together, and need not here.
         groups = None if own else classifier._fit_groups
-        together = {} if groups is None else groups_for(estimator, groups)
-        fitted = clone(estimator).fit(X, y, **together)
+        times = None if own else classifier._fit_times
+        options = {}
+        if groups is not None or times is not None:
+            options = fit_options(estimator, groups=groups, time=times)
+        fitted = clone(estimator).fit(X, y, **options)
     if kind == "probability" and not hasattr(fitted, "predict_proba"):
         kind = "margin"  # known only now of one that chooses among several
     return LabelScores(fitted, classes, kind)
@@ -435,9 +446,9 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
     Raises
     ------
     ValueError
-        If parameters are out of range or exclude each other (so do `groups` and any
-        method but "split", `subgroups` and "cross" or a callable `condition`), there
-        are fewer than two classes, or `subgroups` name no column.
+        If parameters are out of range or exclude each other (so do `groups` or `time`
+        and any method but "split", `subgroups` and "cross" or a callable `condition`),
+        there are fewer than two classes, or `subgroups` name no column.
     SingularCovarianceError
         If a covariance is singular, which `ridge_rows` > 0 prevents.
 
@@ -533,7 +544,13 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         self.random_state = random_state
 
     @fit_context
-    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        groups: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+    ) -> Self:
         """Learn how strange rows are, and rank the training rows.
 
         Parameters
@@ -544,6 +561,10 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
             Labels of two classes at least.
         groups : array-like of shape (n_samples,), default=None
             Equal for rows that belong together: one row of each ranks ("split" only).
+        time : array-like of shape (n_samples,), default=None
+            When each row was taken: numbers, dates of any library or ISO dates. The
+            latest rows rank, extended back to a change of time (a group stands at its
+            latest row); "split" only, which "auto" then is.
 
         Returns
         -------
@@ -557,12 +578,12 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         self.classes_, codes = np.unique(y, return_inverse=True)
         check_two_classes(self.classes_)
         self.n_rows_ = len(codes)
-        self.method_ = self._choose_method()
-        random = self._begin(X, groups)
+        self.method_ = self._choose_method(in_time=time is not None)
+        random = self._begin(X, groups, time)
         self._condition = self.condition
         self._learn_subgroups(given, self.subgroups)
         if self.method_ == SPLIT:
-            self._fit_held_out(X, y, random, groups)
+            self._fit_held_out(X, y, random, groups, time)
         elif self.method_ == FULL:
             self._fit_full(X, codes)
         else:
@@ -726,9 +747,11 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
             return self._at(float(level), level=level)
         return copy.copy(self).set_params(level=level)._take(self._ranks)
 
-    def _choose_method(self) -> str:
+    def _choose_method(self, *, in_time: bool = False) -> str:
         """How rows are ranked; refuses parameters that exclude each other."""
         method: str = self.method
+        if method == "auto" and in_time:
+            method = SPLIT
         if method == "auto" and self.estimator is None:
             n = self.n_rows_
             # Beyond, a blend of all rows saves 1 % of the size of sets, for n^3

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
+
+import numpy as np
 
 
 class Assumption(StrEnum):
@@ -34,6 +37,23 @@ class Assumption(StrEnum):
     EXCHANGEABLE_NORMAL = (
         "the new normal row is exchangeable with the normal calibration rows"
     )
+    # The latest rows are held out: earlier ones may follow any law.
+    EXCHANGEABLE_LATEST = (
+        "the new row is exchangeable with the latest {latest rows:.0f} rows (from "
+        "{first})"
+    )
+    EXCHANGEABLE_CLASS_LATEST = (
+        "the new rows of this class are exchangeable with those among the latest "
+        "{latest rows:.0f} rows (from {first})"
+    )
+    EXCHANGEABLE_GROUP_LATEST = (
+        "the new rows of this group are exchangeable with those among the latest "
+        "{latest rows:.0f} rows (from {first})"
+    )
+    EXCHANGEABLE_SUBGROUP_LATEST = (
+        "the new rows that the promise is about are exchangeable with the rows of this "
+        "kind among the latest {latest rows:.0f} (from {first})"
+    )
     # All training rows rank the new ones: full and cross-conformal prediction.
     TRAINING_EXCHANGEABLE = "the new row is exchangeable with the training rows"
     TRAINING_EXCHANGEABLE_CLASS = (
@@ -56,6 +76,14 @@ class Assumption(StrEnum):
     GROUPS = (
         "groups are independent draws from one population, and a future row is a "
         "random row of a new group"
+    )
+    INDEPENDENT_LATEST = (
+        "future rows are independent draws from the population of the latest "
+        "{latest rows:.0f} rows (from {first})"
+    )
+    GROUPS_LATEST = (
+        "the latest {latest rows:.0f} groups (from {first}) are independent draws from "
+        "one population, and a future row is a random row of a new group of it"
     )
     UNSEEN = "the calibration rows were not used to fit, choose or tune the model"
     KNOWN_LABEL = "the label of the new row is one of the classes of the model"
@@ -167,6 +195,15 @@ PLUG_IN = frozenset(
         Assumption.EVENTS_SMOOTHED,
     }
 )
+#: What is assumed instead where the rows held out are the latest ones.
+LATEST = {
+    Assumption.EXCHANGEABLE: Assumption.EXCHANGEABLE_LATEST,
+    Assumption.EXCHANGEABLE_CLASS: Assumption.EXCHANGEABLE_CLASS_LATEST,
+    Assumption.EXCHANGEABLE_GROUP: Assumption.EXCHANGEABLE_GROUP_LATEST,
+    Assumption.EXCHANGEABLE_SUBGROUP: Assumption.EXCHANGEABLE_SUBGROUP_LATEST,
+    Assumption.INDEPENDENT: Assumption.INDEPENDENT_LATEST,
+    Assumption.GROUPS: Assumption.GROUPS_LATEST,
+}
 #: Rows behind a promise and future rows follow one law.
 SAME_LAW = frozenset(
     {
@@ -175,12 +212,17 @@ SAME_LAW = frozenset(
         Assumption.EXCHANGEABLE_GROUP,
         Assumption.EXCHANGEABLE_SUBGROUP,
         Assumption.EXCHANGEABLE_NORMAL,
+        Assumption.EXCHANGEABLE_LATEST,
+        Assumption.EXCHANGEABLE_CLASS_LATEST,
+        Assumption.EXCHANGEABLE_GROUP_LATEST,
+        Assumption.EXCHANGEABLE_SUBGROUP_LATEST,
         Assumption.TRAINING_EXCHANGEABLE,
         Assumption.TRAINING_EXCHANGEABLE_CLASS,
         Assumption.TRAINING_EXCHANGEABLE_GROUP,
         Assumption.TRAINING_EXCHANGEABLE_SUBGROUP,
         Assumption.TRAINING_EXCHANGEABLE_NORMAL,
         Assumption.INDEPENDENT,
+        Assumption.INDEPENDENT_LATEST,
         Assumption.INDEPENDENT_NORMAL,
     }
 )
@@ -201,7 +243,7 @@ def name_of_assumption(assumption: str) -> str:
     return assumption.name if isinstance(assumption, Assumption) else assumption
 
 
-class _Numbers(dict[str, float]):
+class _Numbers(dict[str, Any]):
     """Evidence; a number that is missing from it is left open."""
 
     def __missing__(self, name: str) -> str:
@@ -218,5 +260,25 @@ class _Open(str):
 def sentence_of(assumption: str, evidence: Mapping[str, float]) -> str:
     """The sentence of an assumption, with the numbers of the evidence filled in."""
     if isinstance(assumption, Assumption):
-        return assumption.value.format_map(_Numbers(evidence))
+        numbers = _Numbers(evidence)
+        for name in ("first time", "first date"):
+            if name in evidence:
+                first = evidence[name]
+                numbers["first"] = time_in_words(first, dated=name == "first date")
+        return assumption.value.format_map(numbers)
     return assumption
+
+
+def time_in_words(time: float, *, dated: bool) -> str:
+    """A time as a reader sees it: a number, or with `dated` seconds since 1970 (UTC).
+
+    Examples
+    --------
+    >>> from prudent.core.assumptions import time_in_words
+    >>> time_in_words(1772409600, dated=True), time_in_words(17.5, dated=False)
+    ('2026-03-02', '17.5')
+    """
+    if not dated:
+        return f"{time:.15g}"
+    day, _, moment = str(np.datetime64(int(time), "s")).partition("T")
+    return day if moment == "00:00:00" else f"{day} {moment.removesuffix(':00')}"

@@ -115,7 +115,9 @@ default=None
         Numbers behind the promise, by fixed names: "calibration rows" (m held
         out), "rank" (k of the cut), "training rows", "answered", "wrong",
         "claims", "pointwise level", "duality gap", "nodes", "classes" (that the
-        model knows, for a promise about one of them), ...
+        model knows, for a promise about one of them), "latest rows" and "first time"
+        or "first date" (how many were held out in the order of time, and the time of
+        the first, a number or seconds since 1970), ...
     source : str, default=""
         Paper and theorem.
 
@@ -565,7 +567,7 @@ default=None
 
 def _under_shift(assumption: str) -> str:
     """What is assumed of the rows behind a promise where the future law differs."""
-    if assumption is Assumption.GROUPS:
+    if assumption in (Assumption.GROUPS, Assumption.GROUPS_LATEST):
         return Assumption.SHIFTED_GROUPS
     return Assumption.SHIFTED if assumption in SAME_LAW else assumption
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import xlog1py
 from scipy.stats import binom, poisson
 
+from prudent.core.order import latest_rows
 from prudent.core.types import FloatArray, IntArray
 
 
@@ -202,8 +203,11 @@ def hold_out(
     share: float,
     random: np.random.RandomState,
     groups: NDArray[Any] | None = None,
+    times: NDArray[Any] | None = None,
 ) -> HeldOut:
     """Draw the rows to hold out: plainly, or whole groups with one row each.
+
+    With times the latest ones are held out.
 
     Parameters
     ----------
@@ -214,10 +218,18 @@ def hold_out(
     random : RandomState
     groups : ndarray of shape (n_rows,) or None
         Equal values belong together.
+    times : ndarray of shape (n_rows,) or None
+        Time of each row, the same one for all rows of a group. The latest part is held
+        out, extended back to a change of time.
 
     Returns
     -------
     HeldOut
+
+    Raises
+    ------
+    ValueError
+        If all rows are among the latest ones.
 
     Notes
     -----
@@ -225,13 +237,21 @@ def hold_out(
     its counts are not binomial. Of each group held out one row drawn at random counts,
     so that every rank and binomial argument holds with groups for rows: the promise is
     about a random row of a new group.
+
+    Which rows are the latest depends on times alone, so that given the times these are
+    draws, too, if they and future rows are.
     """
+    if groups is None and times is not None:
+        return HeldOut(*latest_rows(times, share))
     if groups is None:
         order = random.permutation(n_rows)
         n_held_out = held_out_count(n_rows, share)
         return HeldOut(order[n_held_out:], order[:n_held_out])
-    names, group_of = np.unique(groups, return_inverse=True)
-    chosen = random.permutation(len(names))[: held_out_count(len(names), share)]
+    names, first, group_of = np.unique(groups, return_index=True, return_inverse=True)
+    if times is None:
+        chosen = random.permutation(len(names))[: held_out_count(len(names), share)]
+    else:
+        _, chosen = latest_rows(times[first], share)
     is_chosen = np.zeros(len(names), dtype=bool)
     is_chosen[chosen] = True
     candidates = np.flatnonzero(is_chosen[group_of])

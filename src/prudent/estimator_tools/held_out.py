@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 import hashlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
 from functools import cache
 from itertools import count
 from typing import Any, Self
@@ -30,6 +31,7 @@ from sklearn.utils.validation import (
 from threadpoolctl import ThreadpoolController
 
 from prudent.core.guarantee import Guarantee
+from prudent.core.order import checked_times
 from prudent.core.rows import (
     MOST_ROWS,
     HeldOut,
@@ -42,6 +44,7 @@ from prudent.core.rows import (
     row_keys,
 )
 from prudent.core.types import BoolArray
+from prudent.core.validation import shown
 from prudent.estimator_tools.subgroups import Subgroups, SubgroupsOption
 from prudent.exceptions import PrudentWarning
 from prudent.io.errors import thousands
@@ -67,6 +70,9 @@ class HeldOutEstimator(BaseEstimator):
     rule_: Rule
     # Of the rows to learn from, while the model is fitted to them.
     _fit_groups: NDArray[Any] | None = None
+    _fit_times: NDArray[Any] | None = None
+    # Evidence of rows that are held out because they are the latest; None without.
+    _latest: Mapping[str, float] | None = None
     # Of parts of the population with promises of their own; None without.
     _subgroups: Subgroups | None = None
     # Of the rows that rank, while the promise is made.
@@ -78,16 +84,20 @@ class HeldOutEstimator(BaseEstimator):
         y: Any,
         random: np.random.RandomState,
         groups: ArrayLike | None,
+        time: Any = None,
     ) -> Self:
         """Fit to one part of the rows, and find the rule on the other."""
         self._grouped = groups is not None
-        split = self._hold_out(X, random, groups)
+        times = None if time is None else check_times(time, _num_samples(X), groups)
+        split = self._hold_out(X, random, groups, times)
+        self._latest = None if times is None else _evidence(times[split.held_out])
         remember_rows(self, X, split, warn=groups is None)
         fit, held_out = split.fit, split.held_out
         learned, known = (None, None) if y is None else (y[fit], y[held_out])
         self._fit_groups = None if groups is None else np.asarray(groups)[fit]
+        self._fit_times = None if times is None else times[fit]
         self._fit_part(_safe_indexing(X, fit), learned, random)
-        del self._fit_groups
+        del self._fit_groups, self._fit_times
         rows = _safe_indexing(X, held_out)
         if self._memberships is not None:
             self._memberships = self._memberships.taken(held_out)
@@ -154,18 +164,23 @@ class HeldOutEstimator(BaseEstimator):
             )
 
     def _hold_out(
-        self, X: Any, random: np.random.RandomState, groups: ArrayLike | None
+        self,
+        X: Any,
+        random: np.random.RandomState,
+        groups: ArrayLike | None,
+        times: NDArray[Any] | None = None,
     ) -> HeldOut:
         """Rows to fit the model to, and rows that it has not seen.
 
         All are held out where `estimator` is frozen, or one random row of each group;
-        else `calibration_size` of them. `X` may be any table. Rows that a frozen model
-        is known to have been fitted to are a ValueError.
+        else `calibration_size` of them, the latest ones where there are times. `X` may
+        be any table. Rows that a frozen model is known to have been fitted to are a
+        ValueError.
         """
         estimator: Any = self
         if not isinstance(self.estimator, FrozenEstimator):
             share = estimator.calibration_size
-            return hold_out_rows(self, X, share, random, groups)
+            return hold_out_rows(self, X, share, random, groups, times)
         refuse_seen_rows(type(self).__name__, self.estimator, X)
         held_out = np.arange(_num_samples(X))
         if groups is not None:
@@ -209,6 +224,7 @@ class HeldOutEstimator(BaseEstimator):
             confidence=self.confidence,
             frozen=isinstance(getattr(self, "estimator", None), FrozenEstimator),
             grouped=self._grouped,
+            latest=self._latest,
         )
 
 
@@ -292,11 +308,12 @@ def hold_out_rows(
     share: float,
     random: np.random.RandomState,
     groups: ArrayLike | None = None,
+    times: NDArray[Any] | None = None,
 ) -> HeldOut:
     """Draw the rows that an estimator is held to.
 
     With `groups`, one label a row, whole groups are held out, and one random row of
-    each counts.
+    each counts. With `times`, as `check_times` gives them, the latest rows are.
     """
     name, n_rows = type(estimator).__name__, _num_samples(X)
     if n_rows < 2:
@@ -305,17 +322,106 @@ def hold_out_rows(
             "learn from and held-out rows; give at least 2."
         )
     labels = None if groups is None else check_groups(groups, n_rows)
-    return hold_out(n_rows, share, random, labels)
+    return hold_out(n_rows, share, random, labels, times)
 
 
-def groups_for(estimator: Any, groups: Any) -> dict[str, Any]:
-    """What `fit` takes besides rows and labels: groups, where it knows them."""
-    name, last = "groups", estimator
+def fit_options(
+    estimator: Any, *, groups: Any = None, time: Any = None
+) -> dict[str, Any]:
+    """What `fit` takes besides rows and labels: groups and times, where it knows them.
+
+    None stands for none.
+    """
+    prefix, last = "", estimator
     if isinstance(estimator, Pipeline):
         step, last = estimator.steps[-1]
-        name = f"{step}__groups"
-    known = groups is not None and has_fit_parameter(last, "groups")
-    return {name: groups} if known else {}
+        prefix = f"{step}__"
+    given = {"groups": groups, "time": time}
+    return {
+        prefix + name: values
+        for name, values in given.items()
+        if values is not None and has_fit_parameter(last, name)
+    }
+
+
+# --- times of rows --------------------------------------------------------------------
+
+
+def check_times(
+    time: Any, n_rows: int, groups: ArrayLike | None = None
+) -> NDArray[Any]:
+    """Time of each row, as numbers or dates of NumPy; of groups that of the latest row.
+
+    Parameters
+    ----------
+    time : array-like or series of shape (n_rows,)
+        Numbers, dates of any library, or texts that are numbers or ISO dates.
+    n_rows : int
+    groups : array-like of shape (n_rows,), default=None
+        Equal for rows that belong together.
+
+    Returns
+    -------
+    ndarray of float64 or datetime64[us], shape (n_rows,)
+
+    Raises
+    ------
+    ValueError
+        If a time is missing or no time at all, all are equal, or their number is
+        another one.
+    """
+    values = _times(time)
+    if values.shape != (n_rows,):
+        raise ValueError(
+            f"`time` must hold one value for each of the {n_rows} rows, got shape "
+            f"{values.shape}."
+        )
+    labels = None if groups is None else check_groups(groups, n_rows)
+    return checked_times(values, labels)
+
+
+def _times(time: Any) -> NDArray[Any]:
+    """Times as float64 or datetime64[us]; those that lack are NaN or NaT."""
+    series = nw.from_native(time, series_only=True, pass_through=True)
+    values = np.array(series.to_list()) if isinstance(series, nw.Series) else time
+    values = np.asarray(values)
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    if values.dtype.kind == "M":
+        return values.astype("datetime64[us]")
+    cells = [None if _lacks(cell) else cell for cell in values.ravel().tolist()]
+    try:
+        numbers = [np.nan if cell is None else float(cell) for cell in cells]
+        return np.array(numbers).reshape(values.shape)
+    except (TypeError, ValueError):
+        moments = [None if cell is None else _moment(cell) for cell in cells]
+        return np.array(moments, dtype="datetime64[us]").reshape(values.shape)
+
+
+def _lacks(cell: Any) -> bool:
+    return cell is None or cell != cell or cell == ""
+
+
+def _moment(cell: Any) -> date:
+    """A date, or a moment in UTC, of what is one or spells it as ISO 8601 says."""
+    try:
+        moment = cell if isinstance(cell, date) else datetime.fromisoformat(cell)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"time: {shown(cell)} is neither a number nor an ISO date such as "
+            "2026-03-02."
+        ) from None
+    if isinstance(moment, datetime) and moment.tzinfo is not None:
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
+    return moment
+
+
+def _evidence(times: NDArray[Any]) -> dict[str, float]:
+    """What a promise says of the rows held out because they are the latest."""
+    if times.dtype.kind != "M":
+        return {"latest rows": float(len(times)), "first time": float(times.min())}
+    seconds = int(times.min().astype("datetime64[us]").astype(np.int64)) / 1e6
+    return {"latest rows": float(len(times)), "first date": seconds}
 
 
 # --- rows that a model has seen -------------------------------------------------------

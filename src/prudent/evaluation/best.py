@@ -61,7 +61,7 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         (0, 1). None: 0.95 of promises about errors, and coverage on average over
         training samples.
     cv : int, default=5
-        Folds of the choice, >= 2, drawn plainly.
+        Folds of the choice, >= 2, drawn plainly, or forward in `time`.
     calibration_size : float or None, default=None
         Share of the rows (or groups) to hold out, in (0, 1). None: that of the
         classifier that keeps the promise, .3, or .5 for class errors.
@@ -157,7 +157,12 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(
-        self, X: Any, y: Any, groups: ArrayLike | None = None, **unsupported: Any
+        self,
+        X: Any,
+        y: Any,
+        groups: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+        **unsupported: Any,
     ) -> Self:
         """Choose a candidate by part of the rows, and prove the promise on the rest.
 
@@ -171,6 +176,11 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
             Rows that belong together (of a patient, of a machine): they stay together
             in the folds and when rows are held out, and one random row of each group
             counts; the promise is then about a random row of a new group.
+        time : array-like of shape (n_samples,), default=None
+            When each row was taken: numbers, dates of any library or ISO dates. The
+            latest rows are held out, extended back to a change of time (a group stands
+            at its latest row), and the folds of the choice go forward: each judges
+            rows that are later than those it learns from.
         **unsupported
             Anything else is an error: weighted rows have no exact binomial law.
 
@@ -190,7 +200,7 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(seed, Integral):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
         model = self._model(labels.tolist(), int(seed))
-        self.model_ = model.fit(X, y, groups=groups)
+        self.model_ = model.fit(X, y, groups=groups, time=time)
         chosen = chosen_in(model)
         if chosen is None:  # conformal prediction fits a constant to one class
             raise ValueError(

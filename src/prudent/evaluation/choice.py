@@ -27,8 +27,9 @@ from sklearn.utils.validation import _check_y, check_is_fitted, indexable
 
 from prudent.certification.held_out import class_scores
 from prudent.core.classes import log_odds_against, max_probability
+from prudent.core.order import forward_folds
 from prudent.core.types import FloatArray, IntArray
-from prudent.estimator_tools import check_groups, groups_for
+from prudent.estimator_tools import check_groups, check_times, fit_options
 from prudent.evaluation.estimators import FEWEST_TO_LEARN, FrequentClasses
 from prudent.evaluation.methods import Method, candidates
 from prudent.evaluation.promising import (
@@ -105,19 +106,26 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
         (method,) = (method for method in self.methods() if method.name == name)
         return method.estimator(self.random_state)
 
-    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        groups: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+    ) -> Self:
         """Judge the candidates by folds of these rows, and fit the best to all."""
         methods = self.methods()
         X, y = indexable(X, y)
         y = _check_y(y)
         check_classification_targets(y)
-        judged, failed = self._judge_all(methods, X, y, groups)
+        folds = self._folds(len(y), groups, time)
+        judged, failed = self._judge_all(methods, X, y, folds)
         order = [list(judged)[k] for k in ranking([*judged.values()])]
         for name in tuple(order):
             (method,) = (method for method in methods if method.name == name)
             model = self._new(method, y)
             try:
-                model.fit(X, y, **groups_for(model, groups))
+                model.fit(X, y, **fit_options(model, groups=groups, time=time))
             except Exception as raised:
                 failed[name] = raised
                 order.remove(name)
@@ -163,10 +171,13 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(self.best_estimator_.decision_function(X))
 
     def _judge_all(
-        self, methods: Sequence[Method], X: Any, y: NDArray[Any], groups: Any
+        self,
+        methods: Sequence[Method],
+        X: Any,
+        y: NDArray[Any],
+        folds: Sequence[tuple[IntArray, IntArray]],
     ) -> tuple[dict[str, Usefulness], dict[str, Exception]]:
         """How useful each candidate would be, and why others are out."""
-        folds = self._folds(len(y), groups)
         started, limit = time.monotonic(), self.time_limit
         judged: dict[str, Usefulness] = {}
         failed: dict[str, Exception] = {}
@@ -201,11 +212,17 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
             )
 
     def _folds(
-        self, n_rows: int, groups: ArrayLike | None
-    ) -> list[tuple[IntArray, IntArray]]:
-        """Training and judged rows of each fold; groups stay whole."""
+        self, n_rows: int, groups: ArrayLike | None, time: ArrayLike | None
+    ) -> Sequence[tuple[IntArray, IntArray]]:
+        """Training and judged rows of each fold; groups stay whole, times go forward.
+
+        By times the first rows are never judged, but learned from only.
+        """
         names = None if groups is None else check_groups(groups, n_rows)
         self._n_units = n_rows if names is None else len(np.unique(names))
+        if time is not None:
+            times = check_times(time, n_rows, names)
+            return forward_folds(times, min(self.cv, len(np.unique(times)) - 1))
         splitter: Any = KFold if names is None else GroupKFold
         n_folds = max(2, min(self.cv, self._n_units))
         folds = splitter(n_folds, shuffle=True, random_state=self.random_state)
@@ -249,7 +266,8 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
             part = np.full((len(judged), len(labels)), lacking)
             part[:, np.searchsorted(labels, model.classes_)] = values
             scores[judged] = part
-        return self._usefulness(scores, codes, labels, probable=probable)
+        every = np.sort(np.concatenate([judged for _, judged in folds]))
+        return self._usefulness(scores[every], codes[every], labels, probable=probable)
 
     def _usefulness(
         self,

@@ -24,7 +24,7 @@ from sklearn.pipeline import Pipeline
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import hold_out, one_row_per_group
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.estimator_tools import groups_for, predict_set
+from prudent.estimator_tools import fit_options, predict_set
 from prudent.evaluation.choice import chosen_in
 from prudent.evaluation.estimators import FEWEST_TO_LEARN
 from prudent.evaluation.frame import Counted, Measured, Tally, counted
@@ -106,8 +106,9 @@ class Task:
         """Fit an estimator to some of the rows."""
         rows = self.rows
         groups = None if rows.groups is None else rows.groups[chosen]
-        together = groups_for(estimator, groups)
-        return estimator.fit(rows.X[chosen], rows.y[chosen], **together)
+        times = None if rows.times is None else rows.times[chosen]
+        options = fit_options(estimator, groups=groups, time=times)
+        return estimator.fit(rows.X[chosen], rows.y[chosen], **options)
 
 
 def make_folds(

@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from prudent.core.types import FloatArray, IntArray
-from prudent.estimator_tools import TableColumns, check_groups, refuse_dask
+from prudent.estimator_tools import TableColumns, check_groups, check_times, refuse_dask
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,6 +32,7 @@ class LabelledRows:
     features: tuple[str, ...]
     is_text: tuple[bool, ...]  # columns that hold codes
     groups: NDArray[Any] | None = None  # (n,): rows that belong together
+    times: NDArray[Any] | None = None  # (n,): when, of groups when the latest row was
     name: str = "table"
     sha256: str = ""  # of the file, if there is one
     missing: Literal["fill", "mean"] = "fill"  # how cells are filled within each fold
@@ -54,7 +55,7 @@ class LabelledRows:
         return np.bincount(self.codes)
 
 
-def labelled_rows(X: Any, y: Any, groups: Any = None) -> LabelledRows:
+def labelled_rows(X: Any, y: Any, groups: Any = None, time: Any = None) -> LabelledRows:
     """Rows of arrays or data frames.
 
     Infinite cells, different lengths and a continuous target are a ValueError.
@@ -90,6 +91,7 @@ def labelled_rows(X: Any, y: Any, groups: Any = None) -> LabelledRows:
         features=features,
         is_text=tuple(is_text for _, is_text in columns),
         groups=None if groups is None else check_groups(groups, len(table)),
+        times=None if time is None else check_times(time, len(table), groups),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from prudent.core.assumptions import Assumption
+from prudent.core.assumptions import LATEST, Assumption
 from prudent.core.guarantee import NOT_A_RATE, Guarantee
 from prudent.core.validation import shown
 
@@ -44,17 +44,19 @@ VOID_IF = (
     "the model or a threshold is changed",
     "rows to be decided, or to prove this, were chosen by looking at them",
 )
-#: Assumptions that the everyday sentence says.
+#: Assumptions that the everyday sentence says; not which rows are the latest ones.
 EVERYDAY = frozenset(
     assumption
     for assumption in Assumption
     if assumption.name.startswith(("EXCHANGEABLE", "TRAINING_EXCHANGEABLE"))
-) | {
-    Assumption.INDEPENDENT,
-    Assumption.GROUPS,
-    Assumption.UNSEEN,
-    Assumption.KNOWN_LABEL,
-}
+    or assumption
+    in (
+        Assumption.INDEPENDENT,
+        Assumption.GROUPS,
+        Assumption.UNSEEN,
+        Assumption.KNOWN_LABEL,
+    )
+) - {*LATEST.values()}
 #: What a row does in a promise: of which rows, and what few or many of them do.
 IN_WORDS = {
     "error rate": ("Of all rows", "are answered wrong"),

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.core.assumptions import Assumption
+from prudent.core.assumptions import LATEST, Assumption
 from prudent.core.binomial import upper_limits
 from prudent.core.guarantee import Guarantee, Sense
 from prudent.core.types import BoolArray, FloatArray, IntArray
@@ -96,8 +96,9 @@ class ProbabilityBins:
 
     def promises(self, scope: Any, terms: Terms) -> tuple[Guarantee, ...]:
         """Two for each cell that holds rows: the lower limit and the upper one."""
+        drawn = Assumption.GROUPS if terms.grouped else Assumption.INDEPENDENT
         assumptions = (
-            Assumption.GROUPS if terms.grouped else Assumption.INDEPENDENT,
+            drawn if terms.latest is None else LATEST[drawn],
             *((Assumption.UNSEEN,) if terms.frozen else ()),
         )
         sides: tuple[tuple[Sense, FloatArray], ...] = (
@@ -119,6 +120,7 @@ class ProbabilityBins:
                     "calibration rows": float(self.n_rows[cell]),
                     "positive": float(self.n_positive[cell]),
                     "claims": float(len(filled)),
+                    **(terms.latest or {}),
                 },
                 source=BINS,
             )

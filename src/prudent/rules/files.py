@@ -48,6 +48,7 @@ class KeptScores(NamedTuple):
     rules: int
     frozen: bool
     grouped: bool
+    latest: dict[str, float] | None
     jointly: bool
     coin: float | None
 
@@ -110,6 +111,7 @@ def _terms(calibration: Any) -> dict[str, Any]:
         "rules": calibration.terms.rules,
         "frozen": calibration.terms.frozen,
         "grouped": calibration.terms.grouped,
+        "latest": calibration.terms.latest,
         "jointly": getattr(calibration, "jointly", False),
         "coin": None if coin is None else _text(coin),
     }
@@ -208,6 +210,7 @@ def _kept(fields: Mapping[str, Any]) -> KeptScores | None:
     tolerance = _number("tolerance", fields.get("tolerance", "0.0"))
     terms = fields["terms"]
     confidence, coin = terms["confidence"], terms["coin"]
+    latest = terms.get("latest")
     if confidence is not None and not 0 < float(confidence) < 1:
         raise ValueError(
             f"`confidence` of the rule must lie in (0, 1), got {confidence}."
@@ -220,6 +223,9 @@ def _kept(fields: Mapping[str, Any]) -> KeptScores | None:
         rules=max(int(terms["rules"]), 1),
         frozen=bool(terms["frozen"]),
         grouped=bool(terms["grouped"]),
+        latest=None
+        if latest is None
+        else {str(name): float(number) for name, number in latest.items()},
         jointly=bool(terms["jointly"]),
         coin=None if coin is None else _number("coin", coin),
     )

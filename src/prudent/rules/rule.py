@@ -19,7 +19,7 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.core.assumptions import Assumption
+from prudent.core.assumptions import LATEST, Assumption
 from prudent.core.binomial import high_probability_rank, mean_rank
 from prudent.core.classes import log_odds_against, max_probability
 from prudent.core.guarantee import AverageOver, Guarantee, Quantity
@@ -44,13 +44,15 @@ class Terms:
     `confidence` is None for promises on average; else all promises of so many `rules`
     of the same rows hold at once with it. `frozen` says that the calibration rows are
     all that was drawn: the model was there before; `grouped` that each of them is a
-    random row of a group of its own.
+    random row of a group of its own. Where they are the latest rows in time, `latest`
+    is the evidence that says so: "latest rows" and "first time" or "first date".
     """
 
     confidence: float | None = None
     rules: int = 1
     frozen: bool = False
     grouped: bool = False
+    latest: Mapping[str, float] | None = None
 
     def each(self, n_claims: int = 1, *, overlap: bool = False) -> float | None:
         """Confidence of each of so many claims about different rows, of each rule.
@@ -98,6 +100,7 @@ class Terms:
         certain = self.confidence is not None
         drawn: AverageOver = "calibration rows" if self.frozen else "training samples"
         rows = Assumption.INDEPENDENT if certain else exchangeable
+        rows = Assumption.GROUPS if self.grouped else rows
         shared = {"rules": float(self.rules)} if certain and self.rules > 1 else {}
         return Guarantee(
             quantity=quantity,
@@ -106,14 +109,14 @@ class Terms:
             confidence=self.confidence,
             average_over=None if certain else drawn,
             assumptions=(
-                Assumption.GROUPS if self.grouped else rows,
+                rows if self.latest is None else LATEST[rows],
                 *also,
                 *((Assumption.UNSEEN,) if self.frozen else ()),
             ),
             scope=scope.item() if isinstance(scope, np.generic) else scope,
             subgroup=subgroup,
             unit="group" if self.grouped else "row",
-            evidence={**evidence, **shared},
+            evidence={**evidence, **shared, **(self.latest or {})},
             source=source or (WITH_CONFIDENCE if certain else ON_AVERAGE),
         )
 
@@ -379,6 +382,7 @@ class Rule:
             rules=kept.rules,
             frozen=kept.frozen,
             grouped=kept.grouped,
+            latest=kept.latest,
         )
         smoothed = rule.smoothed_rate is not None
         calibration: Calibration

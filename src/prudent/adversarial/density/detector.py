@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin, clone
 from sklearn.utils import check_random_state
 
@@ -222,9 +222,13 @@ class LowDensityRejector(RateMixin, OutlierMixin, HeldOutEstimator):
         return self._fit_held_out(X, None, random, groups)
 
     def _hold_out(
-        self, X: Any, random: np.random.RandomState, groups: ArrayLike | None
+        self,
+        X: Any,
+        random: np.random.RandomState,
+        groups: ArrayLike | None,
+        times: NDArray[Any] | None = None,
     ) -> HeldOut:
-        return hold_out_rows(self, X, self.calibration_size, random, groups)
+        return hold_out_rows(self, X, self.calibration_size, random, groups, times)
 
     def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
         X = np.asarray(X, dtype=np.float64)

@@ -232,9 +232,13 @@ class MinimaxOutlierDetector(
             )
 
     def _hold_out(
-        self, X: Any, random: np.random.RandomState, groups: ArrayLike | None
+        self,
+        X: Any,
+        random: np.random.RandomState,
+        groups: ArrayLike | None,
+        times: NDArray[Any] | None = None,
     ) -> HeldOut:
-        drawn = hold_out_rows(self, X, self.calibration_size, random, groups)
+        drawn = hold_out_rows(self, X, self.calibration_size, random, groups, times)
         split = HeldOut(np.sort(drawn.fit), np.sort(drawn.held_out))
         self._check_learnable(len(split.fit), len(X))
         if self.kernel != "linear":

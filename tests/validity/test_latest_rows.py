@@ -1,0 +1,187 @@
+"""Promises about rows like the latest ones, which are held out in the order of time."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import UTC, datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from prudent import (
+    Assumption,
+    BestClassifier,
+    ConformalClassifier,
+    Guarantee,
+    NeymanPearsonClassifier,
+    SelectiveClassifier,
+)
+
+N = 400
+DAYS = np.datetime64("2026-01-01") + np.arange(N)
+FROM = "population of the latest 120 rows (from 2026-10-08)"
+
+
+def rows(n=N, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 2))
+    return X, (X[:, 0] + random.normal(size=n) > 0).astype(int)
+
+
+def selective(**settings):
+    return SelectiveClassifier(LogisticRegression(), error_rate=0.3, **settings)
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        DAYS,
+        DAYS.astype("datetime64[ns]"),
+        DAYS.astype(str),
+        DAYS.astype(str).tolist(),
+        [f"{day}T00:00:00Z" for day in DAYS],
+        [f"{day}T02:00:00+02:00" for day in DAYS],
+        DAYS.tolist(),
+        [datetime(d.year, d.month, d.day, tzinfo=UTC) for d in DAYS.tolist()],
+        pd.Series(DAYS),
+        pd.DatetimeIndex(DAYS, tz="UTC"),
+        pd.Series(DAYS).astype(str),
+        pl.Series(DAYS),
+        pl.Series(DAYS.tolist(), dtype=pl.Date),
+    ],
+    ids=lambda time: f"{type(time).__name__}",
+)
+def test_times_are_numbers_or_dates_of_any_library(time):
+    X, y = rows()
+    (promise,) = selective().fit(X, y, time=time).guarantees_
+    assert promise.assumptions == (Assumption.INDEPENDENT_LATEST,)
+    assert str(promise).endswith(f"independent draws from the {FROM}.")
+    assert Guarantee.from_dict(promise.to_dict()) == promise
+
+
+def test_the_latest_rows_are_held_out_whatever_their_order():
+    X, y = rows()
+    order = np.random.default_rng(1).permutation(N)
+    model = selective().fit(X[order], y[order], time=np.arange(N)[order] / 2)
+    assert model.n_calibration_ == 120
+    assert "the latest 120 rows (from 140)" in str(model.guarantees_[0])
+    early = LogisticRegression().fit(X[:280], y[:280])
+    np.testing.assert_allclose(model.estimator_.coef_, early.coef_, rtol=1e-3)
+    # Equal times stay together: 40 times of 10 rows, and 30 % of the rows are 12.
+    ties = selective().fit(X, y, time=(np.arange(N) + 5) // 10)
+    assert ties.n_calibration_ == 125
+    assert "(from 28)" in str(ties.guarantees_[0])
+
+
+def test_a_group_stands_at_its_latest_row():
+    X, y = rows()
+    groups, times = np.arange(N) % 100, np.arange(N)
+    # A row of group 3 is among the last ones: 30 groups are, one row of each.
+    model = ConformalClassifier(LogisticRegression(), level=0.2, random_state=0)
+    model.fit(X, y, groups=groups, time=times)
+    assert model.n_calibration_ == 30
+    (promise,) = model.guarantees_
+    assert promise.assumptions[0] is Assumption.GROUPS_LATEST
+    assert promise.unit == "group"
+    assert "assuming the latest 30 groups (from 370) are independent" in str(promise)
+    early = np.isin(groups, np.arange(70))
+    learned = LogisticRegression().fit(X[early], y[early])
+    np.testing.assert_allclose(model.estimator_.coef_, learned.coef_, rtol=1e-3)
+
+
+def test_every_promise_says_it_at_every_rate():
+    X, y = rows()
+    model = ConformalClassifier(condition="class").fit(X, y, time=DAYS)
+    assert model.method_ == "split"
+    for fitted in (model, model.with_level(0.2), pickle.loads(pickle.dumps(model))):
+        for promise in fitted.guarantees_:
+            assert promise.assumptions[0] is Assumption.EXCHANGEABLE_CLASS_LATEST
+            assert "those among the latest 120 rows (from 2026-10-08)" in str(promise)
+    subgroups = ConformalClassifier(subgroups=lambda X: X > 0).fit(X, y, time=DAYS)
+    assert subgroups.guarantees_[0].assumptions[0] is (
+        Assumption.EXCHANGEABLE_SUBGROUP_LATEST
+    )
+    plain = ConformalClassifier().fit(X, y, time=DAYS)
+    assert (
+        "assuming the new row is exchangeable with the latest 120 rows (from 2026-10-08"
+    ) in str(plain.guarantees_[0])
+    limited = NeymanPearsonClassifier(LogisticRegression(), max_class_error={0: 0.2})
+    limited.fit(X, y, time=DAYS)
+    for fitted in (limited, limited.with_class_error({1: 0.3})):
+        assert "latest 200 rows (from 2026-07-20)" in str(fitted.guarantees_[0])
+    shifted = limited.guarantees_[0].under_shift("total_variation", 0.1)
+    assert shifted.assumptions[0] is Assumption.SHIFTED
+    # Of a model that was there before, all rows are held out.
+    frozen = FrozenEstimator(LogisticRegression().fit(*rows(seed=2)))
+    model = SelectiveClassifier(frozen, error_rate=0.3).fit(X, y, time=DAYS)
+    assert "latest 400 rows (from 2026-01-01)" in str(model.guarantees_[0])
+
+
+def test_a_rule_with_its_scores_keeps_the_sentence():
+    from prudent import Rule
+
+    X, y = rows()
+    model = ConformalClassifier(LogisticRegression(), level=0.2)
+    rule = model.fit(X, y, time=DAYS).rule_
+    again = Rule.from_json(rule.to_json(keep_scores=True))
+    assert again.guarantees == rule.guarantees
+    assert again.at(0.3).guarantees == rule.at(0.3).guarantees
+
+
+def test_candidates_are_judged_by_folds_that_go_forward():
+    X, y = rows(600)
+    best = BestClassifier(
+        ["logistic", "lda"], promise="error <= 40%", cv=3, random_state=0
+    )
+    best.fit(X, y, time=np.arange(600) // 6)
+    assert "latest 180 rows (from 70)" in str(best.guarantees_[0])
+    # Rows of the past are no good: what they say of the candidates is not looked at.
+    changed = y.copy()
+    changed[:100] = 1 - changed[:100]
+    other = best.fit(X, changed, time=np.arange(600) // 6)
+    assert other.n_calibration_ == 180
+    plain = BestClassifier(["logistic", "lda"], promise="none", cv=3, random_state=0)
+    assert plain.fit(X, y, time=DAYS.repeat(2)[:600]).best_name_ in ("logistic", "lda")
+
+
+def test_pipelines_and_searches_pass_times_on():
+    X, y = rows()
+    pipeline = make_pipeline(StandardScaler(), selective())
+    pipeline.fit(X, y, selectiveclassifier__time=DAYS)
+    assert FROM in str(pipeline[-1].guarantees_[0])
+    inside = SelectiveClassifier(selective(), error_rate=0.3)
+    inside.fit(X, y, time=DAYS)
+    assert "latest 84 rows" in str(inside.estimator_.guarantees_[0])
+
+
+def test_what_is_no_time_is_refused():
+    X, y = rows()
+    gaps = np.arange(N, dtype=float)
+    gaps[:3] = np.nan
+    for time, message in [
+        (gaps, "time: 3 missing values."),
+        ([None, *DAYS.tolist()[1:]], "time: 1 missing value."),
+        (np.zeros(N), "time has one value."),
+        (["soon"] * N, "time: 'soon' is neither a number nor an ISO date such as"),
+        ([1, 2], r"one value for each of the 400 rows, got shape \(2,\)"),
+        (np.arange(N) >= 100, "all rows are among the latest 0.8 or as late as these"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            selective(calibration_size=0.8).fit(X, y, time=time)
+    for method in ("full", "cross"):
+        with pytest.raises(ValueError, match="`time` needs method='split', got"):
+            ConformalClassifier(method=method).fit(X, y, time=DAYS)
+
+
+def test_dates_of_day_and_minute_are_said_as_they_are():
+    X, y = rows()
+    hours = np.datetime64("2026-01-01T00:30") + 60 * np.arange(N)
+    assert "(from 2026-01-12 16:30)" in str(
+        selective().fit(X, y, time=hours).guarantees_[0]
+    )
