@@ -531,7 +531,7 @@ def test_one_class():
 def test_weights_are_refused_in_words():
     with pytest.raises(TypeError, match="no exact binomial law"):
         SelectiveClassifier(LDA).fit(X, Y, sample_weight=np.ones(len(X)))
-    with pytest.raises(TypeError, match="takes X, y and groups, got coef_init"):
+    with pytest.raises(TypeError, match="takes X, y, groups and time, got coef_init"):
         SelectiveClassifier(LDA).fit(X, Y, coef_init=1)
 
 
