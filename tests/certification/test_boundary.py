@@ -4,13 +4,17 @@ from itertools import product
 
 import numpy as np
 import pytest
+from experiments.boundary_attack import (
+    by_boundary,
+    by_last_uncorrected_test,
+    worst_case,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from certification.worst_populations import worst_case
 from prudent.certification import error_boundary
-from prudent.core.binomial import most_wrong, upper_limit
+from prudent.core.binomial import upper_limit
 from prudent.rules.boundary import crossing_probability
 from prudent.rules.make import SelectiveError
 from prudent.rules.rule import Terms
@@ -146,28 +150,6 @@ def test_bad_confidence():
 
 
 # --- the theorem, attacked ---------------------------------------------------------
-
-
-def by_boundary(n, rate, delta):
-    boundary = error_boundary(n, rate, confidence=1 - delta)
-
-    def certify(answered, wrong):
-        admitted = np.flatnonzero(boundary.admits(answered, wrong) & (answered > 0))
-        return (admitted[-1] + 1 if len(admitted) else 0), rate
-
-    return certify
-
-
-def by_last_uncorrected_test(rate, delta):
-    def certify(answered, wrong):
-        passed = [
-            i
-            for i, (k, w) in enumerate(zip(answered, wrong, strict=True))
-            if k and w <= most_wrong(int(k), rate, delta)
-        ]
-        return (passed[-1] + 1 if passed else 0), rate
-
-    return certify
 
 
 CASES = [
