@@ -233,3 +233,47 @@ def test_rows_needed_for_the_example_of_eleven_methods():
 def test_rows_needed_in_all_are_held_out_by_count():
     wish = parse_promise("error <= 5%")
     assert rows_needed(wish, None, n_methods=1, n_folds=5).rows == math.ceil(197 / 0.8)
+
+
+@pytest.mark.parametrize(
+    ("text", "by", "scopes", "subgroups"),
+    [
+        ("coverage >= 90% in every class and sex", (), CLASSES, ("sex",)),
+        ("coverage >= 90% in every sex, class", (), CLASSES, ("sex",)),
+        ("error <= 5% in every hospital", (), [None], ("hospital",)),
+        (
+            "missed malignant <= 2% in every sex and age_band",
+            (),
+            ["malignant"],
+            ("sex", "age_band"),
+        ),
+        ("error <= 5% in every sex*age:30,45", (), [None], ("sex*age:30,45",)),
+        ("coverage >= 90%", ("sex", "age:30,45"), [None], ("sex", "age:30,45")),
+        ("coverage >= 90% in every b and a", ("a", "b"), [None], ("a", "b")),
+        ("coverage >= 90% in every class", ("sex",), CLASSES, ("sex",)),
+    ],
+)
+def test_parts_of_the_population_in_words_and_by_option(text, by, scopes, subgroups):
+    wish = parse_promise(text, CLASSES, by=by)
+    assert [g.scope for g in wish.guarantees] == list(scopes)
+    assert wish.subgroups == subgroups
+    # The text says it all, whichever of the two did; and at other rates too.
+    assert parse_promise(wish.text, CLASSES).subgroups == subgroups or "b and a" in text
+    again = parse_promise(wish.at(wish.levels[1]), CLASSES)
+    assert (again.subgroups, again.by_class) == (subgroups, wish.by_class)
+
+
+@pytest.mark.parametrize(
+    ("text", "by", "sentence"),
+    [
+        ("error <= 5% in every sex", ("age",), "by sex, and by age is asked for"),
+        ("error <= 5% in every class and sex", (), "is none of"),
+        ("missed benign <= 5% in every class", (), "is none of"),
+        ("false alarm <= 5% in every sex", (), "has no promise by subgroups"),
+        ("coverage >= 90% in every group", (), "a promise from a table of scores"),
+        ("none", ("sex",), "there is none to keep in every sex"),
+    ],
+)
+def test_parts_that_no_promise_is_made_in(text, by, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        parse_promise(text, CLASSES, by=by)

@@ -4,8 +4,10 @@ import copy
 import json
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -555,3 +557,30 @@ def test_fleets_refused():
         broken_promises([], level=2)
     with pytest.raises(ValueError, match="`method` must be 'bonferroni' or 'e-bh'"):
         broken_promises([], method="x")
+
+
+def test_rows_of_a_subgroup_are_counted_whatever_says_which_they_are():
+    promise = Guarantee(
+        quantity="error rate", bound=0.3, sense="<=", subgroup="sex=Female and age<30"
+    )
+    sex = ["Female", "Female", "Male", "Female"]
+    young = [True, False, True, True]
+    true, answer = np.zeros(4), np.array([1, 1, 1, 0])
+    tables = (
+        [True, False, False, True],
+        pd.DataFrame({"sex=Female": [s == "Female" for s in sex], "age<30": young}),
+    )
+    for table in tables:
+        monitor = PromiseMonitor(promise).update_rows(true, answer, subgroups=table)
+        assert (monitor.n_, monitor.violations_) == (2, 1)
+    by_label = PromiseMonitor(replace(promise, subgroup="sex=Female"))
+    by_label.update_rows(true, answer, subgroups=pd.DataFrame({"sex": sex}))
+    assert by_label.n_ == 3
+    # A batch without such rows changes nothing.
+    by_label.update_rows(true[:1], answer[:1], subgroups=pd.DataFrame({"sex": ["x"]}))
+    assert by_label.n_ == 3
+    with pytest.raises(ValueError, match="2 rows for 4 rows"):
+        by_label.update_rows(true, answer, subgroups=[True, False])
+    overall = PromiseMonitor(replace(promise, subgroup=None))
+    with pytest.raises(ValueError, match="`subgroups` play no part"):
+        overall.update_rows(true, answer, subgroups=[True] * 4)

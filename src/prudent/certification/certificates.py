@@ -222,6 +222,8 @@ def certify(
         for name, promise in about.items():
             rows = np.flatnonzero(model.is_about(promise, X))
             counted += [replace(own, subgroup=name) for own in claims_of(rows)]
+    if inside is not None:  # what is promised, whatever it is about
+        promised = [replace(promise, subgroup=None) for promise in promised]
     counted = _in_order(counted, promised, only_promised=claims == "promised")
     if inside is not None:
         wanted = {(claim.quantity, claim.scope) for claim in counted}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -16,6 +16,7 @@ from prudent.cli.models import LoadedModel, refuse_without_groups
 from prudent.cli.options import names
 from prudent.cli.output import check_writable, note, write_json, write_rows
 from prudent.cli.rules import load
+from prudent.cli.subgroups import columns_in, items_of, memberships, table_of
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prudent.core.guarantee import Guarantee
+    from prudent.io import TableSource
+    from prudent.rules.subgroups import Memberships
 
 
 # What JSON says of a promise.
@@ -82,6 +85,15 @@ def certify(
             "model promises.",
         ),
     ] = False,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL,..",
+            help="Columns in each part of which every claim is made too: "
+            "sex,age_band; crossed sex*age_band; in bands age:30,45,60. Without it "
+            "those by which the model promises.",
+        ),
+    ] = None,
     groups: options.Groups = None,
     costs: Annotated[
         Path | None,
@@ -121,10 +133,14 @@ def certify(
             "give -m FILE, a model or a rule, or --predicted COL, the answers in DATA"
         )
     if model is not None:
-        taken = _by_file(model, trusted, data, reading, target, groups, normal)
+        taken = _by_file(
+            *(model, trusted, data, reading, target, groups, normal), items_of(by)
+        )
     else:
         assert predicted is not None
-        taken = _by_answers(data, reading, target, groups, predicted, classes)
+        taken = _by_answers(
+            *(data, reading, target, groups, predicted, classes), items_of(by)
+        )
     labels = [str(label) for label in getattr(taken.estimator, "classes_", ())]
     given = None if costs is None else options.read_costs(costs, labels)
     from prudent.certification import certify as certified
@@ -139,6 +155,7 @@ def certify(
             claims="all" if every else "promised",
             groups=taken.groups,
             costs=given,
+            subgroups=taken.subgroups,
         )
     if thresholds is not None:
         _write_thresholds(thresholds, taken, confidence, positive, model)
@@ -209,6 +226,8 @@ class Taken(NamedTuple):
     promises: tuple[Guarantee, ...]
     seen: str  # how the rows made what is certified; "" where they did not
     new: str  # what the rows are to it
+    # Of which every claim is made too; None: those that are promised something of.
+    subgroups: Memberships | None = None
 
 
 def _by_file(
@@ -219,6 +238,7 @@ def _by_file(
     target: str | None,
     groups: str | None,
     normal: str | None,
+    by: Sequence[str],
 ) -> Taken:
     """A model or a rule from a file, and the labelled rows as it takes them."""
     loaded = load(path, trusted)
@@ -232,10 +252,14 @@ def _by_file(
     kept = _with_labels(truth, source.name, target)
     if together is not None:
         together = together[kept]
+    own = getattr(loaded.last, "_subgroups", None)
+    parts = None
+    if own is None or not own.are(by):
+        parts = _subgroups(source, by, target, kept)
     if isinstance(loaded, LoadedModel):
         X, y = _labelled(frame, truth, kept, loaded)
         seen = FITTED if loaded.has_seen(data) else ""
-        return Taken(loaded.estimator, X, y, together, promises, seen, AS_NEW)
+        return Taken(loaded.estimator, X, y, together, promises, seen, AS_NEW, parts)
     import numpy as np
 
     answers = loaded.given(frame.filter(kept))
@@ -249,7 +273,20 @@ def _by_file(
         y = _spelled(y.tolist(), loaded.rule.classes, "rule")
     seen = "made this rule" if loaded.has_seen(data) else ""
     new = "as new to the rule and the scores as you say they are"
-    return Taken(answers, np.arange(len(y)), y, together, promises, seen, new)
+    return Taken(answers, np.arange(len(y)), y, together, promises, seen, new, parts)
+
+
+def _subgroups(
+    source: TableSource, by: Sequence[str], target: str, kept: Sequence[bool]
+) -> Memberships | None:
+    """Which parts of the population hold each labelled row; None where none is asked.
+
+    The rows without a label do not say what the parts are.
+    """
+    if not by:
+        return None
+    found = table_of(source, columns_in(source, by, target))
+    return memberships(by, found.filter(list(kept)))
 
 
 def _by_answers(
@@ -259,6 +296,7 @@ def _by_answers(
     groups: str | None,
     predicted: str,
     classes: str | None,
+    by: Sequence[str],
 ) -> Taken:
     """Answers in a column, and the rows that have a label."""
     import numpy as np
@@ -312,7 +350,8 @@ def _by_answers(
     if together is not None:
         together = together[kept]
     new = "as new to what answered as you say they are"
-    return Taken(answers, np.arange(len(y)), y, together, (), "", new)
+    inside = _subgroups(source, by, target, kept)
+    return Taken(answers, np.arange(len(y)), y, together, (), "", new, inside)
 
 
 def _with_labels(words: NDArray[Any], table: str, target: str) -> list[bool]:

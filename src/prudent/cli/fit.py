@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -35,13 +35,12 @@ from prudent.cli.models import (
     table_columns,
 )
 from prudent.cli.output import Progress, check_writable, native_output_left_out, note
+from prudent.cli.subgroups import columns_in, items_of, memberships
 from prudent.evaluation.methods import BASELINES, CANDIDATES, CHOICES, METHODS, Method
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from prudent.core.types import IntArray
+    from prudent.core.guarantee import Guarantee
     from prudent.io import Survey, TrainingData
     from prudent.rules.wish import Wish
 
@@ -89,6 +88,7 @@ def fit(
             "alarm <= 5%'; none: the method as it is.",
         ),
     ] = "none",
+    by: options.By = None,
     confidence: options.Confidence = None,
     average: Annotated[
         bool,
@@ -144,6 +144,8 @@ def fit(
             raise UsageError(
                 "--groups, --select and --min-class-rows are not for detectors."
             )
+        if by is not None:
+            raise UsageError("--by is not for detectors.")
         if among != 1 or candidates is not None or time_limit is not None:
             raise UsageError(
                 "--among, --candidates and --time-limit are not for detectors."
@@ -165,7 +167,8 @@ def fit(
         known = ", ".join(KNOWN)
         raise UsageError(f"--method takes one of {known}, got {method[:64]!r}.")
     check_writable(output)
-    asked = options.checked_promise(promise, confidence, detector=False)
+    items = items_of(by)
+    asked = options.checked_promise(promise, confidence, detector=False, by=items)
     if average and confidence is not None:
         raise UsageError("a promise on --average has no --confidence: leave one out.")
     if average and (asked is None or asked.kind != "coverage"):
@@ -181,7 +184,9 @@ def fit(
     _set_choice(estimator, candidates, time_limit)
     check_storable(estimator, trusted or ())
     found = survey(data, target, columns, groups, min_class_rows)
-    read = partial(_read, found, groups, most_rows, seed, columns.filling)
+    parts = () if asked is None else asked.subgroups
+    columns_by = columns_in(found.source, parts, found.label)
+    read = partial(_read, found, groups, most_rows, seed, columns.filling, columns_by)
     with failing_as_data(), _progress_of_choice(estimator, quiet=quiet):
         if asked is None:
             chosen_by = None if select is None else known_method
@@ -189,6 +194,7 @@ def fit(
         else:
             said, fitted = _promising(
                 *(estimator, promise, confidence, read, seed),
+                by=items,
                 average=average,
                 among=among,
             )
@@ -260,10 +266,15 @@ def _read_parameters(
 
 
 def _read(
-    found: Survey, groups: str | None, sample: int | None, seed: int, filling: Any
+    found: Survey,
+    groups: str | None,
+    sample: int | None,
+    seed: int,
+    filling: Any,
+    by: Sequence[str],
 ) -> tuple[TrainingData, Any, str]:
     """Rows in memory, what fills and encodes them, and how many they are of."""
-    training, _ = all_or_sample(found, sample, seed, groups)
+    training, _ = all_or_sample(found, sample, seed, groups, by)
     preparation = preprocessing_of(training, missing=filling)
     return training, preparation, drawn_from(training) or _all_rows(found)
 
@@ -279,6 +290,7 @@ def _promising(
     read: Read,
     seed: int,
     *,
+    by: Sequence[str],
     average: bool,
     among: int,
 ) -> tuple[str, Any]:
@@ -293,19 +305,22 @@ def _promising(
     y, groups = training.y, training.groups
     assert y is not None
     classes, counts = np.unique(y, return_counts=True)
-    wish = parse_promise(promise, classes.tolist(), confidence=confidence)
+    wish = parse_promise(promise, classes.tolist(), confidence=confidence, by=by)
     assert wish is not None
+    cells = _cells(wish, training)
     if wish.kind == "coverage" and among > 1 and wish.confidence is None:
         wish = wish.confident(CONFIDENCE)
     if wish.kind == "coverage" and not average:
-        wish = _about_the_model(wish, counts, classes, among)
+        wish = _about_the_model(wish, cells, among)
     wrapped = promising(
         *(estimator, wish, preparation, counts),
         grouped=groups is not None,
         seed=seed,
         n_methods=among,
     )
-    model = of_a_table(training.preparation, wrapped)
+    features = training.preparation.names
+    beside = [name for name in training.frame.column_names if name not in features]
+    model = of_a_table(training.preparation, wrapped, beside)
     with native_output_left_out():
         model.fit(training.frame, y, **fit_options(model, groups=groups))
     last = last_step(model)
@@ -323,21 +338,49 @@ def _promising(
     return said, model
 
 
-def _about_the_model(
-    wish: Wish, counts: IntArray, classes: NDArray[Any], among: int
-) -> Wish:
-    """A coverage with confidence, where the rows allow or it was asked for, aloud."""
+def _cells(wish: Wish, training: TrainingData) -> dict[str, int]:
+    """Rows of each part that gets the promise: a class, a subgroup, both, or all."""
+    import numpy as np
+
+    assert training.y is not None
+    labels: dict[str, Any] = {"": np.ones(len(training.y), dtype=bool)}
+    if wish.by_class:
+        labels = {
+            f" of class {str(label)!r}": training.y == label
+            for label in np.unique(training.y).tolist()
+        }
+    if not wish.subgroups:
+        return {name: int(rows.sum()) for name, rows in labels.items()}
+    inside = memberships(wish.subgroups, training.frame)
+    return {
+        f"{label} with {name}": int((rows & members).sum())
+        for name, members in zip(inside.names, inside.members.T, strict=True)
+        for label, rows in labels.items()
+    }
+
+
+def _about_the_model(wish: Wish, cells: Mapping[str, int], among: int) -> Wish:
+    """A coverage with confidence, where the rows allow or it was asked for, aloud.
+
+    `cells` are the rows of each part that gets the promise. A subgroup that is too
+    small for any promise gets every label, and has no say in this.
+    """
+    from prudent.core.binomial import fewest_rows
     from prudent.evaluation.promising import SPLIT_SHARE, fewest_held_out
 
     certain = wish if wish.confidence else wish.confident(CONFIDENCE)
-    label, n_rows = "", int(counts.sum())
-    if wish.by_class:
-        rarest = int(counts.argmin())
-        label, n_rows = f" of class {str(classes[rarest])!r}", int(counts[rarest])
-    least = fewest_held_out(certain, among)
+    n_subgroups = len(cells) // len(wish.guarantees) if wish.subgroups else 0
+    least = fewest_held_out(certain, among, n_subgroups=n_subgroups)
+    counted = cells
+    if wish.subgroups:
+        fewest = fewest_rows(wish.allowed) / SPLIT_SHARE
+        counted = {part: n for part, n in cells.items() if n >= fewest} or cells
+    rarest = min(counted, key=lambda part: counted[part])
+    n_rows = counted[rarest]
     needs = (
         f"about this very model with confidence {certain.confidence:g}"
-        f"{_at_once(certain)} needs {{}} rows{label}, and there are {thousands(n_rows)}"
+        f"{_at_once(certain)} needs {{}} rows{rarest}, and there are "
+        f"{thousands(n_rows)}"
     )
     if wish.confidence and SPLIT_SHARE * n_rows < least:
         needed = thousands(math.ceil(least / SPLIT_SHARE))
@@ -363,6 +406,9 @@ def _about_the_model(
 
 def _at_once(wish: Wish) -> str:
     n_claims = len(wish.guarantees)
+    if wish.subgroups:
+        classes = "classes and " if n_claims > 1 else ""
+        return f" for all {classes}subgroups at once"
     return f" for all {n_claims} classes at once" if n_claims > 1 else ""
 
 
@@ -482,7 +528,33 @@ def _say_choice(fitted: Any) -> None:
 
 def _say_promises(fitted: Any) -> None:
     promises = getattr(fitted, "guarantees_", ())
+    if any(promise.subgroup is not None for promise in promises):
+        _say_by_subgroup(promises)
+        return
     for promise in promises:
         print(promise)
     if not promises:
         print("No promise.")
+
+
+def _say_by_subgroup(promises: Sequence[Guarantee]) -> None:
+    """A line for each part that has the promise, and once what it rests on."""
+    from prudent.cli.watching import named
+
+    for promise in promises:
+        evidence = promise.evidence
+        n_rows = f"{thousands(int(evidence['calibration rows']))} rows held out"
+        if promise.quantity == "selective error rate":
+            answered = thousands(int(evidence["answered"]))
+            print(f"- {named(promise)} ({answered} of {n_rows} are answered)")
+        elif promise.quantity == "coverage" and evidence["rank"] == 0:
+            label = "every label" if promise.scope is None else f"'{promise.scope}'"
+            print(f"- {label} is possible where {promise.subgroup} (only {n_rows})")
+        else:
+            print(f"- {named(promise)} ({n_rows})")
+    sure = f"on average over {promises[0].average_over}"
+    if promises[0].confidence is not None:
+        sure = f"all at once with confidence {promises[0].confidence:g}"
+    print(f"True {sure}, assuming")
+    for sentence in dict.fromkeys(s for promise in promises for s in promise.assumed):
+        print(f"- {sentence}")

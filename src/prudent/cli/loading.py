@@ -126,11 +126,16 @@ def look_through(
 
 
 def all_or_sample(
-    found: Survey, sample: int | None, seed: int, groups: str | None = None
+    found: Survey,
+    sample: int | None,
+    seed: int,
+    groups: str | None = None,
+    by: Sequence[str] = (),
 ) -> tuple[TrainingData, ClassMoments | None]:
     """All rows of a table in memory; of a larger one a sample, and others' moments.
 
-    `groups` is the column that says which rows belong together.
+    `groups` is the column that says which rows belong together; the columns `by` part
+    the rows, and are in the frame whether they are features or not.
     """
     import numpy as np
 
@@ -142,7 +147,18 @@ def all_or_sample(
         if groups is not None:
             together = source.words(groups)[training.rows]
             training = replace(training, groups=together)
+        if by:
+            from prudent.cli.subgroups import beside
+
+            frame = beside(source, training.frame, by, training.rows)
+            training = replace(training, frame=frame)
         return training, None
+    if by:
+        raise CommandError(
+            f"--by: {source.name} does not fit into memory, and a sample may hold no "
+            "row of a small subgroup. Give a table that fits",
+            ExitCode.LIMIT,
+        )
     if groups is not None:
         raise CommandError(
             f"--groups {groups}: {source.name} does not fit into memory, and "

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import failing_as_data, fingerprint
 from prudent.cli.output import native_output_left_out
+from prudent.cli.subgroups import columns_of_model
 from prudent.io.errors import listed, shown
 
 if TYPE_CHECKING:
@@ -81,7 +82,17 @@ class LoadedModel:
         Last the groups as text, if a column of them is named.
         """
         taken = self.preparation
+        self.require_subgroups(source)
         return read_rows(source, taken.names, taken.check, taken.frame, target, groups)
+
+    def require_subgroups(self, source: TableSource) -> None:
+        """Refuse a table that does not say of which subgroups its rows are."""
+        for column in columns_of_model(self.last):
+            if column.name not in source.names:
+                raise CommandError(
+                    f"the promise is by {column.name}, which the table lacks",
+                    ExitCode.DATA,
+                )
 
     def codes(self, frame: pa.Table) -> FloatArray:
         """Numbers, and codes of the words that the model knows; missing are NaN."""
@@ -188,22 +199,25 @@ def group_words(together: list[Any], groups: str | None) -> NDArray[Any] | None:
     return np.array(together)
 
 
-def table_columns(preparation: Preparation) -> Any:
+def table_columns(preparation: Preparation, left_out: Sequence[str] = ()) -> Any:
     """What finds the columns of a table by name, not fitted."""
     from prudent.estimator_tools import TableColumns
 
-    return TableColumns([c.name for c in preparation.columns if c.levels])
+    text = [column.name for column in preparation.columns if column.levels]
+    return TableColumns(text, list(left_out))
 
 
-def of_a_table(preparation: Preparation, method: Any) -> Any:
+def of_a_table(
+    preparation: Preparation, method: Any, left_out: Sequence[str] = ()
+) -> Any:
     """The method on a table: its columns are matched by name.
 
     What wraps an estimator to make a promise stays outermost, and holds rows out before
-    anything is learned from them.
+    anything is learned from them. Columns that are `left_out` only part the rows.
     """
     from prudent.estimator_tools import matched_by_name
 
-    columns = table_columns(preparation)
+    columns = table_columns(preparation, left_out)
     inner = getattr(method, "estimator", None)
     if inner is None:
         return matched_by_name(columns, method)
@@ -322,14 +336,21 @@ def _described(path: Path, estimator: Any, header: Header) -> LoadedModel:
     from prudent.io import Column, Preparation
 
     words = dict(_encoded(estimator))
+    parts = {column.name: column for column in columns_of_model(last_step(estimator))}
+    for name, column in parts.items():
+        if column.levels and name not in words:  # words that nothing is learned from
+            words[name] = Encoded(column.levels, None, refuses=False)
     columns = tuple(
         Column(name, words[name].levels if name in words else ())
-        for name in header.features
+        for name in dict.fromkeys([*header.features, *parts])
     )
+    left_out = _left_out(estimator)
+    beside = tuple(name for name in parts if name in left_out)
+    preparation = Preparation(columns, _takes_gaps(estimator), beside)
     return LoadedModel(
         path,
         estimator,
-        Preparation(columns, gaps=_takes_gaps(estimator)),
+        preparation,
         words,
         _frames_for(estimator, words, path),
         header.table,
@@ -359,6 +380,13 @@ def _matches_names(estimator: Any) -> bool:
         return isinstance(steps[0][1], TableColumns)
     inner = getattr(estimator, "estimator", None)
     return inner is not None and _matches_names(inner)
+
+
+def _left_out(estimator: Any) -> Sequence[str]:
+    """Columns that the model is given and does not learn from."""
+    steps = getattr(getattr(estimator, "estimator", None), "steps", [("", None)])
+    left_out: Sequence[str] = getattr(steps[0][1], "left_out", ())
+    return left_out
 
 
 def _encoded(part: Any) -> Iterator[tuple[str, Encoded]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -34,7 +34,8 @@ from prudent.cli.output import (
     write_report,
 )
 from prudent.cli.rules import LoadedRule, load
-from prudent.io.errors import thousands
+from prudent.cli.subgroups import items_of
+from prudent.io.errors import counted, thousands
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,6 +66,14 @@ def monitor(
         typer.Option(
             metavar="LABEL",
             help="Label of ordinary rows, where a detector does not name it.",
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL,..",
+            help="Columns by which the model promises, to be sure: each part's promise "
+            "is watched, with or without this.",
         ),
     ] = None,
     groups: Groups = None,
@@ -118,6 +127,7 @@ def monitor(
     check_writable(report, json_file)
     stored, before = (None, None) if state is None else read_state(state)
     loaded = load(model, trusted)
+    _refuse_other_subgroups(model, loaded, items_of(by))
     normal = normal or loaded.ordinary
     if target is not None:
         refuse_without_groups(model, loaded.last, groups)
@@ -142,6 +152,18 @@ def monitor(
         replace_state(state, found.to_dict(), before)
     _show(found, model, data, loaded.features, report, json_file)
     return found.exit_code
+
+
+def _refuse_other_subgroups(
+    path: Path, loaded: LoadedModel | LoadedRule, items: Sequence[str]
+) -> None:
+    """Refuse subgroups that the model promises nothing of."""
+    own = getattr(loaded.last, "_subgroups", None)
+    if items and (own is None or not own.are(items)):
+        raise UsageError(
+            f"--by: {path} makes no promises by {' and '.join(items)}, and only what "
+            "is promised can be watched: fit it by them, or leave --by out."
+        )
 
 
 def _watch(
@@ -287,6 +309,7 @@ def _count(
     seen = [u for u in found.updates if u["features"] == rows.features_digest]
     look = drift and (again or not any(u["drift"] for u in seen))
     X = loaded.rows(rows.frame)
+    _note_unseen_subgroups(loaded, rows.name, X)
     start = found.start_of(rows.features_digest, are_new=look)
     if look:
         found.see(X, rows.codes, start)
@@ -295,6 +318,20 @@ def _count(
         note(text, always=True)
     found.count(loaded.estimator, X, rows.truth, normal, rows.groups, start)
     found.note_run(rows.digest, rows.features_digest, rows.truth, drift=look)
+
+
+def _note_unseen_subgroups(loaded: LoadedModel | LoadedRule, name: str, X: Any) -> None:
+    """Say how many rows are in none of the subgroups that have promises."""
+    parts = getattr(loaded.last, "_subgroups", None)
+    if parts is None:
+        return
+    none = ~parts.of(loaded.before_last(X)).members.any(axis=1)  # type: ignore[union-attr]
+    if none.any():
+        text = (
+            f"{name}: {counted(int(none.sum()), 'row')} of subgroups that the fit has "
+            "not seen, which no promise is about"
+        )
+        note(text, always=True)
 
 
 def _refuse_counted(found: Watch, rows: Rows, *, again: bool) -> None:

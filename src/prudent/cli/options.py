@@ -86,6 +86,15 @@ Groups = Annotated[
         "feature.",
     ),
 ]
+By = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COL,..",
+        help="Columns each part of which gets the promise: sex,age_band; crossed "
+        "sex*age_band; in bands age:30,45,60. They stay features, unless --drop names "
+        "them.",
+    ),
+]
 MinClassRows = Annotated[
     int, typer.Option(min=1, help="Leave out classes of fewer rows.")
 ]
@@ -209,7 +218,13 @@ def check_confidence(confidence: float) -> None:
         raise UsageError(f"--confidence must lie in (0, 1), got {confidence:g}.")
 
 
-def checked_promise(promise: str, confidence: float | None, *, detector: bool) -> Any:
+def checked_promise(
+    promise: str,
+    confidence: float | None,
+    *,
+    detector: bool,
+    by: Sequence[str] = (),
+) -> Any:
     """The promise as guarantees, its classes not known yet; None for "none"."""
     from prudent.rules.wish import parse_promise
 
@@ -218,7 +233,7 @@ def checked_promise(promise: str, confidence: float | None, *, detector: bool) -
         if promise == "none":
             raise UsageError("--confidence is that of a promise: give --promise, too.")
     try:
-        wish = parse_promise(promise, confidence=confidence)
+        wish = parse_promise(promise, confidence=confidence, by=by)
     except ValueError as error:
         raise UsageError(str(error)) from error
     is_alarm = wish is not None and wish.kind == "false alarm"

@@ -78,6 +78,7 @@ def predict(
     kept = names(keep)
     spelled = (*kept, *loaded.text_columns)
     source, _ = open_data(data, None, columns, text_columns=spelled)
+    loaded.require_subgroups(source)
     for name in kept:
         check_column(name, source.names)
     known = {*loaded.preparation.names, *kept, *names(columns.drop), target}
@@ -98,7 +99,7 @@ def predict(
                 rows = loaded.rows(frame)
                 found += [column for _, find in answers for column in find(rows)]
             else:
-                whole = without_gaps(frame)
+                whole = without_gaps(frame.drop_columns(preparation.beside))
                 n_left_out += int((~whole).sum())
                 rows = loaded.rows(frame.filter(whole))
                 found += _answers_of_some(answers, rows, whole.tolist())

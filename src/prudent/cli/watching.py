@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 from prudent.cli.exits import ExitCode
 from prudent.core.guarantee import ALARMS, Guarantee, violated_rows
 from prudent.core.types import FloatArray
-from prudent.estimator_tools import counted_answers
+from prudent.estimator_tools import counted_answers, rows_about
 from prudent.io.errors import counted, thousands
 from prudent.monitoring import DriftMonitor, PromiseMonitor
 from prudent.monitoring.state import number
@@ -136,9 +136,9 @@ class Watch:
             if needs_normal(promise.guarantee):
                 ordinary = quantity == "false alarm rate"
                 rows = np.flatnonzero((truth == normal) == ordinary)
-            if promise.guarantee.subgroup is not None and hasattr(estimator, "given"):
-                about = estimator.given(_safe_indexing(X, rows))
-                rows = rows[about.is_about(promise.guarantee, np.arange(len(rows)))]
+            if promise.guarantee.subgroup is not None and len(rows):
+                own = _safe_indexing(X, rows)
+                rows = rows[rows_about(estimator, promise.guarantee, own)]
             if len(rows):
                 said = counted_answers(quantity, estimator, _safe_indexing(X, rows))
                 by_group = promise.guarantee.unit == "group" and groups is not None

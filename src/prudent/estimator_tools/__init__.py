@@ -8,6 +8,7 @@ from prudent.estimator_tools.answers import (
     counted_answers,
     held_against,
     predict_set,
+    rows_about,
     rule_answers,
 )
 from prudent.estimator_tools.held_out import (
@@ -78,6 +79,7 @@ __all__ = [
     "refuse_dask",
     "refuse_seen_rows",
     "remember_rows",
+    "rows_about",
     "rule_answers",
     "warn_constant_features",
     "warn_of_copies",

@@ -104,6 +104,33 @@ def counted_answers(quantity: str, estimator: Any, X: Any) -> tuple[Any, ...]:
     return (estimator.predict(X),)
 
 
+def rows_about(estimator: Any, promise: Guarantee, X: Any) -> BoolArray:
+    """Whether each row is of the part of the population that a promise is about.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        What makes the promise, also at the end of a pipeline, or a rule from a file.
+    promise : Guarantee
+        About a subgroup, or about all rows.
+    X : array-like or data frame of shape (n, n_features)
+        Rows as the estimator takes them.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+    """
+    if promise.subgroup is None:
+        return np.ones(_num_samples(X), dtype=bool)
+    if hasattr(estimator, "given"):
+        estimator, X = estimator.given(X), np.arange(_num_samples(X))
+    if isinstance(estimator, Pipeline):
+        X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
+        return rows_about(estimator[-1], promise, X)
+    about: BoolArray = estimator.is_about(promise, X)
+    return about
+
+
 def held_against(
     estimator: Any,
     promises: Iterable[Guarantee],
@@ -129,8 +156,7 @@ def held_against(
         counted, violated = violated_rows(promise, y, *answers[quantity])
         if detects and quantity in ALARMS:
             counted &= y != ALARMS[quantity]
-        if promise.subgroup is not None and hasattr(estimator, "is_about"):
-            counted &= estimator.is_about(promise, X)
+        counted &= rows_about(estimator, promise, X)
         together = groups if promise.unit == "group" else None
         rows = promise.rows_that_count(len(y), together)
         counted, violated = counted[rows], violated[rows]

@@ -547,6 +547,10 @@ def _in_order(model: Any, X: Any) -> Any:
     names = getattr(model, "feature_names_in_", None)
     if not isinstance(frame, nw.DataFrame) or names is None:
         return X
+    parts = getattr(model, "_subgroups", None)
+    beside = () if parts is None else [factor.column for factor in parts.factors]
+    named = [column for column in beside if isinstance(column, str)]
+    names = list(dict.fromkeys([*names, *named]))
     return frame.select(*names) if set(names) <= set(frame.columns) else X
 
 

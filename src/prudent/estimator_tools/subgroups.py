@@ -169,6 +169,19 @@ class Subgroups:
         every = [name for crossing in crossings for name in crossing.names]
         return cls(crossings, function, tuple(every))
 
+    def are(self, items: Sequence[str]) -> bool:
+        """Whether these are the parts that a list of columns stands for."""
+        asked = {_places(_factors(item)) for item in items}
+        known = {_places(crossing.factors) for crossing in self.crossings}
+        return self.function is None and asked == known
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """The columns that part the rows, each once; none where a function does."""
+        crossed = (factor for crossing in self.crossings for factor in crossing.factors)
+        found = {} if self.function else {factor.column: factor for factor in crossed}
+        return tuple(found.values())
+
     def of(self, X: Any) -> Memberships:
         """Which of the subgroups hold each row.
 
@@ -190,9 +203,60 @@ class Subgroups:
 
 def memberships_of(option: Any, X: Any) -> Memberships:
     """Which subgroups hold each row, by an option or by the table that says it."""
+    if isinstance(option, Memberships):
+        if len(option) != _num_samples(X):
+            raise ValueError(
+                f"subgroups: {len(option)} rows for {_num_samples(X)} rows of X."
+            )
+        return option
     if callable(option) or isinstance(option, str | int | list | tuple):
         return Subgroups.learn(option, X).of(X)
     return Subgroups.learn(lambda _: option, X).of(X)
+
+
+def columns_of(items: Sequence[str]) -> list[str]:
+    """Names of the columns that part the rows, each once.
+
+    Examples
+    --------
+    >>> columns_of(["sex*age:30,45", "site", "sex"])
+    ['sex', 'age', 'site']
+    """
+    factors = (factor for item in items for factor in _factors(item))
+    return list(dict.fromkeys(factor.name for factor in factors))
+
+
+def rows_of(name: str, table: Any, n_rows: int) -> BoolArray:
+    """Which rows are of a subgroup, as a promise names it.
+
+    Parameters
+    ----------
+    name : str
+        Such as "sex=Female", or of rows that several hold, "sex=Female and age<30".
+    table : array-like of bool, shape (n_rows,), or data frame of n_rows rows
+        Which rows are of it; or a column of bool for each subgroup, or of labels.
+    n_rows : int
+
+    Returns
+    -------
+    ndarray of bool, shape (n_rows,)
+    """
+    if np.ndim(table) == 1:
+        rows: BoolArray = np.asarray(table, dtype=bool)
+        if len(rows) != n_rows:
+            raise ValueError(f"subgroups: {len(rows)} rows for {n_rows} rows.")
+        return rows
+    inside = memberships_of(table, np.arange(n_rows))
+    known = dict(zip(inside.names, inside.members.T, strict=True))
+    parts = [name] if name in known else name.split(" and ")
+    none = np.zeros(n_rows, dtype=bool)
+    return np.logical_and.reduce([known.get(part, none) for part in parts])
+
+
+def _places(factors: Sequence[Factor]) -> tuple[Any, ...]:
+    """What says how factors part rows, whatever values these have shown."""
+    places = ((str(factor.column), factor.bounds) for factor in factors)
+    return tuple(sorted(places))
 
 
 def _factors(item: str | int) -> tuple[Factor, ...]:

@@ -32,6 +32,8 @@ class TableColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     text : sequence of str, default=()
         Columns that hold words; all others hold numbers.
+    left_out : sequence of str, default=()
+        Columns of data frames that nothing is learned from.
 
     Attributes
     ----------
@@ -40,8 +42,9 @@ class TableColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     n_features_in_ : int
     """
 
-    def __init__(self, text: Sequence[str] = ()) -> None:
+    def __init__(self, text: Sequence[str] = (), left_out: Sequence[str] = ()) -> None:
         self.text = text
+        self.left_out = left_out
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the names of the columns, or of an array their number."""
@@ -50,8 +53,9 @@ class TableColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if frame is None:
             self.n_features_in_ = _as_array(X).shape[1]
         else:
-            self.feature_names_in_ = np.array(frame.columns, dtype=object)
-            self.n_features_in_ = len(frame.columns)
+            names = [name for name in frame.columns if name not in self.left_out]
+            self.feature_names_in_ = np.array(names, dtype=object)
+            self.n_features_in_ = len(names)
         return self
 
     def transform(self, X: Any) -> Any:

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from prudent.core.binomial import fewest_rows
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import IntArray
+from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.evaluation.estimators import FrequentClasses
 from prudent.evaluation.records import Needs
 from prudent.evaluation.table import in_front
@@ -25,7 +26,13 @@ SPLIT_SHARE, SELECTIVE_SHARE, CLASS_ERROR_SHARE = 0.3, 0.3, 0.5
 
 
 def wrap(
-    estimator: Any, wish: Wish, *, n_classes: int, n_methods: int, random_state: int
+    estimator: Any,
+    wish: Wish,
+    *,
+    n_classes: int,
+    n_methods: int,
+    random_state: int,
+    subgroups: SubgroupsOption = None,
 ) -> Any:
     """A classifier, not fitted, that makes the promise asked for.
 
@@ -34,7 +41,10 @@ def wrap(
     so that the one that is chosen may be any of them; a coverage of K classes at the
     K-th root of that: the held-out rows of different classes are independent given
     the fit and their numbers, so all K promises hold at once with the product.
+    `subgroups` say which parts of the population keep the promise too, where the
+    columns that the wish names are not found in the rows themselves.
     """
+    parts = list(wish.subgroups) or None if subgroups is None else subgroups
     if wish.kind == "coverage":
         from prudent.conformal import ConformalClassifier
 
@@ -42,6 +52,7 @@ def wrap(
             estimator,
             method="split",
             condition="class" if wish.by_class else None,
+            subgroups=parts,
             level=rounded(wish.allowed),
             calibration_size=SPLIT_SHARE,
             random_state=random_state,
@@ -55,6 +66,7 @@ def wrap(
             estimator,
             error_rate=wish.allowed,
             confidence=confidence,
+            subgroups=parts,
             calibration_size=SELECTIVE_SHARE,
             random_state=random_state,
         )
@@ -67,6 +79,7 @@ def wrap(
             confidence=confidence,
             # Where every class is limited, some rows need more than one answer.
             abstain=len(wish.guarantees) == n_classes,
+            subgroups=parts,
             calibration_size=CLASS_ERROR_SHARE,
             random_state=random_state,
         )
@@ -80,8 +93,9 @@ def coverage_settings(wish: Wish, n_methods: int) -> dict[str, Any]:
     """Settings of a conformal classifier for the confidence asked for, if one is."""
     if wish.confidence is None:
         return {}
-    each = each_confidence(wish, n_methods)
-    return {"confidence": each}
+    if wish.subgroups:  # whose promises the wrapper itself makes all at once
+        return {"confidence": shared_confidence(wish, n_methods)}
+    return {"confidence": each_confidence(wish, n_methods)}
 
 
 def promised(fitted: Any, wish: Wish, n_methods: int) -> tuple[Guarantee, ...]:
@@ -98,7 +112,7 @@ def promised(fitted: Any, wish: Wish, n_methods: int) -> tuple[Guarantee, ...]:
             replace(g, evidence={**g.evidence, "candidates": n_candidates})
             for g in given
         )
-    if wish.kind != "coverage" or wish.confidence is None:
+    if wish.kind != "coverage" or wish.confidence is None or wish.subgroups:
         return given
     n_claims = len(wish.guarantees)
     return tuple(
@@ -117,22 +131,30 @@ def shared_confidence(wish: Wish, n_methods: int) -> float:
     return 1 - (1 - (wish.confidence or CONFIDENCE)) / n_methods
 
 
-def each_confidence(wish: Wish, n_methods: int) -> float:
-    """Confidence of each guarantee, for that of the method to hold for all of them."""
-    return float(shared_confidence(wish, n_methods) ** (1 / len(wish.guarantees)))
+def each_confidence(wish: Wish, n_methods: int, n_subgroups: int = 0) -> float:
+    """Confidence of each guarantee, for that of the method to hold for all of them.
+
+    Subgroups may overlap, so that their promises share what may fail.
+    """
+    together = shared_confidence(wish, n_methods)
+    if n_subgroups:
+        return 1 - (1 - together) / (len(wish.guarantees) * n_subgroups)
+    return float(together ** (1 / len(wish.guarantees)))
 
 
-def fewest_held_out(wish: Wish, n_methods: int, label: Any = None) -> int:
+def fewest_held_out(
+    wish: Wish, n_methods: int, label: Any = None, n_subgroups: int = 0
+) -> int:
     """Held-out rows without which nothing can be promised, of a class that is named.
 
-    Without a `label` those of the least limit.
+    Without a `label` those of the least limit; with subgroups those of each of them.
     """
     allowed = rounded(wish.allowed)
     if label is not None and wish.kind == "missed":
         allowed = next(g.bound for g in wish.guarantees if g.scope == label)
     if wish.kind == "coverage" and wish.confidence is None:
         return fewest_rows(allowed)
-    return fewest_rows(allowed, each_confidence(wish, n_methods))
+    return fewest_rows(allowed, each_confidence(wish, n_methods, n_subgroups))
 
 
 def held_out_share(wish: Wish) -> float:
@@ -182,15 +204,16 @@ def promising(
     grouped: bool,
     seed: int,
     n_methods: int = 1,
+    subgroups: SubgroupsOption = None,
 ) -> Any:
     """A classifier, not fitted: the method makes the promise asked for.
 
-    `counts` are the training rows of each class.
+    `counts` are the training rows of each class; `subgroups` as for `wrap`.
     """
     inner = affordable(clone(estimator), counts, grouped=grouped)
     if is_choice(inner):
         inner.set_params(wish=wish)
-    by_itself = wish.kind == "coverage" and preparation is None
+    by_itself = wish.kind == "coverage" and preparation is None and not wish.subgroups
     if is_full_conformal(inner) and by_itself:
         certain = coverage_settings(wish, n_methods)
         if certain:
@@ -205,6 +228,7 @@ def promising(
         n_classes=len(counts),
         n_methods=n_methods,
         random_state=seed,
+        subgroups=subgroups,
     )
 
 

@@ -53,6 +53,8 @@ class Preparation:
 
     columns: tuple[Column, ...]
     gaps: bool = False  # missing cells are allowed: what comes behind knows what to do
+    # Columns that are no features: a missing cell there is a value like others.
+    beside: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -83,7 +85,7 @@ class Preparation:
                 raise cells.text.not_numbers()
         refuse_infinite(found)
         if not self.gaps:
-            refuse_missing(found)
+            refuse_missing(c for c in found if c.column.name not in self.beside)
 
     def frame(self, part: Table) -> pa.Table:
         """Return the features by name: numbers (NaN) and words (null for missing)."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from prudent.core.binomial import check_fraction
 from prudent.core.guarantee import Guarantee, Verdict, violated_rows
 from prudent.core.types import FloatArray
+from prudent.estimator_tools.subgroups import rows_of
 from prudent.monitoring.bets import (
     Bets,
     Counts,
@@ -221,6 +222,7 @@ class PromiseMonitor(Watcher):
         classes: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
+        subgroups: Any = None,
     ) -> Self:
         """Count labelled rows by what the model answered.
 
@@ -238,6 +240,10 @@ class PromiseMonitor(Watcher):
             Group of each row, for a promise of ``unit="group"``, which needs them: one
             random row of each group is looked at, the same one at every call. All rows
             of a group belong into one call.
+        subgroups : array-like of bool (n_rows,) or data frame, default=None
+            For a promise about a subgroup: which rows are of it, or a data frame with a
+            column of bool for each subgroup, or of labels as in ``sex=Female``. Rows of
+            no subgroup count for no promise. None: all rows are of it.
 
         Returns
         -------
@@ -249,9 +255,16 @@ class PromiseMonitor(Watcher):
         ------
         ValueError
             If the shapes disagree, `classes` is missing, a selective error rate comes
-            with labels, or `groups` are missing or play no part.
+            with labels, or `groups` are missing, or they or `subgroups` play no part.
         """
         counted, violated = violated_rows(self.guarantee, y_true, y_answer, classes)
+        if subgroups is not None:
+            if self.guarantee.subgroup is None:
+                raise ValueError(
+                    "the promise is about all rows, so `subgroups` play no part: leave "
+                    "them out."
+                )
+            counted &= rows_of(self.guarantee.subgroup, subgroups, len(counted))
         rows = self.guarantee.rows_that_count(len(counted), groups)
         self._count_rows(violated[rows][counted[rows]].astype(np.float64))
         return self

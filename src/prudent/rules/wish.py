@@ -20,16 +20,17 @@ FORMS = (
     '"error <= 5%"',
     '"missed LABEL <= 2%" (any class label; several with `and`; of a classifier '
     '"false alarm LABEL" is the same)',
+    'each also "in every COLUMN"',
     '"none"',
 )
 OTHER_KINDS = ("error", "coverage", "false alarm")
 DETECTOR_FORM = '"false alarm <= 5%"'
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 RATE = r"(\d+(?:\.\d*)?|\.\d+)\s*(%?)"
 # Promises about all rows, and what may be said before the name of a class.
-OVERALL = (
-    rf"(coverage\s*>=|error\s*<=|false alarm\s*<=)\s*{RATE}"
-    r"(?:\s+in every (class|group))?"
-)
+OVERALL = rf"(coverage\s*>=|error\s*<=|false alarm\s*<=)\s*{RATE}"
+# What may stand behind any promise: that it is kept in each of several parts.
+IN_EVERY = r"(.*[\d%])\s+in every\s+([^<>=]+)"
 OF_CLASS = r"missed|false alarm"
 # A limit of one class; a label may hold any of the signs and words around it.
 LIMIT = rf"(?:(?:{OF_CLASS})\s+)?(.+?)\s*<=\s*{RATE}(?:,?\s+and\s+|,\s*|$)"
@@ -50,6 +51,8 @@ class Wish:
     text: str
     guarantees: tuple[Guarantee, ...]  # one for each class where classes are promised
     by_group: bool = False  # whether each group has the promise
+    # Columns, crossed or in bands, each part of which has the promise: "sex".
+    subgroups: tuple[str, ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -124,13 +127,16 @@ class Wish:
         >>> parse_promise("coverage >= 90%").at(0.8)
         'coverage >= 80%'
         """
+        every = list(self.subgroups)
         if self.kind == "coverage":
-            every = " in every class" if self.by_class else ""
-            return f"coverage >= {100 * level:.4g}%{every}"
-        if self.kind == "error":
-            return f"error <= {100 * level:.4g}%"
-        limits = [f"{k} <= {100 * q:.4g}%" for k, q in self.limits(level).items()]
-        return f"missed {' and '.join(limits)}"
+            asked = f"coverage >= {100 * level:.4g}%"
+            every = ["class", *every] if self.by_class else every
+        elif self.kind == "error":
+            asked = f"error <= {100 * level:.4g}%"
+        else:
+            limits = [f"{k} <= {100 * q:.4g}%" for k, q in self.limits(level).items()]
+            asked = f"missed {' and '.join(limits)}"
+        return f"{asked} in every {' and '.join(every)}" if every else asked
 
 
 def parse_promise(
@@ -139,27 +145,96 @@ def parse_promise(
     *,
     confidence: float | None = None,
     with_groups: bool = False,
+    by: Sequence[str] = (),
 ) -> Wish | None:
     """What is asked for, as guarantees without evidence; None for "none".
 
     One of `FORMS`, or of detectors `DETECTOR_FORM`, or guarantees. Where `classes` are
     not known yet, they are left as they are spelled; "in every class" is one guarantee.
     "In every group" is understood `with_groups` only, by those who are given groups.
-    Without a `confidence` errors are promised with 0.95, coverage and false alarms on
-    average. Raises ValueError for other sentences, rates outside (0, 1), unknown
-    classes and two confidences.
+    Each part of the columns in `by` has the promise too; a text that names columns, "in
+    every sex and age_band", has to name the same. Without a `confidence` errors are
+    promised with 0.95, coverage and false alarms on average. Raises ValueError for
+    other sentences, rates outside (0, 1), unknown classes and two confidences.
 
     Examples
     --------
     >>> wish = parse_promise("missed b <= 2% and c <= 5%", ["a", "b", "c"])
     >>> [(g.scope, g.bound) for g in wish.guarantees]
     [('b', 0.02), ('c', 0.05)]
+    >>> parse_promise("error <= 5% in every sex and age:30,45").subgroups
+    ('sex', 'age:30,45')
     """
     if not isinstance(promise, str):
-        return _from_guarantees(promise, confidence)
+        wish = _from_guarantees(promise, confidence)
+        return replace(wish, subgroups=tuple(by))
     text = " ".join(promise.replace("≥", ">=").replace("≤", "<=").split())
     if text == "none":
+        if by:
+            raise ValueError(
+                "no promise is asked for, so that there is none to keep in every "
+                f"{' and '.join(by)}: name one."
+            )
         return None
+    said = re.fullmatch(IN_EVERY, text, re.IGNORECASE)
+    parts = [] if said is None else listed_subgroups(said[2].replace(" and ", ","))
+    text = text if said is None else said[1]
+    by_class, by_group = (
+        any(part.lower() == name for part in parts) for name in ("class", "group")
+    )
+    named = [part for part in parts if part.lower() not in ("class", "group")]
+    if by and named and sorted(by) != sorted(named):
+        raise ValueError(
+            f"the promise is by {' and '.join(named)}, and by {' and '.join(by)} is "
+            "asked for: name the columns once, or the same ones."
+        )
+    wish = _from_text(
+        *(promise, text, classes, confidence), by_class=by_class, by_group=by_group
+    )
+    if by_group and not with_groups:
+        raise ValueError(
+            f"{promise!r} is a promise from a table of scores: use prudent promise "
+            "with --by, or prudent.promise."
+        )
+    if by or named:
+        if wish.kind == "false alarm" or by_group:
+            raise ValueError(
+                f"{promise!r} has no promise by subgroups: leave them out."
+            )
+        wish = replace(wish, subgroups=tuple(by or named))
+        asked = round(1 - wish.allowed if wish.kind == "coverage" else wish.allowed, 12)
+        return wish if named else replace(wish, text=wish.at(asked))
+    return wish
+
+
+def listed_subgroups(text: str | None) -> list[str]:
+    """Split a list of columns, each perhaps crossed with others or in bands.
+
+    Examples
+    --------
+    >>> listed_subgroups("sex, age:30,45,60, region*site")
+    ['sex', 'age:30,45,60', 'region*site']
+    """
+    found: list[str] = []
+    for part in (text or "").split(","):
+        word = part.strip()
+        if found and ":" in found[-1] and re.fullmatch(NUMBER, word):
+            found[-1] += f",{word}"  # one more bound of the bands
+        elif word:
+            found.append(word)
+    return found
+
+
+def _from_text(
+    promise: str,
+    text: str,
+    classes: Sequence[Any] | None,
+    confidence: float | None,
+    *,
+    by_class: bool,
+    by_group: bool,
+) -> Wish:
+    """What a sentence asks for, without the parts that it is kept in."""
     confident: dict[str, Any] = {"confidence": confidence or CONFIDENCE}
     averaged: dict[str, Any] = {"average_over": "training samples"}
     if confidence is not None:
@@ -172,28 +247,22 @@ def parse_promise(
     }
     matched = re.fullmatch(OVERALL, text, re.IGNORECASE)
     start = matched[1].lower().rstrip("<>= ") if matched else ""
-    if matched and (matched[4] is None or start == "coverage"):
+    if matched and (not (by_class or by_group) or start == "coverage"):
         quantity, sense, over = overall[start]
         bound = _rate(matched[2], matched[3], text)
-        by_group = matched[4] is not None and matched[4].lower() == "group"
-        if by_group and not with_groups:
-            raise ValueError(
-                f"{promise!r} is a promise from a table of scores: use prudent promise "
-                "with --by, or prudent.promise."
-            )
-        by_class = matched[4] is not None and not by_group
         scopes = list(classes or ["every class"]) if by_class else [None]
         kind = {"quantity": quantity, "sense": sense, **over}
         promised = [Guarantee(bound=bound, scope=scope, **kind) for scope in scopes]
         return Wish(promise, tuple(promised), by_group)
-    if re.match(rf"(?:{OF_CLASS})\s", text, re.IGNORECASE):
+    of_class = re.match(rf"(?:{OF_CLASS})\s", text, re.IGNORECASE)
+    if of_class and not (by_class or by_group):
         kind = {"quantity": "class error rate", "sense": "<=", **confident}
         promised = [
             Guarantee(bound=bound, scope=_label(name, classes), **kind)
             for name, bound in _limits(text)
         ]
         return Wish(promise, tuple(promised))
-    raise _not_understood(text)
+    raise _not_understood(promise)
 
 
 def _from_guarantees(promise: Any, confidence: float | None) -> Wish:

@@ -1,0 +1,162 @@
+"""Promises by subgroup on the command line: `--by`, and the words of a promise."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import prudent as library
+
+
+def people(n, seed):
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": random.integers(18, 80, n),
+            "sex": random.choice(
+                ["Female", "Male", "Other"], n, p=[0.45, 0.545, 0.005]
+            ),
+            "site": random.integers(1, 3, n),
+            "x": random.normal(size=n).round(3),
+        }
+    )
+    frame.loc[:3, "sex"] = None
+    noise = np.where(frame["age"] > 60, 0.8, 0.3)
+    frame["y"] = np.where(frame["x"] + noise * random.normal(size=n) > 0, "pos", "neg")
+    return frame
+
+
+@pytest.fixture
+def tables(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    people(2000, 0).to_csv("old.csv", index=False)
+    new = people(600, 1)
+    new.to_csv("new.csv", index=False)
+    new.drop(columns="sex").to_csv("no_sex.csv", index=False)
+    return new
+
+
+def fit(prudent, promise, *more, method="logistic"):
+    return prudent(
+        *("fit", "old.csv", "--target", "y", "--method", method, "-o", "m"),
+        *("--promise", promise, *more),
+    )
+
+
+WISHES = [
+    ("coverage >= 80% in every class and sex", None, 8),
+    ("coverage >= 80% in every class", "sex,age:30,60", 14),
+    ("coverage >= 80%", "site*sex", 8),
+    ("error <= 20% in every site", None, 3),
+    ("missed pos <= 30% in every site and age:45", None, 4),
+    ("missed pos <= 30%", "site*age:45", 4),
+]
+
+
+@pytest.mark.parametrize(("promise", "by", "n_promises"), WISHES)
+@pytest.mark.parametrize("aside", [False, True])
+def test_fit_predict_certify_monitor(prudent, tables, promise, by, n_promises, aside):
+    more = ("--by", by) if by else ()
+    more += ("--drop", "sex,site") if aside else ()
+    fitted = fit(prudent, promise, *more)
+    assert fitted.code == 0, fitted.err
+    assert f"x {2 if aside else 4} features" in fitted.out
+    model = library.load("m")
+    assert len(model.guarantees_) == n_promises
+    assumed = {a for g in model.guarantees_ for a in g.assumed}
+    assert fitted.out.count("\n- ") == n_promises + len(assumed)
+    # The same answers in Python, from a frame in another order.
+    printed = prudent("predict", "new.csv", "-m", "m", "--set").out
+    rows = pd.read_csv("new.csv")[["y", "x", "site", "sex", "age"]]
+    sets = library.predict_set(model, rows)
+    labels = np.array(model.classes_)
+    wanted = ["|".join(labels[members]) for members in sets]
+    assert [row["set"] for row in csv.DictReader(io.StringIO(printed))] == wanted
+    certified = prudent("certify", "new.csv", "-m", "m", "--target", "y")
+    assert certified.code == 0, certified.err
+    assert " where " in certified.out
+    asked = ("--by", by) if by else ()
+    same = prudent("certify", "new.csv", "-m", "m", "--target", "y", *asked)
+    assert same.code == 0
+    assert same.out == certified.out
+    watched = prudent("monitor", "m", "--data", "new.csv", "--target", "y")
+    assert watched.code in (0, 7), watched.err
+    assert f"{n_promises} promises" in watched.out
+    seen = prudent("certify", "old.csv", "-m", "m", "--target", "y")
+    assert "2 000 of these 2 000 rows were in the fit of the model" in seen.err
+
+
+def test_a_table_without_the_column_is_refused(prudent, tables):
+    assert fit(prudent, "coverage >= 80%", "--by", "sex", "--drop", "sex").code == 0
+    for command in (
+        ("predict", "no_sex.csv", "-m", "m"),
+        ("certify", "no_sex.csv", "-m", "m", "--target", "y"),
+        ("monitor", "m", "--data", "no_sex.csv", "--target", "y"),
+    ):
+        refused = prudent(*command)
+        assert refused.code == 3
+        assert "the promise is by sex, which the table lacks" in refused.err
+    with pytest.raises(ValueError, match="by sex, which the table lacks"):
+        library.load("m").predict_set(pd.read_csv("no_sex.csv"))
+
+
+def test_missing_cells_of_a_column_kept_aside(prudent, tables):
+    # Four rows of the fit lack their sex; a new one that does is of their subgroup.
+    assert fit(prudent, "coverage >= 80%", "--by", "sex", "--drop", "sex").code == 0
+    sets = prudent("predict", "new.csv", "-m", "m", "--missing", "error").out
+    assert [line.split(",")[1] for line in sets.splitlines()[1:5]] == ["neg|pos"] * 4
+    whole = prudent("predict", "new.csv", "-m", "m", "--missing", "drop-rows").out
+    assert whole == sets
+
+
+def test_rows_of_an_unseen_subgroup_are_noted(prudent, tables):
+    assert fit(prudent, "error <= 20%", "--by", "site").code == 0
+    tables.assign(site=7).head(5).to_csv("strange.csv", index=False)
+    watched = prudent("monitor", "m", "--data", "strange.csv", "--target", "y")
+    assert "5 rows of subgroups that the fit has not seen" in watched.err
+    answers = prudent("predict", "strange.csv", "-m", "m").out.splitlines()
+    assert {answer.strip('"') for answer in answers[1:]} == {""}
+
+
+@pytest.mark.parametrize(
+    ("promise", "more", "sentence"),
+    [
+        ("error <= 9%", ("--by", "sexe"), "--by: no column 'sexe'; there are age, sex"),
+        ("error <= 9%", ("--by", "age"), "--by: 'age' has 62 values: give bands, such"),
+        ("error <= 9%", ("--by", "y"), "--by: 'y' is the target"),
+        ("error <= 9%", ("--by", ","), "--by names no column"),
+        ("error <= 9%", ("--by", "age:9,3"), "--by: the bands of 'age:9,3' must be"),
+        ("error <= 9%", ("--by", "sex:30"), "--by: 'sex' has bands and holds no numb"),
+        ("error <= 9% in every site", ("--by", "sex"), "by site, and by sex is asked"),
+        ("none", ("--by", "sex"), "there is none to keep in every sex"),
+        ("error <= 9% in every class and sex", (), "is none of"),
+        ("false alarm <= 9%", ("--by", "sex"), "--by is not for detectors"),
+    ],
+)
+def test_errors_in_one_sentence(prudent, tables, promise, more, sentence):
+    method = "minimax" if promise.startswith("false") else "logistic"
+    refused = fit(prudent, promise, *more, method=method)
+    assert refused.code in (2, 3)
+    assert sentence in refused.err
+    assert refused.err.count("\n") == 1
+
+
+def test_monitor_refuses_subgroups_without_a_promise(prudent, tables):
+    assert fit(prudent, "error <= 20%", "--by", "site").code == 0
+    arguments = ("monitor", "m", "--data", "new.csv", "--target", "y")
+    assert prudent(*arguments, "--by", "site").code in (0, 7)
+    refused = prudent(*arguments, "--by", "sex")
+    assert refused.code == 2
+    assert "m makes no promises by sex" in refused.err
+
+
+def test_certify_answers_in_a_column_by_subgroup(prudent, tables):
+    tables.assign(said=tables["y"]).to_csv("said.csv", index=False)
+    arguments = ("certify", "said.csv", "--predicted", "said", "--target", "y")
+    found = prudent(*arguments, "--by", "site,age:40")
+    assert "error rate where site=1: at most" in found.out
+    assert "class error rate of pos where age>=40: at most" in found.out
