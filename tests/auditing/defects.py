@@ -1,6 +1,6 @@
 """The eight false promises that were once found by hand in this library, as mutants.
 
-CHANGELOG and tests/validity tell what they were; each is what was wrong, in few lines.
+Tests of `tests/validity` tell what they were; each is what was wrong, in few lines.
 """
 
 from __future__ import annotations

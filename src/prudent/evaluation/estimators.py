@@ -91,7 +91,7 @@ class FrequentClasses(ClassifierMixin, BaseEstimator):
 CALIBRATION_ROWS = 20
 # Of a larger class so many rows are drawn: a density learned from more is hardly
 # better, and would take most of the time of a comparison.
-MOST_OF_CLASS = 2000
+MOST_OF_CLASS = 1000
 
 
 class ClasswiseRejector(ClassifierMixin, BaseEstimator):
@@ -99,7 +99,7 @@ class ClasswiseRejector(ClassifierMixin, BaseEstimator):
 
     The set of a row holds the classes whose rejector does not raise an alarm; it
     is empty for a row like none of them. The predicted class has the largest
-    p-value. Of a class of more than 2000 rows a plain draw of so many is learned from.
+    p-value. Of a class of more than 1000 rows a plain draw of so many is learned from.
     """
 
     def __init__(
