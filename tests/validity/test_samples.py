@@ -71,7 +71,7 @@ def test_error_promised_on_a_sample_holds_for_the_table(tmp_path):
         wish = parse_promise("error <= 5%", confidence=0.95)
         _, counts = np.unique(training.y, return_counts=True)
         model = promising(
-            *(KnowsTheLaw(), wish, None, counts), grouped=False, seed=seed
+            *(KnowsTheLaw(), wish, None, counts), split=False, seed=seed
         ).fit(training.X, training.y)
         answered = model.answers(fresh)
         n_promised += len(model.guarantees_)

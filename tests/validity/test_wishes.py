@@ -36,7 +36,7 @@ def test_all_classes_are_covered_at_once_with_the_confidence_asked_for(n_methods
         X = rng.normal(size=(1500, 1)) + 1.5 * y[:, None]
         model = promising(
             *(GaussianNB(), wish, None, np.bincount(y)),
-            grouped=False,
+            split=False,
             seed=seed,
             n_methods=n_methods,
         ).fit(X, y)
@@ -59,7 +59,7 @@ def test_classes_named_share_the_confidence_and_others_are_not_promised():
     y = rng.integers(0, 3, 900)
     X = rng.normal(size=(900, 1)) + y[:, None]
     model = promising(
-        *(GaussianNB(), wish, None, np.bincount(y)), grouped=False, seed=0
+        *(GaussianNB(), wish, None, np.bincount(y)), split=False, seed=0
     ).fit(X, y)
     assert model.guarantees_[0].confidence == pytest.approx(0.9**0.5)
     assert [(g.scope, g.confidence) for g in promised(model, wish, 1)] == [

@@ -314,7 +314,7 @@ def _promising(
         wish = _about_the_model(wish, cells, among)
     wrapped = promising(
         *(estimator, wish, preparation, counts),
-        grouped=groups is not None,
+        split=groups is not None,
         seed=seed,
         n_methods=among,
     )

@@ -21,6 +21,7 @@ from prudent.comparison.result import Comparison, ComparisonInterrupted
 from prudent.core.classes import as_costs, discriminant_axes
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
+from prudent.core.rows import hold_out
 from prudent.core.types import FloatArray
 from prudent.evaluation import rows as ranked
 from prudent.evaluation.child import LimitedEvaluation, OutOfTime, prepare
@@ -44,7 +45,8 @@ from prudent.evaluation.methods import (
     best_among,
     choose,
 )
-from prudent.evaluation.promising import holds_out, promising
+from prudent.evaluation.order import order_line
+from prudent.evaluation.promising import held_out_share, holds_out, promising
 from prudent.evaluation.records import Data, Failure, FoldScore, MethodRow, Settings
 from prudent.evaluation.rows import needs_of
 from prudent.evaluation.table import (
@@ -58,7 +60,7 @@ from prudent.evaluation.words import needed
 from prudent.exceptions import InfeasibleError
 from prudent.io.errors import counted, listed
 from prudent.io.survey import treatment
-from prudent.rules.wish import CONFIDENCE, parse_promise
+from prudent.rules.wish import CONFIDENCE, Wish, parse_promise
 
 LONGEST_REASON = 300
 PACKAGES = ("prudent", "numpy", "scipy", "scikit-learn")
@@ -78,6 +80,7 @@ def compare(
     cv: int = 5,
     n_repeats: int = 1,
     groups: Any = None,
+    time: Any = None,
     costs: Any = None,
     random_state: int = 0,
     n_jobs: int = 1,
@@ -128,13 +131,20 @@ def compare(
         chosen inside each training part as :class:`~prudent.BestClassifier` does. It
         uses nothing of the table, and so promises at the full `confidence`.
     cv : int, default=5
-        Stratified folds, >= 2; lowered to the rows of the largest class.
+        Stratified folds, >= 2; lowered to the rows of the largest class. With `time`
+        folds that go forward, lowered to the different times less one.
     n_repeats : int, default=1
         Times that all folds are drawn anew.
     groups : array-like of shape (n_samples,), default=None
         Rows that belong together (of a patient, of a machine) have equal values.
         Folds keep groups whole, and one row of each group, drawn at random, is
         tested: every figure is about a random row of a new group.
+    time : array-like of shape (n_samples,), default=None
+        When each row was taken: numbers, dates of any library or ISO dates. Folds then
+        go forward: the distinct times are parted into `cv` + 1 blocks of nearly equal
+        rows, and fold j learns from the first j of them and tests the next. Methods
+        hold out the latest rows of what they learn from, a group stands at its latest
+        row, and a note says whether the rows change with time.
     costs : array-like of shape (n_classes, n_classes), default=None
         Cost of answering with the class of a column where that of the row is true;
         the table gains the mean cost of each plain method.
@@ -201,6 +211,7 @@ def compare(
         n_jobs=n_jobs,
         time_limit=time_limit,
         sample=sample,
+        in_time=time is not None,
     )
     chosen = choose(methods, baselines)
     if best:
@@ -208,7 +219,7 @@ def compare(
     protocol.check()
     if time_limit is not None:
         prepare()
-    rows = labelled_rows(X, y, groups)
+    rows = labelled_rows(X, y, groups, time)
     command = f"prudent.compare(X, y, cv={cv}, random_state={random_state})"
     return run(rows, chosen, protocol, command=command)
 
@@ -226,6 +237,7 @@ class Protocol:
     n_jobs: int = 1
     time_limit: float | None = None
     sample: int | None = 100_000
+    in_time: bool = False
 
     def check(self) -> None:
         """Raise ValueError for a value out of its range."""
@@ -245,6 +257,11 @@ class Protocol:
             if not is_possible:
                 given = getattr(self, name)
                 raise ValueError(f"`{name}` must {must}, got {given!r}.")
+        if self.in_time and self.n_repeats > 1:
+            raise ValueError(
+                f"`n_repeats` must be 1 with `time`, got {self.n_repeats}: folds that "
+                "go forward are there once."
+            )
         wish = parse_promise(self.promise, confidence=self.confidence)
         if wish is not None and wish.kind == "false alarm":
             raise ValueError(
@@ -280,7 +297,8 @@ def run(
             f"classes, got {protocol.costs.shape}."
         )
     folds = make_folds(
-        *(rows.codes, n_folds, protocol.n_repeats, protocol.random_state), rows.groups
+        *(rows.codes, n_folds, protocol.n_repeats, protocol.random_state),
+        *(rows.groups, rows.times),
     )
     n_missing = int(np.isnan(rows.X).sum())
     done = treatment(rows.is_text, n_missing, rows.missing)
@@ -301,6 +319,7 @@ def run(
             *([] if wish is None or wish.understood is None else [wish.understood]),
             *notes,
         ),
+        order=_order(rows, wish, protocol.random_state),
     )
     settings = Settings(
         methods=tuple(m.name for m in methods if not m.is_baseline),
@@ -448,6 +467,8 @@ def _affordable_folds(rows: LabelledRows, cv: int) -> tuple[int, tuple[str, ...]
         )
     notes = []
     n_folds = min(cv, most)
+    if rows.times is not None:
+        n_folds = min(n_folds, len(np.unique(rows.times)) - 1)
     if rows.groups is not None:
         n_groups = len(np.unique(rows.groups))
         n_folds = min(n_folds, n_groups)
@@ -469,6 +490,19 @@ def _affordable_folds(rows: LabelledRows, cv: int) -> tuple[int, tuple[str, ...]
             f"learned and tested: they count as missed ({listed(map(repr, single))})"
         )
     return n_folds, tuple(notes)
+
+
+def _order(rows: LabelledRows, wish: Wish | None, random_state: int) -> str:
+    """Whether rows change with time, and which ones the promise asked for is about."""
+    if rows.times is None:
+        return ""
+    n_latest = None
+    if wish is not None:
+        random = np.random.RandomState(random_state)
+        share = held_out_share(wish)
+        split = hold_out(len(rows.times), share, random, rows.groups, rows.times)
+        n_latest = len(split.held_out)
+    return order_line(rows, n_latest, random_state)
 
 
 def _package_versions() -> dict[str, str]:
@@ -544,7 +578,7 @@ def _holds_out(method: Method, task: Task) -> bool:
         return True
     wrapped = promising(
         *(estimator, task.wish, task.preparation, np.array(task.rows.counts)),
-        grouped=task.rows.groups is not None,
+        split=task.rows.needs_split,
         seed=task.settings.random_state,
         n_methods=task.n_methods,
     )

@@ -165,6 +165,13 @@ def checked_times(
     return latest
 
 
+def as_number(time: Any) -> float:
+    """A time as a number: that of a date are seconds since 1970 (UTC)."""
+    if isinstance(time, np.datetime64):
+        return int(time.astype("datetime64[us]").astype(np.int64)) / 1e6
+    return float(time)
+
+
 def latest_rows(times: NDArray[Any], share: float) -> tuple[IntArray, IntArray]:
     """Places of the earlier rows, and of the latest ones, at least a share of all.
 

@@ -31,7 +31,7 @@ from sklearn.utils.validation import (
 from threadpoolctl import ThreadpoolController
 
 from prudent.core.guarantee import Guarantee
-from prudent.core.order import checked_times
+from prudent.core.order import as_number, checked_times
 from prudent.core.rows import (
     MOST_ROWS,
     HeldOut,
@@ -418,10 +418,8 @@ def _moment(cell: Any) -> date:
 
 def _evidence(times: NDArray[Any]) -> dict[str, float]:
     """What a promise says of the rows held out because they are the latest."""
-    if times.dtype.kind != "M":
-        return {"latest rows": float(len(times)), "first time": float(times.min())}
-    seconds = int(times.min().astype("datetime64[us]").astype(np.int64)) / 1e6
-    return {"latest rows": float(len(times)), "first date": seconds}
+    name = "first date" if times.dtype.kind == "M" else "first time"
+    return {"latest rows": float(len(times)), name: as_number(times.min())}
 
 
 # --- rows that a model has seen -------------------------------------------------------

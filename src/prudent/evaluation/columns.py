@@ -330,13 +330,16 @@ def _heading(findings: Findings) -> list[str]:
         between = f"{least}" if least == most else f"{least} to {most}"
         shown = f"{len(counts)} classes of {between} rows"
     repeats = f" × {settings.n_repeats}" if settings.n_repeats > 1 else ""
+    folds = "folds forward in time" if data.order else "folds"
     asked = "no promise asked for; all figures are out of fold"
     if settings.promise != "none":
         asked = f"asked: {words.asked_for(findings)}"
     return [
         f"{data.name} · {thousands(data.n_rows)} rows × {len(data.features)} features "
-        f"· {shown} · {settings.n_folds} folds{repeats}, seed {settings.random_state}",
+        f"· {shown} · {settings.n_folds} {folds}{repeats}, "
+        f"seed {settings.random_state}",
         asked,
+        *([f"in time: {data.order}"] if data.order else []),
     ]
 
 

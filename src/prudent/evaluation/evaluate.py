@@ -22,6 +22,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
 from prudent.core.moments import ClassMoments
+from prudent.core.order import forward_folds
 from prudent.core.rows import hold_out, one_row_per_group
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.estimator_tools import fit_options, predict_set
@@ -117,22 +118,20 @@ def make_folds(
     n_repeats: int,
     random_state: int,
     groups: NDArray[Any] | None = None,
+    times: NDArray[Any] | None = None,
 ) -> tuple[Fold, ...]:
     """Stratified folds, shuffled anew in each repeat; numbers count from 1.
 
     Rows with equal `groups` stay together, and one row of each group is tested,
-    drawn at random.
+    drawn at random. With `times` folds learn from earlier rows and test later ones.
     """
     folds = []
     random = np.random.RandomState(random_state)
     for repeat in range(1, n_repeats + 1):
-        splitter: Any = (StratifiedKFold if groups is None else StratifiedGroupKFold)(
-            n_folds, shuffle=True, random_state=random
-        )
-        with warnings.catch_warnings():
-            # A class of fewer rows than folds is no accident here.
-            warnings.simplefilter("ignore", UserWarning)
-            splits = list(splitter.split(codes, codes, groups))
+        if times is None:
+            splits = _drawn_folds(codes, n_folds, random, groups)
+        else:
+            splits = [*forward_folds(times, n_folds)]
         for number, (train, held_out) in enumerate(splits, start=1):
             test = held_out
             if groups is not None:
@@ -140,6 +139,22 @@ def make_folds(
                 test = np.sort(held_out[one_each])
             folds.append(Fold(repeat, number, train, test, held_out))
     return tuple(folds)
+
+
+def _drawn_folds(
+    codes: IntArray,
+    n_folds: int,
+    random: np.random.RandomState,
+    groups: NDArray[Any] | None,
+) -> list[tuple[IntArray, IntArray]]:
+    """Stratified folds of one repeat, training rows and rows held out."""
+    splitter: Any = (StratifiedKFold if groups is None else StratifiedGroupKFold)(
+        n_folds, shuffle=True, random_state=random
+    )
+    with warnings.catch_warnings():
+        # A class of fewer rows than folds is no accident here.
+        warnings.simplefilter("ignore", UserWarning)
+        return list(splitter.split(codes, codes, groups))
 
 
 def can_be_learned(codes: IntArray) -> BoolArray:
@@ -174,22 +189,25 @@ def training_moments(
 
     The rows are read once: the moments of the test parts are merged from the
     left and from the right, and the training part of fold j is what lies left
-    and right of it. Nothing is subtracted, so no digits are lost.
+    and right of it; of folds that go forward in time, what lies left. Nothing is
+    subtracted, so no digits are lost.
     """
-    n_classes, n_parts = len(classes), len(folds)
-    part = np.empty(len(X), dtype=np.intp)
-    for j, fold in enumerate(folds):
+    n_classes, n_parts = len(classes), len(folds) + 1
+    part = np.zeros(len(X), dtype=np.intp)  # 0 is never tested
+    for j, fold in enumerate(folds, start=1):
         part[fold.held_out] = j
     # A class of each part is a class of its own in the pass over the rows.
     both = ClassMoments.from_arrays(
         X, part * n_classes + codes, classes=np.arange(n_parts * n_classes)
     )
-    parts = [
+    first, *parts = [
         replace(both.select(range(j * n_classes, (j + 1) * n_classes)), classes=classes)
         for j in range(n_parts)
     ]
     nothing = ClassMoments.empty(classes, X.shape[1])
-    before = list(accumulate(parts[:-1], add, initial=nothing))
+    before = list(accumulate(parts[:-1], add, initial=first))
+    if first.count.sum():
+        return before, before[-1] + parts[-1]
     after = list(accumulate(parts[:0:-1], add, initial=nothing))[::-1]
     training = [left + right for left, right in zip(before, after, strict=True)]
     return training, before[-1] + parts[-1]
@@ -332,7 +350,9 @@ def lacking(task: Task, fold: Fold, *, holds_out: bool) -> tuple[int, ...]:
     if holds_out:
         random = np.random.RandomState(task.settings.random_state)
         groups = None if task.rows.groups is None else task.rows.groups[rows]
-        rows = rows[hold_out(len(rows), held_out_share(wish), random, groups).held_out]
+        times = None if task.rows.times is None else task.rows.times[rows]
+        share = held_out_share(wish)
+        rows = rows[hold_out(len(rows), share, random, groups, times).held_out]
     if not wish.by_class:
         return (-1,) if len(rows) < fewest_held_out(wish, task.n_methods) else ()
     labels = task.rows.classes.tolist()
@@ -370,7 +390,7 @@ def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> Answers:
     X, true = task.rows.X[fold.test], task.rows.codes[fold.test]
     wrapped = promising(
         *(estimator, wish, task.preparation, counts),
-        grouped=task.rows.groups is not None,
+        split=task.rows.needs_split,
         seed=task.settings.random_state,
         n_methods=task.n_methods,
     )
@@ -534,7 +554,7 @@ def evaluate(
     estimator = method.estimator(task.settings.random_state)
     in_fold = np.bincount(task.rows.codes[task.sampled(task.folds[0].train)])
     was_open = is_full_conformal(estimator) and estimator.method == "auto"
-    affordable(estimator, in_fold, grouped=task.rows.groups is not None)
+    affordable(estimator, in_fold, split=task.rows.needs_split)
     changed = was_open and estimator.method == "split"
     n_folds, choosing = len(task.folds), is_choice(estimator)
     results = []
@@ -553,7 +573,7 @@ def evaluate(
         regions=None if method.is_baseline or choosing else _regions(estimator, task),
         parameters={} if choosing else _parameters(estimator),
         notes=(
-            *((BY_HELD_OUT_ROWS,) if changed and task.rows.groups is None else ()),
+            *((BY_HELD_OUT_ROWS,) if changed and not task.rows.needs_split else ()),
             *_chosen_in_folds(result for _, result in results),
         ),
     )

@@ -167,12 +167,19 @@ def held_out_share(wish: Wish) -> float:
 
 
 def rows_needed(
-    wish: Wish, label: Any, *, n_methods: int, n_folds: int, holds_out: bool = True
+    wish: Wish,
+    label: Any,
+    *,
+    n_methods: int,
+    n_folds: int,
+    holds_out: bool = True,
+    forward: bool = False,
 ) -> Needs:
     """Rows of the table that give a training part enough held-out ones.
 
     Rows of a class (`label`; None: all rows count) are held out at random: enough of
-    them in 99 of 100 draws. Some methods hold nothing out.
+    them in 99 of 100 draws. Some methods hold nothing out. Where folds go `forward` in
+    time, the first training part is one of `n_folds` + 1 blocks.
     """
     share = held_out_share(wish) if holds_out else 1.0
     held_out = fewest_held_out(wish, n_methods, label)
@@ -181,6 +188,8 @@ def rows_needed(
         while bdtr(held_out - 1, trained, share) > RARELY:
             trained += 1 + trained // 100
     rows = math.ceil(trained / (1 - 1 / n_folds))
+    if forward:
+        rows = trained * (n_folds + 1)
     name = None if label is None else str(label)
     return Needs(rows=rows, label=name, held_out=held_out, to_fit=trained)
 
@@ -201,16 +210,17 @@ def promising(
     preparation: Any,
     counts: IntArray,
     *,
-    grouped: bool,
+    split: bool,
     seed: int,
     n_methods: int = 1,
     subgroups: SubgroupsOption = None,
 ) -> Any:
     """A classifier, not fitted: the method makes the promise asked for.
 
-    `counts` are the training rows of each class; `subgroups` as for `wrap`.
+    `counts` are the training rows of each class; `split` says that only rows held out
+    can rank others; `subgroups` as for `wrap`.
     """
-    inner = affordable(clone(estimator), counts, grouped=grouped)
+    inner = affordable(clone(estimator), counts, split=split)
     if is_choice(inner):
         inner.set_params(wish=wish)
     by_itself = wish.kind == "coverage" and preparation is None and not wish.subgroups
@@ -237,16 +247,17 @@ def is_choice(estimator: Any) -> bool:
     return getattr(estimator, "chooses", False)
 
 
-def affordable(estimator: Any, counts: IntArray, *, grouped: bool) -> Any:
+def affordable(estimator: Any, counts: IntArray, *, split: bool) -> Any:
     """The estimator, by held-out rows where full conformal prediction does not fit.
 
     Full prediction ranks each new row under each label among all training rows, of
-    which `counts` says how many each class has; and it cannot keep groups whole.
+    which `counts` says how many each class has; and it can neither keep groups whole
+    nor hold out the latest rows, for which `split` says so.
     """
     if not is_full_conformal(estimator):
         return estimator
     pairs = int(counts.sum()) ** 2 * len(counts)
-    if grouped or (estimator.method == "auto" and pairs > MOST_PAIRS):
+    if split or (estimator.method == "auto" and pairs > MOST_PAIRS):
         return estimator.set_params(**SPLIT)
     if estimator.method == "auto":
         return estimator.set_params(method="full")

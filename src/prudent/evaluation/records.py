@@ -124,6 +124,8 @@ class Data:
     class_counts: tuple[int, ...]
     constant_features: tuple[str, ...] = ()  # which every method ignores
     notes: tuple[str, ...] = ()  # what was done to it, what a reader should know
+    # Whether its rows change with time, where folds go forward; else empty.
+    order: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -298,6 +298,7 @@ def needs_of(lacking: set[int], task: Task, *, holds_out: bool) -> Needs:
         "n_methods": task.n_methods,
         "n_folds": task.settings.n_folds,
         "holds_out": holds_out,
+        "forward": task.rows.times is not None,
     }
     if lacking == {-1}:
         return rows_needed(task.wish, None, **asked_of)

@@ -49,6 +49,11 @@ class LabelledRows:
         """Labels as positions in `classes`, shape (n,)."""
         return np.searchsorted(self.classes, self.y)
 
+    @property
+    def needs_split(self) -> bool:
+        """Whether only held-out rows can rank others: whole groups, or the latest."""
+        return self.groups is not None or self.times is not None
+
     @cached_property
     def counts(self) -> IntArray:
         """Rows of each class, shape (K,)."""

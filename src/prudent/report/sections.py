@@ -100,10 +100,11 @@ def _answer(findings: Findings) -> Section:
         else (row.method, f"FAILED  {cut(row.failure.text, 300)}")
         for row in findings.rows
     ]
+    folds = "folds forward in time" if findings.data.order else "stratified folds"
     plain = words.AS_IT_IS.capitalize() + " " if settings.promise != "none" else ""
     note = (
-        f"{plain}All figures are out of fold: {settings.n_folds} stratified "
-        f"folds{repeats}, seed {settings.random_state}. {VERDICTS}"
+        f"{plain}All figures are out of fold: {settings.n_folds} {folds}"
+        f"{repeats}, seed {settings.random_state}. {VERDICTS}"
     )
     return Section(
         "answer",
@@ -226,6 +227,11 @@ def _data(findings: Findings) -> Section:
         rest = f" and {more} more" if more > 0 else ""
         sentences.append(f"Constant, and therefore ignored: {names}{rest}.")
     sentences += [_sentence(note) for note in data.notes]
+    if data.order:
+        sentences.append(
+            "Folds go forward in time: each tests rows later than those it learns from."
+        )
+        sentences.append(_sentence(data.order))
     return Section(
         "data",
         "Data",
