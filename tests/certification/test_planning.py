@@ -5,7 +5,12 @@ import pytest
 from scipy.stats import binom, binomtest
 
 import prudent
-from prudent.certification.planning import _first_row_of_power, _rows_that_suffice
+from prudent import Guarantee
+from prudent.certification.planning import (
+    _first_row_of_power,
+    _rows_that_suffice,
+    queue_in_words,
+)
 from prudent.core.binomial import (
     binomial_tail,
     fewest_rows,
@@ -207,3 +212,17 @@ def test_fewest_rows_for_is_the_inverse():
     n = fewest_rows_for(wrong, 0.07, 0.02)
     assert all(most_wrong(int(k), 0.07, 0.02) == c for k, c in zip(n, wrong))  # noqa: B905
     assert all(most_wrong(int(k) - 1, 0.07, 0.02) == c - 1 for k, c in zip(n, wrong))  # noqa: B905
+
+
+def test_queue_in_words_is_that_of_the_binomial_law():
+    promise = Guarantee(quantity="answered share", bound=0.96, sense=">=")
+    assert queue_in_words(promise) == (
+        "handed over <= 4% means at most 50 of 1000 rows on 95 of 100 days and 55 on "
+        "99; at most 40 on 99 days needs 2.77%"
+    )
+    flagged = Guarantee(quantity="flagged share", bound=0.1, sense="<=")
+    assert queue_in_words(flagged, 100).startswith(
+        f"flagged <= 10% means at most {int(binom.ppf(0.95, 100, 0.1))} of 100 rows"
+    )
+    # The share that is needed is rounded down, so that it suffices.
+    assert binom.cdf(40, 1000, 0.0277) >= 0.99 > binom.cdf(40, 1000, 0.0278)

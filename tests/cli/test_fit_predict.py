@@ -16,6 +16,7 @@ from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
@@ -746,3 +747,27 @@ def test_libraries_that_log_by_themselves_do_not_flood_the_terminal(tmp_path, co
     assert "iteration" not in ended.stdout
     assert "a word of Python" in ended.stderr
     assert ("No promise." if command == "fit" else "Loud") in ended.stdout
+
+
+def test_capacity_is_promised_with_what_it_means_for_a_queue(prudent, tmp_path):
+    random = np.random.default_rng(0)
+    x = random.normal(size=600)
+    table = pa.table({"x": x, "y": np.where(x + random.normal(size=600) > 0, "b", "a")})
+    path = tmp_path / "rows.csv"
+    pa.csv.write_csv(table, path)
+    outcome = prudent(
+        *(
+            "fit",
+            path,
+            "--target",
+            "y",
+            "--method",
+            "lda",
+            "-o",
+            tmp_path / "m.prudent",
+        ),
+        *("--promise", "handed over <= 20%"),
+    )
+    assert outcome.code == 0, outcome.err
+    assert "The answered share is at least 0.8 with confidence 0.95" in outcome.out
+    assert "handed over <= 20% means at most 221 of 1000 rows on 95 of" in outcome.out

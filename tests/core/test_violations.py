@@ -33,6 +33,12 @@ def promise(quantity, scope=None):
         ("false alarm rate", None, ([1, -1, -1, 1, -1],), [0, 1, 3, 4], [1, 4]),
         ("false alarm rate", "b", ([1, -1, -1, 1, 1],), [1, 4], [1]),
         ("miss rate", None, ([1, -1, 1, 1, -1],), [0, 1, 3, 4], [0, 3]),
+        # Of shares and precisions the rows that have the property are counted.
+        ("answered share", None, (SETS, CLASSES), [0, 1, 2, 3, 4], [0, 2, 4]),
+        ("flagged share", "b", (LABELS,), [0, 1, 2, 3, 4], [3, 4]),
+        ("flagged share", None, ([1, -1, -1, 1, 1],), [0, 1, 2, 3, 4], [1, 2]),
+        ("precision", "a", (LABELS,), [0, 1], [0]),
+        ("probability", "b", (LABELS,), [0, 1, 3, 4], [1, 4]),
     ],
 )
 def test_rows_are_counted_and_broken_as_the_promise_says(
@@ -46,6 +52,40 @@ def test_rows_are_counted_and_broken_as_the_promise_says(
 def test_numbers_that_are_missing_are_no_labels():
     about, _ = violated_rows(promise("error rate"), [0.0, np.nan, 1.0], [0, 0, 0])
     assert about.tolist() == [True, False, True]
+
+
+def test_precision_of_a_detector_counts_anomalies_among_its_alarms():
+    about, true = violated_rows(promise("precision"), [1, -1, -1, 1], [-1, -1, 1, 1])
+    assert np.flatnonzero(about).tolist() == [0, 1]
+    assert np.flatnonzero(about & true).tolist() == [1]
+
+
+@pytest.mark.parametrize("quantity", ["flagged share", "precision"])
+def test_flagged_rows_are_told_by_labels(quantity):
+    with pytest.raises(ValueError, match=f"a {quantity} is counted by labels"):
+        violated_rows(promise(quantity, "a"), TRUTH, SETS, CLASSES)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "sense", "frequent"),
+    [
+        ("coverage", ">=", False),
+        ("coverage", "<=", True),
+        ("answered share", ">=", True),
+        ("flagged share", "<=", False),
+        ("precision", ">=", True),
+        ("probability", ">=", True),
+        ("probability", "<=", False),
+        ("error rate", "<=", False),
+    ],
+)
+def test_what_is_counted_is_promised_to_be_frequent_or_rare(quantity, sense, frequent):
+    claim = Guarantee(quantity=quantity, bound=0.5, sense=sense)
+    assert claim.counts_frequent == frequent
+    # Counts of what is frequent speak for the promise.
+    best = 100 if frequent else 0
+    assert claim.check(best, 100).verdict == "kept"
+    assert claim.check(100 - best, 100).verdict == "broken"
 
 
 def test_labels_do_not_say_which_rows_were_answered():

@@ -101,6 +101,75 @@ def test_none_asks_for_nothing():
     assert parse_promise("none") is None
 
 
+@pytest.mark.parametrize(
+    ("text", "kind", "rate", "share"),
+    [
+        ("error <= 5% and answered >= 96%", "error", 0.05, 0.96),
+        ("error<=5%, and handed over <= 4%", "error", 0.05, 0.96),
+        ("answered >= 96%", "answered", 0.04, 0.96),
+        ("handed over <= 4%", "answered", 0.04, 0.96),
+        ("missed malignant <= 2% and flagged <= 4%", "missed", 0.02, 0.04),
+        ("missed not sure and such <= 2% and Flagged <= .5", "missed", 0.02, 0.5),
+    ],
+)
+def test_capacities(text, kind, rate, share):
+    wish = parse_promise(text, CLASSES)
+    assert (wish.kind, wish.allowed, wish.share) == (kind, pytest.approx(rate), share)
+    assert wish.confident(0.9).confidence == 0.9
+    assert (wish.understood is not None) == ("handed over" in text)
+    again = parse_promise(wish.at(wish.level), CLASSES)
+    assert (again.guarantees, again.capacity) == (wish.guarantees, wish.capacity)
+    as_values = parse_promise(
+        [*wish.guarantees, *([wish.capacity] if wish.capacity else [])], CLASSES
+    )
+    assert (as_values.kind, as_values.share) == (kind, share)
+    flagged = wish.capacity is not None and wish.capacity.quantity == "flagged share"
+    if flagged:
+        assert wish.capacity.scope == wish.guarantees[0].scope
+        assert wish.capacity.sense == "<="
+    if wish.capacity is not None:
+        assert wish.confident(0.9).capacity.confidence == 0.9
+
+
+def test_a_class_may_be_called_like_a_capacity():
+    wish = parse_promise("missed a <= 2% and flagged <= 4%", ["a", "flagged", "c"])
+    assert [g.scope for g in wish.guarantees] == ["a", "flagged"]
+    assert wish.capacity is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("flagged <= 4%", "does not say which class is flagged"),
+        ("coverage >= 90% and answered >= 50%", "answered share goes with 'error"),
+        ("missed benign <= 2% and answered >= 50%", "goes with 'error <= 5%'"),
+        ("error <= 5% and flagged <= 4%", "flagged share goes with 'missed LABEL"),
+        (
+            "missed benign <= 2% and malignant <= 4% and flagged <= 4%",
+            "goes with one class",
+        ),
+        ("error <= 5% and answered >= 96% and answered >= 97%", "goes with 'error"),
+        ("answered >= 100%", "the rate of a promise lies between 0 and 1"),
+        ("answered <= 96%", "is none of"),
+        ("answered >= 96% in every class", "is none of"),
+        ("answered >= 96% in every sex", "has no promise by subgroups"),
+        ("error <= 5% and answered >= 96% in every sex", "no promise by subgroups"),
+    ],
+)
+def test_capacities_that_do_not_fit(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_promise(text, CLASSES)
+
+
+def test_rows_held_out_for_capacities():
+    alone = parse_promise("answered >= 96%")
+    assert fewest_held_out(alone, 1) == math.ceil(
+        math.log(1 - math.sqrt(0.95)) / math.log(0.96)
+    )
+    both = parse_promise("error <= 5% and answered >= 96%")
+    assert fewest_held_out(both, 1) == math.ceil(math.log(0.025) / math.log(0.95))
+
+
 def test_labels_may_be_numbers():
     assert parse_promise("missed 1 <= 2%", [0, 1]).guarantees[0].scope == 1
 

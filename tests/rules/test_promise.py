@@ -55,6 +55,58 @@ def test_class_errors_are_those_of_the_wrapper():
     )
 
 
+def test_capacities_are_those_of_the_wrappers():
+    proba = MODEL.predict_proba(X[HELD])
+    for text, settings in (
+        ("error <= 50% and answered >= 30%", {"error_rate": 0.5}),
+        ("answered >= 30%", {"error_rate": None}),
+    ):
+        wrapper = prudent.SelectiveClassifier(
+            FrozenEstimator(MODEL), answered_share=0.3, **settings
+        ).fit(X[HELD], Y[HELD])
+        rule = prudent.promise(proba, Y[HELD], text)
+        assert rule.thresholds == wrapper.rule_.thresholds
+        assert rule.guarantees == wrapper.guarantees_
+        assert "answered share" in {g.quantity for g in rule.guarantees}
+    y = (Y == 1).astype(int)
+    model = LogisticRegression(C=0.01).fit(X[FIT], y[FIT])
+    wrapper = prudent.NeymanPearsonClassifier(
+        FrozenEstimator(model), max_class_error={1: 0.4}, flagged_share=0.95
+    ).fit(X[HELD], y[HELD])
+    rule = prudent.promise(
+        model.predict_proba(X[HELD]), y[HELD], "missed 1 <= 40% and flagged <= 95%"
+    )
+    assert rule.guarantees == wrapper.guarantees_
+    flagged = rule.guarantees[1]
+    assert (flagged.quantity, flagged.scope) == ("flagged share", 1)
+
+
+def test_capacities_that_cannot_be_proved_say_why():
+    score = np.arange(90) / 90
+    wrong = np.zeros(90, dtype=int)
+    wrong[::7] = 1
+    predicted = np.zeros(90, dtype=int)
+    say = r"answered_share=0.96: 90 held-out rows cannot prove it, 91 are needed\."
+    with pytest.raises(InfeasibleError, match=say):
+        prudent.promise(
+            score, wrong, "answered >= 96%", predicted=predicted, classes=[0, 1]
+        )
+    with pytest.raises(
+        InfeasibleError, match=r"of 90 held-out rows are answered, \d+ "
+    ):
+        prudent.promise(
+            score,
+            wrong * (score < 0.5),
+            "error <= 10% and answered >= 90%",
+            predicted=predicted,
+            classes=[0, 1],
+        )
+    with pytest.raises(InfeasibleError, match=r"flagged_share=0.2: \d+ of 90 rows get"):
+        prudent.promise(
+            1 - score, wrong, "missed 1 <= 40% and flagged <= 20%", classes=[0, 1]
+        )
+
+
 def law(n, rng):
     """Scores of three classes; the probability that a class scores below a cut."""
     codes = rng.choice(3, n, p=[0.6, 0.3, 0.1])

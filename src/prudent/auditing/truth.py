@@ -136,8 +136,8 @@ def violations(
         counted &= (y == -1) == (quantity == "miss rate")
     if quantity == "selective error rate":
         counted &= said.answered
-    # The other side of a bound is promised to be rare.
-    return counted, violated ^ ((quantity == "coverage") != (claim.sense == ">="))
+    # What is not promised to be rare is so where it does not happen.
+    return counted, violated ^ claim.counts_frequent
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
 from numbers import Integral, Real
 
 import numpy as np
@@ -17,6 +18,7 @@ from prudent.core.binomial import (
     fewest_rows_for,
     most_wrong,
     queue_length,
+    share_of_queue,
 )
 from prudent.core.guarantee import Guarantee, bernoulli_divergence
 from prudent.core.types import FloatArray, IntArray
@@ -181,10 +183,7 @@ def queue_limit(promise: Guarantee, rows: int = 1000, *, chance: float = 0.99) -
     >>> queue_limit(promise, chance=0.95), queue_limit(promise)
     (50, 55)
     """
-    share = {
-        ("answered share", ">="): 1 - promise.bound,
-        ("flagged share", "<="): promise.bound,
-    }.get((promise.quantity, promise.sense))
+    share = share_of_people(promise)
     if share is None:
         raise ValueError(
             "queue_limit: the promise must be an answered share >= b or a flagged "
@@ -194,6 +193,42 @@ def queue_limit(promise: Guarantee, rows: int = 1000, *, chance: float = 0.99) -
         raise ValueError(f"`rows` must be a whole number >= 1, got {shown(rows)}.")
     check_fraction("chance", chance)
     return queue_length(share, int(rows), chance)
+
+
+def share_of_people(promise: Guarantee) -> float | None:
+    """Share of rows that a capacity promise leaves to people; None of other promises.
+
+    All that are not answered, or all that are flagged.
+    """
+    return {
+        ("answered share", ">="): 1 - promise.bound,
+        ("flagged share", "<="): promise.bound,
+    }.get((promise.quantity, promise.sense))
+
+
+def queue_in_words(promise: Guarantee, rows: int = 1000) -> str:
+    """What a promised share means for the queue of a day, of so many new rows.
+
+    Examples
+    --------
+    >>> from prudent import Guarantee
+    >>> promise = Guarantee(quantity="answered share", bound=0.96, sense=">=")
+    >>> print(queue_in_words(promise))
+    handed over <= 4% means at most 50 of 1000 rows on 95 of 100 days and 55 on 99; at
+    most 40 on 99 days needs 2.77%
+    """
+    share = share_of_people(promise)
+    assert share is not None
+    often, nearly_always = (queue_limit(promise, rows, chance=c) for c in (0.95, 0.99))
+    name = "flagged" if promise.quantity == "flagged share" else "handed over"
+    mean = round(share * rows)
+    needed = share_of_queue(mean, rows, 0.99)
+    short = Context(prec=3, rounding=ROUND_FLOOR).plus(Decimal(100 * needed))
+    return (
+        f"{name} <= {100 * share:.4g}% means at most {often} of {rows} rows on 95 of "
+        f"100 days and {nearly_always} on 99; at most {mean} on 99 days needs "
+        f"{float(short):g}%"
+    )
 
 
 def _rows_of_random_count(

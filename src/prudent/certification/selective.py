@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import warnings
 from dataclasses import replace
 from typing import Any, Self
@@ -19,14 +18,14 @@ from prudent.certification.held_out import (
     answer_scores,
     check_scoring,
 )
-from prudent.core.binomial import check_fraction, fewest_answered, fewest_rows
+from prudent.core.binomial import check_fraction, fewest_rows
 from prudent.core.types import BoolArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import probability_columns
 from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import PrudentWarning
 from prudent.rules.bands import ThresholdBands, answer_bands
-from prudent.rules.make import CellErrors, SelectiveError
+from prudent.rules.make import CellErrors, SelectiveError, unproved_share
 from prudent.rules.rule import Rule
 from prudent.rules.scores import AnswerScores
 from prudent.rules.subgroups import cell_name
@@ -403,13 +402,20 @@ class SelectiveClassifier(HeldOutClassifier):
         elif isinstance(rule.calibration, CellErrors):
             assert self.error_rate is not None
             self._warn_of_small_cells(rule.calibration.too_small(self.error_rate))
-        elif self._lacks_share(rule):
-            warnings.warn(
-                f"SelectiveClassifier: {self._why_no_share()}",
-                PrudentWarning,
-                stacklevel=4,
-            )
+        elif self.answered_share is not None:
+            self._warn_of_share(rule, float(self.answered_share))
         return super()._adopt(rule)
+
+    def _warn_of_share(self, rule: Rule, share: float) -> None:
+        """Say why the answered share asked for is not promised, if it is not."""
+        reason = unproved_share(rule, share, alone=self.error_rate is None)
+        if reason is not None:
+            warnings.warn(
+                f"SelectiveClassifier: answered_share={share:g}: {reason}; it is not "
+                "promised.",
+                PrudentWarning,
+                stacklevel=5,
+            )
 
     def _warn_of_small_cells(self, too_small: dict[str, tuple[int, int]]) -> None:
         """Say which rows are never answered, and what they would need."""
@@ -427,33 +433,6 @@ class SelectiveClassifier(HeldOutClassifier):
             PrudentWarning,
             stacklevel=5,
         )
-
-    def _lacks_share(self, rule: Rule) -> bool:
-        """Whether an answered share was asked for that is not proved; 1 needs none."""
-        asked = self.answered_share is not None and self.answered_share < 1
-        return asked and not any(
-            promise.quantity == "answered share" for promise in rule.guarantees
-        )
-
-    def _why_no_share(self) -> str:
-        """Why the answered share is not promised, and what is."""
-        assert self.answered_share is not None
-        n, share = self.n_calibration_, float(self.answered_share)
-        level = (1 - self.confidence) / 2
-        if self.error_rate is None:
-            level = 1 - math.sqrt(self.confidence)
-        needed = fewest_answered(n, share, level)
-        if needed > n:
-            rows = fewest_rows(1 - share, 1 - level)
-            reason = f"{n} held-out rows cannot prove it, {rows} are needed"
-        elif self.n_answered_ >= needed:
-            reason = "scores equal to the cut are left out"
-        else:
-            reason = (
-                f"{self.n_answered_} of {n} held-out rows are answered, {needed} would "
-                "prove it"
-            )
-        return f"answered_share={share:g}: {reason}; it is not promised."
 
     def _why_nothing(self) -> str:
         """Why no row is answered."""

@@ -46,6 +46,7 @@ COLOURS = {
     "kept": "green",
     "broken": "red",
     "nothing answered": "bright_black",
+    "share not proved": "bright_black",
     "no better than always the most frequent class": "bright_black",
     # The same on two lines.
     "nothing": "bright_black",
@@ -73,7 +74,8 @@ def compare(
         typer.Option(
             metavar="TEXT",
             help="What to promise: 'coverage >= 90% in every class', 'coverage >= "
-            "95%', 'error <= 5%', 'missed LABEL <= 2%' (several with and), or none.",
+            "95%', 'error <= 5%' (and answered >= 96%), 'answered >= 96%', 'missed "
+            "LABEL <= 2%' (several with and; one and flagged <= 4%), or none.",
         ),
     ] = DEFAULT_PROMISE,
     confidence: options.Confidence = None,

@@ -528,11 +528,15 @@ def _say_choice(fitted: Any) -> None:
 
 def _say_promises(fitted: Any) -> None:
     promises = getattr(fitted, "guarantees_", ())
+    from prudent.certification.planning import queue_in_words, share_of_people
+
     if any(promise.subgroup is not None for promise in promises):
         _say_by_subgroup(promises)
         return
     for promise in promises:
         print(promise)
+        if share_of_people(promise) is not None:
+            print(f"{queue_in_words(promise)}.")
     if not promises:
         print("No promise.")
 

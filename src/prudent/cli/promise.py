@@ -135,6 +135,7 @@ def promise(
     score of one of two classes (--score, --positive), or how unusual a row looks
     (--anomaly).
     """
+    from prudent.certification.planning import queue_in_words, share_of_people
     from prudent.rules.promise import joint_rules
 
     check_writable(*outputs)
@@ -211,6 +212,8 @@ def promise(
         print(f"{counted(len(values), 'row')} of {data} make {output}")
         for guarantee in rule.guarantees:
             print(f"Promised: {guarantee}")
+            if share_of_people(guarantee) is not None:
+                print(f"{queue_in_words(guarantee)}.")
     if excluded:
         print(f"Nothing is promised about rows of {listed(map(repr, excluded))}.")
 

@@ -589,12 +589,12 @@ def _nearest(task: Task) -> str | None:
     """The least weaker promise for which the rows of every fold suffice."""
     wish, classes = task.wish, task.rows.classes.tolist()
     assert wish is not None
-    asked = 1 - wish.allowed if wish.kind == "coverage" else wish.allowed
-    weaker = [q for q in wish.levels if (q < asked) == (wish.kind == "coverage")]
+    asked = wish.level
+    weaker = [q for q in wish.levels if (q < asked) == wish.rises]
     for level in sorted(weaker, key=lambda q: abs(q - asked)):
         text = wish.at(level)
         other = parse_promise(text, classes, confidence=wish.confidence)
-        if level != round(asked, 12) and all(
+        if level != asked and all(
             not lacking(replace(task, wish=other), fold, holds_out=True)
             for fold in task.folds
         ):

@@ -177,6 +177,11 @@ def queue_length(share: float, rows: int, chance: float) -> int:
     return int(binom.ppf(chance, rows, share))
 
 
+def share_of_queue(length: int, rows: int, chance: float) -> float:
+    """Largest share with P(Bin(rows, share) <= length) >= chance."""
+    return 1.0 if length >= rows else upper_limit(length, rows, level=chance)
+
+
 def fewest_rows_for(wrong: IntArray, rate: float, level: float) -> IntArray:
     """Smallest n with P(Bin(n, rate) <= c) <= level, for each c of `wrong`.
 

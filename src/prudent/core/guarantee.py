@@ -105,7 +105,8 @@ default=None
         What must be true for the promise to hold: members of `Assumption`, or own
         sentences.
     scope : object, default=None
-        The class label the promise is about; None means all rows.
+        The class label the promise is about; None means all rows. Of a flagged share
+        and a precision the label that flagged rows get; None: the alarm of a detector.
     subgroup : str or None, default=None
         The part of the population the promise is about, such as "sex=Female".
     unit : {"row", "group"}, default="row"
@@ -271,15 +272,23 @@ default=None
             law = self.rate_law
             if law is not None:
                 # The count of the side that is promised to be rare.
-                rare = (self.quantity == "coverage") == (self.sense == ">=")
                 at_most, at_least = beta_binomial_tails(
-                    violations if rare else n - violations, n, *law
+                    n - violations if self.counts_frequent else violations, n, *law
                 )
                 kept, broken = at_most <= level / 2, at_least <= level / 2
         verdict: Verdict = "broken" if broken else "kept" if kept else "consistent"
         return GuaranteeCheck(
             measured=measured, interval=(lower, upper), verdict=verdict
         )
+
+    @property
+    def counts_frequent(self) -> bool:
+        """Whether the rows that `check` counts are promised to be frequent, not rare.
+
+        So it is of an answered share, a precision, or any other quantity but a
+        coverage that is promised to be at least something.
+        """
+        return (self.quantity == "coverage") != (self.sense == ">=")
 
     def _counts(
         self,
@@ -473,7 +482,8 @@ default=None
 
     def _of_rows(self) -> str:
         """Class and subgroup in words, or nothing where there is none."""
-        words = "" if self.scope is None else f" of class {shown(self.scope)}"
+        named = "label" if self.quantity in OF_FLAGGED else "class"
+        words = "" if self.scope is None else f" of {named} {shown(self.scope)}"
         if self.subgroup is not None:
             words += f" among rows with {self.subgroup}"
         return words
@@ -796,10 +806,11 @@ def _largest(p: float, r: float, distance: Callable[[float], float]) -> float:
 # --- which rows a promise is about, and which of them break it ------------------------
 
 #: Promises of detectors, and the answer that breaks them.
-ALARMS = {"false alarm rate": -1, "miss rate": 1}
+ALARM = -1
+ALARMS = {"false alarm rate": ALARM, "miss rate": 1}
 
-#: Shares among alarms, whose rows and threshold a promise does not name.
-NOT_OF_ROWS = frozenset({"flagged share", "precision"})
+#: Shares of rows with a certain answer, their scope, or among them.
+OF_FLAGGED = frozenset({"flagged share", "precision"})
 
 
 def violated_rows(
@@ -814,8 +825,9 @@ def violated_rows(
     without a label is never counted. Alarms and misses are counted on the rows given,
     all of them ordinary or anomalous; a false alarm of one class on its rows. A row of
     a class that the promise assumes away never breaks it. Of an answered share the
-    answered rows are given, of a probability the rows of its class, whatever the
-    answers are.
+    answered rows are given, of a flagged share the flagged ones, of a precision those
+    of the flagged rows that are what they are flagged as, of a probability the rows of
+    its class, whatever the answers are.
     """
     truth, answer = np.asarray(y_true), np.asarray(y_answer)
     if truth.ndim != 1 or len(truth) != len(answer):
@@ -824,12 +836,20 @@ def violated_rows(
             f"{truth.shape} and {answer.shape}."
         )
     scope, quantity = guarantee.scope, guarantee.quantity
-    if quantity in NOT_A_RATE or quantity in NOT_OF_ROWS:
+    if quantity in NOT_A_RATE:
         raise ValueError(f"a {quantity} is not counted by rows: use `update`.")
     counted = _labelled(truth)
     if quantity == "probability":
         return counted, truth == scope
     violated: Any
+    if quantity in OF_FLAGGED:
+        if answer.ndim != 1:
+            raise ValueError(f"a {quantity} is counted by labels: give those.")
+        flag = ALARM if scope is None else scope
+        flagged = np.asarray(answer == flag, dtype=bool)
+        if quantity == "flagged share":
+            return np.ones(len(truth), dtype=bool), flagged
+        return counted & flagged, np.asarray(truth == flag, dtype=bool)
     if quantity == "answered share":
         if answer.ndim != 2:
             raise ValueError(

@@ -18,7 +18,6 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from prudent.core.guarantee import (
     ALARMS,
     NOT_A_RATE,
-    NOT_OF_ROWS,
     Guarantee,
     violated_rows,
 )
@@ -148,7 +147,7 @@ def held_against(
     answers: dict[str, tuple[Any, ...]] = {}
     for promise in promises:
         quantity = promise.quantity
-        if quantity in NOT_A_RATE or quantity in NOT_OF_ROWS:
+        if quantity in NOT_A_RATE:
             continue
         if quantity not in answers:
             answers[quantity] = counted_answers(quantity, estimator, X)

@@ -46,6 +46,7 @@ from prudent.rules.usefulness import (
     labels_usefulness,
     ranking,
     sets_usefulness,
+    surest_usefulness,
 )
 from prudent.rules.wish import Wish, rounded
 
@@ -283,16 +284,16 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
         share = held_out_share(wish) if self.share is None else self.share
         n_held_out = max(1, round(self._n_units * share / (1 - share)))
         rate = rounded(wish.allowed)
-        if wish.kind == "error":
-            assert wish.confidence is not None
-            return answers_usefulness(
-                max_probability(scores) if probable else _lead(scores),
-                scores.argmax(axis=1) != codes,
-                n_held_out,
-                rate=rate,
-                confidence=wish.confidence,
-            )
         certain = None if wish.confidence is None else each_confidence(wish, 1)
+        if wish.kind in ("error", "answered"):
+            sureness = max_probability(scores) if probable else _lead(scores)
+            wrong = scores.argmax(axis=1) != codes
+            if wish.kind == "answered":
+                return surest_usefulness(sureness, wrong, share=1 - rate)
+            assert certain is not None
+            return answers_usefulness(
+                sureness, wrong, n_held_out, rate=rate, confidence=certain
+            )
         if wish.kind == "coverage":
             plausible = -log_odds_against(scores) if probable else _over_others(scores)
             return sets_usefulness(
@@ -301,16 +302,16 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
                 by_class=wish.by_class,
                 confidence=certain,
             )
+        assert certain is not None
         known = labels.tolist()
         limits = {known.index(g.scope): g.bound for g in wish.guarantees}
-        assert wish.confidence is not None
         if len(limits) == len(known):
             rates = [limits[k] for k in range(len(known))]
             return sets_usefulness(
                 scores, codes, rates=rates, by_class=True, confidence=certain
             )
         return class_errors_usefulness(
-            scores, codes, n_held_out, limits=limits, confidence=wish.confidence
+            scores, codes, n_held_out, limits=limits, confidence=certain ** len(limits)
         )
 
 
@@ -331,6 +332,7 @@ def chosen_in(model: Any) -> ChosenClassifier | None:
 # What the usefulness under a promise means, of the winner and of the second.
 EXPECTED = {
     "error": "expected to answer {0:.2f}; {2} {1:.2f}",
+    "answered": "expected error of the answered {0:.3f}; {2} {1:.3f}",
     "coverage": "expected sets of {0:.2f} classes; {2} {1:.2f}",
     "missed": "expected error of the other classes {0:.2f}; {2} {1:.2f}",
     "sets": "expected sets of {0:.2f} classes; {2} {1:.2f}",

@@ -151,12 +151,19 @@ def _others_error(row: MethodRow) -> str:
 
 
 def _missed(row: MethodRow) -> str:
-    items = () if row.asked is None else row.asked.items
     missed = (
         f"{100 * item.check.measured:.1f} % {short(item.guarantee.scope)}"
-        for item in items
+        for item in (() if row.asked is None else row.asked.items)
+        if not words.is_capacity(item)
     )
     return " ".join(missed) or words.NONE
+
+
+def _flagged(row: MethodRow) -> float | None:
+    """Share of all rows flagged, where it is promised."""
+    items = () if row.asked is None else row.asked.items
+    flagged = (i for i in items if i.guarantee.quantity == "flagged share")
+    return next((item.check.measured for item in flagged), None)
 
 
 def _set_size(row: MethodRow) -> str:
@@ -263,6 +270,13 @@ COLUMNS = (
         {"others_error": (NUMBER, lambda row: row.asked and row.asked.others_error)},
     ),
     Column("missed", _missed, ("others",)),
+    Column(
+        "flagged",
+        lambda row: words.percent(_flagged(row), 1),
+        ("others",),
+        {"flagged_share": (NUMBER, _flagged)},
+        is_optional=True,
+    ),
     ANSWERED,
     WRONG,
     replace(ANSWERED, title="decided", styles=("none", *SETS)),

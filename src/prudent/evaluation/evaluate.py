@@ -44,6 +44,7 @@ from prudent.evaluation.promising import (
 from prudent.evaluation.records import RegionMap, Settings
 from prudent.evaluation.table import LabelledRows, in_front
 from prudent.exceptions import InfeasibleError, PrudentWarning
+from prudent.rules.rule import Rule
 from prudent.rules.wish import Wish
 
 
@@ -400,13 +401,16 @@ def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> Answers:
     if wish.kind == "coverage" and is_hopeless(lacks, wish, len(classes)):
         return nothing()
     try:
-        if wish.kind == "missed":  # the limits come after the fit, all those of a curve
+        if wish.kind == "missed" and wish.capacity is None:
+            # The limits come after the fit, all those of a curve.
             limits = wrapped.max_class_error
             task.fitted(wrapped.set_params(max_class_error=None), rows)
             _add_limits(measured, wrapped, wish, X, classes[true])
             wrapped = wrapped.with_class_error(limits)
         else:
             task.fitted(wrapped, rows)
+            if wish.kind == "missed":
+                _add_limits(measured, wrapped, wish, X, classes[true])
     except InfeasibleError:
         return nothing()
     except ValueError as error:
@@ -422,7 +426,7 @@ def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> Answers:
     promises = counted(promised(wrapped, wish, task.n_methods), tally, classes)
     measured.add_answers(tally, asked=True)
     measured.add_promises(promises, asked=True)
-    if wish.kind != "missed":
+    if wish.kind in ("coverage", "error"):
         _add_levels(measured, wrapped, task, X, decisions)
     wrong = decided & ~sets[np.arange(len(true)), true]
     choice = chosen_in(wrapped)
@@ -473,9 +477,19 @@ def _add_levels(
         from prudent.certification.held_out import answer_scores
 
         scores = answer_scores(wrapped.estimator_, X, wrapped.scoring)
-        rules = (wrapped.rule_.at(q) for q in wish.levels)
-        decided = [int(rule.answers(scores).sum()) for rule in rules]
+        made = wrapped.rule_.calibration
+        decided = []
+        for level in wish.levels:
+            rule = made.rule(level, wish.share)
+            n_answered = int(rule.answers(scores).sum())
+            decided.append(n_answered if _proves(rule, wish) else 0)
     measured.add("decided at", decided, len(X), asked=True, at=wish.levels)
+
+
+def _proves(rule: Rule, wish: Wish) -> bool:
+    """Whether a rule promises the share that was asked for beside a rate, if any."""
+    quantities = {promise.quantity for promise in rule.guarantees}
+    return wish.capacity is None or wish.capacity.quantity in quantities
 
 
 def _cut(wrapped: Any, task: Task, level: float) -> FloatArray | float:
@@ -508,6 +522,8 @@ def _add_limits(
         try:
             rule = fitted.rule_.at(wish.limits(level))
         except InfeasibleError:
+            rule = None
+        if rule is None or not _proves(rule, wish):
             decided.append(0)
             continue
         if rule.kind == "sets":

@@ -258,7 +258,9 @@ def counted(
 
     A promise about none of them, or of misses, is left out.
     """
+    n_rows = tally.rows.sum()
     counts = {
+        "answered share": (tally.rows - tally.decided, tally.rows),
         "error rate": (tally.wrong, tally.rows),
         "class error rate": (tally.wrong, tally.rows),
         "coverage": (tally.missed, tally.rows),
@@ -267,7 +269,10 @@ def counted(
     }
     countable = []
     for promise in promises:
-        if promise.quantity in counts:
+        if promise.quantity == "flagged share":  # of all rows, by what they are called
+            flagged = tally.confusion[:, classes == promise.scope].sum()
+            countable.append((promise, float(flagged), float(n_rows)))
+        elif promise.quantity in counts:
             violations, rows = counts[promise.quantity]
             scope = slice(None) if promise.scope is None else classes == promise.scope
             if rows[scope].any():
@@ -314,6 +319,8 @@ def check_promises(
         known = [(law, count) for law, count in laws if law is not None]
         # The folds of one repeat test each row once.
         once = known[: math.ceil(len(known) / n_repeats)]
+        # A check counts answered rows, whose lack breaks the promise.
+        given = n - violations if pooled.counts_frequent else violations
         is_mean = any(promise.average_over is not None for promise, _, _ in group)
         p_broken = p_kept = 1.0  # of an average whose law is not known
         if len(known) == len(laws):
@@ -332,7 +339,7 @@ def check_promises(
                     law is not None and promise.rate_law is None
                     for (law, _), (promise, _, _) in zip(laws, group, strict=True)
                 ),
-                check=pooled.judge(violations, n, level=LEVEL),
+                check=pooled.judge(given, n, level=LEVEL),
             )
         )
     (shared,) = share_level([checked])
@@ -367,10 +374,12 @@ def verdict(
     class_shares: NDArray[np.float64],
     *,
     decides: bool = True,
+    has_share: bool = True,
 ) -> Kept | None:
     """One verdict on all promises of a method, None without any.
 
-    `class_shares` are of the rows; `decides` says whether anything is answered.
+    `class_shares` are of the rows; `decides` says whether anything is answered,
+    `has_share` whether the share asked for is among the promises.
     """
     if not promises:
         return None
@@ -379,6 +388,8 @@ def verdict(
         return "broken"
     if not decides:
         return "nothing answered"
+    if not has_share:
+        return "share not proved"
     if is_vacuous([p.guarantee for p in promises], class_shares):
         return "no better than always the most frequent class"
     return "kept" if verdicts == {"kept"} else "consistent"
@@ -399,6 +410,8 @@ def is_vacuous(
     others: list[float] = []
     for promise in promises:
         allowed = promise.bound if promise.sense == "<=" else 1 - promise.bound
+        if promise.quantity in ("answered share", "flagged share"):
+            continue  # it says nothing of what is right
         if promise.quantity == "false alarm rate":
             others.append(allowed)
         else:

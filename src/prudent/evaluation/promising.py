@@ -59,12 +59,13 @@ def wrap(
             **coverage_settings(wish, n_methods),
         )
     confidence = shared_confidence(wish, n_methods)
-    if wish.kind == "error":
+    if wish.kind in ("error", "answered"):
         from prudent.certification import SelectiveClassifier
 
         return SelectiveClassifier(
             estimator,
-            error_rate=wish.allowed,
+            error_rate=wish.allowed if wish.kind == "error" else None,
+            answered_share=wish.share,
             confidence=confidence,
             subgroups=parts,
             calibration_size=SELECTIVE_SHARE,
@@ -76,6 +77,7 @@ def wrap(
         return NeymanPearsonClassifier(
             estimator,
             max_class_error={g.scope: g.bound for g in wish.guarantees},
+            flagged_share=wish.share,
             confidence=confidence,
             # Where every class is limited, some rows need more than one answer.
             abstain=len(wish.guarantees) == n_classes,
@@ -134,12 +136,17 @@ def shared_confidence(wish: Wish, n_methods: int) -> float:
 def each_confidence(wish: Wish, n_methods: int, n_subgroups: int = 0) -> float:
     """Confidence of each guarantee, for that of the method to hold for all of them.
 
-    Subgroups may overlap, so that their promises share what may fail.
+    Subgroups may overlap, so that their promises share what may fail. A capacity and
+    what is promised beside it take half of that each; an answered share alone and the
+    error rate that it comes with multiply.
     """
     together = shared_confidence(wish, n_methods)
     if n_subgroups:
         return 1 - (1 - together) / (len(wish.guarantees) * n_subgroups)
-    return float(together ** (1 / len(wish.guarantees)))
+    if wish.kind == "answered":
+        return float(together ** (1 / 2))
+    each = float(together ** (1 / len(wish.guarantees)))
+    return each if wish.capacity is None else (1 + each) / 2
 
 
 def fewest_held_out(
@@ -162,6 +169,7 @@ def held_out_share(wish: Wish) -> float:
     return {
         "coverage": SPLIT_SHARE,
         "error": SELECTIVE_SHARE,
+        "answered": SELECTIVE_SHARE,
         "missed": CLASS_ERROR_SHARE,
     }[wish.kind]
 

@@ -16,6 +16,7 @@ from prudent.core.guarantee import Guarantee, GuaranteeCheck
 Kept = Literal[
     "broken",
     "nothing answered",
+    "share not proved",
     "no better than always the most frequent class",
     "kept",
     "consistent",
@@ -197,6 +198,7 @@ class Asked:
 
     kept: Kept  # one verdict for all items
     useful: bool  # whether anything is answered, or any class ruled out
+    has_share: bool = True  # whether a share that was asked for is promised in a fold
     is_inside: bool  # whether all measured rates lie inside the limits asked for
     needs: Needs | None = None  # if it could not be made for all classes
     items: tuple[PromiseCheck, ...] = ()  # for each class, or for all rows
@@ -296,6 +298,7 @@ class Frontier:
     promises: tuple[str, ...]  # the promise of each level, as it is asked for
     asked: float
     about_rows: bool  # rather than about some classes
+    least: float = 0.0  # share of rows to be answered that was asked for, too
     decided: Mapping[str, tuple[float, ...]]  # shares of rows, by method
 
 

@@ -42,6 +42,7 @@ from prudent.evaluation.records import (
     FalseAlarmCurve,
     FoldScore,
     Frontier,
+    Kept,
     MethodRow,
     Needs,
     PromiseCheck,
@@ -49,7 +50,7 @@ from prudent.evaluation.records import (
     ShiftCurve,
 )
 from prudent.io.errors import thousands
-from prudent.rules.wish import Wish
+from prudent.rules.wish import CAPACITIES, Wish
 
 TIE_LEVEL = 0.05
 LIMIT_ROUNDING = 1e-9  # of a limit times a count
@@ -111,10 +112,19 @@ def _judged(
     decides = row.sets is None or row.sets.undecided < 1
     promised = row.asked
     if promised is not None:
-        kept = verdict(asked, shares, decides=promised.useful) or "nothing answered"
+        kept = _asked_verdict(
+            asked, shares, decides=promised.useful, has_share=promised.has_share
+        )
         promised = replace(promised, items=tuple(asked), kept=kept)
     own_kept = verdict(own, shares, decides=decides)
     return replace(row, asked=promised, own=tuple(own), own_kept=own_kept)
+
+
+def _asked_verdict(
+    items: Sequence[PromiseCheck], shares: NDArray[Any], **about: bool
+) -> Kept:
+    """The verdict on the promise asked for, of which no item means no answer."""
+    return verdict(items, shares, **about) or "nothing answered"
 
 
 def at_one_level(rows: Sequence[MethodRow]) -> list[MethodRow]:
@@ -210,7 +220,8 @@ def in_order(
 def frontier(evaluations: Mapping[str, Evaluation], task: Task) -> Frontier | None:
     """Rows decided at every level, by method; None where there is no such curve."""
     wish = task.wish
-    if wish is None:
+    # How many rows are answered is what an answered share itself says.
+    if wish is None or wish.kind == "answered":
         return None
     decided = {}
     for name, evaluation in evaluations.items():
@@ -221,14 +232,14 @@ def frontier(evaluations: Mapping[str, Evaluation], task: Task) -> Frontier | No
             n = rows.rows[task.others].sum() if about else rows.rows.sum()
             sums = summed_by(levels)
             decided[name] = tuple(float(sums[q][0] / n) for q in wish.levels)
-    asked = 1 - wish.allowed if wish.kind == "coverage" else wish.allowed
     kind: Any = wish.kind
     return Frontier(
         kind=kind,
         levels=wish.levels,
         promises=tuple(wish.at(level) for level in wish.levels),
-        asked=round(asked, 12),
+        asked=wish.level,
         about_rows=not wish.by_class,
+        least=(wish.share or 0.0) if wish.kind == "error" else 0.0,
         decided=decided,
     )
 
@@ -258,8 +269,12 @@ def _asked(evaluation: Evaluation, task: Task) -> Asked | None:
     if task.wish.kind == "coverage":
         missed = _largest(total.missed, total, task.rows.classes)
         least_covered = replace(missed, rate=1 - missed.rate)
+    wish = task.wish
+    quantities = {item.guarantee.quantity for item in items}
+    has_share = wish.share is None or not quantities.isdisjoint(CAPACITIES)
     return Asked(
-        kept=verdict(items, total.shares, decides=useful) or "nothing answered",
+        kept=_asked_verdict(items, total.shares, decides=useful, has_share=has_share),
+        has_share=has_share,
         useful=useful and bool(items),
         is_inside=all(_is_inside(item, task.wish) for item in items),
         needs=_needs(folds, task),
@@ -275,8 +290,10 @@ def _asked(evaluation: Evaluation, task: Task) -> Asked | None:
 
 def _is_inside(item: PromiseCheck, wish: Wish) -> bool:
     """Whether a measured rate lies inside the limit that was asked for."""
-    limits = {g.scope: g.bound for g in wish.guarantees}
-    bound = limits.get(item.guarantee.scope, item.guarantee.bound)
+    wished = [*wish.guarantees, *([] if wish.capacity is None else [wish.capacity])]
+    limits = {(g.quantity, g.scope): g.bound for g in wished}
+    promised = item.guarantee
+    bound = limits.get((promised.quantity, promised.scope), promised.bound)
     allowed = bound if item.guarantee.sense == "<=" else 1 - bound
     return item.violations <= allowed * item.n + LIMIT_ROUNDING
 
@@ -370,6 +387,7 @@ def _sets(total: Tally, n_repeats: int) -> Sets:
 
 
 def _notes(items: pa.Table, task: Task) -> tuple[str, ...]:
+    lacks = _lacking_capacity(items, task)
     fitted = int(items_about(items, "rows fitted on")["count"][0].as_py())
     fold = task.folds[0]
     n_train = len(fold.train)
@@ -377,8 +395,21 @@ def _notes(items: pa.Table, task: Task) -> tuple[str, ...]:
         n_train = int(task.moments[0].count.sum())
     n_train -= len(fold.train) - len(task.learnable(fold.train))
     if fitted == n_train:
+        return lacks
+    return (*lacks, f"fitted on {thousands(fitted)} of {thousands(n_train)} rows")
+
+
+def _lacking_capacity(items: pa.Table, task: Task) -> tuple[str, ...]:
+    """Say in how many folds the share asked for could not be promised."""
+    wish, n_folds = task.wish, len(task.folds)
+    if wish is None or wish.share is None:
         return ()
-    return (f"fitted on {thousands(fitted)} of {thousands(n_train)} rows",)
+    (share,) = [wish.capacity] if wish.capacity is not None else wish.guarantees
+    n_proved = len(items_about(items, share.quantity, asked=True))
+    if n_proved in (0, n_folds):  # none at all is a verdict
+        return ()
+    name, limit = share.quantity.removesuffix(" share"), f"{100 * share.bound:.4g}%"
+    return (f"{name} {share.sense} {limit} is proved in {n_proved} of {n_folds} folds",)
 
 
 def _warnings(results: Sequence[FoldResult]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from prudent.certification.planning import queue_in_words, share_of_people
 from prudent.core.assumptions import PLUG_IN
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation.methods import CHOICES
@@ -101,6 +102,7 @@ def verdict(findings: Findings) -> tuple[str, ...]:
             for row in findings.ran
             if row.notes
         ]
+    sentences.append(queues(findings))
     sentences += _own_promises(findings)
     sentences += _advice(findings)
     return tuple(sentence for sentence in sentences if sentence)
@@ -153,7 +155,8 @@ def _least_error(findings: Findings) -> str:
 
 def _usefulness(asked: Asked, findings: Findings) -> str:
     """What a method does under the promise asked for."""
-    items = asked.items
+    items = [item for item in asked.items if not is_capacity(item)]
+    queues = [_capacity(item) for item in asked.items if is_capacity(item)]
     if asked.others_error is not None:
         missed = _listed(
             [
@@ -164,14 +167,14 @@ def _usefulness(asked: Asked, findings: Findings) -> str:
         limits = ", ".join(percent(item.guarantee.bound, None) for item in items)
         return (
             f"it answers {percent(1 - asked.others_error)} of the rows of other "
-            f"classes rightly, and {missed} wrongly (limit {limits})"
+            f"classes rightly, and {missed} wrongly (limit {limits}){''.join(queues)}"
         )
     share, wrong = percent(asked.decided), percent(asked.wrong_when_decided, 1)
     if not _with_sets(findings):
         limit = f" (limit {percent(items[0].guarantee.bound, None)})"
         rest = limit if len(items) == 1 else ""
         errors = f"{wrong} of the answers are wrong{rest}"
-        return f"it answers {share} of the rows, and {errors}"
+        return f"it answers {share} of the rows, and {errors}{''.join(queues)}"
     assert asked.sets is not None
     n_classes = len(asked.sets.class_mean_size)
     held = f"its sets hold {asked.sets.mean_size:.2f} of {n_classes} classes on average"
@@ -179,6 +182,27 @@ def _usefulness(asked: Asked, findings: Findings) -> str:
         return f"{held} ({share} of the rows have one answer)"
     more = f"; {held}" if n_classes > 2 else ""
     return f"it decides {share} of the rows, {wrong} of them wrongly{more}"
+
+
+def is_capacity(item: PromiseCheck) -> bool:
+    """Whether a promise is about how many rows go to people, not how many are right."""
+    return share_of_people(item.guarantee) is not None
+
+
+def _capacity(item: PromiseCheck) -> str:
+    """What a capacity says, behind a method's other figures."""
+    share, bound = item.check.measured, item.guarantee.bound
+    limit = percent(bound, None)
+    if item.guarantee.quantity == "flagged share":
+        return f"; it flags {percent(share, 1)} of all rows (limit {limit})"
+    return f"; at least {limit} answered are promised"
+
+
+def queues(findings: Findings) -> str:
+    """What the share asked for means for the queue of a day; "" without one."""
+    promises = [item.guarantee for each in _asked(findings) for item in each.items]
+    shares = [p for p in promises if share_of_people(p) is not None]
+    return f"{queue_in_words(shares[0])}." if shares else ""
 
 
 def _doubts(asked: Asked, findings: Findings) -> list[str]:
@@ -226,6 +250,8 @@ def _none_useful(findings: Findings) -> str:
         )
     elif all(each.kept == "broken" for each in asked):
         why = "On this table every method breaks this promise."
+    elif any(each.kept == "share not proved" for each in asked):
+        why = "On this table no method proves the share that was asked for."
     elif not any(each.useful for each in asked):
         why = "On this table no method can both keep this promise and decide."
         if trivial is not None and reachable(findings) is None:
@@ -539,8 +565,8 @@ def reachable(findings: Findings) -> Reachable | None:
         near = [i for i, rate in enumerate(allowed) if asked < rate < limit]
         near.sort(key=lambda i: allowed[i])
     possible = [_most(curve, i) for i in near]
-    enough = [promise for promise in possible if promise.share >= ENOUGH]
-    some = [promise for promise in possible if promise.share >= FEW]
+    enough = [p for p in possible if p.share >= max(ENOUGH, curve.least)]
+    some = [p for p in possible if p.share >= max(FEW, curve.least)]
     if enough:
         return enough[0]
     return max(some, key=lambda promise: promise.share, default=None)

@@ -138,7 +138,7 @@ class PromiseMonitor(Watcher):
         self.level = float(level)
         self.watch = watch
         # x is the event that is promised to be rare.
-        self._flipped = (guarantee.quantity == "coverage") == (guarantee.sense == "<=")
+        self._flipped = guarantee.counts_frequent
         bound, rank, calibration_rows = null_hypothesis(guarantee)
         # Bounds 0 and 1 leave nothing to stake on.
         by_counts = watch == "average" or bound in (0, 1)

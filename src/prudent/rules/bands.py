@@ -98,9 +98,9 @@ class ThresholdBands:
     ...     )
     class error rate True <= 0.209
     class error rate False <= 0.071
-    flagged share None <= 0.196
+    flagged share True <= 0.196
     error rate None <= 0.092
-    precision None >= 0.422
+    precision True >= 0.422
     """
 
     kind: Literal["alarms", "answers"]
@@ -389,9 +389,11 @@ class ThresholdBands:
         alarms = least * (1 - miss) + (1 - least) * false_alarm
         precision = least * (1 - miss) / alarms if alarms > 0 else 0.0
         promises += [
-            self._promise("flagged share", flagged_limit, n, counted),
+            self._promise("flagged share", flagged_limit, n, counted, scope=scopes[0]),
             self._promise("error rate", error, n, counted),
-            self._promise("precision", precision, n, counted, sense=">="),
+            self._promise(
+                "precision", precision, n, counted, sense=">=", scope=scopes[0]
+            ),
         ]
         if costs is not None:
             cost = self._worst_cost(costs, miss, false_alarm, (least, most))

@@ -169,6 +169,28 @@ class SelectiveError:
         )
 
 
+def unproved_share(rule: Rule, share: float, *, alone: bool) -> str | None:
+    """Why a rule of answers does not promise the share asked for; None if it does.
+
+    The share was asked for `alone` or beside an error rate. One of 1 needs no promise.
+    """
+    quantities = {promise.quantity for promise in rule.guarantees}
+    if share == 1 or "answered share" in quantities:
+        return None
+    made, answered = rule.calibration, int(rule.record["answered"])
+    assert isinstance(made, SelectiveError)
+    n, confidence = made.scores.n_rows, made.terms.each()
+    assert confidence is not None
+    each = math.sqrt(confidence) if alone else (1 + confidence) / 2
+    needed = fewest_answered(n, share, 1 - each)
+    if needed > n:
+        rows = fewest_rows(1 - share, each)
+        return f"{n} held-out rows cannot prove it, {rows} are needed"
+    if answered >= needed or alone:
+        return "scores equal to the cut are left out"
+    return f"{answered} of {n} held-out rows are answered, {needed} would prove it"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CellErrors:
     """Answers of which few are wrong in every subgroup, by a threshold for each cell.
@@ -347,7 +369,7 @@ class ClassErrors:
         if self.flagged_share is not None:
             most = most_wrong(len(taken), self.flagged_share, 1 - each)
             if n_flagged <= most:
-                promises.append(self._capacity(n_flagged))
+                promises.append(self._capacity(next(iter(rate)), n_flagged))
         return Rule(
             kind="sets" if self.in_sets else "labels",
             thresholds=tuple(thresholds.ravel().tolist()),
@@ -361,13 +383,14 @@ class ClassErrors:
             calibration=self,
         )
 
-    def _capacity(self, n_flagged: int) -> Guarantee:
+    def _capacity(self, label: Any, n_flagged: int) -> Guarantee:
         """The promise that few enough rows get the label of the limited class."""
         assert self.flagged_share is not None
         return self.terms.promise(
             "flagged share",
             self.flagged_share,
             Assumption.INDEPENDENT,
+            scope=label,
             evidence={
                 "calibration rows": len(self.scores.codes),
                 "flagged": n_flagged,

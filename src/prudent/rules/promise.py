@@ -10,13 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prudent.core.binomial import check_fraction, fewest_rows
+from prudent.core.binomial import check_fraction, fewest_rows, most_wrong
 from prudent.core.guarantee import Guarantee
 from prudent.core.rows import log_evidence, one_row_per_group
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.exceptions import InfeasibleError
 from prudent.rules.boundary import error_boundary
-from prudent.rules.make import ClassErrors, SelectiveError
+from prudent.rules.make import ClassErrors, SelectiveError, unproved_share
 from prudent.rules.rule import Coverage, FalseAlarms, Rule, Terms
 from prudent.rules.scores import AnswerScores, CalibrationScores, ClassScores
 from prudent.rules.wish import Wish, parse_promise, rounded
@@ -60,7 +60,8 @@ def promise(
         Truth. None where alarms are promised and all rows are ordinary.
     promise : str, Guarantee or sequence of Guarantee, or a list of str
         "coverage >= 90%", "... in every class", "... in every group" (of `by`);
-        "error <= 5%" of the rows answered; "missed LABEL <= 2%"; "false alarm <= 5%".
+        "error <= 5%" of the rows answered, also "... and answered >= 96%", or that
+        alone; "missed LABEL <= 2%", also "... and flagged <= 4%"; "false alarm <= 5%".
         A list of m sentences makes m rules that keep their promises all at once, so
         that one may be chosen after a look at them.
     classes : sequence, default=None
@@ -283,7 +284,7 @@ class ScoreTable:
         assert self.labels is not None
         scores = scores_of_classes(self.scores, self.labels)[self.rows]
         codes = _codes(self.truth, self.labels)[self.rows]
-        if wish.kind == "error":
+        if wish.kind in ("error", "answered"):
             return _answers(
                 scores.max(axis=1), scores.argmax(axis=1) != codes, wish, terms
             )
@@ -292,9 +293,10 @@ class ScoreTable:
             errors = ClassErrors(
                 scores=ClassScores(scores, codes, np.asarray(self.labels)),
                 in_sets=len(limits) == len(self.labels),
+                flagged_share=wish.share,
                 terms=terms,
             )
-            return errors.rule(limits)
+            return _within_share(errors.rule(limits), wish, terms)
         own = np.take_along_axis(scores, codes[:, None], axis=1)[:, 0]
         return self._sets(own, codes, wish, terms)
 
@@ -507,18 +509,29 @@ def _answers(
     sureness: FloatArray, wrong: NDArray[Any], wish: Wish, terms: Terms
 ) -> Rule:
     """Answers of which few are wrong; InfeasibleError that says why there are none."""
-    if wish.kind != "error":
+    if wish.kind not in ("error", "answered"):
         raise ValueError(
             f"{wish.text!r} needs a score of each class; how sure one label is keeps "
             "promises about errors."
         )
     rate, n = rounded(wish.allowed), len(sureness)
     answers = AnswerScores.of(sureness, wrong)
-    rule = SelectiveError(scores=answers, terms=terms).rule(rate)
+    made = SelectiveError(scores=answers, terms=terms)
+    confidence, alone = terms.each(), wish.kind == "answered"
+    assert confidence is not None
+    if alone:
+        assert wish.share is not None
+        rule = made.share_rule(wish.share)
+    else:
+        rule = made.rule(rate, wish.share)
+    if wish.share is not None and (rule.guarantees or alone):
+        lacks = unproved_share(rule, wish.share, alone=alone)
+        if lacks is not None:
+            raise InfeasibleError(f"answered_share={wish.share:g}: {lacks}.")
     if rule.guarantees:
         return rule
-    confidence = terms.each()
-    assert confidence is not None
+    if wish.share is not None:
+        confidence = (1 + confidence) / 2
     needed = fewest_rows(rate, confidence)
     if n < needed:
         raise InfeasibleError(
@@ -540,6 +553,22 @@ def _answers(
     raise InfeasibleError(
         f"no threshold keeps {wish.text!r}: {int(answers.wrong[k])} of the {k} surest "
         f"rows are wrong, {allowed or 'none'} may be."
+    )
+
+
+def _within_share(rule: Rule, wish: Wish, terms: Terms) -> Rule:
+    """The rule itself; InfeasibleError where too many rows are flagged."""
+    quantities = {promise.quantity for promise in rule.guarantees}
+    if wish.share is None or "flagged share" in quantities:
+        return rule
+    made, confidence = rule.calibration, terms.each()
+    assert isinstance(made, ClassErrors)
+    assert confidence is not None
+    n = len(made.scores.codes)
+    most = most_wrong(n, wish.share, (1 - confidence) / 2)
+    raise InfeasibleError(
+        f"flagged_share={wish.share:g}: {rule.record['flagged']} of {n} rows get the "
+        f"label, at most {max(most, 0)} would prove it."
     )
 
 

@@ -28,6 +28,7 @@ from prudent.rules.scores import ROUNDING, AnswerScores, CalibrationScores
 DRAWS = 40
 #: Differences of usefulness below this are rounding.
 DIGITS = 9
+DIGIT = 10.0**-DIGITS
 
 
 class Usefulness(NamedTuple):
@@ -90,6 +91,30 @@ def answers_usefulness(
         shares.append(np.count_nonzero(sureness > threshold) / n)
     errors = AnswerScores.of(sureness, wrong).wrong[1:] / np.arange(1, n + 1)
     return Usefulness(float(np.mean(shares)), -float(errors.mean()))
+
+
+def surest_usefulness(
+    sureness: FloatArray, wrong: BoolArray, *, share: float
+) -> Usefulness:
+    """How few of the answers to the surest share of the rows are wrong.
+
+    Parameters
+    ----------
+    sureness : ndarray of shape (n,)
+        How sure the answer to each training row is, out of fold.
+    wrong : ndarray of bool, shape (n,)
+        Whether that answer is wrong.
+    share : float
+        Share of the rows that will be answered, in (0, 1].
+
+    Returns
+    -------
+    Usefulness
+        Minus the error rate of the ceil(share n) surest rows; and minus that of all.
+    """
+    rows = AnswerScores.of(sureness, wrong)
+    k = max(1, math.ceil(share * rows.n_rows - DIGIT))
+    return Usefulness(-float(rows.wrong[k] / k), -float(wrong.mean()))
 
 
 def sets_usefulness(

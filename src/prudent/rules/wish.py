@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ import numpy as np
 from prudent.core.guarantee import Guarantee
 from prudent.core.validation import closest
 
-Kind = Literal["coverage", "error", "missed", "false alarm"]
+Kind = Literal["coverage", "error", "missed", "false alarm", "answered"]
 
 FORMS = (
     '"coverage >= 90% in every class"',
@@ -20,7 +20,10 @@ FORMS = (
     '"error <= 5%"',
     '"missed LABEL <= 2%" (any class label; several with `and`; of a classifier '
     '"false alarm LABEL" is the same)',
-    'each also "in every COLUMN"',
+    '"error <= 5% and answered >= 96%" ("handed over <= 4%" is the same)',
+    '"answered >= 96%"',
+    '"missed LABEL <= 2% and flagged <= 4%"',
+    'each without a share of rows also "in every COLUMN"',
     '"none"',
 )
 OTHER_KINDS = ("error", "coverage", "false alarm")
@@ -32,14 +35,22 @@ OVERALL = rf"(coverage\s*>=|error\s*<=|false alarm\s*<=)\s*{RATE}"
 # What may stand behind any promise: that it is kept in each of several parts.
 IN_EVERY = r"(.*[\d%])\s+in every\s+([^<>=]+)"
 OF_CLASS = r"missed|false alarm"
+# What people have time for, by itself or behind another promise.
+CAPACITY = (
+    rf"(?:(.+?)\s*,?\s+and\s+)?(answered\s*>=|handed over\s*<=|flagged\s*<=)\s*{RATE}"
+)
 # A limit of one class; a label may hold any of the signs and words around it.
 LIMIT = rf"(?:(?:{OF_CLASS})\s+)?(.+?)\s*<=\s*{RATE}(?:,?\s+and\s+|,\s*|$)"
 COVERAGE_LEVELS = (0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995)
+ANSWERED_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99)
 ERROR_LEVELS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4)
 # Limits of classes that grow in step stay below 1.
 WIDEST = 0.99
 # Of promises about errors, where none is given.
 CONFIDENCE = 0.95
+# Promises of how many rows go to people, or to the answer itself.
+CAPACITIES = ("answered share", "flagged share")
+HANDED_OVER = r"\bhanded over\s*<="
 # Names of classes that a message lists.
 MOST_NAMES = 5
 
@@ -53,6 +64,7 @@ class Wish:
     by_group: bool = False  # whether each group has the promise
     # Columns, crossed or in bands, each part of which has the promise: "sex".
     subgroups: tuple[str, ...] = ()
+    capacity: Guarantee | None = None  # a share promised beside these guarantees
 
     @property
     def kind(self) -> Kind:
@@ -63,11 +75,21 @@ class Wish:
             "error rate": "error",
             "class error rate": "missed",
             "false alarm rate": "false alarm",
+            "answered share": "answered",
         }[self.guarantees[0].quantity]  # type: ignore[return-value]
 
     @property
+    def share(self) -> float | None:
+        """The least share of rows answered, or the largest flagged, if one is asked."""
+        if self.kind == "answered":
+            return self.guarantees[0].bound
+        return None if self.capacity is None else self.capacity.bound
+
+    @property
     def understood(self) -> str | None:
-        """What a sentence about detectors means when it is asked of a classifier."""
+        """What a sentence means that says it in other words than the promise made."""
+        if re.search(HANDED_OVER, self.text, re.IGNORECASE) and self.share is not None:
+            return f"{self.text!r} is understood as {self.at(self.level)!r}"
         if self.kind != "missed" or not self.text.lower().startswith("false alarm"):
             return None
         names = " and ".join(f"class {str(g.scope)!r}" for g in self.guarantees)
@@ -89,22 +111,31 @@ class Wish:
             replace(g, average_over=None, confidence=confidence)
             for g in self.guarantees
         )
-        return replace(self, guarantees=certain)
+        beside = self.capacity
+        if beside is not None:
+            beside = replace(beside, average_over=None, confidence=confidence)
+        return replace(self, guarantees=certain, capacity=beside)
 
     @property
     def allowed(self) -> float:
         """Share of rows that may break the promise; the least, if there are several."""
-        return min(
-            1 - g.bound if g.quantity == "coverage" else g.bound
-            for g in self.guarantees
-        )
+        return min(1 - g.bound if g.sense == ">=" else g.bound for g in self.guarantees)
+
+    @property
+    def rises(self) -> bool:
+        """Whether a promise of a higher level promises more."""
+        return self.guarantees[0].sense == ">="
+
+    @property
+    def level(self) -> float:
+        """The one of the `levels` that is asked for."""
+        return rounded(1 - self.allowed if self.rises else self.allowed)
 
     @property
     def levels(self) -> tuple[float, ...]:
         """Levels at which the frontier is drawn, the one asked for among them."""
-        known = COVERAGE_LEVELS if self.kind == "coverage" else ERROR_LEVELS
-        asked = 1 - self.allowed if self.kind == "coverage" else self.allowed
-        return tuple(sorted({*known, round(asked, 12)}))
+        known = {"coverage": COVERAGE_LEVELS, "answered": ANSWERED_LEVELS}
+        return tuple(sorted({*known.get(self.kind, ERROR_LEVELS), self.level}))
 
     def limits(self, level: float) -> dict[Any, float]:
         """Limits of the classes named when all grow in step, the least to this level.
@@ -129,13 +160,19 @@ class Wish:
         """
         every = list(self.subgroups)
         if self.kind == "coverage":
-            asked = f"coverage >= {100 * level:.4g}%"
+            asked = f"coverage >= {_percent(level)}"
             every = ["class", *every] if self.by_class else every
         elif self.kind == "error":
-            asked = f"error <= {100 * level:.4g}%"
+            asked = f"error <= {_percent(level)}"
+        elif self.kind == "answered":
+            asked = f"answered >= {_percent(level)}"
         else:
-            limits = [f"{k} <= {100 * q:.4g}%" for k, q in self.limits(level).items()]
+            limits = [f"{k} <= {_percent(q)}" for k, q in self.limits(level).items()]
             asked = f"missed {' and '.join(limits)}"
+        if self.capacity is not None:
+            name = self.capacity.quantity.removesuffix(" share")
+            asked += f" and {name} {self.capacity.sense} "
+            asked += _percent(self.capacity.bound)
         return f"{asked} in every {' and '.join(every)}" if every else asked
 
 
@@ -197,13 +234,12 @@ def parse_promise(
             "with --by, or prudent.promise."
         )
     if by or named:
-        if wish.kind == "false alarm" or by_group:
+        if wish.kind == "false alarm" or by_group or wish.share is not None:
             raise ValueError(
                 f"{promise!r} has no promise by subgroups: leave them out."
             )
         wish = replace(wish, subgroups=tuple(by or named))
-        asked = round(1 - wish.allowed if wish.kind == "coverage" else wish.allowed, 12)
-        return wish if named else replace(wish, text=wish.at(asked))
+        return wish if named else replace(wish, text=wish.at(wish.level))
     return wish
 
 
@@ -239,6 +275,16 @@ def _from_text(
     averaged: dict[str, Any] = {"average_over": "training samples"}
     if confidence is not None:
         averaged = confident
+    first, capacity = _with_capacity(text, classes, confident)
+    if capacity is not None:
+        if by_class or by_group:
+            raise _not_understood(promise)
+        if first is None:
+            return Wish(promise, (capacity,))
+        wish = _from_text(
+            *(promise, first, classes, confidence), by_class=False, by_group=False
+        )
+        return _joined(wish, capacity)
     kind: dict[str, Any]
     overall = {
         "coverage": ("coverage", ">=", averaged),
@@ -267,14 +313,21 @@ def _from_text(
 
 def _from_guarantees(promise: Any, confidence: float | None) -> Wish:
     is_listed = isinstance(promise, Sequence) and not isinstance(promise, bytes)
-    given = tuple(promise) if is_listed else (promise,)
-    if not given or not all(isinstance(g, Guarantee) for g in given):
+    every = tuple(promise) if is_listed else (promise,)
+    if not every or not all(isinstance(g, Guarantee) for g in every):
         raise ValueError(
             f"`promise` must be a sentence, a Guarantee or several, got "
             f"{promise!r:.64}. Sentences are {', '.join(FORMS)}."
         )
+    beside = [g for g in every if g.quantity in CAPACITIES]
+    given = tuple(g for g in every if g.quantity not in CAPACITIES)
+    if not given:
+        given, beside = every, []
     kinds = {g.quantity for g in given}
-    known = {"coverage", "selective error rate", "error rate", "class error rate"}
+    known = {
+        *("coverage", "selective error rate", "error rate", "class error rate"),
+        "answered share",
+    }
     if len(kinds) != 1:
         raise ValueError(
             f"the guarantees of `promise` must be about one quantity, got "
@@ -284,7 +337,7 @@ def _from_guarantees(promise: Any, confidence: float | None) -> Wish:
         raise ValueError(
             f"`promise` may be about {', '.join(sorted(known))}, got {kinds.pop()}."
         )
-    confidences = {g.confidence for g in given if g.confidence is not None}
+    confidences = {g.confidence for g in every if g.confidence is not None}
     if confidence is not None:
         confidences.add(confidence)
     if len(confidences) > 1:
@@ -292,10 +345,72 @@ def _from_guarantees(promise: Any, confidence: float | None) -> Wish:
             "the guarantees of `promise` hold at once, with one confidence, got "
             f"{' and '.join(f'{c:g}' for c in sorted(confidences))}."
         )
-    wish = Wish(" and ".join(map(str, given)), given)
+    text = " and ".join(map(str, every))
+    wish = Wish(text, given)
+    if beside:
+        if len(beside) > 1:
+            raise ValueError(
+                "`promise` may hold one share beside its rates, got "
+                f"{len(beside)} of them."
+            )
+        wish = _joined(wish, beside[0])
     if confidences or wish.kind != "coverage":
         return wish.confident(*(confidences or {CONFIDENCE}))
     return wish
+
+
+def _with_capacity(
+    text: str, classes: Sequence[Any] | None, confident: Mapping[str, Any]
+) -> tuple[str | None, Guarantee | None]:
+    """Part a sentence into the promise before a capacity, and that capacity.
+
+    A class may have the name of a capacity; it is meant then.
+    """
+    matched = re.fullmatch(CAPACITY, text, re.IGNORECASE)
+    if matched is None:
+        return text, None
+    first, start, number, percent = matched.groups()
+    name = start.rstrip("<>= ")
+    if first is not None and name in map(str, classes or ()):
+        return text, None
+    rate = _rate(number, percent, text)
+    if name.lower() == "flagged":
+        if first is None:
+            raise ValueError(
+                f"{text!r} does not say which class is flagged: ask for 'missed LABEL "
+                f"<= 2% and {text}'."
+            )
+        return first, Guarantee(
+            quantity="flagged share", bound=rate, sense="<=", **confident
+        )
+    if name.lower() == "handed over":
+        rate = rounded(1 - rate)
+    return first, Guarantee(
+        quantity="answered share", bound=rate, sense=">=", **confident
+    )
+
+
+def _joined(wish: Wish, capacity: Guarantee) -> Wish:
+    """A wish with the capacity that goes with it, flagged rows being of its class."""
+    flags = capacity.quantity == "flagged share"
+    if wish.kind != ("missed" if flags else "error") or wish.capacity is not None:
+        goes_with = "'missed LABEL <= 2%'" if flags else "'error <= 5%'"
+        raise ValueError(
+            f"a limit of the {capacity.quantity} goes with {goes_with}, got "
+            f"{_cut(wish.text)!r}."
+        )
+    if flags and len(wish.guarantees) > 1:
+        raise ValueError(
+            "a limit of the flagged share goes with one class, got "
+            f"{_cut(wish.text)!r}."
+        )
+    if flags:
+        capacity = replace(capacity, scope=wish.guarantees[0].scope)
+    return replace(wish, capacity=capacity)
+
+
+def _percent(rate: float) -> str:
+    return f"{100 * rate:.4g}%"
 
 
 def _limits(text: str) -> list[tuple[str, float]]:

@@ -1,0 +1,101 @@
+"""Capacities asked of a comparison: rows, verdicts and queues, as by hand."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.datasets import make_classification
+
+import prudent
+from prudent.certification.planning import queue_in_words
+from prudent.evaluation.columns import table_lines
+from prudent.exceptions import InfeasibleError
+
+X, Y = make_classification(
+    1500, 6, n_informative=4, weights=[0.6], class_sep=1.2, random_state=0
+)
+
+
+def compared(promise, **settings):
+    return prudent.compare(
+        X, Y, promise=promise, methods=(), baselines=("lda", "qda"), cv=3, **settings
+    )
+
+
+def items(comparison, name):
+    (row,) = [row for row in comparison.rows if row.method == name]
+    return row, {item.guarantee.quantity: item for item in row.asked.items}
+
+
+def text(comparison):
+    return " ".join(" ".join(table_lines(comparison)).split())
+
+
+def test_share_and_error_are_both_held_against_rows():
+    comparison = compared("error <= 25% and answered >= 50%")
+    row, checks = items(comparison, "qda")
+    share, error = checks["answered share"], checks["selective error rate"]
+    assert error.guarantee.bound == 0.25
+    assert (share.guarantee.bound, share.guarantee.sense) == (0.5, ">=")
+    assert share.n == 1500
+    # Violations are rows without an answer; what is measured is the answered share.
+    assert share.check.measured == pytest.approx(row.asked.decided)
+    assert share.violations == pytest.approx(1500 * (1 - row.asked.decided))
+    assert share.check.verdict == "kept"
+    assert row.asked.kept in ("kept", "consistent")
+    assert row.asked.is_inside
+    said = text(comparison)
+    assert "at least 50 % answered are promised" in said
+    assert queue_in_words(share.guarantee) in said
+
+
+def test_share_that_no_fold_proves_is_a_verdict_of_its_own():
+    comparison = compared("error <= 5% and handed over <= 4%")
+    for name in ("lda", "qda"):
+        row, checks = items(comparison, name)
+        assert set(checks) <= {"selective error rate"}
+        assert row.asked.kept == ("share not proved" if checks else "nothing answered")
+    said = text(comparison)
+    assert "no method proves the share that was asked for" in said
+    assert "Reachable on this table: error <= " in said
+    assert "% and answered >= 96%" in said
+    reached = comparison.frontier
+    best = max(max(levels) for levels in reached.decided.values())
+    assert best >= reached.least == 0.96
+
+
+def test_answered_share_alone_promises_the_error_that_it_costs():
+    comparison = compared("answered >= 90%")
+    row, checks = items(comparison, "qda")
+    assert checks["answered share"].check.verdict == "kept"
+    measured = checks["selective error rate"]
+    assert 0 < measured.guarantee.bound < 1
+    assert row.asked.decided > 0.9
+    assert comparison.frontier is None
+    assert "handed over <= 10% means at most 116 of 1000 rows" in text(comparison)
+
+
+def test_flagged_share_counts_rows_called_like_the_class():
+    comparison = compared("missed 1 <= 30% and flagged <= 60%")
+    row, checks = items(comparison, "qda")
+    flagged = checks["flagged share"]
+    assert flagged.guarantee.scope == 1
+    assert flagged.n == 1500
+    frame = comparison.to_frame()
+    (at,) = [
+        i for i, name in enumerate(frame["method"].to_pylist()) if name == row.method
+    ]
+    assert frame["flagged_share"][at].as_py() == flagged.check.measured
+    assert "of all rows (limit 60 %)" in text(comparison)
+
+
+def test_share_that_rows_cannot_prove_is_refused_before_any_fit():
+    with pytest.raises(InfeasibleError, match=r"that needs [\d ]+ rows \(\d+ held out"):
+        compared("answered >= 99.9%")
+
+
+def test_best_is_chosen_by_the_errors_of_the_surest_share():
+    model = prudent.BestClassifier(
+        estimators=["lda", "qda"], promise="answered >= 90%", random_state=0
+    ).fit(X, Y)
+    quantities = {promise.quantity for promise in model.guarantees_}
+    assert quantities == {"answered share", "selective error rate"}
