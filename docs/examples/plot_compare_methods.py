@@ -13,7 +13,7 @@ import prudent
 from prudent.plots import GuaranteeDisplay
 
 X, y = load_wine(return_X_y=True)
-comparison = prudent.compare(X, y, methods=["minimax", "rejection"], cv=5)
+comparison = prudent.compare(X, y, methods=["minimax", "rejection"], best=False)
 for row in comparison.rows:
     print(f"{row.method:12} error {row.error:.3f}")
     for promise in row.promises:

@@ -33,7 +33,11 @@ X_train, X_rest, y_train, y_rest = train_test_split(
 # Every method is held against rows it has not seen.
 print(
     prudent.compare(
-        X_train, y_train, methods=["optimistic"], baselines=["logistic"], cv=3
+        *(X_train, y_train),
+        methods=["optimistic"],
+        baselines=["logistic"],
+        best=False,
+        cv=3,
     )
 )
 

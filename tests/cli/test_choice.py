@@ -1,5 +1,7 @@
 """`prudent fit --method best`, and `--among` for a method picked from a table."""
 
+import shlex
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -113,3 +115,64 @@ def test_wrong_options_are_refused_before_any_work(fit, options, message):
     outcome = fit(*options)
     assert outcome.code == 2
     assert message in outcome.err
+
+
+ASKED = ("--methods", "minimax", "--baselines", "majority,lda,qda", *PROMISE)
+
+
+@pytest.fixture
+def compared(prudent, data, tmp_path, monkeypatch):
+    """Compare; returns what is printed, and the arguments of the command to use it."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*options):
+        outcome = prudent("compare", data, "--target", "kind", *options)
+        assert outcome.code == 0, outcome.err
+        (line,) = [s for s in outcome.out.splitlines() if s.startswith("To use it:")]
+        return outcome.out, shlex.split(line.removeprefix("To use it:"))[1:]
+
+    return run
+
+
+def test_the_choice_of_a_table_is_among_its_methods_as_they_were_set(compared, prudent):
+    printed, words = compared(*ASKED, "--param", "minimax.covariance=0.2")
+    assert "Another row picked from this table: add --among 5." in printed
+    assert words[words.index("--method") + 1] == "best"
+    assert words[words.index("--candidates") + 1] == "minimax,lda,qda"
+    assert "--among" not in words
+    fitted = prudent(*words)
+    assert fitted.code == 0, fitted.err
+    choice = chosen_in(load("model.prudent"))
+    assert dict(choice.estimators)["minimax"].covariance == 0.2
+    (guarantee,) = load("model.prudent").guarantees_
+    assert (guarantee.confidence, guarantee.evidence["candidates"]) == (0.95, 3)
+
+
+def test_a_row_picked_from_a_table_shares_the_level_by_the_command_printed(
+    compared, prudent
+):
+    options = ("--param", "qda.standardscaler__with_mean=False", "--confidence", "0.9")
+    printed, words = compared(*ASKED, "--no-best", *options)
+    assert "best" not in printed.replace("--no-best", "")
+    assert words[words.index("--among") + 1] == "4"
+    assert words[words.index("--confidence") + 1] == "0.9"
+    assert words[words.index("--param") + 1] == "standardscaler__with_mean=False"
+    fitted = prudent(*words)
+    assert fitted.code == 0, fitted.err
+    model = load("model.prudent")
+    assert model.confidence == pytest.approx(1 - 0.1 / 4)
+    (guarantee,) = model.guarantees_
+    assert (guarantee.confidence, guarantee.evidence["methods"]) == (0.9, 4)
+    (reproduce,) = [s for s in printed.splitlines() if s.startswith("reproduce:")]
+    assert " --no-best " in reproduce
+    again = prudent(*shlex.split(reproduce)[2:], "--no-timings")
+    assert again.code == 0, again.err
+
+
+def test_parameters_of_a_choice_are_those_of_its_candidates(fit):
+    outcome = fit(*CHOICE, *PROMISE, "--param", "minimax.covariance=0.2")
+    assert outcome.code == 2
+    assert "'minimax', which is not among" in outcome.err
+    outcome = fit(*CHOICE, *PROMISE, "--param", "cv=2")
+    assert outcome.code == 2
+    assert "--param takes METHOD.NAME=VALUE" in outcome.err

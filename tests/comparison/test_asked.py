@@ -201,7 +201,7 @@ def test_what_no_row_can_carry_is_said_before_anything_is_fitted(monkeypatch):
 
 def test_what_is_too_much_for_many_methods_says_so_to_few():
     with pytest.raises(InfeasibleError, match="or compare fewer methods"):
-        prudent.compare(X, Y, promise="missed malignant <= 4%", methods="all")
+        prudent.compare(X, Y, promise="missed malignant <= 4%", best=False)
 
 
 def test_the_class_that_a_promise_is_about_is_blamed_not_the_rarest():
@@ -370,7 +370,10 @@ def test_what_decides_most_rows_does_not_lead_where_many_are_wrong():
     rows = np.concatenate([np.flatnonzero(digits != 8), few])
     labels = np.where(digits[rows] == 8, "eight", "other")
     comparison = prudent.compare(
-        images[rows], labels, methods=["rejection"], baselines=["logistic"]
+        *(images[rows], labels),
+        methods=["rejection"],
+        baselines=["logistic"],
+        best=False,
     )
     first, last = comparison.rows
     assert (first.method, last.method) == ("logistic", "rejection")

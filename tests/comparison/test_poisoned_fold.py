@@ -47,7 +47,7 @@ def test_promises_do_not_change_with_the_labels_that_test_them(promise, monkeypa
     poisoned[FOLDS[0].test] = 1 - Y[FOLDS[0].test]
     clean = promises(Y, promise, monkeypatch)
     after = promises(poisoned, promise, monkeypatch)
-    assert len(clean) == 3 * 6
+    assert len(clean) == 3 * 7
     assert after.keys() == clean.keys()
     assert sum(asked != () for _, asked in clean.values()) >= 15
     changed = {key for key in clean if clean[key] != after[key]}

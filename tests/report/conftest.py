@@ -35,7 +35,7 @@ def iris():
 @pytest.fixture(scope="session")
 def comparison(iris):
     """All methods on iris, without times."""
-    return compare(*iris).without_timings()
+    return compare(*iris, best=False).without_timings()
 
 
 def hostile_comparison(n_features, classes, n_folds=5, n_rows=1_000_000):

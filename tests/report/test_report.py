@@ -265,7 +265,11 @@ def test_hostile_table_is_compared_and_reported_within_the_budget():
     names = ["<script>", *(f"column {j}" for j in range(1, 500))]
     table = pd.DataFrame(X, columns=names)
     comparison = compare(
-        table, labels[codes], cv=2, methods=("optimistic",), baselines=("lda",)
+        *(table, labels[codes]),
+        cv=2,
+        methods=("optimistic",),
+        baselines=("lda",),
+        best=False,
     )
     page = render(comparison)
     html5lib.HTMLParser(strict=True).parse(page)

@@ -31,9 +31,20 @@ from prudent.cli.output import (
     write_json,
 )
 from prudent.evaluation.child import prepare
-from prudent.evaluation.methods import BASELINES, CHOICES, DEFAULT_PROMISE, METHODS
+from prudent.evaluation.methods import (
+    BASELINES,
+    DEFAULT_PROMISE,
+    METHODS,
+    Method,
+    choose,
+    competing,
+    is_usual,
+    read_value,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from prudent.comparison import Comparison
@@ -89,13 +100,15 @@ def compare(
         str, typer.Option(help=f"none, or some of {','.join(BASELINES)}.")
     ] = ",".join(BASELINES),
     best: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--best/--no-best",
-            help="Add the row best: the most useful of the methods under the promise, "
-            "chosen inside each training part, at the full confidence.",
+            help="The row best: the most useful of the methods under the promise, "
+            "chosen inside each training part, at the full confidence; there without "
+            "being asked for up to 2000 rows.",
+            show_default=False,
         ),
-    ] = False,
+    ] = None,
     param: Annotated[
         list[str] | None,
         typer.Option(
@@ -144,15 +157,10 @@ def compare(
     if jobs == 0:
         raise UsageError("--jobs takes a number of processes, or -1 for all cores.")
     check_writable(report, json_file)
-    wish = options.checked_promise(promise, confidence, detector=False)
+    options.checked_promise(promise, confidence, detector=False)
     if time_limit is not None:
         prepare()
     chosen = _chosen(methods, baselines, param)
-    n_methods = len(chosen)
-    if best:
-        from prudent.evaluation.methods import best_among
-
-        chosen = (*chosen, best_among(chosen))
     rows, others, target = _read(
         *(data, target, columns, groups, min_class_rows, most_rows, seed)
     )
@@ -165,16 +173,18 @@ def compare(
         cv=cv,
         n_repeats=repeats,
         costs=None if costs is None else _costs(costs, rows),
+        best=best,
         random_state=seed,
         n_jobs=jobs,
         time_limit=time_limit,
         sample=most_rows,
     )
+    chosen = protocol.with_best(chosen, len(rows.X))
     command = repeating(context, target)
     comparison, interrupted = _run(
         *(rows, chosen, protocol), quiet=quiet, others=others, command=command
     )
-    comparison = with_next(comparison, context, target, n_methods, wish is not None)
+    comparison = with_next(comparison, context, target, chosen)
     for text in comparison.data.notes[n_said:]:
         note(text)
     if no_timings:
@@ -206,10 +216,15 @@ def _check_names(methods: str, baselines: str) -> None:
 
 
 def _chosen(methods: str, baselines: str, param: list[str] | None) -> Any:
-    from prudent.evaluation.methods import choose, read_value
-
     asked = "all" if methods == "all" else list(dict.fromkeys(names(methods)))
     references = () if baselines == "none" else tuple(dict.fromkeys(names(baselines)))
+    return with_parameters(asked, [r for r in references if r not in asked], param)
+
+
+def with_parameters(
+    methods: Any, baselines: Any, param: list[str] | None
+) -> tuple[Method, ...]:
+    """Methods with the parameters that were given as METHOD.NAME=VALUE."""
     parameters: dict[str, dict[str, Any]] = {}
     for assignment in param or []:
         path, equals, value = assignment.partition("=")
@@ -221,7 +236,7 @@ def _chosen(methods: str, baselines: str, param: list[str] | None) -> Any:
             )
         parameters.setdefault(prefix, {})[name] = read_value(value)
     try:
-        chosen = choose(asked, [r for r in references if r not in asked], parameters)
+        chosen = choose(methods, baselines, parameters)
         for method in chosen:
             if method.parameters:
                 method.estimator(0)
@@ -372,6 +387,9 @@ def _options(
             value == parameter.get_default(context) and name not in always
         ):
             continue
+        if value is False:
+            typed.append(parameter.secondary_opts[0])
+            continue
         for one in value if isinstance(value, (list, tuple)) else [value]:
             typed.append(parameter.opts[0])
             if one is not True:
@@ -383,8 +401,7 @@ def with_next(
     comparison: Comparison,
     context: typer.Context,
     target: str,
-    n_methods: int,
-    has_promise: bool,
+    chosen: Sequence[Method],
 ) -> Comparison:
     """Add the command that makes a model of the method that is recommended."""
     from prudent.evaluation.words import recommended
@@ -395,19 +412,26 @@ def with_next(
     known = context.params
     words = ["prudent", "fit", known["data"], "--target", target]
     words += ["--method", _typed(used.method, known["methods"])]
-    if has_promise:
+    given = [tuple(text.split(".", 1)) for text in known["param"] or []]
+    if used.chooses:
+        others = [method for method in chosen if not method.chooses]
+        names_of = [method.name for method in competing(others)]
+        if not is_usual(others):
+            typed = [_typed(name, known["methods"]) for name in names_of]
+            words += ["--candidates", ",".join(typed)]
+        param = [".".join(pair) for pair in given if pair[0] in names_of]
+    else:
+        param = [setting for name, setting in given if name == used.method]
+    for text in param:
+        words += ["--param", text]
+    if used.asked is not None:
         words += ["--promise", known["promise"]]
-        asked = used.asked
-        items = [] if asked is None else asked.items
-        if used.method in CHOICES:  # at the full level
-            averaged = any(item.guarantee.average_over for item in items)
-            words += ["--average"] if averaged else []
-        elif any(item.guarantee.confidence for item in items):
-            # The choice among so many methods used these rows.
-            shared = 1 - (1 - comparison.settings.confidence) / n_methods
-            words += ["--confidence", f"{shared:.6g}"]
-        elif items:  # as in the table
-            words += ["--average"]
+        if known["confidence"] is not None:
+            words += ["--confidence", str(known["confidence"])]
+        if any(item.guarantee.average_over for item in used.asked.items):
+            words += ["--average"]  # as in the table
+        elif not used.chooses and len(chosen) > 1:
+            words += ["--among", str(len(chosen))]  # it was picked by these very rows
     left_out = {str(p.name) for p in context.command.params} - {*SHARED}
     words += [*_options(context, left_out), "-o", "model.prudent"]
     settings = replace(comparison.settings, next_command=shlex.join(words))

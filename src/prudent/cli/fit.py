@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from prudent.cli import options
+from prudent.cli.compare import with_parameters
 from prudent.cli.detect import (
     CONFIDENCE,
     DETECTORS,
@@ -180,8 +181,12 @@ def fit(
     known_method = {**METHODS, **BASELINES}.get(method)
     if select is not None and (known_method is None or known_method.grid is None):
         raise UsageError(f"--select cv: {method} has no parameter to choose.")
-    estimator = built(method, param or [], seed)
-    _set_choice(estimator, candidates, time_limit)
+    if method in CHOICES:
+        estimator = _choice(candidates, param, time_limit, seed)
+    elif candidates is not None or time_limit is not None:
+        raise UsageError("--candidates and --time-limit are for --method best.")
+    else:
+        estimator = built(method, param or [], seed)
     check_storable(estimator, trusted or ())
     found = survey(data, target, columns, groups, min_class_rows)
     parts = () if asked is None else asked.subgroups
@@ -256,7 +261,7 @@ def _read_parameters(
     parameters = {}
     for assignment in assignments:
         name, equals, value = assignment.removeprefix(f"{method}.").partition("=")
-        if not equals or name not in known:
+        if not equals or name not in estimator.get_params():
             raise UsageError(
                 f"--param takes NAME=VALUE with a name among {', '.join(known)}, "
                 f"got {assignment[:64]!r}."
@@ -482,24 +487,24 @@ def _say_fitted(method: str, said: str, found: Survey) -> None:
     print(f"{method} on {said} x {len(found.preparation.names)} features")
 
 
-def _set_choice(
-    estimator: Any, candidates: str | None, time_limit: float | None
-) -> None:
-    """Say what a choice is among and how long it may take, or refuse these options."""
-    from prudent.evaluation.promising import is_choice
-
-    if not is_choice(estimator):
-        if candidates is not None or time_limit is not None:
-            raise UsageError("--candidates and --time-limit are for --method best.")
-        return
+def _choice(
+    candidates: str | None,
+    param: list[str] | None,
+    time_limit: float | None,
+    seed: int,
+) -> Any:
+    """What chooses among candidates with the parameters that were given."""
     if time_limit is not None and not 0 < time_limit < math.inf:
         raise UsageError(f"--time-limit takes seconds > 0, got {time_limit:g}.")
-    listed = None if candidates is None else candidates.split(",")
-    estimator.set_params(estimators=listed, time_limit=time_limit)
-    try:
-        estimator.methods()
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    choice = built("best", [], seed).set_params(time_limit=time_limit)
+    if candidates is None and not param:
+        return choice
+    known = [method.name for method in choice.methods()]
+    listed = known if candidates is None else candidates.split(",")
+    choice.set_params(estimators=with_parameters(listed, (), param))
+    if param:
+        listed = [(m.name, m.estimator(seed)) for m in choice.methods()]
+    return choice.set_params(estimators=listed)
 
 
 @contextmanager

@@ -38,12 +38,12 @@ from prudent.evaluation.evaluate import (
 )
 from prudent.evaluation.methods import (
     BASELINES,
-    CHOICES,
     DEFAULT_PROMISE,
     METHODS,
     Method,
     best_among,
     choose,
+    competing,
 )
 from prudent.evaluation.order import order_line
 from prudent.evaluation.promising import held_out_share, holds_out, promising
@@ -66,6 +66,9 @@ LONGEST_REASON = 300
 PACKAGES = ("prudent", "numpy", "scipy", "scikit-learn")
 # Rows that the picture of decision regions needs, where preprocessing comes first.
 PICTURE_ROWS = 20_000
+# Rows of a table up to which the row "best", which takes as long as all others
+# together, is there without being asked for.
+MOST_ROWS_FOR_BEST = 2000
 
 
 def compare(
@@ -76,7 +79,7 @@ def compare(
     confidence: float | None = None,
     methods: str | Sequence[Any] | Mapping[str, Any] = "all",
     baselines: Sequence[str] = tuple(BASELINES),
-    best: bool = False,
+    best: bool | None = None,
     cv: int = 5,
     n_repeats: int = 1,
     groups: Any = None,
@@ -126,10 +129,12 @@ def compare(
     baselines : sequence of str, default=("majority", "logistic", "lda", "qda", \
 "boosting")
         Methods for reference; may be empty.
-    best : bool, default=False
+    best : bool or None, default=None
         Add the row "best": the most useful of the other methods under the promise,
         chosen inside each training part as :class:`~prudent.BestClassifier` does. It
-        uses nothing of the table, and so promises at the full `confidence`.
+        uses nothing of the table, and so promises at the full `confidence`, and it is
+        what is recommended. None: of a promise about at most 2000 rows, where two
+        methods or more are to be chosen from (about twice the time).
     cv : int, default=5
         Stratified folds, >= 2; lowered to the rows of the largest class. With `time`
         folds that go forward, lowered to the different times less one.
@@ -199,7 +204,7 @@ def compare(
     >>> X, y = load_iris(return_X_y=True)
     >>> comparison = prudent.compare(X, y, methods=["conformal"], baselines=["lda"])
     >>> [(row.method, row.asked.kept) for row in comparison.rows]
-    [('lda', 'consistent'), ('conformal', 'consistent')]
+    [('lda', 'consistent'), ('best', 'consistent'), ('conformal', 'consistent')]
     """
     protocol = Protocol(
         promise=promise,
@@ -207,6 +212,7 @@ def compare(
         cv=cv,
         n_repeats=n_repeats,
         costs=None if costs is None else as_costs(costs),
+        best=best,
         random_state=random_state,
         n_jobs=n_jobs,
         time_limit=time_limit,
@@ -214,12 +220,11 @@ def compare(
         in_time=time is not None,
     )
     chosen = choose(methods, baselines)
-    if best:
-        chosen = (*chosen, best_among(chosen))
     protocol.check()
     if time_limit is not None:
         prepare()
     rows = labelled_rows(X, y, groups, time)
+    chosen = protocol.with_best(chosen, len(rows.X))
     command = f"prudent.compare(X, y, cv={cv}, random_state={random_state})"
     return run(rows, chosen, protocol, command=command)
 
@@ -233,11 +238,29 @@ class Protocol:
     cv: int = 5
     n_repeats: int = 1
     costs: FloatArray | None = None
+    best: bool | None = None
     random_state: int = 0
     n_jobs: int = 1
     time_limit: float | None = None
     sample: int | None = 100_000
     in_time: bool = False
+
+    def with_best(self, methods: Sequence[Method], n_rows: int) -> tuple[Method, ...]:
+        """The methods, and what chooses among them where that is wanted."""
+        wanted = self.best
+        if wanted is None:
+            wanted = (
+                n_rows <= MOST_ROWS_FOR_BEST
+                and len(competing(methods)) > 1
+                and not any(method.chooses for method in methods)
+                and parse_promise(self.promise, confidence=self.confidence) is not None
+            )
+        if not wanted:
+            return tuple(methods)
+        limit = self.time_limit
+        if limit is not None:  # one half is for what was chosen
+            limit /= 2 * self.cv * self.n_repeats
+        return (*methods, best_among(methods, limit))
 
     def check(self) -> None:
         """Raise ValueError for a value out of its range."""
@@ -340,7 +363,7 @@ def run(
         settings=settings,
         wish=wish,
         costs=protocol.costs,
-        n_choices=sum(m.name in CHOICES for m in methods),
+        n_methods=max(sum(not method.chooses for method in methods), 1),
     )
     refuse_hopeless(task, methods)
     return _run(methods, task, data, progress)
@@ -397,7 +420,10 @@ def _run(
 
 def _failed(method: Method, failure: Failure) -> MethodRow:
     return MethodRow(
-        method=method.name, is_baseline=method.is_baseline, failure=failure
+        method=method.name,
+        is_baseline=method.is_baseline,
+        chooses=method.chooses,
+        failure=failure,
     )
 
 
@@ -533,6 +559,8 @@ def refuse_hopeless(task: Task, methods: Sequence[Method]) -> None:
     It says how many rows there would have to be, and the nearest promise that these
     rows allow.
     """
+    if any(method.chooses for method in methods):
+        task = task.alone()  # one that shares the level with nobody can do most
     if task.wish is None or not _is_out_of_reach(task, holding=True):
         return
     in_full = not _is_out_of_reach(task, holding=False)  # with no rows held out
@@ -543,12 +571,11 @@ def refuse_hopeless(task: Task, methods: Sequence[Method]) -> None:
     near = _nearest(task)
     if near is not None:
         instead.append(f"ask for {near!r}")
-    first = (*task.settings.methods, *task.settings.baselines)[:1]
-    alone = replace(task.settings, methods=first, baselines=())
-    if task.n_methods > 1 and not _is_out_of_reach(
-        replace(task, settings=alone), holding=True
-    ):
-        instead.append("compare fewer methods, which share the confidence")
+    if task.n_methods > 1 and not _is_out_of_reach(task.alone(), holding=True):
+        instead.append(
+            "compare fewer methods, which share the confidence, or add `best`, which "
+            "does not"
+        )
     sparing = [name for name, other in METHODS.items() if not _holds_out(other, task)]
     if in_full and sparing:
         instead.append(f"compare {sparing[0]}, which holds no rows out")

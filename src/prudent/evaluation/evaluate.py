@@ -73,18 +73,11 @@ class Task:
     wish: Wish | None  # the promise asked for
     plane: FloatArray | None  # (n, 2): rows on the two discriminant axes
     costs: FloatArray | None  # (K, K): of the answer of a column, by true class
-    n_choices: int = 0  # methods that choose among others, and use nothing of the table
-
-    @property
-    def n_methods(self) -> int:
-        """Methods that share the level, for any of them to be picked from the table."""
-        n_rows = len(self.settings.methods) + len(self.settings.baselines)
-        return max(n_rows - self.n_choices, 1)
+    n_methods: int = 1  # that share the level, for any to be picked from the table
 
     def alone(self) -> Task:
         """The same task for a method that nobody picks by looking at its outcome."""
-        settings = replace(self.settings, methods=("alone",), baselines=())
-        return replace(self, settings=settings, n_choices=0)
+        return replace(self, n_methods=1)
 
     @property
     def others(self) -> BoolArray:
@@ -338,7 +331,7 @@ class Answers(NamedTuple):
     promises: Sequence[Counted]
     holds_out: bool  # rows of the training part, for the promise to rest on
     lacking: tuple[int, ...]  # classes too rare to be promised; -1: all rows
-    chosen: str | None = None  # by a method that chooses among others
+    chosen: str | None = None  # by a method that chooses among others for the promise
 
 
 def lacking(task: Task, fold: Fold, *, holds_out: bool) -> tuple[int, ...]:
@@ -549,6 +542,7 @@ class FoldResult(NamedTuple):
     gained: IntArray  # what the ranking counts for it, of each row that is ranked by
     own: Sequence[Counted]  # promises that the method makes by itself
     asked: Answers | None
+    chosen: str | None  # by a method that chooses among others
     warnings: tuple[str, ...]
 
 
@@ -597,8 +591,7 @@ def evaluate(
 
 def _chosen_in_folds(results: Iterable[FoldResult]) -> tuple[str, ...]:
     """Say in how many folds a method chose which."""
-    asked = (result.asked for result in results)
-    chosen = Counter(answers.chosen for answers in asked if answers is not None)
+    chosen = Counter(result.chosen for result in results)
     named = [(name, n) for name, n in chosen.most_common() if name is not None]
     if not named:
         return ()
@@ -613,15 +606,18 @@ def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldRes
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         measured = Measured(task.rows.classes)
-        asked, choice_seconds = None, 0.0
+        asked, chosen, choice_seconds = None, None, 0.0
         if is_choice(estimator) and task.wish is not None:
             # The plain method is the one that was chosen for the promise.
             start = time.perf_counter()
             asked = ask(estimator, task, fold, measured)
             choice_seconds = time.perf_counter() - start
-            if asked.chosen is not None:
-                estimator = estimator.candidate(asked.chosen)
+            chosen = asked.chosen
+            if chosen is not None:
+                estimator = estimator.candidate(chosen)
         fitted, n_train, fit_seconds = _fit(estimator, task, index)
+        if chosen is None and (choice := chosen_in(fitted)) is not None:
+            chosen = choice.best_name_
         X, true = task.rows.X[fold.test], task.rows.codes[fold.test]
         start = time.perf_counter()
         decisions = decide(fitted, X, task.rows.classes)
@@ -645,6 +641,7 @@ def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldRes
         gained=_gains(wrong, asked, task, true),
         own=own,
         asked=asked,
+        chosen=chosen,
         warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
     )
 

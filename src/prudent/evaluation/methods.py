@@ -42,6 +42,9 @@ class Method:
     # parameters.
     competes: bool = True
     competes_with: Mapping[str, Any] | None = None
+    # Whether it chooses among others inside its training part, and so uses nothing of a
+    # table of them.
+    chooses: bool = False
 
     def estimator(self, random_state: int) -> Any:
         """Return an estimator that is not fitted yet."""
@@ -170,18 +173,36 @@ FOLDS_OF_CHOICE = 3
 # What chooses among candidates inside its training part.
 CHOICES = {
     "best": Method(
-        "best", partial(_instance, "prudent.evaluation.choice.ChosenClassifier")
+        "best",
+        partial(_instance, "prudent.evaluation.choice.ChosenClassifier"),
+        chooses=True,
     )
 }
 
 
-def best_among(methods: Sequence[Method]) -> Method:
+def is_usual(methods: Sequence[Method]) -> bool:
+    """Whether these are the methods that are compared by default, as they are."""
+    known = {**METHODS, **BASELINES}
+    usual = all(known.get(method.name) == method for method in methods)
+    return usual and len(methods) == len(known)
+
+
+def competing(methods: Sequence[Method]) -> tuple[Method, ...]:
+    """Those of the methods that a choice is among."""
+    return tuple(m for m in methods if m.competes and not m.chooses)
+
+
+def best_among(methods: Sequence[Method], time_limit: float | None = None) -> Method:
     """What chooses among these methods; among the usual candidates if it is all."""
-    usual = {*METHODS, *BASELINES} <= {method.name for method in methods}
-    listed = tuple(method for method in methods if method.competes)
-    chosen = None if usual and len(listed) < len({**METHODS, **BASELINES}) else listed
     (choice,) = CHOICES.values()
-    return replace(choice, parameters={"estimators": chosen, "cv": FOLDS_OF_CHOICE})
+    if choice.name in [method.name for method in methods]:
+        raise ValueError(
+            f"{choice.name!r} is the name of the row that chooses among the methods; "
+            "give yours another name, or leave that row out."
+        )
+    chosen = None if is_usual(methods) else competing(methods)
+    settings = {"cv": FOLDS_OF_CHOICE, "time_limit": time_limit}
+    return replace(choice, parameters={"estimators": chosen, **settings})
 
 
 def candidates(estimators: Any = None) -> tuple[Method, ...]:
@@ -197,7 +218,10 @@ def candidates(estimators: Any = None) -> tuple[Method, ...]:
     else:
         listed = choose(estimators, ())
     return tuple(
-        replace(method, parameters=method.competes_with or method.parameters)
+        replace(
+            method,
+            parameters={**(method.parameters or {}), **(method.competes_with or {})},
+        )
         for method in listed
     )
 
@@ -236,7 +260,8 @@ def choose(
             f"parameters are given for {unknown[0]!r}, which is not among {called}."
         )
     return tuple(
-        replace(method, parameters=given.get(method.name)) for method in chosen
+        replace(method, parameters=given.get(method.name, method.parameters))
+        for method in chosen
     )
 
 

@@ -234,6 +234,7 @@ class MethodRow:
 
     method: str
     is_baseline: bool = False
+    chooses: bool = False  # among the others, inside its training part
     failure: Failure | None = None
     error: float | None = None
     error_interval: Interval = (0.0, 1.0)

@@ -59,6 +59,8 @@ MOST_WARNINGS = 10
 
 def method_row(method: Method, evaluation: Evaluation, task: Task) -> MethodRow:
     """Row of a method that ran on all folds."""
+    if method.chooses:
+        task = task.alone()
     n_repeats = task.settings.n_repeats
     total = Tally.from_items(evaluation.items, task.rows.classes, asked=False)
     # Each row is tested once per repeat: the interval knows how many rows there are.
@@ -78,6 +80,7 @@ def method_row(method: Method, evaluation: Evaluation, task: Task) -> MethodRow:
     row = MethodRow(
         method=method.name,
         is_baseline=method.is_baseline,
+        chooses=method.chooses,
         error=float(wrong / n),
         error_interval=clopper_pearson(float(wrong), float(n)),
         worst_class=_largest(total.wrong, total, classes),

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from prudent.certification.planning import queue_in_words, share_of_people
 from prudent.core.assumptions import PLUG_IN
 from prudent.core.guarantee import Guarantee
-from prudent.evaluation.methods import CHOICES
 from prudent.evaluation.records import (
     Asked,
     Findings,
@@ -136,7 +135,9 @@ def _most_useful(findings: Findings) -> str:
     first = next(row for row in findings.ran if can_be_used(row))
     same = [row for row in findings.ran if row.no_difference_from == first.method]
     others = [row.method for row in (first, *same) if row.method != used.method]
-    if others:
+    if used not in (first, *same):
+        sentences.append(f"A paired test shows {first.method} to be of more use here.")
+    elif others:
         sentences.append(f"No paired test tells {_listed(others)} from it.")
     if share_helped(asked) < ENOUGH and not narrows(asked):
         sentences.append(_instead(findings, "More is answered under another promise"))
@@ -404,17 +405,21 @@ def _advice(findings: Findings) -> list[str]:
             f"{_quoted(least.label)}, of which there are too few rows: {rare} leaves "
             "such classes out."
         )
-    if items and any(row.method in CHOICES for row in findings.rows):
-        n_rows = len(findings.rows)
-        fresh = (
-            "is certified by fresh rows (prudent certify)"
-            if averaged
-            else f"shares the level: add --among {n_rows}"
+    choice = next((row for row in findings.ran if row.chooses), None)
+    if items and choice is not None:
+        # A command that is printed needs no other one.
+        typed = f" To use it: prudent fit ... --method {choice.method}."
+        is_printed = findings.settings.next_command is not None
+        sentences.append(
+            f"{choice.method} chooses inside its training part: its promise needs no "
+            f"fresh rows.{'' if is_printed else typed}"
         )
         sentences.append(
-            "best chooses inside its training part: its promise needs no fresh rows "
-            "(prudent fit --method best). Another row picked from this table "
-            f"{fresh}."
+            "Another row picked from this table is certified by fresh rows (prudent "
+            "certify)."
+            if averaged
+            else "Another row picked from this table: add --among "
+            f"{len(findings.rows)}."
         )
     elif averaged:
         sentences.append(
@@ -506,12 +511,16 @@ class Reachable(NamedTuple):
 def recommended(findings: Findings) -> MethodRow | None:
     """The row to use: the most useful one that keeps the promise; None without any.
 
-    Among methods that no test tells apart, one whose measured rates lie inside their
-    limits goes first.
+    One that chooses inside its training part goes first, for its promise needs no fresh
+    rows; then, among methods that no test tells apart, one whose measured rates lie
+    inside their limits.
     """
     able = [row for row in findings.ran if can_be_used(row)]
     if not able:
         return None
+    choices = [row for row in able if row.chooses and row.asked is not None]
+    if choices:
+        return choices[0]
     best = able[0]
     same = [best, *(r for r in able if r.no_difference_from == best.method)]
     inside = (row for row in same if row.asked is None or row.asked.is_inside)
