@@ -108,7 +108,7 @@ def test_one_sentence_says_everywhere_what_this_is():
 def test_getting_started_quotes_the_table_of_iris():
     comparison = _compare_bundled("iris")
     page = (DOCS / "getting_started.rst").read_text(encoding="utf-8")
-    table = page.split("$ prudent compare iris\n")[1].split("Use optimistic")[0]
+    table = page.split("$ prudent compare iris\n")[1].split("Use best")[0]
     lines = {line.split()[0]: line for line in table.splitlines() if line.strip()}
     for method, *cells, _time in comparison.leaderboard():
         shown = {"nothing answered": "nothing"}  # goes on in the next line
