@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import prudent
 from prudent import (
+    BinnedCalibrationClassifier,
     ConformalClassifier,
     NeymanPearsonClassifier,
     SelectiveClassifier,
@@ -309,3 +310,55 @@ def test_a_regressor_is_refused():
     model = LinearRegression().fit(X, Y)
     with pytest.raises(TypeError, match="LinearRegression is neither a classifier"):
         certify(model, NEW, NEW_Y)
+
+
+class TestShares:
+    """What a model promises of shares and probabilities is certified with the rest."""
+
+    def test_answered_share(self):
+        model = SelectiveClassifier(
+            LinearDiscriminantAnalysis(),
+            error_rate=0.2,
+            answered_share=0.3,
+            random_state=0,
+        ).fit(X[:300], Y[:300])
+        error, share = certify(model, X[300:], Y[300:])
+        answered, n = int(model.answers(X[300:]).sum()), 269
+        assert (error.quantity, share.quantity) == (
+            "selective error rate",
+            "answered share",
+        )
+        assert share.sense == ">="
+        assert share.bound == 1 - upper_limit(n - answered, n, level=0.025)
+        assert share.evidence["answered"] == answered
+        assert "wrong" not in share.evidence
+
+    def test_flagged_share(self):
+        model = NeymanPearsonClassifier(
+            LinearDiscriminantAnalysis(),
+            max_class_error={0: 0.1},
+            flagged_share=0.6,
+            random_state=0,
+        ).fit(X[:400], Y[:400])
+        _, share = certify(model, X[400:], Y[400:])
+        flagged = int((model.predict(X[400:]) == 0).sum())
+        assert (share.quantity, share.scope, share.sense) == ("flagged share", 0, "<=")
+        assert share.bound == upper_limit(flagged, 169, level=0.025)
+
+    def test_probabilities_of_cells(self):
+        model = BinnedCalibrationClassifier(
+            LinearDiscriminantAnalysis(), n_bins=3, random_state=0
+        ).fit(X[:300], Y[:300])
+        proved = certify(model, X[300:], Y[300:])
+        promised = model.guarantees_
+        assert [(g.subgroup, g.sense) for g in proved] == [
+            (g.subgroup, g.sense) for g in promised
+        ]
+        for claim in proved:
+            about = model.is_about(claim, X[300:])
+            positive = int(Y[300:][about].sum())
+            n, level = int(about.sum()), 0.05 / len(proved)
+            if claim.sense == "<=":
+                assert claim.bound == upper_limit(positive, n, level=level)
+            else:
+                assert claim.bound == 1 - upper_limit(n - positive, n, level=level)

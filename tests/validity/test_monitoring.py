@@ -16,17 +16,23 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
 
 import prudent as library
 from prudent import (
+    BinnedCalibrationClassifier,
     DriftMonitor,
     Guarantee,
     MinimaxProbabilityClassifier,
+    NeymanPearsonClassifier,
     PromiseMonitor,
+    SelectiveClassifier,
+    ThresholdBands,
     certify,
 )
 from prudent.cli import main
 from prudent.core.binomial import high_probability_rank, mean_rank
+from prudent.estimator_tools import counted_answers
 from prudent.monitoring import broken_promises
 
 STREAMS, ROWS = 10_000, 10_000
@@ -488,3 +494,120 @@ def test_runs_at_once_lose_no_update_that_was_reported_as_counted(tmp_path):
     assert all(process.returncode == 0 for process in processes)
     assert sorted(json.loads(path.read_text())["updates"]) == sorted(reported)
     assert len(reported) >= 100
+
+
+# Two classes; the score, which is all of a row, is the probability of "good".
+SCORES = np.linspace(0.025, 0.975, 20)
+
+
+class OfScores(ClassifierMixin, BaseEstimator):
+    """Answers "good" from one half on, is sure by the distance from it."""
+
+    def fit(self, X=None, y=None):
+        self.classes_ = LABELS
+        return self
+
+    def predict_proba(self, X):
+        good = np.asarray(X)[:, 0]
+        return np.column_stack([1 - good, good])
+
+    def predict(self, X):
+        return LABELS[(np.asarray(X)[:, 0] >= 0.5).astype(int)]
+
+
+def scored(n, rng):
+    good = rng.choice(SCORES, n)
+    return good[:, None], LABELS[(rng.random(n) < good).astype(int)]
+
+
+def share_settings(quantity, rng):
+    """A fitted model that promises the quantity, and its promises of it."""
+    X, y = scored(400, rng)
+    frozen = FrozenEstimator(OfScores().fit())
+    if quantity == "answered share":
+        model = SelectiveClassifier(frozen, error_rate=0.4, answered_share=0.8)
+    elif quantity == "flagged share":
+        model = NeymanPearsonClassifier(
+            frozen, max_class_error={"good": 0.2}, flagged_share=0.75
+        )
+    else:
+        model = BinnedCalibrationClassifier(frozen, n_bins=5)
+    model.fit(X, y)
+    return model, [g for g in model.guarantees_ if g.quantity == quantity]
+
+
+@pytest.mark.parametrize("streams", [pytest.param(2000, marks=pytest.mark.slow), 100])
+@pytest.mark.parametrize("quantity", ["answered share", "flagged share", "probability"])
+@pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
+def test_promised_shares_and_probabilities_are_rarely_called_broken(quantity, streams):
+    """Fit, then watch with level/P each: wrong alarms at most 5 % and 5 %."""
+    rng = np.random.default_rng(37)
+    alarms = wrong = promised = 0
+    for _ in range(streams):
+        model, promises = share_settings(quantity, rng)
+        promised += bool(promises)
+        X, y = scored(400, rng)
+        broken = checked = False
+        for promise in promises:
+            level = 0.05 / len(promises)
+            about = np.ones(len(y), dtype=bool)
+            if promise.subgroup is not None:
+                about = model.is_about(promise, X)
+            said = counted_answers(quantity, model, X[about])
+            monitor = PromiseMonitor(promise, level=level).update_rows(y[about], *said)
+            broken |= monitor.verdict == "broken"
+            monitor = monitor.guarantee.check(monitor.violations_, monitor.n_ or 1)
+            checked |= monitor.verdict == "broken" and len(promises) == 1
+        alarms, wrong = alarms + broken, wrong + checked
+    assert promised > 0.5 * streams
+    assert held(alarms, streams, 0.1)  # the level, and what the promise may fail
+    assert held(wrong, streams, 0.1)
+
+
+@pytest.mark.parametrize("quantity", ["answered share", "flagged share", "probability"])
+@pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
+def test_broken_shares_and_probabilities_are_found_out(quantity):
+    rng = np.random.default_rng(38)
+    found = 0
+    for _ in range(20):
+        model, promises = share_settings(quantity, rng)
+        X, y = scored(2000, rng)
+        if quantity == "answered share":
+            X[:] = rng.choice(SCORES[8:12], (len(X), 1))  # unsure rows only
+        elif quantity == "flagged share":
+            X[:] = SCORES[-1]
+        else:
+            y[:] = "bad"
+        broken = False
+        for promise in promises:
+            about = np.ones(len(y), dtype=bool)
+            if promise.subgroup is not None:
+                about = model.is_about(promise, X)
+            said = counted_answers(quantity, model, X[about])
+            monitor = PromiseMonitor(promise, level=0.05 / len(promises))
+            broken |= monitor.update_rows(y[about], *said).verdict == "broken"
+        found += broken or not promises
+    assert found == 20
+
+
+def test_precision_is_watched_among_flagged_rows():
+    """Bands promise it of a threshold chosen after looking."""
+    rng = np.random.default_rng(39)
+    alarms, streams = 0, 100
+    for _ in range(streams):
+        X, y = scored(600, rng)
+        bands = ThresholdBands.from_scores(
+            X[:, 0], y, kind="alarms", positive="good", confidence=0.9
+        )
+        threshold = rng.choice(SCORES)  # whatever was looked at
+        (precision,) = [g for g in bands.at(threshold) if g.quantity == "precision"]
+        X, y = scored(600, rng)
+        said = LABELS[(X[:, 0] >= threshold).astype(int)]
+        watched = PromiseMonitor(precision).update_rows(y, said)
+        assert watched.n_ == (said == "good").sum()
+        alarms += watched.verdict == "broken"
+    assert held(alarms, streams, 0.15)
+    false = PromiseMonitor(precision).update_rows(
+        np.full(600, "bad"), np.full(600, "good")
+    )
+    assert false.verdict == "broken"

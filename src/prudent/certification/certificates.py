@@ -24,7 +24,7 @@ from prudent.certification.promises import Claim, cost_promise
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import check_fraction, upper_limit
 from prudent.core.classes import as_costs
-from prudent.core.guarantee import ALARMS, Guarantee
+from prudent.core.guarantee import ALARMS, COUNTED_AS, Guarantee, violated_rows
 from prudent.core.rows import one_row_per_group
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
@@ -33,6 +33,7 @@ from prudent.estimator_tools import (
     GivenAnswers,
     answers_from,
     check_groups,
+    counted_answers,
     predict_set,
     refuse_dask,
     refuse_seen_rows,
@@ -118,7 +119,8 @@ def certify(
     Returns
     -------
     tuple of Guarantee
-        What the model promises, in its order; with `claims` "all" also, where
+        What the model promises, in its order, shares of answered or flagged rows and
+        probabilities of cells included; with `claims` "all" also, where
         measurable: false-alarm and miss rate of a detector; of a classifier the
         selective error rate (has `answers`), the error rate (a label for every row),
         the error rate of each class with rows, the coverage (has `predict_set`). Last
@@ -212,9 +214,11 @@ def certify(
         answers = _model_answers(model, X, labels)
 
         def claims_of(rows: NDArray[np.intp]) -> list[Claim]:
-            return _classifier_claims(
-                _model_answers(answers, rows, labels[rows]), labels[rows]
-            )
+            inner = _model_answers(answers, rows, labels[rows])
+            return [
+                *_classifier_claims(inner, labels[rows]),
+                *_share_claims(model, promised, _safe_indexing(X, rows), labels[rows]),
+            ]
 
     counted = claims_of(np.arange(len(labels)))
     if inside is None and hasattr(model, "subgroups_"):
@@ -324,11 +328,15 @@ def _in_order(
             promise.quantity,
             None if promise.quantity in ALARMS else promise.scope,
             promise.subgroup,
+            promise.sense,
         )
         for promise in promised
         if about_groups.isdisjoint(promise.assumptions) or promise.subgroup is not None
     ]
-    claimed = {(claim.quantity, claim.scope, claim.subgroup): claim for claim in claims}
+    claimed = {
+        (claim.quantity, claim.scope, claim.subgroup, claim.sense): claim
+        for claim in claims
+    }
     first = [claimed[key] for key in dict.fromkeys(wanted) if key in claimed]
     if first and only_promised:
         return first
@@ -454,9 +462,9 @@ def _classifier_claims(answers: GivenAnswers, y: NDArray[Any]) -> list[Claim]:
     if answers.sets is not None:
         own = _positions(y, answers.classes_)
         missed = ~answers.sets[np.arange(len(y)), own]
-        claims.append(Claim("coverage", missed))
+        claims.append(Claim("coverage", missed, sense=">="))
         claims += [
-            Claim("coverage", missed[y == label], label, n_classes=k)
+            Claim("coverage", missed[y == label], label, n_classes=k, sense=">=")
             for label in labels
         ]
         claims += [
@@ -464,10 +472,35 @@ def _classifier_claims(answers: GivenAnswers, y: NDArray[Any]) -> list[Claim]:
                 "coverage",
                 missed[answers.is_about(promise, np.arange(len(y)))],
                 subgroup=promise.subgroup,
+                sense=">=",
             )
             for promise in answers.guarantees_
             if promise.subgroup is not None
         ]
+    return claims
+
+
+def _share_claims(
+    model: Any, promised: Sequence[Guarantee], X: Any, y: NDArray[Any]
+) -> list[Claim]:
+    """Claims of the shares and probabilities that a model itself promises."""
+    claims = []
+    for promise in promised:
+        if promise.quantity not in COUNTED_AS:
+            continue
+        said = counted_answers(promise.quantity, model, X)
+        counted, frequent = violated_rows(promise, y, *said)
+        if promise.subgroup is not None:
+            counted &= model.is_about(promise, X)
+        rare = ~frequent if promise.counts_frequent else frequent
+        own = Claim(
+            promise.quantity,
+            rare[counted],
+            promise.scope,
+            subgroup=promise.subgroup,
+            sense=promise.sense,
+        )
+        claims.append(own)
     return claims
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import upper_limit
-from prudent.core.guarantee import AverageOver, Guarantee, Quantity
+from prudent.core.guarantee import COUNTED_AS, AverageOver, Guarantee, Quantity, Sense
 from prudent.core.types import BoolArray
 from prudent.core.validation import shown
 
@@ -30,6 +30,7 @@ class Claim:
     n_rows: int | None = None  # of which these were answered; None: all are concerned
     n_classes: int | None = None  # that the model knows; None: of no single class
     subgroup: str | None = None
+    sense: Sense = "<="  # of the promise; `wrong` rows are always those to be rare
 
     def guarantee(
         self, confidence: float, n_claims: int, *, grouped: bool = False
@@ -45,19 +46,23 @@ class Claim:
             evidence["answered"] = counted
         if self.n_classes is not None:
             evidence["classes"] = self.n_classes
-        covers = self.quantity == "coverage"
+        if self.quantity in COUNTED_AS:
+            had = counted - n_wrong if self.sense == ">=" else n_wrong
+            evidence[COUNTED_AS[self.quantity]] = had
+        else:
+            evidence["wrong"] = n_wrong
         # Labels are plain Python's, as JSON has them.
         scope = self.scope.item() if isinstance(self.scope, np.generic) else self.scope
         return Guarantee(
             quantity=self.quantity,
-            bound=1 - limit if covers else limit,
-            sense=">=" if covers else "<=",
+            bound=1 - limit if self.sense == ">=" else limit,
+            sense=self.sense,
             confidence=confidence,
             assumptions=new_rows(grouped),
             scope=scope,
             subgroup=self.subgroup,
             unit="group" if grouped else "row",
-            evidence={**evidence, "wrong": n_wrong, "claims": n_claims},
+            evidence={**evidence, "claims": n_claims},
             source=EXACT,
         )
 

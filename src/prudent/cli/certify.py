@@ -17,6 +17,7 @@ from prudent.cli.options import names
 from prudent.cli.output import check_writable, note, write_json, write_rows
 from prudent.cli.rules import load
 from prudent.cli.subgroups import columns_in, items_of, memberships, table_of
+from prudent.core.guarantee import COUNTED_AS
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
@@ -410,6 +411,10 @@ def _line(promise: Guarantee) -> str:
     scope += "" if promise.subgroup is None else f" where {promise.subgroup}"
     side = "at most" if promise.sense == "<=" else "at least"
     limit = f"{promise.quantity}{scope}: {side} {promise.bound:.4g}"
+    if promise.quantity in COUNTED_AS:
+        had = promise.evidence[COUNTED_AS[promise.quantity]]
+        n_rows = thousands(int(promise.evidence["calibration rows"]))
+        return f"{limit} ({had:g} of {n_rows})"
     if "wrong" not in promise.evidence:
         return limit
     n = promise.evidence.get("answered", promise.evidence["calibration rows"])

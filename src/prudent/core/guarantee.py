@@ -811,6 +811,14 @@ ALARMS = {"false alarm rate": ALARM, "miss rate": 1}
 
 #: Shares of rows with a certain answer, their scope, or among them.
 OF_FLAGGED = frozenset({"flagged share", "precision"})
+#: What evidence calls the rows that are counted where they have a property, wrong or
+#: right.
+COUNTED_AS: Mapping[str, str] = {
+    "answered share": "answered",
+    "flagged share": "flagged",
+    "precision": "positive",
+    "probability": "positive",
+}
 
 
 def violated_rows(
