@@ -20,7 +20,9 @@ from sklearn.svm import LinearSVC
 import prudent
 from prudent import BestClassifier, SelectiveClassifier
 from prudent.core.rows import hold_out
+from prudent.evaluation.promising import wrap
 from prudent.exceptions import InfeasibleError, PrudentWarning
+from prudent.rules.wish import parse_promise
 
 X, Y = load_breast_cancer(return_X_y=True)
 NAMES = ["logistic", "lda", "qda"]
@@ -68,6 +70,67 @@ def test_poisoned_labels_of_held_out_rows_change_no_choice(promise):
         np.testing.assert_array_equal(values, other.choice_results_[name])
     chosen, again = clean.best_estimator_, other.best_estimator_
     np.testing.assert_array_equal(chosen.predict_proba(X), again.predict_proba(X))
+
+
+def of_texture(rows):
+    """Two subgroups of the tumours, which overlap."""
+    texture = np.asarray(rows)[:, 1]
+    return np.column_stack([texture < 22, texture > 16])
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+def test_each_subgroup_gets_the_promise_as_of_the_wrapper_and_the_choice_is_the_same(
+    promise,
+):
+    promise = promise.replace("5%", "20%").replace("10%", "40%").replace("90%", "80%")
+    plain = best(promise).fit(X, Y)
+    model = best(promise, subgroups=of_texture).fit(X, Y)
+    for name, values in plain.choice_results_.items():
+        np.testing.assert_array_equal(values, model.choice_results_[name])
+    assert model.subgroups_ == model.model_.subgroups_
+    assert not hasattr(plain, "subgroups_")
+    named = {guarantee.subgroup for guarantee in model.guarantees_}
+    assert set(model.subgroups_) <= named
+    for guarantee in model.guarantees_:
+        assert guarantee.confidence == pytest.approx(0.95)
+        assert guarantee.evidence["candidates"] == 3
+    # The wrapper around the candidate that was chosen, and nothing else.
+    wish = parse_promise(promise, [0, 1], confidence=0.95, by=["texture"])
+    settings = {"n_classes": 2, "n_methods": 1, "random_state": 0}
+    alone = wrap(clone(model.best_estimator_), wish, **settings, subgroups=of_texture)
+    sets = alone.fit(X, Y).predict_set(X)
+    np.testing.assert_array_equal(model.predict_set(X), sets)
+
+
+def test_no_candidate_sees_a_held_out_row_of_any_subgroup():
+    seen = []
+
+    class Watching(LinearDiscriminantAnalysis):
+        def fit(self, rows, y):
+            seen.append(np.asarray(rows))
+            return super().fit(rows, y)
+
+    listed = {"a": Watching(), "b": Watching(solver="lsqr")}
+    best("error <= 20%", listed, subgroups=of_texture).fit(X, Y)
+    held_out = hold_out(len(Y), 0.3, np.random.RandomState(0)).held_out
+    rows = {row.tobytes() for part in seen for row in part}
+    assert len(seen) == 2 * 5 + 1
+    assert rows == {row.tobytes() for row in np.delete(X, held_out, axis=0)}
+
+
+def test_subgroups_are_named_by_the_promise_or_by_the_argument():
+    frame = pd.DataFrame(X[:, :4], columns=list("abcd"))
+    frame["site"] = np.arange(len(Y)) % 2
+    spelled = best("error <= 20% in every site").fit(frame, Y)
+    given = best("error <= 20%", subgroups="site").fit(frame, Y)
+    by_position = best("error <= 20%", subgroups=[4]).fit(frame.to_numpy(), Y)
+    assert spelled.subgroups_ == given.subgroups_ == ["site=0", "site=1"]
+    assert spelled.guarantees_ == given.guarantees_
+    assert by_position.subgroups_ == ["column 4=0", "column 4=1"]
+    with pytest.raises(ValueError, match="the promise is by site, and by a is asked"):
+        best("error <= 20% in every site", subgroups=["a"]).fit(frame, Y)
+    with pytest.raises(ValueError, match="no promise is asked for"):
+        best("none", subgroups="site").fit(frame, Y)
 
 
 @pytest.mark.parametrize("promise", [*PROMISES, "none"])

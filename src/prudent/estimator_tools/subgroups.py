@@ -214,6 +214,20 @@ def memberships_of(option: Any, X: Any) -> Memberships:
     return Subgroups.learn(lambda _: option, X).of(X)
 
 
+def names_of_subgroups(option: SubgroupsOption) -> list[str]:
+    """What subgroups are by, in words.
+
+    Examples
+    --------
+    >>> names_of_subgroups(["sex", 3])
+    ['sex', 'column 3']
+    """
+    if callable(option):
+        return ["subgroup"]
+    items = [option] if isinstance(option, str | int) else list(option or ())
+    return [item if isinstance(item, str) else f"column {item}" for item in items]
+
+
 def columns_of(items: Sequence[str]) -> list[str]:
     """Names of the columns that part the rows, each once.
 

@@ -21,6 +21,7 @@ from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import refuse_dask
+from prudent.estimator_tools.subgroups import SubgroupsOption, names_of_subgroups
 from prudent.evaluation.choice import ChosenClassifier, chosen_in
 from prudent.evaluation.methods import DEFAULT_PROMISE, candidates
 from prudent.evaluation.promising import promised, wrap
@@ -60,6 +61,11 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         Probability over the held-out rows that all that is promised is true, in
         (0, 1). None: 0.95 of promises about errors, and coverage on average over
         training samples.
+    subgroups : list of str or int, callable or None, default=None
+        Parts of the population that each get the promise; they may overlap. Names or
+        positions of columns, or a function of rows, as in
+        :class:`~prudent.SelectiveClassifier`. None: those that the promise names, "in
+        every sex", if any.
     cv : int, default=5
         Folds of the choice, >= 2, drawn plainly, or forward in `time`.
     calibration_size : float or None, default=None
@@ -85,6 +91,8 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         failed; "failed", why.
     n_calibration_ : int
         Rows held out.
+    subgroups_, subgroup_count_
+        With `subgroups`: their names, and the held-out rows of each, as of `model_`.
     n_candidates_ : int
         Candidates that were given.
     guarantees_ : tuple of Guarantee
@@ -93,8 +101,8 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
     Raises
     ------
     ValueError
-        If a parameter is out of range, a name is unknown, or no candidate could be
-        fitted.
+        If a parameter is out of range, a name is unknown, no candidate could be
+        fitted, or what is promised cannot be promised by subgroups.
     InfeasibleError
         If the held-out rows are too few to keep a limit of class errors.
     TypeError
@@ -145,6 +153,7 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         *,
         promise: str | Guarantee | Sequence[Guarantee] = DEFAULT_PROMISE,
         confidence: float | None = 0.95,
+        subgroups: SubgroupsOption = None,
         cv: int = 5,
         calibration_size: float | None = None,
         random_state: Any = None,
@@ -152,6 +161,7 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         self.estimators = estimators
         self.promise = promise
         self.confidence = confidence
+        self.subgroups = subgroups
         self.cv = cv
         self.calibration_size = calibration_size
         self.random_state = random_state
@@ -217,10 +227,15 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         self.choice_results_ = chosen.choice_results_
         self.n_candidates_ = chosen.n_candidates_
         self.n_calibration_ = getattr(model, "n_calibration_", 0)
-        for known in ("n_features_in_", "feature_names_in_"):
+        for origin, known in (
+            (chosen, "n_features_in_"),
+            (chosen, "feature_names_in_"),
+            (model, "subgroups_"),
+            (model, "subgroup_count_"),
+        ):
             self.__dict__.pop(known, None)
-            if hasattr(chosen, known):
-                setattr(self, known, getattr(chosen, known))
+            if hasattr(origin, known):
+                setattr(self, known, getattr(origin, known))
         return self
 
     @property
@@ -332,7 +347,11 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
 
     def _model(self, labels: list[Any], seed: int) -> Any:
         """What is fitted: the wrapper of the promise around the choice."""
-        wish = parse_promise(self.promise, labels, confidence=self.confidence)
+        wish = parse_promise(
+            *(self.promise, labels),
+            confidence=self.confidence,
+            by=names_of_subgroups(self.subgroups),
+        )
         chosen = ChosenClassifier(
             self.estimators,
             wish=wish,
@@ -348,5 +367,9 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
             else {"calibration_size": self.calibration_size}
         )
         return wrap(
-            chosen, wish, n_classes=len(labels), n_methods=1, random_state=seed
+            *(chosen, wish),
+            n_classes=len(labels),
+            n_methods=1,
+            random_state=seed,
+            subgroups=self.subgroups,
         ).set_params(**settings)
