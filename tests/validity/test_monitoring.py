@@ -525,7 +525,7 @@ def share_settings(quantity, rng):
     X, y = scored(400, rng)
     frozen = FrozenEstimator(OfScores().fit())
     if quantity == "answered share":
-        model = SelectiveClassifier(frozen, error_rate=0.4, answered_share=0.8)
+        model = SelectiveClassifier(frozen, error_rate=0.2, answered_share=0.4)
     elif quantity == "flagged share":
         model = NeymanPearsonClassifier(
             frozen, max_class_error={"good": 0.2}, flagged_share=0.75
@@ -573,7 +573,7 @@ def test_broken_shares_and_probabilities_are_found_out(quantity):
         model, promises = share_settings(quantity, rng)
         X, y = scored(2000, rng)
         if quantity == "answered share":
-            X[:] = rng.choice(SCORES[8:12], (len(X), 1))  # unsure rows only
+            X[:] = rng.choice(SCORES[9:11], (len(X), 1))  # unsure rows only
         elif quantity == "flagged share":
             X[:] = SCORES[-1]
         else:
