@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import IsolationForest
@@ -19,12 +20,18 @@ from sklearn.preprocessing import StandardScaler
 
 from prudent import (
     Assumption,
+    ConformalDetector,
+    LowDensityRejector,
+    MinimaxOutlierDetector,
     NeymanPearsonClassifier,
     SelectiveClassifier,
     ThresholdBands,
     certify_thresholds,
 )
 from prudent.core.binomial import clopper_pearson, simultaneous_limits
+from prudent.exceptions import InfeasibleError
+from prudent.rules.bands import false_alarm_bands
+from prudent.rules.rule import Terms
 
 X, y = load_breast_cancer(return_X_y=True)
 SEEN = slice(0, 300)
@@ -416,3 +423,144 @@ def test_bad_questions():
     answers = ThresholdBands.from_scores([0.1, 0.2], [0, 1], kind="answers")
     with pytest.raises(ValueError, match="are for alarms"):
         answers.at(0.1, prevalence=0.1)
+
+
+class TestFind:
+    scores = np.random.default_rng(5).random(600)
+    fraud = np.random.default_rng(6).random(600) < scores**2
+    bands = ThresholdBands.from_scores(scores, fraud, kind="alarms")
+
+    def best(self, figure, allowed, *, bands=None, **given):
+        """By brute force over `at` of every threshold."""
+        bands = bands or self.bands
+        values = {}
+        for t in bands.thresholds:
+            by_name = {(g.quantity, g.scope): g.bound for g in bands.at(t, **given)}
+            if all(compare(by_name[key], limit) for key, limit, compare in allowed):
+                values[t] = by_name[figure]
+        return min(values.values())
+
+    def test_least_flagged_share_that_keeps_an_error(self):
+        t = self.bands.find(minimise="flagged share", class_error=0.3)
+        by_name = bounds(self.bands.at(t))
+        assert by_name["class error rate", True] <= 0.3
+        least = self.best(
+            ("flagged share", True), [(("class error rate", True), 0.3, np.less_equal)]
+        )
+        assert by_name["flagged share", True] == least
+
+    def test_costs_and_prevalence(self):
+        costs, given = [[0, 1], [5, 0]], {"prevalence": 0.1}
+        t = self.bands.find(minimise="cost", costs=costs, **given)
+        cost = bounds(self.bands.at(t, costs=costs, **given))["expected cost", None]
+        assert cost == self.best(("expected cost", None), [], costs=costs, **given)
+
+    def test_answers(self):
+        bands = ThresholdBands.from_scores(self.scores, self.fraud, kind="answers")
+        t = bands.find(minimise="handed over", error=0.5)
+        by_name = bounds(bands.at(t))
+        assert by_name["selective error rate", None] <= 0.5
+        largest = max(
+            bounds(bands.at(s))["answered share", None]
+            for s in bands.thresholds
+            if bounds(bands.at(s))["selective error rate", None] <= 0.5
+        )
+        assert by_name["answered share", None] == largest
+        t = bands.find(minimise="error", answered_share=0.3)
+        assert bounds(bands.at(t))["answered share", None] >= 0.3
+
+    def test_limits_that_no_threshold_keeps(self):
+        least = min(
+            bounds(self.bands.at(t))["class error rate", True]
+            for t in self.bands.thresholds
+        )
+        with pytest.raises(InfeasibleError) as caught:
+            self.bands.find(minimise="flagged share", class_error=0.001)
+        said = str(caught.value)
+        assert said.startswith("no threshold keeps class_error <= 0.001; least limit ")
+        number = float(said.rsplit(" ", 1)[1])
+        assert least <= number <= least * 1.01
+        self.bands.find(minimise="flagged share", class_error=number)
+        with pytest.raises(
+            InfeasibleError,
+            match=r"keeps flagged_share <= 0.1 where class_error <= 0.3; least limit",
+        ):
+            self.bands.find(minimise="error", class_error=0.3, flagged_share=0.1)
+        with pytest.raises(InfeasibleError, match=r"precision >= 0.999; largest limit"):
+            self.bands.find(minimise="error", precision=0.999)
+
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            {"minimise": "precision"},
+            {"minimise": "happiness"},
+            {"minimise": "error", "answered_share": 0.5},
+            {"minimise": "cost"},
+        ],
+    )
+    def test_names_that_are_not_known(self, asked):
+        with pytest.raises(ValueError, match="`minimise` may be class error, false"):
+            self.bands.find(**asked)
+
+
+class TestDetectorBands:
+    rows = np.random.default_rng(0).normal(size=(400, 2))
+
+    @pytest.mark.parametrize(
+        "detector",
+        [
+            LowDensityRejector(random_state=0),
+            MinimaxOutlierDetector(random_state=0),
+            ConformalDetector(method="split", random_state=0),
+            ConformalDetector(method="split", ties="smoothed", random_state=0),
+        ],
+        ids=lambda d: type(d).__name__,
+    )
+    def test_limits_are_those_of_held_out_rows(self, detector):
+        fitted = clone(detector).fit(self.rows)
+        bands = fitted.threshold_bands()
+        m = fitted.n_calibration_
+        assert (bands.kind, bands.detects, bands.confidence) == ("alarms", True, 0.95)
+        assert len(bands.scores) == m
+        t = float(np.sort(-fitted.calibration_scores_)[m - 5])  # five alarms
+        (promise,) = bands.at(t)  # nothing is said of misses
+        assert (promise.quantity, promise.scope) == ("false alarm rate", None)
+        assert promise.bound == simultaneous_limits(m, 1 - 0.95)[5]
+        assert promise.evidence["claims"] == 1
+        assert Assumption.UNSEEN not in promise.assumptions
+        alarms = -fitted.calibrated_scores(self.rows) >= t
+        assert 0 < alarms.mean() < 0.1
+        chosen = bands.find(minimise="false alarm", false_alarm=0.1)
+        assert bounds(bands.at(chosen))["false alarm rate", None] <= 0.1
+        flagged = bounds(bands.at(t, prevalence=0.01))["flagged share", None]
+        assert flagged == pytest.approx(0.01 + 0.99 * promise.bound)
+        assert fitted.threshold_bands(confidence=0.5).at(t)[0].bound < promise.bound
+
+    def test_confidence_of_the_detector(self):
+        fitted = MinimaxOutlierDetector(confidence=0.9, random_state=0).fit(self.rows)
+        assert fitted.threshold_bands().confidence == 0.9
+
+    def test_detectors_that_hold_nothing_out(self):
+        full = ConformalDetector(method="full").fit(self.rows[:50])
+        with pytest.raises(ValueError, match="holds out no rows as it is set"):
+            full.threshold_bands()
+        worst = MinimaxOutlierDetector(threshold="distribution_free").fit(self.rows)
+        assert not hasattr(worst, "threshold_bands")
+
+    def test_false_alarms_are_within_their_limits_at_all_thresholds(self):
+        """Fresh draws of one uniform score: the rate above t is 1 - t."""
+        rng, draws, false = np.random.default_rng(8), 300, 0
+        for _ in range(draws):
+            bands = false_alarm_bands(-rng.random(30), 0.9, Terms(confidence=0.9))
+            at = np.nextafter(np.append(0, bands.scores), 2)  # worst behind a row
+            limits = bands.limits(at)["false alarm rate"]
+            false += bool((limits < 1 - at).any())
+        assert binomtest(false, draws, 0.1, alternative="greater").pvalue > 1e-3
+        assert binomtest(false, draws, 0.1, alternative="less").pvalue > 1e-6
+
+
+def test_latest_rows_are_among_the_assumptions():
+    terms = Terms(confidence=0.9, latest={"latest rows": 30.0, "first time": 3.0})
+    (promise,) = false_alarm_bands(-np.arange(30.0), 0.9, terms).at(12.0)
+    assert promise.assumptions == (Assumption.INDEPENDENT_LATEST,)
+    assert promise.evidence["latest rows"] == 30

@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from prudent.core.binomial import check_fraction
 from prudent.core.guarantee import (
     ALARMS,
     NOT_A_RATE,
@@ -30,9 +31,11 @@ from prudent.core.selection import (
 )
 from prudent.core.types import BoolArray, FloatArray
 from prudent.exceptions import PrudentWarning
+from prudent.rules.bands import ThresholdBands, false_alarm_bands
 from prudent.rules.promise import scores_of_classes
 from prudent.rules.rule import Rule
 from prudent.rules.scores import CalibrationScores
+from prudent.rules.wish import CONFIDENCE
 
 
 def predict_set(estimator: Any, X: Any) -> BoolArray:
@@ -237,6 +240,42 @@ class RateMixin:
         other._validate_params()
         detector: Self = other._set_rate()
         return detector
+
+    @available_if(_keeps_scores)
+    def threshold_bands(self, *, confidence: float | None = None) -> ThresholdBands:
+        """Limits of the false-alarm rate at all thresholds at once, by held-out rows.
+
+        Look at them first, then choose a threshold of strangeness, minus
+        `calibrated_scores`. Held-out rows are ordinary: they say nothing of misses.
+
+        Parameters
+        ----------
+        confidence : float, default=None
+            Probability over the held-out rows that all limits hold, in (0, 1); None:
+            that of the detector, else 0.95.
+
+        Returns
+        -------
+        ThresholdBands
+            Of `kind` "alarms".
+
+        Raises
+        ------
+        ValueError
+            If no rows are held out, or `confidence` lies outside its range.
+        """
+        check_is_fitted(self)
+        rule = vars(self).get("rule_")
+        if rule is None:
+            raise ValueError(
+                f"{type(self).__name__} holds out no rows as it is set, so that "
+                "thresholds have no limits: see certify_thresholds for new rows."
+            )
+        terms = rule.calibration.terms
+        if confidence is None:
+            confidence = terms.confidence or CONFIDENCE
+        check_fraction("confidence", confidence)
+        return false_alarm_bands(self.calibration_scores_, confidence, terms)
 
     def _set_rate(self) -> Self:
         """Find the cut for another `false_alarm_rate`, and its promise."""

@@ -28,7 +28,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from prudent.core.assumptions import Assumption
+from prudent.core.assumptions import LATEST, Assumption
 from prudent.core.binomial import (
     check_fraction,
     clopper_pearson,
@@ -37,6 +37,7 @@ from prudent.core.binomial import (
 from prudent.core.guarantee import Guarantee, Quantity, Sense
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
+from prudent.exceptions import InfeasibleError
 from prudent.rules.rule import Terms
 from prudent.rules.scores import AnswerScores, ClassScores
 
@@ -48,6 +49,18 @@ BANDS = (
 NORMAL, ANOMALY = 1, -1
 #: Claims that share the level, the interval of the share of positive rows among them.
 CLAIMS = 4
+#: What `find` calls the figures, and which of them are limited from below.
+FOUND_AS = {
+    "miss rate": "class_error",
+    "false alarm rate": "false_alarm",
+    "flagged share": "flagged_share",
+    "error rate": "error",
+    "precision": "precision",
+    "expected cost": "cost",
+    "selective error rate": "error",
+    "answered share": "answered_share",
+}
+AT_LEAST = frozenset({"precision", "answered_share"})
 #: Positions of an explorer, and how many of them stand at each end.
 POSITIONS, OUTERMOST = 256, 32
 
@@ -84,6 +97,8 @@ class ThresholdBands:
     held_out : bool
         Whether a wrapper held the rows out itself, so that nobody has to vouch that
         the model has not seen them.
+    latest : mapping or None
+        Evidence that says which rows are the latest ones in time, where they are.
 
     Examples
     --------
@@ -112,6 +127,7 @@ class ThresholdBands:
     detects: bool = False
     unit: Literal["row", "group"] = "row"
     held_out: bool = False
+    latest: Mapping[str, float] | None = None
 
     @classmethod
     def of(cls, scores: FloatArray, marked: BoolArray, **fields: Any) -> Self:
@@ -236,17 +252,139 @@ class ThresholdBands:
         """
         if math.isnan(threshold):
             raise ValueError("`threshold` is NaN.")
-        limits = self.limits(np.array([threshold]))
-        values = {name: float(column[0]) for name, column in limits.items()}
-        if self.kind == "answers":
-            if prevalence is not None or costs is not None:
-                raise ValueError(
-                    "`prevalence` and `costs` are for alarms: leave them out."
+        if self.kind == "alarms":
+            return self._alarmed(threshold, prevalence, costs)
+        _refuse_of_alarms(prevalence, costs)
+        return self._answered(threshold)
+
+    def find(
+        self,
+        *,
+        minimise: str,
+        prevalence: float | None = None,
+        costs: ArrayLike | None = None,
+        **limits: float,
+    ) -> float:
+        """The best threshold among those whose limits lie within others.
+
+        All limits hold at all thresholds at once, so that what `at` promises of the
+        threshold found is true with `confidence`, whatever was asked for.
+
+        Parameters
+        ----------
+        minimise : str
+            For alarms "class error" (of the positive class), "false alarm", "flagged
+            share", "error" or "cost"; for answers "error" or "handed over".
+        prevalence, costs
+            As for `at`.
+        **limits : float
+            Largest `class_error`, `false_alarm`, `flagged_share`, `error`, `cost`;
+            least `precision`. For answers the largest `error` and `handed_over`, the
+            least `answered_share`.
+
+        Returns
+        -------
+        float
+            One of `thresholds`; of equally good ones that of fewest alarms, or of most
+            answers.
+
+        Raises
+        ------
+        InfeasibleError
+            If no threshold keeps a limit, or all of them at once; it says the least
+            limit that one keeps.
+        ValueError
+            If a name is not known here, or an argument lies outside its range.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from prudent import ThresholdBands
+        >>> scores = np.arange(300) / 300
+        >>> bands = ThresholdBands.from_scores(scores, scores >= 0.9, kind="alarms")
+        >>> round(bands.find(minimise="flagged share", class_error=0.25), 3)
+        0.9
+        """
+        at = self.thresholds
+        if self.kind == "alarms":
+            at = at[::-1]
+        else:
+            _refuse_of_alarms(prevalence, costs)
+        columns = self.figures(at, prevalence=prevalence, costs=costs)
+        known = self._names(columns)
+        wanted = {**limits, minimise.replace(" ", "_"): None}
+        unknown = [name for name in wanted if name not in known]
+        if unknown or minimise.replace(" ", "_") in AT_LEAST:
+            names = [name for name in known if name not in AT_LEAST]
+            raise ValueError(
+                f"`minimise` may be {', '.join(names).replace('_', ' ')}, and limits "
+                f"be set on {', '.join(known)}; got "
+                f"{(unknown or [minimise])[0]!r}."
+            )
+        kept = np.ones(len(at), dtype=bool)
+        for name, limit in limits.items():
+            column = known[name]
+            rises = name in AT_LEAST
+            within = column >= limit if rises else column <= limit
+            if not (kept & within).any():
+                raise InfeasibleError(
+                    _not_kept(name, limit, limits, column, kept, at_least=rises)
                 )
-            return self._answered(threshold, values)
+            kept &= within
+        figure = np.where(kept, known[minimise.replace(" ", "_")], np.inf)
+        return float(at[int(figure.argmin())])
+
+    def _names(self, columns: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+        """Figures by the names that `find` has for them."""
+        known = {FOUND_AS[name]: column for name, column in columns.items()}
+        if self.kind == "answers":
+            known["handed_over"] = 1 - known["answered_share"]
+        return known
+
+    def figures(
+        self,
+        thresholds: FloatArray,
+        *,
+        prevalence: float | None = None,
+        costs: ArrayLike | None = None,
+    ) -> dict[str, FloatArray]:
+        """All that `at` promises, at thresholds (n,), as columns of shape (n,).
+
+        For answers those of `limits`. For alarms miss and false-alarm rate and, where
+        the share of positive rows is known or `prevalence` given, "flagged share",
+        "error rate", "precision" and with `costs` "expected cost": the worst over the
+        box of what the limits allow.
+        """
+        limits = self.limits(thresholds)
+        if self.kind == "answers":
+            return limits
         if prevalence is not None:
             check_fraction("prevalence", prevalence, "[0, 1]")
-        return self._alarmed(threshold, values, prevalence, costs)
+        miss, false_alarm = limits["miss rate"], limits["false alarm rate"]
+        if prevalence is None and self.detects:
+            if costs is not None:
+                raise ValueError(
+                    "the rows do not say how frequent anomalies are: give `prevalence`."
+                )
+            return {"miss rate": miss, "false alarm rate": false_alarm}
+        if prevalence is None:
+            least, most = self.share
+        else:
+            least = most = float(prevalence)
+            limits["flagged share"] = most + (1 - most) * false_alarm
+        right = least * (1 - miss)
+        alarms = right + (1 - least) * false_alarm
+        nothing = np.zeros(len(thresholds))
+        limits["error rate"] = np.maximum(
+            least * miss + (1 - least) * false_alarm,
+            most * miss + (1 - most) * false_alarm,
+        )
+        limits["precision"] = np.divide(right, alarms, out=nothing, where=alarms > 0)
+        if costs is not None:
+            limits["expected cost"] = self._worst_cost(
+                costs, miss, false_alarm, (least, most)
+            )
+        return limits
 
     def limits(self, thresholds: FloatArray) -> dict[str, FloatArray]:
         """Exact limits at thresholds (n,), as columns of shape (n,).
@@ -258,11 +396,11 @@ class ThresholdBands:
         n = len(self.scores)
         first, second, third = self._counts(thresholds).T
         if self.kind == "alarms":
-            n_marked = int(self.marked.sum())
+            n_marked, each = int(self.marked.sum()), delta / self.n_claims
             return {
-                "miss rate": _limit(first, n_marked, delta / 4),
-                "false alarm rate": _limit(second, n - n_marked, delta / 4),
-                "flagged share": _limit(third, n, delta / 4),
+                "miss rate": _limit(first, n_marked, each),
+                "false alarm rate": _limit(second, n - n_marked, each),
+                "flagged share": _limit(third, n, each),
             }
         wrong, right = first, third - first
         error = simultaneous_limits(n, delta / 2)[wrong]
@@ -271,6 +409,13 @@ class ThresholdBands:
             "selective error rate": error / (error + correct),
             "answered share": 1 - simultaneous_limits(n, delta / 4)[n - third],
         }
+
+    @property
+    def n_claims(self) -> int:
+        """Claims that share what may fail; of ordinary rows alone there is one."""
+        if self.kind == "answers":
+            return CLAIMS - 1
+        return 1 if self.detects and not self.marked.any() else CLAIMS
 
     @property
     def share(self) -> tuple[float, float]:
@@ -351,12 +496,13 @@ class ThresholdBands:
     def _alarmed(
         self,
         threshold: float,
-        limits: dict[str, float],
         prevalence: float | None,
         costs: ArrayLike | None,
     ) -> tuple[Guarantee, ...]:
-        miss, false_alarm = limits["miss rate"], limits["false alarm rate"]
-        ((missed, false_alarms, flagged),) = self._counts(np.array([threshold]))
+        at = np.array([threshold])
+        columns = self.figures(at, prevalence=prevalence, costs=costs)
+        values = {name: float(column[0]) for name, column in columns.items()}
+        ((missed, false_alarms, flagged),) = self._counts(at)
         n, n_marked = len(self.scores), int(self.marked.sum())
         other = next(label for label in self.classes if label != self.positive)
         names: tuple[Quantity, Quantity] = ("class error rate", "class error rate")
@@ -365,47 +511,41 @@ class ThresholdBands:
             names, scopes = ("miss rate", "false alarm rate"), (None, None)
         elif isinstance(other, Rest):
             names, scopes = (names[0], "false alarm rate"), (scopes[0], None)
-        others = n - n_marked
+        errors = [
+            ("miss rate", names[0], n_marked, missed, scopes[0]),
+            ("false alarm rate", names[1], n - n_marked, false_alarms, scopes[1]),
+        ]
         promises = [
-            self._promise(names[0], miss, n_marked, {"wrong": missed}, scope=scopes[0]),
-            self._promise(
-                names[1], false_alarm, others, {"wrong": false_alarms}, scope=scopes[1]
-            ),
+            self._promise(quantity, values[name], m, {"wrong": wrong}, scope=scope)
+            for name, quantity, m, wrong, scope in errors
+            if m or not self.detects  # nothing is said of rows that were not there
         ]
-        if prevalence is None and self.detects:
-            if costs is not None:
-                raise ValueError(
-                    "the rows do not say how frequent anomalies are: give `prevalence`."
-                )
-            return tuple(promises)
-        counted: dict[str, float] = {}
-        if prevalence is None:
-            (least, most), counted["flagged"] = self.share, flagged
-            flagged_limit = limits["flagged share"]
-        else:
-            least = most = counted["prevalence"] = float(prevalence)
-            flagged_limit = prevalence + (1 - prevalence) * false_alarm
-        error = max(p * miss + (1 - p) * false_alarm for p in (least, most))
-        alarms = least * (1 - miss) + (1 - least) * false_alarm
-        precision = least * (1 - miss) / alarms if alarms > 0 else 0.0
+        counted: dict[str, float] = {"flagged": flagged}
+        if prevalence is not None:
+            counted = {"prevalence": float(prevalence)}
+        about_flagged: tuple[tuple[Quantity, Sense, Any], ...] = (
+            ("flagged share", "<=", scopes[0]),
+            ("error rate", "<=", None),
+            ("precision", ">=", scopes[0]),
+            ("expected cost", "<=", None),
+        )
         promises += [
-            self._promise("flagged share", flagged_limit, n, counted, scope=scopes[0]),
-            self._promise("error rate", error, n, counted),
             self._promise(
-                "precision", precision, n, counted, sense=">=", scope=scopes[0]
-            ),
+                quantity, values[quantity], n, counted, sense=sense, scope=scope
+            )
+            for quantity, sense, scope in about_flagged
+            if quantity in values
         ]
-        if costs is not None:
-            cost = self._worst_cost(costs, miss, false_alarm, (least, most))
-            promises.append(self._promise("expected cost", cost, n, counted))
         return tuple(promises)
 
-    def _answered(
-        self, threshold: float, limits: dict[str, float]
-    ) -> tuple[Guarantee, ...]:
+    def _answered(self, threshold: float) -> tuple[Guarantee, ...]:
+        limits = self.limits(np.array([threshold]))
         ((wrong, _, answered),) = self._counts(np.array([threshold]))
         n, counted = len(self.scores), {"answered": answered, "wrong": wrong}
-        error, share = limits["selective error rate"], limits["answered share"]
+        error, share = (
+            float(limits[name][0])
+            for name in ("selective error rate", "answered share")
+        )
         return (
             self._promise("selective error rate", error, n, counted),
             self._promise("answered share", share, n, counted, sense=">="),
@@ -424,8 +564,14 @@ class ThresholdBands:
         """A promise with its numbers; "prevalence" among them is assumed."""
         drawn = Assumption.GROUPS if self.unit == "group" else Assumption.INDEPENDENT
         given = (Assumption.PRIOR_SHIFT, Assumption.PREVALENCE)
-        n_claims = CLAIMS if self.kind == "alarms" else CLAIMS - 1
-        numbers = {"calibration rows": n_rows, **counted, "claims": n_claims}
+        if self.latest is not None:
+            drawn = LATEST[drawn]
+        numbers = {
+            "calibration rows": n_rows,
+            **counted,
+            "claims": self.n_claims,
+            **(self.latest or {}),
+        }
         return Guarantee(
             quantity=quantity,
             # Sums of shares that make one may exceed it by rounding.
@@ -446,10 +592,10 @@ class ThresholdBands:
     def _worst_cost(
         self,
         costs: ArrayLike,
-        miss: float,
-        false_alarm: float,
+        miss: FloatArray,
+        false_alarm: FloatArray,
         shares: Sequence[float],
-    ) -> float:
+    ) -> FloatArray:
         """Largest expected cost over the box: linear in each rate, so at a corner."""
         matrix = np.asarray(costs, dtype=np.float64)
         if matrix.shape != (2, 2) or not np.isfinite(matrix).all():
@@ -460,16 +606,19 @@ class ThresholdBands:
             )
         yes = self.classes.index(self.positive)
         no = 1 - yes
-        worst = -math.inf
-        for p in shares:
-            for missed in (0.0, miss):
-                for raised in (0.0, false_alarm):
-                    of_positive = (1 - missed) * matrix[yes, yes] + missed * matrix[
-                        yes, no
-                    ]
-                    of_others = (1 - raised) * matrix[no, no] + raised * matrix[no, yes]
-                    worst = max(worst, float(p * of_positive + (1 - p) * of_others))
-        return worst
+        nothing = np.zeros(len(miss))
+        positive = np.maximum(
+            *((1 - m) * matrix[yes, yes] + m * matrix[yes, no] for m in (nothing, miss))
+        )
+        others = np.maximum(
+            *(
+                (1 - f) * matrix[no, no] + f * matrix[no, yes]
+                for f in (nothing, false_alarm)
+            )
+        )
+        worst = [p * positive + (1 - p) * others for p in shares]
+        cost: FloatArray = np.maximum(*worst)
+        return cost
 
     def _short(self, at: FloatArray, place: int) -> float | str:
         """A short number that divides the rows as the threshold at this place does."""
@@ -545,7 +694,24 @@ def _shared(terms: Terms) -> dict[str, Any]:
         "confidence": terms.confidence,
         "unit": "group" if terms.grouped else "row",
         "held_out": not terms.frozen,
+        "latest": terms.latest,
     }
+
+
+def false_alarm_bands(
+    scores: FloatArray, confidence: float, terms: Terms
+) -> ThresholdBands:
+    """Limits of the false-alarm rate from held-out ordinary rows, strange ones low."""
+    strangeness = -scores
+    return ThresholdBands.of(
+        strangeness,
+        np.zeros(len(strangeness), dtype=bool),
+        kind="alarms",
+        classes=(ANOMALY, NORMAL),
+        positive=ANOMALY,
+        detects=True,
+        **{**_shared(terms), "confidence": confidence},
+    )
 
 
 def _limit(count: IntArray, n: int, level: float) -> FloatArray:
@@ -564,6 +730,37 @@ def _positions(n: int) -> IntArray:
     ends = np.arange(OUTERMOST)
     places = np.concatenate([ends, np.rint(between), n - 1 - ends])
     return np.unique(places.astype(np.intp))
+
+
+def _refuse_of_alarms(prevalence: float | None, costs: ArrayLike | None) -> None:
+    """Refuse what says something of alarms only."""
+    if prevalence is not None or costs is not None:
+        raise ValueError("`prevalence` and `costs` are for alarms: leave them out.")
+
+
+def _not_kept(
+    name: str,
+    limit: float,
+    limits: Mapping[str, float],
+    column: FloatArray,
+    kept: BoolArray,
+    *,
+    at_least: bool,
+) -> str:
+    """Why no threshold keeps a limit among those that keep the ones before it."""
+    sign = ">=" if at_least else "<="
+    best = float(column[kept].max() if at_least else column[kept].min())
+    # Three digits, on the side that a threshold does keep.
+    side = ROUND_FLOOR if at_least else ROUND_CEILING
+    least = float(Context(prec=3, rounding=side).plus(Decimal(best)))
+    where = ""
+    if not kept.all():
+        first = list(limits)[: list(limits).index(name)]
+        where = " where " + " and ".join(
+            f"{n} {'>=' if n in AT_LEAST else '<='} {limits[n]:g}" for n in first
+        )
+    word = "largest" if at_least else "least"
+    return f"no threshold keeps {name} {sign} {limit:g}{where}; {word} limit {least:g}"
 
 
 def _outward(value: float, side: Any) -> float:
