@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -160,3 +161,25 @@ def test_certify_answers_in_a_column_by_subgroup(prudent, tables):
     found = prudent(*arguments, "--by", "site,age:40")
     assert "error rate where site=1: at most" in found.out
     assert "class error rate of pos where age>=40: at most" in found.out
+
+
+def test_compare_by_subgroup_and_the_printed_commands(prudent, tables):
+    arguments = ("compare", "old.csv", "--target", "y", "--methods", "minimax")
+    arguments += ("--baselines", "lda", "--cv", "3", "--drop", "site")
+    found = prudent(*arguments, "--by", "site,age:60", "--promise", "coverage >= 80%")
+    assert found.code == 0, found.err
+    assert "covered (worst" in found.out
+    assert "asked: coverage ≥ 80% in every site and age:60" in found.out
+    lines = found.out.splitlines()
+    command = next(line for line in lines if line.startswith("To use it:"))
+    words = shlex.split(command.removeprefix("To use it:"))
+    assert words[words.index("--by") + 1] == "site,age:60"
+    fitted = prudent(*words[1:])
+    assert fitted.code == 0, fitted.err
+    assert "coverage where site=2" in fitted.out
+    again = next(line for line in lines if line.startswith("reproduce: "))
+    repeated = prudent(*shlex.split(again.removeprefix("reproduce: "))[1:])
+    assert repeated.out.splitlines()[:2] == lines[:2]
+    refused = prudent(*arguments, "--by", "sexe", "--promise", "error <= 10%")
+    assert refused.code == 3
+    assert "--by: no column 'sexe'; there are age, sex, site" in refused.err

@@ -314,7 +314,7 @@ def test_everything_is_made_of_the_long_frame(compared, promise):
 
 def test_frame_holds_numbers(compared):
     frame = compared(PROMISES[0]).to_frame()
-    texts = {"method", "worst_class", "kept"}
+    texts = {"method", "worst_class", "worst_subgroup", "kept"}
     for field in frame.schema:
         assert pa.types.is_string(field.type) == (field.name in texts)
     at = frame.column("method").to_pylist().index("lda")

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -30,6 +31,7 @@ from prudent.cli.output import (
     note,
     write_json,
 )
+from prudent.cli.subgroups import columns_in, items_of, memberships
 from prudent.evaluation.child import prepare
 from prudent.evaluation.methods import (
     BASELINES,
@@ -69,7 +71,7 @@ NARROWEST = 60
 NOT_REPEATED = ("data", "target", "report", "json_file", "quiet", "jobs", "strict")
 # Options of `compare` that `fit` has too.
 SHARED = (
-    *("groups", "min_class_rows", "features", "drop", "missing", "categorical"),
+    *("by", "groups", "min_class_rows", "features", "drop", "missing", "categorical"),
     *("keep_identifiers", "delimiter", "encoding", "decimal", "no_header", "sample"),
 )
 
@@ -89,6 +91,7 @@ def compare(
             "LABEL <= 2%' (several with and; one and flagged <= 4%), or none.",
         ),
     ] = DEFAULT_PROMISE,
+    by: options.By = None,
     confidence: options.Confidence = None,
     methods: Annotated[
         str,
@@ -157,18 +160,21 @@ def compare(
     if jobs == 0:
         raise UsageError("--jobs takes a number of processes, or -1 for all cores.")
     check_writable(report, json_file)
-    options.checked_promise(promise, confidence, detector=False)
+    items = items_of(by)
+    wish = options.checked_promise(promise, confidence, detector=False, by=items)
+    parts = () if wish is None else wish.subgroups
     if time_limit is not None:
         prepare()
     chosen = _chosen(methods, baselines, param)
     rows, others, target = _read(
-        *(data, target, columns, groups, min_class_rows, most_rows, seed)
+        *(data, target, columns, groups, parts, min_class_rows, most_rows, seed)
     )
     n_said = len(rows.notes)
     from prudent.comparison.protocol import Protocol
 
     protocol = Protocol(
         promise=promise,
+        by=tuple(items),
         confidence=confidence,
         cv=cv,
         n_repeats=repeats,
@@ -250,6 +256,7 @@ def _read(
     target: str | None,
     columns: options.Columns,
     groups: str | None,
+    by: Sequence[str],
     min_class_rows: int,
     sample: int | None,
     seed: int,
@@ -260,7 +267,8 @@ def _read(
     from prudent.evaluation.table import LabelledRows
 
     found = survey(data, target, columns, groups, min_class_rows)
-    training, others = all_or_sample(found, sample, seed, groups)
+    parts = columns_in(found.source, by, found.label)
+    training, others = all_or_sample(found, sample, seed, groups, parts)
     label = str(found.label)
     # Arrow's pool would keep the memory of the columns while methods are fitted.
     del found
@@ -275,6 +283,7 @@ def _read(
         features=tuple(training.preparation.names),
         is_text=training.preparation.is_text,
         groups=training.groups,
+        inside=memberships(by, training.frame) if by else None,
         name=data,
         sha256=fingerprint(data) or "",
         missing=columns.filling,

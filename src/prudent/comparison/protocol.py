@@ -23,6 +23,7 @@ from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import hold_out
 from prudent.core.types import FloatArray
+from prudent.estimator_tools.subgroups import memberships_of
 from prudent.evaluation import rows as ranked
 from prudent.evaluation.child import LimitedEvaluation, OutOfTime, prepare
 from prudent.evaluation.evaluate import (
@@ -46,7 +47,12 @@ from prudent.evaluation.methods import (
     competing,
 )
 from prudent.evaluation.order import order_line
-from prudent.evaluation.promising import held_out_share, holds_out, promising
+from prudent.evaluation.promising import (
+    fewest_held_out,
+    held_out_share,
+    holds_out,
+    shared_confidence,
+)
 from prudent.evaluation.records import Data, Failure, FoldScore, MethodRow, Settings
 from prudent.evaluation.rows import needs_of
 from prudent.evaluation.table import (
@@ -60,6 +66,13 @@ from prudent.evaluation.words import needed
 from prudent.exceptions import InfeasibleError
 from prudent.io.errors import counted, listed
 from prudent.io.survey import treatment
+from prudent.rules.subgroups import (
+    Memberships,
+    cell_name,
+    cell_places,
+    cells_of,
+    cells_with_rows_enough,
+)
 from prudent.rules.wish import CONFIDENCE, Wish, parse_promise
 
 LONGEST_REASON = 300
@@ -69,6 +82,8 @@ PICTURE_ROWS = 20_000
 # Rows of a table up to which the row "best", which takes as long as all others
 # together, is there without being asked for.
 MOST_ROWS_FOR_BEST = 2000
+# Small subgroups that a note lists.
+MOST_SMALL = 6
 
 
 def compare(
@@ -83,6 +98,7 @@ def compare(
     cv: int = 5,
     n_repeats: int = 1,
     groups: Any = None,
+    subgroups: Any = None,
     time: Any = None,
     costs: Any = None,
     random_state: int = 0,
@@ -116,6 +132,8 @@ def compare(
           (:class:`~prudent.SelectiveClassifier`);
         - ``"missed LABEL <= 2%"``, several with ``and``: at most 2 % of the rows of
           a class answered wrongly (:class:`~prudent.NeymanPearsonClassifier`);
+        - any of these ``"... in every sex and age_band"``, or in every class and sex:
+          kept in each part of these columns (see `subgroups`);
         - ``"none"``: methods as they are.
     confidence : float or None, default=None
         Probability over training samples, in (0, 1), that what is promised of a
@@ -144,6 +162,12 @@ def compare(
         Rows that belong together (of a patient, of a machine) have equal values.
         Folds keep groups whole, and one row of each group, drawn at random, is
         tested: every figure is about a random row of a new group.
+    subgroups : list of str or int, callable, bool matrix or data frame, default=None
+        Parts of the population, which may overlap, each of which gets the promise:
+        names or positions of columns of `X`, each value of which is a subgroup
+        (``"sex"``, crossed ``"sex*age_band"``, in bands ``"age:30,45,60"``); a function
+        of rows; or which subgroups hold each row (n, n_subgroups), or a data frame of
+        labels, whose columns nothing is learned from. None: those that `promise` names.
     time : array-like of shape (n_samples,), default=None
         When each row was taken: numbers, dates of any library or ISO dates. Folds then
         go forward: the distinct times are parted into `cv` + 1 blocks of nearly equal
@@ -206,8 +230,10 @@ def compare(
     >>> [(row.method, row.asked.kept) for row in comparison.rows]
     [('lda', 'consistent'), ('best', 'consistent'), ('conformal', 'consistent')]
     """
+    by, inside = asked_subgroups(promise, subgroups, X)
     protocol = Protocol(
         promise=promise,
+        by=by,
         confidence=confidence,
         cv=cv,
         n_repeats=n_repeats,
@@ -223,7 +249,7 @@ def compare(
     protocol.check()
     if time_limit is not None:
         prepare()
-    rows = labelled_rows(X, y, groups, time)
+    rows = replace(labelled_rows(X, y, groups, time), inside=inside)
     chosen = protocol.with_best(chosen, len(rows.X))
     command = f"prudent.compare(X, y, cv={cv}, random_state={random_state})"
     return run(rows, chosen, protocol, command=command)
@@ -234,6 +260,7 @@ class Protocol:
     """How methods are compared; see `compare`."""
 
     promise: str | Guarantee | Sequence[Guarantee] = DEFAULT_PROMISE
+    by: tuple[str, ...] = ()  # what subgroups are parts of, as a promise names it
     confidence: float | None = None
     cv: int = 5
     n_repeats: int = 1
@@ -285,11 +312,36 @@ class Protocol:
                 f"`n_repeats` must be 1 with `time`, got {self.n_repeats}: folds that "
                 "go forward are there once."
             )
-        wish = parse_promise(self.promise, confidence=self.confidence)
+        wish = parse_promise(self.promise, confidence=self.confidence, by=self.by)
         if wish is not None and wish.kind == "false alarm":
             raise ValueError(
                 f"{wish.text!r} is a promise of detectors: use prudent detect."
             )
+
+
+def asked_subgroups(
+    promise: Any, subgroups: Any, X: Any
+) -> tuple[tuple[str, ...], Memberships | None]:
+    """What subgroups are parts of, in the words of a promise, and which hold each row.
+
+    They are given, or named by the promise itself; () and None without any.
+    """
+    by: tuple[str, ...] = ()
+    if isinstance(subgroups, str | Integral):
+        subgroups = [subgroups]
+    is_listed = isinstance(subgroups, list | tuple) and all(
+        isinstance(item, str | Integral) for item in subgroups
+    )
+    if is_listed:
+        by = tuple(i if isinstance(i, str) else f"column {i}" for i in subgroups)
+    elif subgroups is not None:
+        by = ("subgroup",)
+    wish = parse_promise(promise, by=by)
+    named = () if wish is None else wish.subgroups
+    if subgroups is None and not named:
+        return (), None
+    option = list(named) if subgroups is None else subgroups
+    return named, memberships_of(option, X)
 
 
 def _is_whole(value: Any, least: int) -> bool:
@@ -313,7 +365,9 @@ def run(
     """
     n_folds, notes = _affordable_folds(rows, protocol.cv)
     classes = rows.classes.tolist()
-    wish = parse_promise(protocol.promise, classes, confidence=protocol.confidence)
+    wish = parse_promise(
+        protocol.promise, classes, confidence=protocol.confidence, by=protocol.by
+    )
     if protocol.costs is not None and protocol.costs.shape != (len(classes),) * 2:
         raise ValueError(
             f"`costs` must have the shape {(len(classes),) * 2} for {len(classes)} "
@@ -340,6 +394,7 @@ def run(
             *rows.notes,
             *([] if done is None else [done]),
             *([] if wish is None or wish.understood is None else [wish.understood]),
+            *_notes_on_subgroups(rows, wish, n_folds, methods),
             *notes,
         ),
         order=_order(rows, wish, protocol.random_state),
@@ -531,6 +586,44 @@ def _order(rows: LabelledRows, wish: Wish | None, random_state: int) -> str:
     return order_line(rows, n_latest, random_state)
 
 
+def _notes_on_subgroups(
+    rows: LabelledRows, wish: Wish | None, n_folds: int, methods: Sequence[Method]
+) -> list[str]:
+    """Say which parts are too small for the promise, and what becomes of them."""
+    inside = rows.inside
+    if inside is None or wish is None or wish.kind == "missed":
+        return []
+    share = (1 - 1 / n_folds) * held_out_share(wish)
+    n_methods = max(sum(not method.chooses for method in methods), 1)
+    if wish.kind == "error":
+        cells = cells_of(inside.members)
+        counts = np.bincount(cell_places(cells, inside.members), minlength=len(cells))
+        together = shared_confidence(wish, n_methods)
+        kept = cells_with_rows_enough(
+            (share * counts).astype(np.intp), wish.allowed, together
+        )
+        small = [
+            f"{cell_name(cells[c], inside.names)} ({counts[c]} rows)"
+            for c in np.flatnonzero(~kept)
+        ]
+        start = "too few rows to prove the error rate, never answered"
+    else:
+        labels = {"": np.ones(len(rows.y), dtype=bool)}
+        if wish.by_class:
+            labels = {f"{c} with ": rows.y == c for c in rows.classes.tolist()}
+        least = fewest_held_out(wish, n_methods, n_subgroups=len(inside.names))
+        small = [
+            f"{label}{name} ({counted(int((own & of_class).sum()), 'row')})"
+            for name, own in zip(inside.names, inside.members.T, strict=True)
+            for label, of_class in labels.items()
+            if share * (own & of_class).sum() < least
+        ]
+        start = f"fewer than {least} rows held out, so that nothing is ruled out"
+    more = len(small) - MOST_SMALL
+    also = f" and {more} more" if more > 0 else ""
+    return [f"{start}: {', '.join(small[:MOST_SMALL])}{also}"] if small else []
+
+
 def _package_versions() -> dict[str, str]:
     """Versions of Python and of the packages behind the figures, and the BLAS."""
     versions = {"python": platform.python_version()}
@@ -603,13 +696,7 @@ def _holds_out(method: Method, task: Task) -> bool:
         estimator = method.estimator(task.settings.random_state)
     except Exception:  # it is said where the method is fitted
         return True
-    wrapped = promising(
-        *(estimator, task.wish, task.preparation, np.array(task.rows.counts)),
-        split=task.rows.needs_split,
-        seed=task.settings.random_state,
-        n_methods=task.n_methods,
-    )
-    return holds_out(wrapped)
+    return holds_out(task.promising(estimator, np.array(task.rows.counts)))
 
 
 def _nearest(task: Task) -> str | None:

@@ -47,7 +47,8 @@ class Comparison(Findings):
         The long frame: all that was counted, one item a row, of which everything else
         is made. Columns: method; asked (whether by the method that makes the promise
         asked for, rather than as it is); repeat and fold, missing where all folds are
-        taken together; quantity; scope (a class, missing: all rows); at (size of a set,
+        taken together; quantity; scope (a class, missing: all rows); subgroup (missing:
+        all of the population); at (size of a set,
         position of the class that was answered, level, shift); count of n rows;
         promised, sense, confidence, average_over of a promise, and over all folds low,
         high (its exact 95 % interval), p_broken, p_kept, verdict.
@@ -96,7 +97,8 @@ class Comparison(Findings):
         pyarrow.Table
             The figures of all columns of the table, in its order: method, is_baseline,
             kept, needs_rows, error, error_low, error_high, others_error, decided,
-            wrong_when_decided, set_size, worst_class, worst_class_error, cost,
+            wrong_when_decided, set_size, worst_subgroup, worst_subgroup_error (of
+            promises by subgroup), worst_class, worst_class_error, cost,
             fit_seconds, predict_seconds; ``.to_pandas()`` makes a data frame.
         """
         return figures(self)

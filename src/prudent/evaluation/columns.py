@@ -23,10 +23,13 @@ from prudent.io.errors import aligned, cut, thousands
 
 Paint = Callable[[str], str]
 # What is asked for, as far as columns depend on it: nothing; one answer or none; few
-# errors in some classes; sets that hold the truth, of all rows or of every class.
-Style = Literal["none", "answers", "others", "sets", "sets by class"]
-ASKED: tuple[Style, ...] = ("answers", "others", "sets", "sets by class")
-SETS: tuple[Style, ...] = ("sets", "sets by class")
+# errors in some classes; sets that hold the truth, of all rows, every class, or every
+# subgroup.
+Style = Literal[
+    "none", "answers", "others", "sets", "sets by class", "sets by subgroup"
+]
+SETS: tuple[Style, ...] = ("sets", "sets by class", "sets by subgroup")
+ASKED: tuple[Style, ...] = ("answers", "others", *SETS)
 TEXT, NUMBER, WHOLE = pa.string(), pa.float64(), pa.int64()
 WIDTH = 100
 # Columns that go, in this order, where the terminal is narrow.
@@ -79,6 +82,8 @@ def style(findings: Findings) -> Style:
         return "others"
     if not any(each.worst_covered is not None for each in asked):
         return "answers"
+    if any(each.worst_subgroup is not None for each in asked):
+        return "sets by subgroup"
     scopes = {item.guarantee.scope for each in asked for item in each.items}
     return "sets by class" if scopes - {None} else "sets"
 
@@ -151,9 +156,12 @@ def _others_error(row: MethodRow) -> str:
 
 
 def _missed(row: MethodRow) -> str:
+    """What is missed of each class; of several subgroups where that is most."""
+    items = () if row.asked is None else words.worst_of_each_class(row.asked.items)
     missed = (
         f"{100 * item.check.measured:.1f} % {short(item.guarantee.scope)}"
-        for item in (() if row.asked is None else row.asked.items)
+        + ("" if item.guarantee.subgroup is None else f" ({item.guarantee.subgroup})")
+        for item in items
         if not words.is_capacity(item)
     )
     return " ".join(missed) or words.NONE
@@ -178,7 +186,17 @@ def _covered(row: MethodRow) -> str:
     items, worst = row.asked.items, row.asked.worst_covered
     if len(items) == 1 and items[0].guarantee.scope is None:
         return f"{100 * items[0].check.measured:.1f} %"
-    return f"{100 * worst.rate:.1f} % {short(worst.label)}"
+    label = short(worst.label)
+    if row.asked.worst_subgroup is not None:
+        label = cut(worst.label, LONGEST_LABEL)
+    return f"{100 * worst.rate:.1f} % {label}"
+
+
+def _worst_subgroup(row: MethodRow) -> str:
+    worst = None if row.asked is None else row.asked.worst_subgroup
+    if worst is None:
+        return words.NONE
+    return f"{100 * worst.rate:.1f} % {cut(worst.label, LONGEST_LABEL)}"
 
 
 def _mean_size(row: MethodRow) -> float | None:
@@ -282,8 +300,25 @@ COLUMNS = (
     replace(ANSWERED, title="decided", styles=("none", *SETS)),
     replace(WRONG, title="wrong when|decided", styles=SETS),
     Column("set|size", _set_size, SETS, {"set_size": (NUMBER, _mean_size)}),
+    Column(
+        "error of the|worst subgroup",
+        _worst_subgroup,
+        ("answers",),
+        {
+            "worst_subgroup": (
+                TEXT,
+                lambda row: row.asked and _label(row.asked.worst_subgroup),
+            ),
+            "worst_subgroup_error": (
+                NUMBER,
+                lambda row: row.asked and _rate(row.asked.worst_subgroup),
+            ),
+        },
+        is_optional=True,
+    ),
     Column("covered", _covered, ("sets",)),
     Column("covered|(worst class)", _covered, ("sets by class",)),
+    Column("covered (worst|class and subgroup)", _covered, ("sets by subgroup",)),
     WORST_CLASS,
     Column(
         "cost",

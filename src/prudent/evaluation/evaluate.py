@@ -97,13 +97,36 @@ class Task:
         """Those of the rows whose classes can be learned from them."""
         return rows[can_be_learned(self.rows.codes[rows])]
 
-    def fitted(self, estimator: Any, chosen: IntArray) -> Any:
-        """Fit an estimator to some of the rows."""
+    @property
+    def n_subgroups(self) -> int:
+        """Parts of the population that get the promise each; 0 without such."""
+        return 0 if self.rows.inside is None else len(self.rows.inside.names)
+
+    def promising(self, estimator: Any, counts: IntArray) -> Any:
+        """The estimator, not fitted, with the promise asked for.
+
+        It takes `parted` rows of the table, of whose classes `counts` are for training.
+        """
+        wish, parts, preparation = self.wish, self.rows.parts, self.preparation
+        assert wish is not None
+        if parts is not None and preparation is None:
+            preparation = parts.in_front
+        return promising(
+            *(estimator, wish, preparation, counts),
+            split=self.rows.needs_split,
+            seed=self.settings.random_state,
+            n_methods=self.n_methods,
+            subgroups=parts,
+        )
+
+    def fitted(self, estimator: Any, chosen: IntArray, *, parted: bool = False) -> Any:
+        """Fit an estimator to some of the rows, `parted` with their subgroups."""
         rows = self.rows
+        X = rows.parted if parted else rows.X
         groups = None if rows.groups is None else rows.groups[chosen]
         times = None if rows.times is None else rows.times[chosen]
         options = fit_options(estimator, groups=groups, time=times)
-        return estimator.fit(rows.X[chosen], rows.y[chosen], **options)
+        return estimator.fit(X[chosen], rows.y[chosen], **options)
 
 
 def make_folds(
@@ -351,9 +374,24 @@ def lacking(task: Task, fold: Fold, *, holds_out: bool) -> tuple[int, ...]:
         return (-1,) if len(rows) < fewest_held_out(wish, task.n_methods) else ()
     labels = task.rows.classes.tolist()
     counts = np.bincount(task.rows.codes[rows], minlength=len(labels))
+    if task.rows.inside is not None and not is_in_sets(wish, len(labels)):
+        # One subgroup that lacks rows of a class is enough.
+        counts = rows_of_parts(task, rows).min(axis=0)
     named = [labels.index(g.scope) for g in wish.guarantees if g.scope in labels]
-    fewest = {k: fewest_held_out(wish, task.n_methods, labels[k]) for k in named}
+    fewest = {
+        k: fewest_held_out(wish, task.n_methods, labels[k], task.n_subgroups)
+        for k in named
+    }
     return tuple(k for k in named if counts[k] < fewest[k])
+
+
+def rows_of_parts(task: Task, rows: IntArray) -> IntArray:
+    """How many of some rows are of each subgroup and class, (G, K)."""
+    inside, codes = task.rows.inside, task.rows.codes[rows]
+    assert inside is not None
+    n_classes = len(task.rows.classes)
+    members = inside.members[rows].T
+    return np.array([np.bincount(codes[own], minlength=n_classes) for own in members])
 
 
 def is_hopeless(lacks: tuple[int, ...], wish: Wish, n_classes: int) -> bool:
@@ -362,10 +400,14 @@ def is_hopeless(lacks: tuple[int, ...], wish: Wish, n_classes: int) -> bool:
     One class is enough where every row gets one answer; where rows get sets, classes
     that lack rows are in all of them, and those say something while others do not.
     """
-    in_sets = wish.kind == "coverage" or len(wish.guarantees) == n_classes
-    if wish.by_class and in_sets:
+    if wish.by_class and is_in_sets(wish, n_classes):
         return len(lacks) == len(wish.guarantees)
     return len(lacks) > 0
+
+
+def is_in_sets(wish: Wish, n_classes: int) -> bool:
+    """Whether rows are answered with sets of classes."""
+    return wish.kind == "coverage" or len(wish.guarantees) == n_classes
 
 
 def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> Answers:
@@ -381,13 +423,10 @@ def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> Answers:
     assert wish is not None
     rows = task.sampled(fold.train)
     counts = np.bincount(task.rows.codes[rows], minlength=len(classes))
-    X, true = task.rows.X[fold.test], task.rows.codes[fold.test]
-    wrapped = promising(
-        *(estimator, wish, task.preparation, counts),
-        split=task.rows.needs_split,
-        seed=task.settings.random_state,
-        n_methods=task.n_methods,
-    )
+    X, true = task.rows.parted[fold.test], task.rows.codes[fold.test]
+    inside = task.rows.inside
+    members = None if inside is None else inside.members[fold.test]
+    wrapped = task.promising(estimator, counts)
     holds = holds_out(wrapped)
     lacks = lacking(task, fold, holds_out=holds)
     nothing = partial(_nothing, measured, true, len(classes), holds, lacks)
@@ -397,13 +436,14 @@ def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> Answers:
         if wish.kind == "missed" and wish.capacity is None:
             # The limits come after the fit, all those of a curve.
             limits = wrapped.max_class_error
-            task.fitted(wrapped.set_params(max_class_error=None), rows)
-            _add_limits(measured, wrapped, wish, X, classes[true])
+            wrapped.set_params(max_class_error=None)
+            task.fitted(wrapped, rows, parted=True)
+            _add_limits(measured, wrapped, wish, X, members, classes[true])
             wrapped = wrapped.with_class_error(limits)
         else:
-            task.fitted(wrapped, rows)
+            task.fitted(wrapped, rows, parted=True)
             if wish.kind == "missed":
-                _add_limits(measured, wrapped, wish, X, classes[true])
+                _add_limits(measured, wrapped, wish, X, members, classes[true])
     except InfeasibleError:
         return nothing()
     except ValueError as error:
@@ -416,11 +456,16 @@ def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> Answers:
     sets = decisions.members(len(classes))
     decided = sets.sum(axis=1) == 1
     tally = Tally.count(true, decisions.predicted, sets, len(classes))
-    promises = counted(promised(wrapped, wish, task.n_methods), tally, classes)
+    parts = {}
+    if inside is not None and members is not None:
+        for name, own in zip(inside.names, members.T, strict=True):
+            answered = (true[own], decisions.predicted[own], sets[own])
+            parts[name] = Tally.count(*answered, len(classes))
+    promises = counted(promised(wrapped, wish, task.n_methods), tally, classes, parts)
     measured.add_answers(tally, asked=True)
     measured.add_promises(promises, asked=True)
     if wish.kind in ("coverage", "error"):
-        _add_levels(measured, wrapped, task, X, decisions)
+        _add_levels(measured, wrapped, task, X, members, decisions)
     wrong = decided & ~sets[np.arange(len(true)), true]
     choice = chosen_in(wrapped)
     chosen = None if choice is None else choice.best_name_
@@ -456,12 +501,22 @@ def _nothing(
 
 
 def _add_levels(
-    measured: Measured, wrapped: Any, task: Task, X: FloatArray, decisions: Decisions
+    measured: Measured,
+    wrapped: Any,
+    task: Task,
+    X: FloatArray,
+    members: BoolArray | None,
+    decisions: Decisions,
 ) -> None:
     """Rows decided at each level of the wish, by the same fit."""
     wish = task.wish
     assert wish is not None
     if wish.kind == "coverage":
+        if wish.subgroups and wish.confidence is not None:  # no cut of p-values
+            sets = [wrapped.predict_set(X, level=1 - q) for q in wish.levels]
+            decided = [int((members.sum(axis=1) == 1).sum()) for members in sets]
+            measured.add("decided at", decided, len(X), asked=True, at=wish.levels)
+            return
         assert decisions.p_values is not None
         cuts = [_cut(wrapped, task, 1 - q) for q in wish.levels]
         sets = [sets_at(cut, decisions.p_values, decisions.predicted) for cut in cuts]
@@ -473,8 +528,8 @@ def _add_levels(
         made = wrapped.rule_.calibration
         decided = []
         for level in wish.levels:
-            rule = made.rule(level, wish.share)
-            n_answered = int(rule.answers(scores).sum())
+            rule = made.rule(level) if wish.subgroups else made.rule(level, wish.share)
+            n_answered = int(rule.answers(scores, members).sum())
             decided.append(n_answered if _proves(rule, wish) else 0)
     measured.add("decided at", decided, len(X), asked=True, at=wish.levels)
 
@@ -500,7 +555,12 @@ def _cut(wrapped: Any, task: Task, level: float) -> FloatArray | float:
 
 
 def _add_limits(
-    measured: Measured, fitted: Any, wish: Wish, X: FloatArray, truth: NDArray[Any]
+    measured: Measured,
+    fitted: Any,
+    wish: Wish,
+    X: FloatArray,
+    members: BoolArray | None,
+    truth: NDArray[Any],
 ) -> None:
     """Rows of the other classes answered rightly, when all limits grow in step.
 
@@ -520,9 +580,10 @@ def _add_limits(
             decided.append(0)
             continue
         if rule.kind == "sets":
-            decided.append(int((rule.sets(scores).sum(axis=1) == 1).sum()))
+            sizes = rule.sets(scores, members).sum(axis=1)
+            decided.append(int((sizes == 1).sum()))
         else:
-            right = rule.labels(scores) == truth
+            right = rule.labels(scores, members) == truth
             decided.append(int((right & ~named).sum()))
     measured.add("decided at", decided, len(X), asked=True, at=wish.levels)
 

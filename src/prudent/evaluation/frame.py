@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,7 @@ def _promised(promise: Guarantee) -> dict[str, Any]:
     return {
         "quantity": promise.quantity,
         "scope": None if promise.scope is None else str(promise.scope),
+        "subgroup": promise.subgroup,
         "promised": promise.bound,
         "sense": promise.sense,
         "confidence": promise.confidence,
@@ -252,28 +254,24 @@ def _pairs(first: IntArray, second: IntArray, rows: int, columns: int) -> IntArr
 
 
 def counted(
-    promises: Iterable[Guarantee], tally: Tally, classes: NDArray[Any]
+    promises: Iterable[Guarantee],
+    tally: Tally,
+    classes: NDArray[Any],
+    parts: Mapping[str, Tally] = MappingProxyType({}),
 ) -> list[Counted]:
     """Count promises on the rows of a tally, which are too many to be kept.
 
-    A promise about none of them, or of misses, is left out.
+    Those about a subgroup are counted on its rows, the tally of which is among the
+    `parts`. A promise about none of them, or of misses, is left out.
     """
-    n_rows = tally.rows.sum()
-    counts = {
-        "answered share": (tally.rows - tally.decided, tally.rows),
-        "error rate": (tally.wrong, tally.rows),
-        "class error rate": (tally.wrong, tally.rows),
-        "coverage": (tally.missed, tally.rows),
-        "false alarm rate": (tally.missed, tally.rows),
-        "selective error rate": (tally.wrong_when_decided, tally.decided),
-    }
     countable = []
     for promise in promises:
+        about = tally if promise.subgroup is None else parts.get(promise.subgroup)
         if promise.quantity == "flagged share":  # of all rows, by what they are called
             flagged = tally.confusion[:, classes == promise.scope].sum()
-            countable.append((promise, float(flagged), float(n_rows)))
-        elif promise.quantity in counts:
-            violations, rows = counts[promise.quantity]
+            countable.append((promise, float(flagged), float(tally.rows.sum())))
+        elif about is not None and promise.quantity in COUNTED:
+            violations, rows = COUNTED[promise.quantity](about)
             scope = slice(None) if promise.scope is None else classes == promise.scope
             if rows[scope].any():
                 n = float(rows[scope].sum())
@@ -281,12 +279,23 @@ def counted(
     return countable
 
 
+#: Rows that break a promise, and those that it is about, by true class.
+COUNTED: Mapping[str, Callable[[Tally], tuple[IntArray, IntArray]]] = {
+    "answered share": lambda tally: (tally.rows - tally.decided, tally.rows),
+    "error rate": lambda tally: (tally.wrong, tally.rows),
+    "class error rate": lambda tally: (tally.wrong, tally.rows),
+    "coverage": lambda tally: (tally.missed, tally.rows),
+    "false alarm rate": lambda tally: (tally.missed, tally.rows),
+    "selective error rate": lambda tally: (tally.wrong_when_decided, tally.decided),
+}
+
+
 def check_promises(
     folds: Iterable[Iterable[Counted]], n_repeats: int = 1
 ) -> tuple[PromiseCheck, ...]:
     """Hold the promises of a method's folds against its out-of-fold rows.
 
-    Promises of the folds with the same quantity, scope and side are one promise; its
+    Promises of the folds with the same quantity, scope, subgroup and side are one; its
     bound is the mean of theirs, weighted by the rows tested; their verdicts share the
     level 0.05. With repeats every row is tested several times: counts are divided by
     `n_repeats`, so that the interval knows how many rows there are.
@@ -303,6 +312,7 @@ def check_promises(
         key = (
             promise_counted[0].quantity,
             promise_counted[0].scope,
+            promise_counted[0].subgroup,
             promise_counted[0].sense,
         )
         grouped.setdefault(key, []).append(promise_counted)
@@ -403,8 +413,15 @@ def is_vacuous(
     It errs in one minus the share of that class, and in all rows of every other
     class: on average over the K classes in 1 - 1/K of the rows. A promise about
     every class is compared with that mean; one about some classes only, or about
-    alarms, says nothing where its bound is 1.
+    alarms, says nothing where its bound is 1. Promises by subgroup say something where
+    those of one subgroup do.
     """
+    subgroups = {promise.subgroup for promise in promises}
+    if len(subgroups) > 1:
+        return all(
+            is_vacuous([p for p in promises if p.subgroup == name], class_shares)
+            for name in subgroups
+        )
     overall: list[float] = []
     by_class: list[float] = []
     others: list[float] = []

@@ -182,6 +182,7 @@ def rows_needed(
     n_folds: int,
     holds_out: bool = True,
     forward: bool = False,
+    n_subgroups: int = 0,
 ) -> Needs:
     """Rows of the table that give a training part enough held-out ones.
 
@@ -190,7 +191,7 @@ def rows_needed(
     time, the first training part is one of `n_folds` + 1 blocks.
     """
     share = held_out_share(wish) if holds_out else 1.0
-    held_out = fewest_held_out(wish, n_methods, label)
+    held_out = fewest_held_out(wish, n_methods, label, n_subgroups)
     trained = math.ceil(held_out / share)
     if label is not None and share < 1:
         while bdtr(held_out - 1, trained, share) > RARELY:

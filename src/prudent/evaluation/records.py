@@ -95,6 +95,7 @@ SCHEMA = pa.schema(
         ("fold", pa.int64()),
         ("quantity", pa.string()),
         ("scope", pa.string()),  # the class that it is about; missing: all rows
+        ("subgroup", pa.string()),  # part of the population; missing: all of it
         ("at", pa.float64()),  # size of a set, number of a class, level, shift
         ("count", pa.float64()),
         ("n", pa.float64()),
@@ -175,7 +176,7 @@ class PromiseCheck:
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRate:
-    """A rate of one class."""
+    """A rate of one class, or of one part of the population."""
 
     label: str
     rate: float
@@ -205,6 +206,8 @@ class Asked:
     decided: float = 0.0  # share of rows with one answer
     wrong_when_decided: float | None = None  # share of these
     worst_covered: ClassRate | None = None  # whose sets hold the truth least often
+    # Of promises by subgroup: the class and subgroup in which they fare worst.
+    worst_subgroup: ClassRate | None = None
     others_error: float | None = None  # of the classes that nothing was asked for
     others_interval: Interval = (0.0, 1.0)
     sets: Sets | None = None  # of the wrapped method

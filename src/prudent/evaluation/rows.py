@@ -20,6 +20,7 @@ from prudent.evaluation.evaluate import (
     Evaluation,
     FoldResult,
     Task,
+    rows_of_parts,
 )
 from prudent.evaluation.frame import (
     Tally,
@@ -272,6 +273,9 @@ def _asked(evaluation: Evaluation, task: Task) -> Asked | None:
     if task.wish.kind == "coverage":
         missed = _largest(total.missed, total, task.rows.classes)
         least_covered = replace(missed, rate=1 - missed.rate)
+    worst = _worst_subgroup(items)
+    if worst is not None and least_covered is not None:
+        least_covered = replace(worst, rate=1 - worst.rate)
     wish = task.wish
     quantities = {item.guarantee.quantity for item in items}
     has_share = wish.share is None or not quantities.isdisjoint(CAPACITIES)
@@ -285,10 +289,22 @@ def _asked(evaluation: Evaluation, task: Task) -> Asked | None:
         decided=share,
         wrong_when_decided=wrong,
         worst_covered=least_covered,
+        worst_subgroup=worst,
         others_error=others_error,
         others_interval=others_interval,
         sets=sets,
     )
+
+
+def _worst_subgroup(items: Sequence[PromiseCheck]) -> ClassRate | None:
+    """The class and subgroup of the largest error; None without subgroups."""
+    parts = [item for item in items if item.guarantee.subgroup is not None]
+    if not parts:
+        return None
+    worst = max(parts, key=lambda item: item.violations / item.n)
+    scope, subgroup = worst.guarantee.scope, str(worst.guarantee.subgroup)
+    label = subgroup if scope is None else f"{scope} with {subgroup}"
+    return ClassRate(label=label, rate=float(worst.violations / worst.n))
 
 
 def _is_inside(item: PromiseCheck, wish: Wish) -> bool:
@@ -322,9 +338,17 @@ def needs_of(lacking: set[int], task: Task, *, holds_out: bool) -> Needs:
     }
     if lacking == {-1}:
         return rows_needed(task.wish, None, **asked_of)
-    rarest = min(lacking - {-1}, key=lambda k: int(task.rows.counts[k]))
+    counts, inside = task.rows.counts, task.rows.inside
+    rarest = min(lacking - {-1}, key=lambda k: int(counts[k]))
+    asked_of["n_subgroups"] = task.n_subgroups
     needs = rows_needed(task.wish, task.rows.classes.tolist()[rarest], **asked_of)
-    share = task.rows.counts[rarest] / len(task.rows.y)
+    n_rows = int(counts[rarest])
+    if inside is not None:  # of this class in the subgroup that has fewest
+        of_parts = rows_of_parts(task, np.arange(len(task.rows.y)))[:, rarest]
+        name = inside.names[int(of_parts.argmin())]
+        needs = replace(needs, label=f"{needs.label} with {name}")
+        n_rows = int(of_parts.min())
+    share = max(n_rows, 1) / len(task.rows.y)
     return replace(needs, of_table=math.ceil(needs.rows / share))
 
 

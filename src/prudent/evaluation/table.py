@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
@@ -21,6 +22,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from prudent.core.types import FloatArray, IntArray
 from prudent.estimator_tools import TableColumns, check_groups, check_times, refuse_dask
+from prudent.rules.subgroups import Memberships
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,6 +34,7 @@ class LabelledRows:
     features: tuple[str, ...]
     is_text: tuple[bool, ...]  # columns that hold codes
     groups: NDArray[Any] | None = None  # (n,): rows that belong together
+    inside: Memberships | None = None  # which subgroups hold each row
     times: NDArray[Any] | None = None  # (n,): when, of groups when the latest row was
     name: str = "table"
     sha256: str = ""  # of the file, if there is one
@@ -58,6 +61,40 @@ class LabelledRows:
     def counts(self) -> IntArray:
         """Rows of each class, shape (K,)."""
         return np.bincount(self.codes)
+
+    @cached_property
+    def parted(self) -> FloatArray:
+        """Rows with what says of which subgroups they are behind, (n, d + G)."""
+        if self.inside is None:
+            return self.X
+        return np.column_stack([self.X, self.inside.members])
+
+    @property
+    def parts(self) -> ColumnsBehind | None:
+        """What finds the subgroups of such rows; None without subgroups."""
+        if self.inside is None:
+            return None
+        return ColumnsBehind(len(self.features), self.inside.names)
+
+
+@dataclass(frozen=True)
+class ColumnsBehind:
+    """Subgroups of rows, told by the columns behind their features."""
+
+    n_features: int
+    names: tuple[str, ...]
+
+    def __call__(self, X: NDArray[Any]) -> pa.Table:
+        """A column of bool for each subgroup."""
+        members = np.asarray(X)[:, self.n_features :].astype(bool)
+        columns = [pa.array(np.ascontiguousarray(own)) for own in members.T]
+        return pa.table(columns, names=list(self.names))
+
+    @property
+    def in_front(self) -> ColumnTransformer:
+        """What takes the features of such rows."""
+        features = list(range(self.n_features))
+        return ColumnTransformer([("features", "passthrough", features)])
 
 
 def labelled_rows(X: Any, y: Any, groups: Any = None, time: Any = None) -> LabelledRows:

@@ -159,6 +159,7 @@ def _usefulness(asked: Asked, findings: Findings) -> str:
     items = [item for item in asked.items if not is_capacity(item)]
     queues = [_capacity(item) for item in asked.items if is_capacity(item)]
     if asked.others_error is not None:
+        items = worst_of_each_class(items)
         missed = _listed(
             [
                 f"{percent(item.check.measured, 1)} of {_quoted(item.guarantee.scope)}"
@@ -174,6 +175,10 @@ def _usefulness(asked: Asked, findings: Findings) -> str:
     if not _with_sets(findings):
         limit = f" (limit {percent(items[0].guarantee.bound, None)})"
         rest = limit if len(items) == 1 else ""
+        if asked.worst_subgroup is not None:
+            worst = asked.worst_subgroup
+            most = f"{percent(worst.rate, 1)} with {worst.label}"
+            rest = f", at most {most}{limit}"
         errors = f"{wrong} of the answers are wrong{rest}"
         return f"it answers {share} of the rows, and {errors}{''.join(queues)}"
     assert asked.sets is not None
@@ -204,6 +209,17 @@ def queues(findings: Findings) -> str:
     promises = [item.guarantee for each in _asked(findings) for item in each.items]
     shares = [p for p in promises if share_of_people(p) is not None]
     return f"{queue_in_words(shares[0])}." if shares else ""
+
+
+def worst_of_each_class(items: Sequence[PromiseCheck]) -> list[PromiseCheck]:
+    """The subgroup in which each class fares worst; without subgroups all promises."""
+    worst: dict[object, PromiseCheck] = {}
+    for item in items:
+        scope = item.guarantee.scope
+        before = worst.get(scope, item)
+        more = item.violations / item.n > before.violations / before.n
+        worst[scope] = item if more else before
+    return list(worst.values())
 
 
 def _doubts(asked: Asked, findings: Findings) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from prudent.core.guarantee import Guarantee
 from prudent.evaluation import words
 from prudent.evaluation.columns import cells, columns
 from prudent.evaluation.records import Findings, PromiseCheck
@@ -176,17 +177,22 @@ def _worst_classes(findings: Findings) -> Section:
     )
 
 
+def _about(guarantee: Guarantee) -> str:
+    """The class and the subgroup that a promise is about, or all rows."""
+    parts = (guarantee.scope, guarantee.subgroup)
+    return " with ".join(cut(part) for part in parts if part is not None) or "all"
+
+
 def _room(findings: Findings) -> Section:
     """How far the future may differ before the promise fails."""
     rows = []
     for row in findings.ran:
         for item in () if row.asked is None else row.asked.items:
             factor = _room_of(item)
-            scope = item.guarantee.scope
             rows.append(
                 (
                     row.method,
-                    "all" if scope is None else cut(scope),
+                    _about(item.guarantee),
                     f"{factor:.2f}" if factor > NO_ROOM else "no room shown",
                 )
             )
@@ -356,7 +362,7 @@ def _promises(findings: Findings) -> Section:
                 (
                     row.method,
                     guarantee.quantity,
-                    "all" if guarantee.scope is None else cut(guarantee.scope),
+                    _about(guarantee),
                     f"{side}{NO_BREAK}{guarantee.bound:.4f}",
                     f"{check.measured:.4f}",
                     f"{low:.3f}{JOINER}–{JOINER}{high:.3f}",

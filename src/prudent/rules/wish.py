@@ -204,6 +204,8 @@ def parse_promise(
     """
     if not isinstance(promise, str):
         wish = _from_guarantees(promise, confidence)
+        if by and wish.share is not None:
+            raise ValueError(f"{wish.text!r} has no promise by subgroups.")
         return replace(wish, subgroups=tuple(by))
     text = " ".join(promise.replace("≥", ">=").replace("≤", "<=").split())
     if text == "none":
