@@ -235,9 +235,9 @@ def test_mixed_log_joint_counts_the_class_probability_once():
     parameters = mixed.parameters(problem.closed_form())
     numbers, levels = block_of(problem).X.numbers, block_of(problem).X.levels
     expected = (
-        mixed.gaussian.log_joint(numbers, parameters.gaussian)
-        + mixed.categorical.log_joint(levels, parameters.categorical)
-        - parameters.gaussian.log_priors
+        mixed.gaussian.log_joint(numbers, parameters[0])
+        + mixed.categorical.log_joint(levels, parameters[1])
+        - parameters[0].log_priors
     )
     np.testing.assert_allclose(
         mixed.log_joint(block_of(problem).X, parameters), expected, rtol=1e-12

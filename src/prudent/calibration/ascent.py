@@ -385,17 +385,27 @@ def deal_folds(
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
-    """A model, its losses, and the direction of the next step.
+class Iterate:
+    """One evaluated model on the way.
 
     `direction` is G = sum_i W_ik psi(x_i), shaped like the statistics; it is None where
-    the caller did not ask for it.
+    the caller did not ask for it, as `held_out` is where no rows are held out.
     """
 
+    statistics: Statistics
     parameters: Any
     losses: Losses  # on the rows it is fitted to
-    direction: Statistics | None  # G = sum_i W_ik psi(x_i), where somebody asked
-    held_out: Losses | None  # on the rows held out, where there are any
+    held_out: Losses | None
+    direction: Statistics | None
+    step: float = 0.0  # the lr that led here
+    is_accepted: bool = True  # by the line search
+    is_full_step: bool = True  # of every block and count
+
+    @property
+    def curve_point(self) -> tuple[float, float, float, float]:
+        """Log loss, error, risk and lr."""
+        mean = self.losses.mean
+        return mean.log_loss, mean.wrong, mean.risk, self.step
 
 
 @dataclass(frozen=True, eq=False)
@@ -425,7 +435,7 @@ class Objective:
 
         They are where a calibration starts: the closed-form fit.
         """
-        return _add_up(self.rows.map(_closed_form, self.family, self.n_classes))
+        return add_up(self.rows.map(_label_sums, self.family, self.n_classes))
 
     def drawn(self, seed: int, draw: int) -> Statistics:
         """Statistics s(X, Q) of random soft labels Q, to start from elsewhere.
@@ -433,10 +443,9 @@ class Objective:
         Every row draws its Q uniformly from the simplex. Equal seeds, draws and blocks
         give equal labels.
         """
-        numbers = list(range(self.rows.n_blocks))
-        random = (seed, draw)
-        return _add_up(
-            self.rows.map(_drawn, self.family, self.n_classes, random, each=numbers)
+        keys = [(seed, draw, number) for number in range(self.rows.n_blocks)]
+        return add_up(
+            self.rows.map(_label_sums, self.family, self.n_classes, each=keys)
         )
 
     def evaluate(
@@ -445,7 +454,7 @@ class Objective:
         batch: IntArray | None = None,
         *,
         with_direction: bool = True,
-    ) -> Evaluation:
+    ) -> Iterate:
         """Work out the model with these statistics and its losses, in one pass.
 
         Parameters
@@ -462,11 +471,12 @@ class Objective:
         sums = self.rows.map(_evaluate, self, parameters, batch, with_direction)
         fitted, directions, held_out = zip(*sums, strict=True)
         judged = [losses for losses in held_out if losses is not None]
-        return Evaluation(
+        return Iterate(
+            statistics,
             parameters,
             reduce(add, (losses for losses in fitted if losses is not None)),
-            _add_up(directions) if with_direction else None,
             reduce(add, judged) if judged else None,
+            add_up(directions) if with_direction else None,
         )
 
     def score(self, block: Block, parameters: Any) -> tuple[Losses, FloatArray]:
@@ -529,26 +539,28 @@ def batches_of_epochs(
 # What happens to one block; without rows its sums are None.
 
 
-def _closed_form(trial: Trial, family: Family, n_classes: int) -> Statistics | None:
-    """Statistics of the labels of one block; None without rows."""
-    block = trial.fitted
-    if block is None:
-        return None
-    labels = np.zeros((n_classes, len(block.codes)))
-    labels[block.codes, np.arange(len(block.codes))] = weights(block)
-    return family.statistics(block.X, labels.T)
-
-
-def _drawn(
-    trial: Trial, family: Family, n_classes: int, seed: tuple[int, int], number: int
+def _label_sums(
+    trial: Trial,
+    family: Family,
+    n_classes: int,
+    key: tuple[int, ...] | None = None,
 ) -> Statistics | None:
-    """Statistics of random soft labels of one block, keyed by its number."""
+    """Statistics of the labels of one block, or of random soft labels drawn by a key.
+
+    None without rows.
+    """
     block = trial.fitted
     if block is None:
         return None
-    random = np.random.default_rng([*seed, number])
-    Q = random.dirichlet(np.ones(n_classes), size=len(block.codes))
-    return family.statistics(block.X, Q * weights(block)[:, np.newaxis])
+    codes, weight = block.codes, weights(block)
+    if key is None:
+        Q = np.zeros((n_classes, len(codes))).T
+        Q[np.arange(len(codes)), codes] = weight
+    else:
+        random = np.random.default_rng(key)
+        Q = random.dirichlet(np.ones(n_classes), size=len(codes))
+        Q *= weight[:, np.newaxis]
+    return family.statistics(block.X, Q)
 
 
 def _evaluate(
@@ -578,7 +590,7 @@ def _evaluate(
     return losses, objective.family.statistics(rows, residuals.T), held_out
 
 
-def _add_up(statistics: Iterable[Statistics | None]) -> Statistics:
+def add_up(statistics: Iterable[Statistics | None]) -> Statistics:
     """Sums in the order given, which is that of the rows: the same bits always."""
     present = [block for block in statistics if block is not None]
     return [reduce(add, parts) for parts in zip(*present, strict=True)]
@@ -600,23 +612,6 @@ class StepRule:
     freeze: bool = False  # refuse what would leave the valid cone, do not halve
     line_search: bool = True  # reject a step that raises the objective and halve lr
     adaptive: bool = False  # then lr <- min(1.2 lr, 4 lr0, 1 / (1 + lambda))
-
-
-@dataclass(frozen=True, slots=True)
-class Iterate:
-    """One evaluated model on the way."""
-
-    statistics: Statistics
-    evaluation: Evaluation
-    step: float  # the lr that led here
-    is_accepted: bool = True  # by the line search
-    is_full_step: bool = True  # of every block and count
-
-    @property
-    def curve_point(self) -> tuple[float, float, float, float]:
-        """Log loss, error, risk and lr."""
-        mean = self.evaluation.losses.mean
-        return mean.log_loss, mean.wrong, mean.risk, self.step
 
 
 @dataclass(frozen=True, slots=True)
@@ -666,7 +661,7 @@ def ascend(
             break
     return CalibrationPath(
         statistics=kept.statistics,
-        parameters=kept.evaluation.parameters,
+        parameters=kept.parameters,
         best_iteration=best,
         n_evaluations=n_evaluations,
         n_frozen=n_frozen,
@@ -694,35 +689,35 @@ def iterates(
     step = min(rule.learning_rate, limit) if share else rule.learning_rate
     numbers = count(1)
 
-    def evaluate(statistics: Statistics) -> Evaluation:
+    def evaluate(statistics: Statistics, is_full_step: bool = True) -> Iterate:
         goes_on = next(numbers) < max_evaluations
-        return objective.evaluate(statistics, batch, with_direction=goes_on)
+        evaluated = objective.evaluate(statistics, batch, with_direction=goes_on)
+        return replace(evaluated, step=step, is_full_step=is_full_step)
 
     batch = None if batches is None else next(batches)
-    accepted = Iterate(start, evaluate(start), step)
+    accepted = evaluate(start)
     yield accepted
-    while (mean := accepted.evaluation.losses.mean).log_loss >= _SEPARATED:
-        if accepted.evaluation.direction is None:
+    while (mean := accepted.losses.mean).log_loss >= _SEPARATED:
+        if accepted.direction is None:
             return
-        direction = _pull(
-            accepted.evaluation.direction, share, labels, accepted.statistics
-        )
+        direction = _pull(accepted.direction, share, labels, accepted.statistics)
         batch = None if batches is None else next(batches)
         ceiling = float("inf")
         if rule.line_search:
             ceiling = mean.objective + 1e-12 * abs(mean.objective)
         while True:
-            statistics, is_full = _move(
-                objective.family, accepted.statistics, direction, step, rule.freeze
+            proposed = evaluate(
+                *_move(
+                    objective.family, accepted.statistics, direction, step, rule.freeze
+                )
             )
-            evaluation = evaluate(statistics)
-            if not evaluation.losses.mean.objective > ceiling:
+            if not proposed.losses.mean.objective > ceiling:
                 break
-            yield Iterate(statistics, evaluation, step, False, is_full)
-            if evaluation.direction is None:
+            yield replace(proposed, is_accepted=False)
+            if proposed.direction is None:
                 return
             step /= 2
-        accepted = Iterate(statistics, evaluation, step, True, is_full)
+        accepted = proposed
         yield accepted
         if rule.adaptive:
             step = min(1.2 * step, 4 * rule.learning_rate, limit)
@@ -737,15 +732,15 @@ def step_on_batch(
     `labels` their s(X, Y). Returns the model before the step, judged on the batch, and
     the statistics after it.
     """
-    evaluation = objective.evaluate(statistics)
-    assert evaluation.direction is not None
-    scale = labels[0].sum() / evaluation.losses.weight
-    direction = [scale * g for g in evaluation.direction]
+    before = objective.evaluate(statistics)
+    assert before.direction is not None
+    scale = labels[0].sum() / before.losses.weight
+    direction = [scale * g for g in before.direction]
     direction = _pull(direction, objective.generative_weight, labels, statistics)
     after, is_full = _move(
         objective.family, statistics, direction, rule.learning_rate, rule.freeze
     )
-    return Iterate(statistics, evaluation, rule.learning_rate, True, is_full), after
+    return replace(before, step=rule.learning_rate, is_full_step=is_full), after
 
 
 def _pull(

@@ -26,13 +26,11 @@ from prudent.core.types import BoolArray, FloatArray, IntArray
 #: Codes of a level that the fit does not know, and of no level at all.
 UNSEEN, MISSING = -1, -2
 
-
-@dataclass(frozen=True, slots=True)
-class Categoricals:
-    """Log probabilities of the classes, and of the levels given the class."""
-
-    log_priors: FloatArray  # (r,)
-    log_levels: FloatArray  # (r, D + J): D levels, then an unseen one of each feature
+#: Log probabilities of the classes (r,), and of the levels given the class (r, D + J):
+#: D levels, then an unseen one of each of the J features.
+LevelLogs = tuple[FloatArray, FloatArray]
+#: Parameters of the numbers and of the levels; both hold the same log p_k.
+MixedParameters = tuple[Normals, LevelLogs]
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ class CategoricalFamily:
         counts = (Z.T @ Q).T
         return [Q.sum(axis=0), counts[:, : int(self.n_levels.sum())]]
 
-    def parameters(self, statistics: Statistics) -> Categoricals:
+    def parameters(self, statistics: Statistics) -> LevelLogs:
         """q_kjl = (s1_kjl + a_j / r_j) / (sum_l s1_kjl + a_j)."""
         counts, totals = self._shrunken_counts(statistics[1])
         unseen = np.broadcast_to(self._pseudo_counts, totals.shape)
@@ -96,18 +94,18 @@ class CategoricalFamily:
             # Without pseudo count or alternative an unseen level says nothing.
             speaks = (unseen > 0) & (self.n_levels > 1)
             log_unseen = np.log(np.where(speaks, unseen / totals, 1.0))
-        return Categoricals(
+        return (
             shrunken_log_priors(statistics[0], self.strengths.classes),
             np.hstack([log_levels, log_unseen]),
         )
 
-    def log_density(self, Z: csr_array, parameters: Categoricals) -> FloatArray:
+    def log_density(self, Z: csr_array, parameters: LevelLogs) -> FloatArray:
         """Log of the joint probability of class and levels, (m, r)."""
-        return self.level_scores(Z, parameters) + parameters.log_priors
+        return self.level_scores(Z, parameters) + parameters[0]
 
     def sample(
         self,
-        parameters: Categoricals,
+        parameters: LevelLogs,
         codes: IntArray,
         random: np.random.RandomState,
     ) -> IntArray:
@@ -122,20 +120,23 @@ class CategoricalFamily:
         ]
         return np.minimum(np.column_stack(columns), self.n_levels - 1)
 
-    def log_joint(self, Z: csr_array, parameters: Categoricals) -> FloatArray:
+    def log_joint(self, Z: csr_array, parameters: LevelLogs) -> FloatArray:
         """Log p_k + sum_j log q_{k, j, x_j}, shape (m, r).
 
         A row that no class can have produced gets log p_k.
         """
-        scores = self.level_scores(Z, parameters) + parameters.log_priors
-        return replace_impossible(scores, parameters.log_priors)
+        log_priors, _ = parameters
+        return replace_impossible(
+            self.level_scores(Z, parameters) + log_priors, log_priors
+        )
 
-    def level_scores(self, Z: csr_array, parameters: Categoricals) -> FloatArray:
+    def level_scores(self, Z: csr_array, parameters: LevelLogs) -> FloatArray:
         """sum_j log q_{k, j, x_j}, shape (m, r) in Fortran order.
 
         -inf for a level that the class cannot have; missing cells add nothing.
         """
-        return np.asfortranarray(Z @ np.ascontiguousarray(parameters.log_levels.T))
+        _, log_levels = parameters
+        return np.asfortranarray(Z @ np.ascontiguousarray(log_levels.T))
 
     def is_valid(self, statistics: Statistics) -> BoolArray:
         """s0_k > 0 and no shrunken level count below zero, shape (r,)."""
@@ -155,11 +156,12 @@ class CategoricalFamily:
             np.where(counts >= 0, new[1], old[1]),
         ]
 
-    def learned(self, parameters: Categoricals) -> dict[str, Any]:
+    def learned(self, parameters: LevelLogs) -> dict[str, Any]:
         """Parameters by the name of the fitted attribute."""
-        levels = np.exp(parameters.log_levels[:, : int(self.n_levels.sum())])
+        log_priors, log_levels = parameters
+        levels = np.exp(log_levels[:, : int(self.n_levels.sum())])
         return {
-            "priors_": np.exp(parameters.log_priors),
+            "priors_": np.exp(log_priors),
             "level_probabilities_": np.split(levels, self._offsets[1:], axis=1),
         }
 
@@ -181,14 +183,6 @@ class MixedRows:
 
     def __getitem__(self, rows: Any) -> MixedRows:
         return MixedRows(self.numbers[rows], self.levels[rows])
-
-
-@dataclass(frozen=True, slots=True)
-class MixedParameters:
-    """Parameters of both parts; the class probabilities are the same in both."""
-
-    gaussian: Normals
-    categorical: Categoricals
 
 
 @dataclass(frozen=True)
@@ -234,21 +228,21 @@ class MixedFamily:
 
     def parameters(self, statistics: Statistics) -> MixedParameters:
         """Closed-form parameters of both parts."""
-        return MixedParameters(
-            self.gaussian.parameters(statistics[:-1]),
-            self.categorical.parameters([statistics[0], statistics[-1]]),
-        )
+        levels = self.categorical.parameters([statistics[0], statistics[-1]])
+        return self.gaussian.parameters(statistics[:-1]), levels
 
     def log_joint(self, Z: MixedRows, parameters: MixedParameters) -> FloatArray:
         """Sum of both log joints with log p_k counted once, shape (m, r)."""
-        scores = self.gaussian.log_joint(Z.numbers, parameters.gaussian)
-        scores += self.categorical.level_scores(Z.levels, parameters.categorical)
-        return replace_impossible(scores, parameters.gaussian.log_priors)
+        normals, levels = parameters
+        scores = self.gaussian.log_joint(Z.numbers, normals)
+        scores += self.categorical.level_scores(Z.levels, levels)
+        return replace_impossible(scores, normals.log_priors)
 
     def log_density(self, Z: MixedRows, parameters: MixedParameters) -> FloatArray:
         """Log of the joint density of class, numbers and levels, (m, r)."""
-        scores = self.gaussian.log_density(Z.numbers, parameters.gaussian)
-        return scores + self.categorical.level_scores(Z.levels, parameters.categorical)
+        normals, levels = parameters
+        scores = self.gaussian.log_density(Z.numbers, normals)
+        return scores + self.categorical.level_scores(Z.levels, levels)
 
     def is_valid(self, statistics: Statistics) -> BoolArray:
         """Whether both parts are valid, shape (r,)."""
@@ -265,9 +259,8 @@ class MixedFamily:
 
     def learned(self, parameters: MixedParameters) -> dict[str, Any]:
         """Parameters by the name of the fitted attribute."""
-        return self.gaussian.learned(parameters.gaussian) | self.categorical.learned(
-            parameters.categorical
-        )
+        normals, levels = parameters
+        return self.gaussian.learned(normals) | self.categorical.learned(levels)
 
 
 def replace_impossible(scores: FloatArray, log_priors: FloatArray) -> FloatArray:

@@ -235,47 +235,39 @@ _COLUMNS_PER_BAND, _MOST_BANDS = 24, 4
 COMPILED_FROM = 32_768
 
 
-@dataclass(frozen=True, slots=True)
-class Whitening:
+def whitening_bands(
+    means: FloatArray, cholesky: NDArray[np.floating[Any]]
+) -> tuple[FloatArray, ...]:
     """L_k^-1 [-mu_k, I] of every class, cut into bands of rows.
 
+    `means` are (r, d), the lower Cholesky factors L of the covariances (r, d, d). A
+    product with a row [1, x] is L_k^-1 (x - mu_k), whose squared length is the squared
+    Mahalanobis distance of x from mu_k.
+
     Row j of a class reads only the first j + 2 columns of Z, so that a band of the
-    rows first..last - 1 is an array (r, last - first, last + 1). log det Sigma_k, (r,),
-    goes with the distances into every score.
+    rows first..last - 1 is an array (r, last - first, last + 1).
     """
-
-    bands: tuple[FloatArray, ...]
-    log_determinants: FloatArray
-
-    @classmethod
-    def from_cholesky(
-        cls, means: FloatArray, cholesky: NDArray[np.floating[Any]]
-    ) -> Whitening:
-        """Whitening by means (r, d) and lower Cholesky factors L (r, d, d).
-
-        A product with a row [1, x] is L_k^-1 (x - mu_k), whose squared length is the
-        squared Mahalanobis distance of x from mu_k.
-        """
-        r, d = means.shape
-        factors = np.empty((r, d, d + 1))
-        if d:  # LAPACK refuses empty matrices: every feature may be constant
-            for factor, mean, lower in zip(factors, means, cholesky, strict=True):
-                factor[:, 1:] = dtrtri(lower, lower=1)[0]
-                factor[:, 0] = -(factor[:, 1:] @ mean)
-        n_bands = min(_MOST_BANDS, 1 + d // _COLUMNS_PER_BAND)
-        edges = [d * band // n_bands for band in range(n_bands + 1)]
-        bands = tuple(
-            np.ascontiguousarray(factors[:, first:last, : last + 1])
-            for first, last in pairwise(edges)
-        )
-        diagonals = np.diagonal(cholesky, axis1=1, axis2=2)
-        return cls(bands, 2.0 * np.log(diagonals).sum(axis=1))
+    r, d = means.shape
+    factors = np.empty((r, d, d + 1))
+    if d:  # LAPACK refuses empty matrices: every feature may be constant
+        for factor, mean, lower in zip(factors, means, cholesky, strict=True):
+            factor[:, 1:] = dtrtri(lower, lower=1)[0]
+            factor[:, 0] = -(factor[:, 1:] @ mean)
+    n_bands = min(_MOST_BANDS, 1 + d // _COLUMNS_PER_BAND)
+    edges = [d * band // n_bands for band in range(n_bands + 1)]
+    return tuple(
+        np.ascontiguousarray(factors[:, first:last, : last + 1])
+        for first, last in pairwise(edges)
+    )
 
 
-def squared_distances(Z: FloatArray, whitening: Whitening) -> FloatArray:
-    """Squared Mahalanobis distances (x_i - mu_k)' Sigma_k^-1 (x_i - mu_k), (r, m)."""
+def squared_distances(Z: FloatArray, bands: Sequence[FloatArray]) -> FloatArray:
+    """Squared Mahalanobis distances (x_i - mu_k)' Sigma_k^-1 (x_i - mu_k), (r, m).
+
+    Of rows Z (m, d + 1) with a leading 1, by the `whitening_bands` of the classes.
+    """
     m, p = Z.shape
-    r = len(whitening.bands[0])
+    r = len(bands[0])
     if m * r < COMPILED_FROM:
         add_squares = interpreted_add_squares
     else:
@@ -285,7 +277,7 @@ def squared_distances(Z: FloatArray, whitening: Whitening) -> FloatArray:
     workspace = np.empty(min(size, m) * r * p)
     for start in range(0, m, size):
         rows = Z[start : start + size]
-        for band in whitening.bands:
+        for band in bands:
             height, width = band.shape[1:]
             white = workspace[: len(rows) * r * height].reshape(len(rows), -1)
             np.matmul(rows[:, :width], band.reshape(-1, width).T, out=white)
@@ -347,7 +339,9 @@ class Normals:
     log_priors: FloatArray  # (r,)
     means: FloatArray  # (r, d)
     covariances: FloatArray  # (r, d, d), (d, d), or the variances (r, d) or (d,)
-    scores: Any  # a `Whitening` for "full"; else coefficients of Z, (r, d + 1)
+    #: "full": `whitening_bands` and log det Sigma_k (r,); else coefficients of Z,
+    #: (r, d + 1).
+    scores: Any
 
 
 @dataclass(frozen=True)
@@ -485,9 +479,9 @@ class GaussianFamily:
             )
         Z, covariances = values_of(rows), parameters.covariances
         if self._is_full:
-            scores = squared_distances(Z, parameters.scores)
+            bands, logs = parameters.scores
+            scores = squared_distances(Z, bands)
             scores *= -0.5
-            logs = parameters.scores.log_determinants
             scores += (parameters.log_priors - 0.5 * logs)[:, np.newaxis]
             return scores.T
         if isinstance(rows, SeenRows):
@@ -672,12 +666,16 @@ class GaussianFamily:
     ) -> Normals:
         """Parameters, with what the log joint needs of them.
 
-        A `Whitening` for covariances of each class; else the coefficients (r, d + 1) of
-        a score that is linear in [1, z], or linear but for the squares of z.
+        For covariances of each class bands that whiten and the log determinants; else
+        the coefficients (r, d + 1) of a score that is linear in [1, z], or linear but
+        for the squares of z.
         """
         if self._is_full:
-            whitening = Whitening.from_cholesky(means, np.linalg.cholesky(covariances))
-            return Normals(log_priors, means, covariances, whitening)
+            cholesky = np.linalg.cholesky(covariances)
+            diagonals = np.diagonal(cholesky, axis1=1, axis2=2)
+            logs = 2.0 * np.log(diagonals).sum(axis=1)
+            bands = whitening_bands(means, cholesky)
+            return Normals(log_priors, means, covariances, (bands, logs))
         linear = self._solved(covariances, means)
         constants = means * linear
         if not self.tied:

@@ -21,6 +21,7 @@ from prudent.calibration.ascent import (
     Objective,
     StepRule,
     Trial,
+    add_up,
     ascend,
     batches_of_epochs,
     fitted_spread,
@@ -230,7 +231,7 @@ def learn(
     """
     climb = partial(_climb, settings=settings, classes=classes, seed=seed)
     stopping, max_updates = settings.stopping, float("inf")
-    criterion = _CRITERIA.get(stopping, _last)
+    criterion = _CRITERIA.get(stopping, lambda t, _: -t)  # keeps the last iterate
     if stopping == "cv" and folds is None:
         max_updates = min(_FEW_UPDATES, settings.max_iter - 1)
         warnings.warn(
@@ -387,21 +388,16 @@ def _worth(path: CalibrationPath, stopping: str) -> Any:
     return path.curves[0, path.best_iteration]
 
 
-def _last(t: int, iterate: Iterate) -> Any:
-    """Keep the last iterate."""
-    return -t
-
-
 def _training_cost(_: int, iterate: Iterate) -> Any:
     """Keep the least training cost, of equals that with the least log loss."""
-    mean = iterate.evaluation.losses.mean
+    mean = iterate.losses.mean
     return mean.cost, mean.log_loss
 
 
 def _held_out_cost(_: int, iterate: Iterate) -> Any:
     """Keep the iterate of the least cost on the rows held out."""
-    assert iterate.evaluation.held_out is not None
-    return iterate.evaluation.held_out.cost
+    assert iterate.held_out is not None
+    return iterate.held_out.cost
 
 
 _CRITERIA: dict[str, Callable[[int, Iterate], Any]] = {
@@ -539,8 +535,8 @@ class Stream:
         grown = replace(
             self,
             family=family,
-            statistics=_sum(self.statistics, batch),
-            labels=_sum(self.labels, batch),
+            statistics=add_up([self.statistics, batch]),
+            labels=add_up([self.labels, batch]),
         )
         if not grown.is_solved():
             return grown
@@ -614,11 +610,6 @@ def classes_after(
 def _spread(statistics: Statistics, known: BoolArray) -> Statistics:
     """Statistics with blocks of zeros for the classes that are not `known`, (r,)."""
     return [spread_over_classes(block, known, 0.0, axis=0) for block in statistics]
-
-
-def _sum(left: Statistics, right: Statistics) -> Statistics:
-    """Statistics of two lots of rows together."""
-    return [a + b for a, b in zip(left, right, strict=True)]
 
 
 # --- promises: the error bound of rows held apart -------------------------------------
