@@ -253,6 +253,16 @@ def test_sets_of_many_classes_are_recommended_by_their_size():
     assert by_column(row, findings(row))["set|size"] == "3.21"
 
 
+@pytest.mark.parametrize(
+    ("size", "classes", "is_short"),
+    [(5.13, 10, False), (2.91, 6, False), (1.9, 6, True), (2.5, 10, True)],
+)
+def test_half_of_the_classes_is_no_short_list(size, classes, is_short):
+    row = covering("conformal", 0.01)
+    row = replace(row, asked=replace(row.asked, sets=holding(size, classes)))
+    assert (recommended(findings(row)) is not None) == is_short
+
+
 def curve(kind, decided, asked=0.05, about_rows=True):
     levels = (0.05, 0.1, 0.2, 0.3)
     word = "error" if kind == "error" else "missed a"
@@ -313,6 +323,20 @@ def test_few_answers_with_more_errors_than_asked_are_not_recommended():
         "On this table, with this promise, no method answers more than 8 % of the "
         "rows. Reachable on this table: error <= 20% (lda answers 35 %)."
     )
+
+
+@pytest.mark.parametrize(("answered_in", "is_used"), [(5, True), (3, True), (2, False)])
+def test_what_answers_in_few_folds_is_not_recommended(answered_in, is_used):
+    """Fitted once more it would rather answer nothing."""
+    row = answering("lda", 0.3, folds_decided=answered_in, n_folds=5)
+    found = findings(row, promise="error <= 5%")
+    assert (recommended(found) is not None) == is_used
+    if is_used:
+        doubt = (
+            f"It answered rows in {answered_in} of 5 folds and none in the others: "
+            "a fit may answer nothing."
+        )
+        assert (doubt in verdict(found)[0]) == (answered_in < 5)
 
 
 def test_where_hardly_anything_can_be_promised_this_is_said():

@@ -205,6 +205,8 @@ class Asked:
     items: tuple[PromiseCheck, ...] = ()  # for each class, or for all rows
     decided: float = 0.0  # share of rows with one answer
     wrong_when_decided: float | None = None  # share of these
+    folds_decided: int = 0  # in which any row got one answer
+    n_folds: int = 0  # that were held against the promise
     worst_covered: ClassRate | None = None  # whose sets hold the truth least often
     # Of promises by subgroup: the class and subgroup in which they fare worst.
     worst_subgroup: ClassRate | None = None

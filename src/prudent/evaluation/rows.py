@@ -288,6 +288,8 @@ def _asked(evaluation: Evaluation, task: Task) -> Asked | None:
         items=items,
         decided=share,
         wrong_when_decided=wrong,
+        folds_decided=sum(bool(fold.decided.any()) for fold in folds),
+        n_folds=len(folds),
         worst_covered=least_covered,
         worst_subgroup=worst,
         others_error=others_error,

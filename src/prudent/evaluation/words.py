@@ -33,9 +33,9 @@ NO_BETTER = "no better than always the most frequent class"
 ROOM = 3.0
 # Less than this share of the rows is no help to anybody.
 FEW = 0.05
-# Of three classes or more, sets that rule out this share of the others are of use
+# Sets of at most so many classes, or of this share of them, are a short list: of use
 # even where few rows get one answer.
-RULED_OUT = 0.5
+SHORT_LIST, SHORT_SHARE = 2.0, 0.25
 # A promise that can be had should answer this share of the rows.
 ENOUGH = 0.2
 # Answers of which this many times the promised share of misses are wrong, or this share
@@ -135,6 +135,12 @@ def _most_useful(findings: Findings) -> str:
     first = next(row for row in findings.ran if can_be_used(row))
     same = [row for row in findings.ran if row.no_difference_from == first.method]
     others = [row.method for row in (first, *same) if row.method != used.method]
+    if asked.folds_decided < asked.n_folds:
+        does = "decided" if _with_sets(findings) else "answered"
+        sentences.append(
+            f"It {does} rows in {asked.folds_decided} of {asked.n_folds} folds and "
+            "none in the others: a fit may answer nothing."
+        )
     if used not in (first, *same):
         sentences.append(f"A paired test shows {first.method} to be of more use here.")
     elif others:
@@ -549,6 +555,10 @@ def can_be_used(row: MethodRow) -> bool:
     if asked is None:
         return True
     keeps = asked.kept in ("kept", "consistent")
+    # What answers in fewer than half of the folds will rather answer nothing when it is
+    # fitted once more.
+    if 2 * asked.folds_decided < asked.n_folds and not narrows(asked):
+        return False
     # Few answers, more of them wrong than was asked for, are no answer to anybody.
     least = FEW if asked.is_inside else ENOUGH
     return keeps and asked.useful and (share_helped(asked) >= least or narrows(asked))
@@ -567,7 +577,7 @@ def narrows(asked: Asked) -> bool:
     if asked.worst_covered is None or sets is None:
         return False
     n_classes = len(sets.class_mean_size)
-    return n_classes > 2 and n_classes - sets.mean_size >= RULED_OUT * (n_classes - 1)
+    return n_classes > 2 and sets.mean_size <= max(SHORT_LIST, SHORT_SHARE * n_classes)
 
 
 def reachable(findings: Findings) -> Reachable | None:
