@@ -126,7 +126,7 @@ def test_rows_of_the_fit_are_refused_and_counted(prudent, table_file, tmp_path, 
     new = table_file(text(X[300:], WORDS[300:]), "new.csv")
     outcome = prudent("certify", new, "-m", path, *target)
     assert outcome.code == 0
-    assert "as new to the model as you say they are" in outcome.out
+    assert "no more are among the rows of the fit than chance explains" in outcome.out
 
 
 def test_the_table_of_the_fit_is_no_proof_however_coarse(prudent, table_file, tmp_path):

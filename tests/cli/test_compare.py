@@ -251,7 +251,7 @@ def test_next_command_works_as_printed(prudent, tmp_path, monkeypatch):
     assert words[:2] == ["prudent", "fit"]
     fitted = prudent(*words[1:])
     assert fitted.code == 0
-    assert "The coverage of class 'setosa' is at least 0.9" in fitted.out
+    assert "The coverage of each of the 3 classes is at least 0.9" in fitted.out
     predicted = prudent("predict", "iris", "-m", "model.prudent", "--p-values")
     assert predicted.code == 0
     assert predicted.out.splitlines()[0] == (

@@ -97,7 +97,7 @@ def test_predictions_are_those_of_the_estimator(prudent, iris_model, method):
 
 def test_fit_states_the_promise(prudent, tmp_path):
     outcome = prudent("fit", "iris", "--method", "minimax", "-o", tmp_path / "m")
-    assert "The class error rate of class 'setosa' is at most" in outcome.out
+    assert "The class error rate of each of the 3 classes is at most" in outcome.out
 
 
 def test_fit_says_when_nothing_is_promised(prudent, tmp_path):
@@ -168,7 +168,7 @@ def test_confidence_is_never_ignored(prudent, tmp_path):
     assert "needs 120 rows of class 'setosa', and there are 50" in outcome.err
     assert not path.exists()
     outcome = prudent(*promised)
-    assert "the promise is on average over training samples, and prudent" in outcome.err
+    assert "the promise is on average over training samples, so that" in outcome.err
     assert load(path).guarantees_[0].average_over == "training samples"
     for given, said in (
         ((*promised, "--confidence", "0.9", "--average"), "leave one out"),

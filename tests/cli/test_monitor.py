@@ -68,7 +68,7 @@ def test_a_month_of_days(operator):
     outcome = operator.run(operator.table("day.csv"), *STATE, "--reference", "old.csv")
     assert outcome.code == 0
     assert "level 0.05 for all    day.csv: 100 rows, 100 labelled; 100" in outcome.out
-    assert "class error of 'bad' ≤ 0." in outcome.out
+    assert "error of class 'bad' ≤ 0." in outcome.out
     assert "drift (2 columns)" in outcome.out
     for day in range(2, 6):
         outcome = operator.run(operator.table("day.csv", seed=day), *STATE)
@@ -146,7 +146,7 @@ def test_confidences_are_summed_where_promises_do_not_hold_at_once(prudent, tmp_
     assert prudent(*fit, *promise).code == 0
     watched = ("monitor", tmp_path / "m", "--data", "breast_cancer")
     outcome = prudent(*watched, "--target", "diagnosis")
-    assert "and 0.15 with the training sample included" in outcome.out
+    assert "or that the promises are false, with at most 15 %." in outcome.out
 
 
 def test_drift_alone_is_code_8(operator):
@@ -445,7 +445,7 @@ def test_report_is_one_offline_page(operator, tmp_path):
     assert outcome.code == 7
     page = (tmp_path / "out.html").read_text()
     assert page.count("<svg") == 3
-    assert "class error of &#39;bad&#39;" in page
+    assert "error of class &#39;bad&#39;" in page
     assert 'class="broken"' in page
     assert "http" not in page.replace("http-equiv", "")
     assert len(page) < 150_000
@@ -478,10 +478,10 @@ def test_a_detector_by_its_scores(operator, detector_model, tmp_path):
     (tmp_path / "new.csv").write_text(f"a,b,y\n{ordinary}\n")
     outcome = operator.run("new.csv", *STATE, target=False)
     assert "drift (score)" in outcome.out
-    assert "false alarm of 'good' ≤ 0.050" in outcome.out
+    assert "false alarm of class 'good' ≤ 0.050" in outcome.out
     assert "not watched: no --target" in outcome.out
     outcome = operator.run("new.csv", *STATE)
-    assert "with the training sample included" in outcome.out
+    assert "or that the promise is false, with at most 10 %." in outcome.out
     assert operator.state()["promises"][0]["monitor"]["n"] == ordinary.count("good")
     outcome = operator.run("new.csv", *STATE, "--again", "--reference", "new.csv")
     assert outcome.code == 2

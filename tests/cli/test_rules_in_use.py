@@ -39,7 +39,10 @@ def test_a_rule_is_certified_from_a_file_as_in_python(name, made, prudent, tmp_p
     new, out = write(tmp_path / "new.csv", columns), tmp_path / "found.json"
     done = prudent("certify", new, "--truth", "y", "-m", path, "--json", out)
     assert done.code == 0, done.err
-    assert "as new to the rule and the scores as you say they are" in done.out
+    assert (
+        "taken to be unseen by the rule and the scores; prudent cannot check this"
+        in done.out
+    )
     assert "Promised:" in done.out
     rule = Rule.from_json(path.read_text())
     settings = {}

@@ -43,7 +43,7 @@ def test_the_last_column_is_the_target(prudent, table_file, tmp_path):
         *("--methods", "minimax", "--baselines", "none", "--promise", "none"),
     )
     assert outcome.code == 0, outcome.err
-    assert "00 30, 01 30" in " ".join(outcome.out.split())  # as it is spelled
+    assert "'00' 30, '01' 30" in " ".join(outcome.out.split())  # as it is spelled
     assert f"reproduce: prudent compare {path} --target y" in outcome.out
     model = tmp_path / "m"
     fit = ("fit", path, "--target", "last", "--missing", "drop-rows", "--method", "lda")

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import betabinom, binomtest
 
 from prudent import Assumption, Guarantee
+from prudent.core.guarantee import in_sentences
 
 
 def promise(**changes):
@@ -222,3 +223,24 @@ def test_numbers_refused_are_shown_as_a_user_writes_them(refused, got):
     with pytest.raises(ValueError, match=got) as error:
         refused(np.float64(1.5))
     assert "np." not in str(error.value)
+
+
+def test_promises_that_differ_by_class_only_are_one_sentence():
+    of_class = {"quantity": "coverage", "sense": ">=", "confidence": 0.95}
+    promises = [Guarantee(**of_class, bound=0.9, scope=k) for k in range(3)]
+    (together,) = in_sentences(promises)
+    assert "The coverage of each of the 3 classes is at least 0.9 with" in together
+    other = Guarantee(quantity="error rate", bound=0.1, sense="<=")
+    assert in_sentences([*promises[:2], other]) == [*map(str, [*promises[:2], other])]
+
+
+def test_bounds_that_differ_by_class_are_all_said():
+    of_class = {"quantity": "class error rate", "sense": "<="}
+    bounds = (0.02, 0.05, 0.01)
+    (together,) = in_sentences(
+        [Guarantee(**of_class, bound=b, scope=k) for k, b in enumerate(bounds)]
+    )
+    assert together == (
+        "The class error rate of each of the 3 classes is at most 0.05. By class: 0 "
+        "0.02, 1 0.05, 2 0.01."
+    )

@@ -141,7 +141,7 @@ def test_row_under_a_promise_of_coverage():
 
 def test_rows_that_are_missing_are_counted_in_the_row():
     row = covering("lda", 0.0, needs=needing(rows=38, label="x"))
-    assert by_column(row, findings(row))["promise|kept?"] == "needs 38 rows of 'x'"
+    assert by_column(row, findings(row))["promise|kept?"] == "needs 38 rows\nof 'x'"
     row = covering("lda", 0.0, needs=needing(rows=442, label=None))
     assert by_column(row, findings(row))["promise|kept?"] == "needs 442 rows"
 
@@ -372,7 +372,7 @@ def test_a_promise_that_the_most_frequent_class_keeps_leads_to_a_stricter_one():
         "This promise says nothing on this table: always answering 'a' errs in 20.0 % "
         "of the rows. Reachable on this table: error <= 10% (lda answers 60 %)."
     )
-    lines = table_lines(found)
+    lines = table_lines(found, 80)
     at = next(i for i, line in enumerate(lines) if "no better than always" in line)
     assert lines[at + 1].strip() == "the most frequent class"
 
@@ -465,8 +465,8 @@ def test_own_promises_that_were_exceeded_by_chance_say_so():
     own = replace(own, check=replace(own.check, verdict="consistent"))
     found = findings(covering("rejection", 0.9, own=(own,), own_kept="consistent"))
     assert (
-        "Made without asking: rejection – false alarm rate of 'a' at most 0.04: "
-        "exceeded, by no more than chance allows (0.08)."
+        "Promises these methods make by themselves: rejection – false alarm rate of "
+        "'a' at most 0.04: exceeded, by no more than chance allows (0.08)."
     ) in verdict(found)
 
 
@@ -496,8 +496,8 @@ def test_own_promises_are_said_with_their_room():
     )
     found = findings(covering("minimax", 0.9, own=(own,), own_kept="kept"))
     assert (
-        "Made without asking: minimax – error of 'malignant' at most 0.22, if means "
-        "and covariances are as estimated: kept, with room (0.04)."
+        "Promises these methods make by themselves: minimax – error of 'malignant' at "
+        "most 0.22, if means and covariances are as estimated: kept, with room (0.04)."
     ) in verdict(found)
 
 
@@ -536,8 +536,18 @@ def test_table_fits_the_terminal(width):
         )
         for name in ("calibrated", "RandomForestClassifier")
     ]
-    lines = table_lines(findings(*rows), width)
+    found = findings(*rows)
+    lines = table_lines(found, width)
     assert max(map(len, lines)) <= width
+    missing = [
+        name.replace("|", " ")
+        for name in columns(found)
+        if name.rpartition("|")[2] not in "".join(lines[2:6])
+    ]
+    said = " ".join(" ".join(lines).split())
+    assert ("Left out for want of width" in said) == bool(missing)
+    assert all(name in said.partition("Left out")[2] for name in missing)
+    assert "wrong when decided" not in missing
     assert any(line.startswith("RandomForestClassifier") for line in lines)
 
 
@@ -580,3 +590,34 @@ def test_one_list_of_columns_serves_people_and_programs():
     for title, cell in by_column(rows[0], found).items():
         (column,) = [c for c in printed(found) if c.title == title]
         assert column.text(rows[0]) == cell
+
+
+def test_a_wide_terminal_has_a_wide_table_and_sentences_that_can_be_read():
+    long = "a class whose name is much too long for a table"
+    needs = needing(rows=12345, label=long)
+    found = findings(*(covering(n * 40, 0.9, needs=needs) for n in "ab"))
+    lines = table_lines(found, 200)
+    assert max(map(len, lines[:3])) <= 100 < max(map(len, lines)) <= 200
+
+
+def test_labels_that_are_figures_are_quoted():
+    row = covering("lda", 0.9, worst_class=ClassRate(label="1", rate=0.5))
+    found = findings(row)
+    found = replace(found, data=replace(found.data, classes=("0", "1")))
+    assert "0.500 '1'" in by_column(row, found).values()
+    assert "'0' 50, '1' 50" in table_lines(found)[0]
+    assert "Least error of the worst class: lda 0.500 '1'." in " ".join(verdict(found))
+
+
+def test_the_table_comes_with_its_key():
+    lines = table_lines(findings(covering("lda", 0.9, "consistent")))
+    assert (
+        "consistent: not contradicted; the rows neither prove nor refute the promise."
+    ) in lines
+    assert (
+        "error, worst class error and fit describe the plain method, answering every "
+        "row."
+    ) in lines
+    assert "consistent" not in "".join(
+        table_lines(findings(covering("lda", 0.9, "kept")))
+    )

@@ -18,7 +18,7 @@ from prudent.cli.output import check_writable, note, write_json, write_rows
 from prudent.cli.rules import load
 from prudent.cli.subgroups import columns_in, items_of, memberships, table_of
 from prudent.core.guarantee import COUNTED_AS
-from prudent.io.errors import thousands
+from prudent.io.errors import shown, thousands
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,9 @@ RECORDED = (
 # Of all verdicts on the promises of the model together.
 VERDICT_LEVEL = 0.05
 FITTED = "is the table that the model was fitted to"
-AS_NEW = "as new to the model as you say they are"
+# What the rows are to that which they certify.
+UNSEEN = "taken to be unseen by {}; prudent cannot check this"
+COMPARED = "of which no more are among the rows of the fit than chance explains"
 
 
 @options.grouped
@@ -258,9 +260,13 @@ def _by_file(
     if own is None or not own.are(by):
         parts = _subgroups(source, by, target, kept)
     if isinstance(loaded, LoadedModel):
+        from prudent.estimator_tools import remembers_rows
+
         X, y = _labelled(frame, truth, kept, loaded)
         seen = FITTED if loaded.has_seen(data) else ""
-        return Taken(loaded.estimator, X, y, together, promises, seen, AS_NEW, parts)
+        compared = remembers_rows(loaded.estimator, X)
+        new = COMPARED if compared else UNSEEN.format("the model")
+        return Taken(loaded.estimator, X, y, together, promises, seen, new, parts)
     import numpy as np
 
     answers = loaded.given(frame.filter(kept))
@@ -273,7 +279,7 @@ def _by_file(
     elif loaded.rule.classes:
         y = _spelled(y.tolist(), loaded.rule.classes, "rule")
     seen = "made this rule" if loaded.has_seen(data) else ""
-    new = "as new to the rule and the scores as you say they are"
+    new = UNSEEN.format("the rule and the scores")
     return Taken(answers, np.arange(len(y)), y, together, promises, seen, new, parts)
 
 
@@ -350,7 +356,7 @@ def _by_answers(
             answers = answers_from(labels, y, known or None)
     if together is not None:
         together = together[kept]
-    new = "as new to what answered as you say they are"
+    new = UNSEEN.format("what answered")
     inside = _subgroups(source, by, target, kept)
     return Taken(answers, np.arange(len(y)), y, together, (), "", new, inside)
 
@@ -407,10 +413,11 @@ def _labels(loaded: LoadedModel) -> list[Any]:
 
 def _line(promise: Guarantee) -> str:
     """One promise with what was counted."""
-    scope = "" if promise.scope is None else f" of {promise.scope}"
+    scope = "" if promise.scope is None else f" of class {shown(promise.scope)}"
     scope += "" if promise.subgroup is None else f" where {promise.subgroup}"
     side = "at most" if promise.sense == "<=" else "at least"
-    limit = f"{promise.quantity}{scope}: {side} {promise.bound:.4g}"
+    what = promise.quantity.removeprefix("class ")
+    limit = f"{what}{scope}: {side} {promise.bound:.4g}"
     if promise.quantity in COUNTED_AS:
         had = promise.evidence[COUNTED_AS[promise.quantity]]
         n_rows = thousands(int(promise.evidence["calibration rows"]))

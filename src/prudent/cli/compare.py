@@ -341,7 +341,7 @@ def _show(comparison: Comparison) -> None:
     is_terminal = sys.stdout.isatty()
     width = WIDTH
     if is_terminal or os.environ.get("COLUMNS"):  # asked for, also where piped
-        width = max(NARROWEST, min(WIDTH, shutil.get_terminal_size().columns))
+        width = max(NARROWEST, shutil.get_terminal_size().columns)
     for line in table_lines(comparison, width, _painted if is_terminal else str):
         typer.echo(line)
 

@@ -88,8 +88,9 @@ def detect(
         bool,
         typer.Option(
             "--average",
-            help="Promise the rate on average over training samples, as without "
-            "--model-out: more is detected, and nothing that monitor can watch.",
+            help="Promise the rate on average over training samples: more is "
+            "detected, but this one detector may raise more false alarms for as long "
+            "as it is used, and monitor finds out only where it raises many more.",
         ),
     ] = False,
     report: options.Report = None,

@@ -96,9 +96,10 @@ def fit(
         typer.Option(
             "--average",
             help="Promise a coverage on average over many training samples, as compare "
-            "does: the sets are smaller, but this one model may cover less, and "
-            "monitor cannot watch it. Without it this very model keeps the coverage, "
-            "with --confidence, 0.95 where the rows allow.",
+            "does: more rows are decided, but this one model may cover less for as "
+            "long as it is used, and monitor finds out only where it covers much less. "
+            "Without it this very model keeps the coverage, with --confidence, 0.95 "
+            "where the rows allow.",
         ),
     ] = False,
     param: options.Param = None,
@@ -397,8 +398,8 @@ def _about_the_model(wish: Wish, cells: Mapping[str, int], among: int) -> Wish:
     if not wish.confidence and SPLIT_SHARE * n_rows < ENOUGH * least:
         needed = thousands(math.ceil(ENOUGH * least / SPLIT_SHARE))
         note(
-            "the promise is on average over training samples, and prudent monitor "
-            f"cannot watch it: a useful one {needs.format(needed)}"
+            "the promise is on average over training samples, so that this model may "
+            f"cover less: a useful one {needs.format(needed)}"
         )
         return wish
     note(
@@ -532,18 +533,18 @@ def _say_choice(fitted: Any) -> None:
 
 
 def _say_promises(fitted: Any) -> None:
-    promises = getattr(fitted, "guarantees_", ())
     from prudent.certification.planning import queue_in_words, share_of_people
+    from prudent.core.guarantee import in_sentences
 
+    promises = getattr(fitted, "guarantees_", ())
     if any(promise.subgroup is not None for promise in promises):
         _say_by_subgroup(promises)
         return
+    for sentence in in_sentences(promises) or ["No promise."]:
+        print(sentence)
     for promise in promises:
-        print(promise)
         if share_of_people(promise) is not None:
             print(f"{queue_in_words(promise)}.")
-    if not promises:
-        print("No promise.")
 
 
 def _say_by_subgroup(promises: Sequence[Guarantee]) -> None:

@@ -120,9 +120,13 @@ def write_report(page: str, report: Path) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table on stdout: rich on a terminal, plain columns elsewhere."""
+    """Print a table on stdout, plain columns where no width is given.
+
+    A terminal has one, and so has what is piped where COLUMNS says it: cells that are
+    wider go on in the next line.
+    """
     lines = [[str(cell) for cell in row] for row in rows]
-    if not sys.stdout.isatty():
+    if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
         print("\n".join(aligned([columns, *lines])))
         return
     from rich import box

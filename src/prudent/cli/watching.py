@@ -14,6 +14,7 @@ from prudent.cli.exits import ExitCode
 from prudent.core.guarantee import ALARMS, Guarantee, violated_rows
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import counted_answers, rows_about
+from prudent.evaluation.words import percent
 from prudent.io.errors import counted, thousands
 from prudent.monitoring import DriftMonitor, PromiseMonitor
 from prudent.monitoring.state import number
@@ -365,9 +366,9 @@ class RunSummary:
 
 
 def named(guarantee: Guarantee) -> str:
-    """Short name of a promise: "class error of 'benign' ≤ 0.210"."""
-    what = guarantee.quantity.removesuffix(" rate")
-    scope = "" if guarantee.scope is None else f" of '{guarantee.scope}'"
+    """Short name of a promise: "error of class 'benign' ≤ 0.210"."""
+    what = guarantee.quantity.removeprefix("class ").removesuffix(" rate")
+    scope = "" if guarantee.scope is None else f" of class '{guarantee.scope}'"
     scope += "" if guarantee.subgroup is None else f" where {guarantee.subgroup}"
     sign = "≤" if guarantee.sense == "<=" else "≥"
     return f"{what}{scope} {sign} {guarantee.bound:.3f}"
@@ -445,19 +446,22 @@ def _since(record: dict[str, Any]) -> str:
 
 def _footnotes(watch: Watch) -> list[str]:
     said = [] if watch.drift is not None else ["drift: not watched, give --reference"]
-    confident = [
-        promise.guarantee
-        for promise in watch.promises
-        if promise.monitor is not None and promise.guarantee.confidence is not None
-    ]
+    watched = [p.guarantee for p in watch.promises if p.monitor is not None]
+    if not watched:
+        return said
+    true = "the promise is" if len(watched) == 1 else "the promises are"
+    sentence = (
+        f"If {true} true, this monitor ever says BROKEN with probability at most "
+        f"{percent(watch.level, None)}"
+    )
+    confident = [g for g in watched if g.confidence is not None]
     if confident:
         # Promises with "claims" hold at once with their confidence, others each.
         at_once = {g.confidence for g in confident if "claims" in g.evidence}
         alone = [g.confidence for g in confident if "claims" not in g.evidence]
         missing = sum(1 - (c or 0) for c in [*at_once, *alone])
-        said.append(
-            f"A wrong BROKEN has probability at most {watch.level:g} over the life of "
-            f"this state, and {min(1.0, watch.level + missing):.3g} with the training "
-            "sample included."
+        sentence += (
+            f"; that it does, or that {true} false, with at most "
+            f"{percent(min(1.0, watch.level + missing), None)}"
         )
-    return said
+    return [*said, f"{sentence}."]

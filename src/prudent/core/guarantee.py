@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, Self, get_args
@@ -550,8 +550,11 @@ default=None
         return int(self.evidence["rank"]), int(self.evidence["calibration rows"])
 
     def __str__(self) -> str:
+        return self._sentence(self._of_rows())
+
+    def _sentence(self, of_rows: str) -> str:
         side = "at most" if self.sense == "<=" else "at least"
-        sentence = f"The {self.quantity}{self._of_rows()} is {side} {self.bound:.4g}"
+        sentence = f"The {self.quantity}{of_rows} is {side} {self.bound:.4g}"
         if self.confidence is not None:
             sentence += f" with confidence {self.confidence:g}"
         if self.average_over is not None:
@@ -573,6 +576,42 @@ default=None
         members = tuple(assumption_of(text) for text in state["assumptions"])
         evidence = MappingProxyType(dict(state["evidence"]))
         vars(self).update(state, assumptions=members, evidence=evidence)
+
+
+# Promises of so many classes or more are said together.
+FEWEST_TOGETHER = 3
+
+
+def in_sentences(promises: Sequence[Guarantee]) -> list[str]:
+    """One sentence for each promise, and one for those that differ only by class.
+
+    Where their bounds differ, all classes have the weakest of them, and each its own.
+
+    Examples
+    --------
+    >>> from prudent import Guarantee
+    >>> of_class = {"quantity": "coverage", "sense": ">=", "confidence": 0.95}
+    >>> in_sentences([Guarantee(**of_class, bound=0.9, scope=k) for k in range(10)])
+    ['The coverage of each of the 10 classes is at least 0.9 with confidence 0.95.']
+    """
+    together: dict[Guarantee, list[Guarantee]] = {}
+    for promise in promises:
+        alike = replace(promise, bound=0.0, scope=None, evidence={})
+        together.setdefault(alike, []).append(promise)
+    sentences = []
+    for alike in together.values():
+        if len(alike) < FEWEST_TOGETHER or None in [g.scope for g in alike]:
+            sentences += map(str, alike)
+            continue
+        weakest = min(alike, key=lambda g: g.bound if g.sense == ">=" else -g.bound)
+        whose = f" of each of the {len(alike)} classes"
+        if weakest.subgroup is not None:
+            whose += f" among rows with {weakest.subgroup}"
+        bounds = ", ".join(f"{shown(g.scope)} {g.bound:.4g}" for g in alike)
+        is_same = len({g.bound for g in alike}) == 1
+        by_class = "" if is_same else f" By class: {bounds}."
+        sentences.append(weakest._sentence(whose) + by_class)
+    return sentences
 
 
 def _under_shift(assumption: str) -> str:

@@ -24,6 +24,7 @@ from prudent.estimator_tools.held_out import (
     refuse_dask,
     refuse_seen_rows,
     remember_rows,
+    remembers_rows,
     warn_of_copies,
 )
 from prudent.estimator_tools.moment_fits import (
@@ -79,6 +80,7 @@ __all__ = [
     "refuse_dask",
     "refuse_seen_rows",
     "remember_rows",
+    "remembers_rows",
     "rows_about",
     "rule_answers",
     "warn_constant_features",

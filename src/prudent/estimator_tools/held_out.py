@@ -523,6 +523,11 @@ def refuse_seen_rows(name: str, model: Any, X: Any) -> None:
             )
 
 
+def remembers_rows(model: Any, X: Any) -> bool:
+    """Whether `refuse_seen_rows` has rows of the fit to compare these with."""
+    return any(_columns(rows) is not None for _, rows in _knowledge(model, X))
+
+
 def _knowledge(model: Any, X: Any) -> Iterator[tuple[KnownRows, Any]]:
     """What a model and what is inside it know of rows, and the rows as they see them.
 

@@ -8,7 +8,7 @@ person reads them.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
@@ -32,15 +32,15 @@ SETS: tuple[Style, ...] = ("sets", "sets by class", "sets by subgroup")
 ASKED: tuple[Style, ...] = ("answers", "others", *SETS)
 TEXT, NUMBER, WHOLE = pa.string(), pa.float64(), pa.int64()
 WIDTH = 100
-# Columns that go, in this order, where the terminal is narrow.
+# Columns that go, in this order, where the terminal is narrow; a line says so.
 DISPENSABLE = (
-    *("predict", "notes", "fit", "wrong when|decided", "worst class|error"),
-    "covered|(worst class)",
+    *("predict", "notes", "fit", "worst class|error", "covered|(worst class)"),
+    *("error", "cost", "wrong when|decided", "wrong when|answered"),
 )
 MOST_CLASSES = 4
 NO_BREAK = "\u00a0"
 LONGEST_LABEL = 24
-short = partial(cut, longest=12)  # labels in the table
+short = partial(words.label_of, longest=12)  # labels in the table
 # Verdicts that a column of a table has no room for, on two lines.
 TWO_LINES = {
     "nothing answered": "nothing\nanswered",
@@ -61,6 +61,8 @@ class Column:
     )
     # Whether it is left out where no method has its figures.
     is_optional: bool = False
+    # Whether its figures are of the method without the promise that was asked for.
+    is_plain: bool = False
 
     def is_shown(self, findings: Findings, style: Style) -> bool:
         """Whether it is printed for a comparison of this style."""
@@ -129,7 +131,7 @@ def _kept(row: MethodRow) -> str:
         return words.NONE if kept is None else TWO_LINES.get(kept, kept)
     needs = row.asked.needs
     if needs is not None:
-        label = "" if needs.label is None else f" of {short(needs.label)!r}"
+        label = "" if needs.label is None else f"\nof {cut(needs.label, 12)!r}"
         return f"needs {needs.rows} rows{label}"
     return TWO_LINES.get(row.asked.kept, row.asked.kept)
 
@@ -236,7 +238,7 @@ ANSWERED = Column(
     {"decided": (NUMBER, _decided)},
 )
 WRONG = Column(
-    "error of|the answered",
+    "wrong when|answered",
     lambda row: words.percent(_wrong_when_decided(row), 1),
     ("answers",),
     {"wrong_when_decided": (NUMBER, _wrong_when_decided)},
@@ -325,13 +327,21 @@ COLUMNS = (
         lambda row: f"{row.cost:.3g}",
         figures={"cost": (NUMBER, lambda row: row.cost)},
         is_optional=True,
+        is_plain=True,
     ),
-    replace(ERROR, title="error", text=lambda row: f"{row.error:.3f}", styles=ASKED),
-    replace(WORST_CLASS, styles=ASKED),
+    replace(
+        ERROR,
+        title="error",
+        text=lambda row: f"{row.error:.3f}",
+        styles=ASKED,
+        is_plain=True,
+    ),
+    replace(WORST_CLASS, styles=ASKED, is_plain=True),
     Column(
         "fit",
         lambda row: words.seconds(row.fit_seconds),
         figures={"fit_seconds": (NUMBER, lambda row: row.fit_seconds)},
+        is_plain=True,
     ),
     Column(
         "predict",
@@ -348,13 +358,13 @@ def table_lines(
 ) -> list[str]:
     """Everything as lines of text, at most so wide where words allow.
 
-    `paint` may put colours around the words that say how promises fared.
+    Sentences are at most `WIDTH` wide, for they are hard to read beyond. `paint` may
+    put colours around the words that say how promises fared.
     """
+    table = _method_lines(findings, width, paint) if findings.ran else []
+    width = min(width, WIDTH)
     lines = [part for line in _heading(findings) for part in _wrapped(line, width)]
-    shown = _method_lines(findings, width, paint) if findings.ran else []
-    if shown and findings.settings.promise != "none":
-        shown += ["", *_wrapped(words.AS_IT_IS, width)]
-    lines += ["", *shown, *([""] if shown else [])]
+    lines += ["", *table, *([""] if table else [])]
     for text in words.failures(findings):
         lines += _wrapped(text, width)
     if findings.settings.promise != "none" or findings.ran:
@@ -372,7 +382,8 @@ def _heading(findings: Findings) -> list[str]:
         zip(data.class_counts, data.classes, strict=True), key=itemgetter(0)
     )
     shown = ", ".join(
-        f"{cut(label, LONGEST_LABEL)} {n}" for n, label in counts[:MOST_CLASSES]
+        f"{words.label_of(label, LONGEST_LABEL)} {n}"
+        for n, label in counts[:MOST_CLASSES]
     )
     if len(counts) > MOST_CLASSES:
         least, most = counts[0][0], counts[-1][0]
@@ -393,7 +404,7 @@ def _heading(findings: Findings) -> list[str]:
 
 
 def _method_lines(findings: Findings, width: int, paint: Paint) -> list[str]:
-    """The table itself, less wide where columns can be done without."""
+    """The table and its key, less wide where columns can be done without."""
     names = columns(findings)
     rows = [cells(row, findings) for row in findings.ran]
     left_out: set[str] = set()
@@ -408,7 +419,27 @@ def _method_lines(findings: Findings, width: int, paint: Paint) -> list[str]:
             lines += zip_longest(*texts, fillvalue="")
         if max(map(len, aligned(lines))) <= width:
             break
-    return aligned(lines, paint)
+    missing = [name.replace("|", " ") for name in names if name in left_out]
+    said = key(findings, left_out)
+    if missing:
+        said.append(
+            f"Left out for want of width: {', '.join(missing)}; a wider terminal or "
+            "--report shows them."
+        )
+    wrapped = [part for text in said for part in _wrapped(text, min(width, WIDTH))]
+    return [*aligned(lines, paint), *([""] if wrapped else []), *wrapped]
+
+
+def key(findings: Findings, left_out: Collection[str] = ()) -> list[str]:
+    """Sentences on how to read the table, without the columns that were left out."""
+    asked = findings.settings.promise != "none"
+    shown = [column for column in printed(findings) if column.title not in left_out]
+    kept = {_kept(row) for row in findings.ran}
+    plain = [column.title.replace("|", " ") for column in shown if column.is_plain]
+    return [
+        *([words.CONSISTENT] if "consistent" in kept else []),
+        *([words.of_the_plain_method(plain)] if asked and plain else []),
+    ]
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -17,10 +17,12 @@ from prudent.evaluation.records import (
     Needs,
     PromiseCheck,
 )
-from prudent.io.errors import cut, shown, thousands
+from prudent.io.errors import LONGEST_VALUE, cut, shown, thousands
 
-# Of the columns behind "promise kept?".
-AS_IT_IS = "error, worst class and fit are of the method as it is, without the promise."
+# Of the verdicts, the one that says least by itself.
+CONSISTENT = (
+    "consistent: not contradicted; the rows neither prove nor refute the promise."
+)
 TIME_UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
 QUANTITY = {
     "error rate": "error",
@@ -336,7 +338,7 @@ def _least_errors(findings: Findings) -> str:
         least, method = min(worst, key=lambda pair: pair[0].rate)
         sentences.append(
             f"Least error of the worst class: {method} {least.rate:.3f} "
-            f"{cut(least.label)}."
+            f"{label_of(least.label, LONGEST_VALUE)}."
         )
     return " ".join(sentences)
 
@@ -395,7 +397,9 @@ def _own_promises(findings: Findings) -> list[str]:
             f"{row.method} – {name}{scope} {side} {guarantee.bound:.2g}{given}: {word}"
             f"{room} ({measured:.2g})"
         )
-    return [f"Made without asking: {'; '.join(sentences)}."] if sentences else []
+    if not sentences:
+        return []
+    return [f"Promises these methods make by themselves: {'; '.join(sentences)}."]
 
 
 def _advice(findings: Findings) -> list[str]:
@@ -512,9 +516,31 @@ def percent(share: float | None, digits: int | None = 0) -> str:
     return f"{100 * share:.4g} %" if digits is None else f"{100 * share:.{digits}f} %"
 
 
+def of_the_plain_method(names: Sequence[str]) -> str:
+    """Say which columns do not describe the method that makes the promise."""
+    verb = "describes" if len(names) == 1 else "describe"
+    return f"{_listed(names)} {verb} the plain method, answering every row."
+
+
 def _listed(names: Sequence[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def label_of(label: object, longest: int) -> str:
+    """A label in a cell: quoted where it could be taken for a figure.
+
+    Examples
+    --------
+    >>> label_of("malignant", 6), label_of(1, 6), label_of("2e3", 6)
+    ('malig…', "'1'", "'2e3'")
+    """
+    text = cut(label, longest)
+    try:
+        float(text)
+    except ValueError:
+        return text
+    return f"'{text}'"
 
 
 def _quoted(label: object) -> str:

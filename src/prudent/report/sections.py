@@ -8,7 +8,7 @@ import numpy as np
 
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation import words
-from prudent.evaluation.columns import cells, columns
+from prudent.evaluation.columns import cells, columns, key
 from prudent.evaluation.records import Findings, PromiseCheck
 from prudent.io.errors import cut
 from prudent.report import figures
@@ -102,10 +102,9 @@ def _answer(findings: Findings) -> Section:
         for row in findings.rows
     ]
     folds = "folds forward in time" if findings.data.order else "stratified folds"
-    plain = words.AS_IT_IS.capitalize() + " " if settings.promise != "none" else ""
     note = (
-        f"{plain}All figures are out of fold: {settings.n_folds} {folds}"
-        f"{repeats}, seed {settings.random_state}. {VERDICTS}"
+        f"{' '.join(key(findings))} All figures are out of fold: {settings.n_folds} "
+        f"{folds}{repeats}, seed {settings.random_state}. {VERDICTS}"
     )
     return Section(
         "answer",
@@ -200,7 +199,7 @@ def _room(findings: Findings) -> Section:
         "room",
         "If the future differs",
         [
-            "The promise holds while no group of rows gets more than so many times as "
+            "The promise survives until some kind of row becomes this many times as "
             "frequent as it was here: the share of violations that the promise allows "
             "over the largest that these rows do not exclude (exact interval)."
         ],
