@@ -160,7 +160,7 @@ def test_certify_answers_in_a_column_by_subgroup(prudent, tables):
     arguments = ("certify", "said.csv", "--predicted", "said", "--target", "y")
     found = prudent(*arguments, "--by", "site,age:40")
     assert "error rate where site=1: at most" in found.out
-    assert "class error rate of pos where age>=40: at most" in found.out
+    assert "error rate of class 'pos' where age>=40: at most" in found.out
 
 
 def test_compare_by_subgroup_and_the_printed_commands(prudent, tables):
