@@ -596,8 +596,8 @@ def in_sentences(promises: Sequence[Guarantee]) -> list[str]:
     """
     together: dict[Guarantee, list[Guarantee]] = {}
     for promise in promises:
-        alike = replace(promise, bound=0.0, scope=None, evidence={})
-        together.setdefault(alike, []).append(promise)
+        common = replace(promise, bound=0.0, scope=None, evidence={})
+        together.setdefault(common, []).append(promise)
     sentences = []
     for alike in together.values():
         if len(alike) < FEWEST_TOGETHER or None in [g.scope for g in alike]:
