@@ -598,7 +598,7 @@ def in_sentences(promises: Sequence[Guarantee]) -> list[str]:
     for promise in promises:
         common = replace(promise, bound=0.0, scope=None, evidence={})
         together.setdefault(common, []).append(promise)
-    sentences = []
+    sentences: list[str] = []
     for alike in together.values():
         if len(alike) < FEWEST_TOGETHER or None in [g.scope for g in alike]:
             sentences += map(str, alike)
