@@ -15,7 +15,7 @@ from sklearn.svm import OneClassSVM
 
 from benchmarks.timing import Workload
 from prudent import LowDensityRejector, RejectionGame
-from prudent.adversarial.density.reference import hash_rows
+from prudent.core.rows import keys_of_rows
 
 
 def game_target(n_levels: int, seed: int = 0) -> tuple[np.ndarray, float]:
@@ -125,7 +125,7 @@ def detector_workloads() -> Iterator[Workload]:
         numbers = np.floor(rows(50_000, d) / 0.5)
         yield Workload(
             f"occupied cells of 50000 rows, {d} columns",
-            lambda numbers=numbers: np.unique(hash_rows(numbers), return_index=True),
+            lambda numbers=numbers: np.unique(keys_of_rows(numbers), return_index=True),
             "np.unique(axis=0)",
             lambda numbers=numbers: np.unique(numbers, axis=0),
             1 / 1.4,

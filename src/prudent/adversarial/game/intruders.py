@@ -87,21 +87,22 @@ class FarIntruders:
             if self._has_ties:
                 mean = self.tied.mean(rejection)
                 rejection = np.minimum(1.0, self.tied.spread(mean, 1.0))
-            response = soft_response(self.levels, solution.value)
-            upper_bound = solution.upper_bound
+            value, upper_bound = solution.value, solution.upper_bound
+            shares = soft_response(self.levels)
         else:
             rejection = self._least_probable(rate)
-            response = hard_response(self.levels, rate)
-            upper_bound = response.value
+            value, shares = hard_response(self.levels, rate)
+            upper_bound = value
         if self._has_ties:
-            response = best_response(self.levels, self.events.smallest(rejection))
-        adversary = self._distribution(rejection, response)
+            smallest = self.events.smallest(rejection)
+            value, shares = best_response(self.levels, smallest)
+        adversary = self._distribution(rejection, shares)
         mixture = adversary.copy()
         if strategy == "soft":
             mixture = self.events.share * self.events.spread(solution.mixture, 0.0)
         return Rule(
             rejection=rejection,
-            value=response.value,
+            value=value,
             upper_bound=upper_bound,
             adversary=adversary,
             mixture=mixture,
@@ -142,12 +143,12 @@ class FarIntruders:
         """Values of the best rules at many false-alarm rates."""
         if strategy == "soft":
             return curve_values(self.levels, rates)
-        return np.array([hard_response(self.levels, rate).value for rate in rates])
+        return np.array([hard_response(self.levels, rate)[0] for rate in rates])
 
     def worst_case(self, rejection: FloatArray) -> tuple[float, FloatArray]:
         """Least rejected intruder against any rule: rejection rate and distribution."""
-        response = best_response(self.levels, self.events.smallest(rejection))
-        return response.value, self._distribution(rejection, response)
+        value, shares = best_response(self.levels, self.events.smallest(rejection))
+        return value, self._distribution(rejection, shares)
 
     @property
     def _has_ties(self) -> bool:
@@ -166,87 +167,87 @@ class FarIntruders:
             rejection[members[affordable]] = 1.0
         return rejection
 
-    def _distribution(self, rejection: FloatArray, response: Response) -> FloatArray:
+    def _distribution(self, rejection: FloatArray, shares: Shares) -> FloatArray:
         """Intruder over events: in each of its levels on one that is rejected least."""
         q = np.zeros(len(rejection))
-        shares = (response.low, response.q), (response.high, 1 - response.q)
         for level, share in shares:
             members = np.flatnonzero(self.events.level == level)
             q[members[np.argmin(rejection[members])]] += share
         return q
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
-    """Intruder q e_low + (1 - q) e_high on two levels, rejected at the rate `value`."""
-
-    value: float
-    low: int
-    high: int
-    q: float
+#: An intruder on an edge: one or two levels, and the share of each.
+Shares = tuple[tuple[int, float], ...]
 
 
-def best_response(levels: Levels, rejection: FloatArray) -> Response:
+def on_level(level: int) -> Shares:
+    """The intruder who plays a single level."""
+    return ((level, 1.0),)
+
+
+def best_response(levels: Levels, rejection: FloatArray) -> tuple[float, Shares]:
     """Least rejected intruder against a rule's smallest probabilities by level (A2).
 
+    Returns the rate at which it is rejected, and its shares of one or two levels.
     Starts from the best single event and moves to the pair that undercuts it most
     until none does; each search is O(n_levels log n_levels).
     """
     from prudent.adversarial.game.kernels import tightest_pair
 
     alone = int(np.argmin(rejection[: levels.n_admissible]))
-    response = Response(float(rejection[alone]), alone, alone, 1.0)
+    least, shares = float(rejection[alone]), on_level(alone)
     if levels.n_low == 0:
-        return response
+        return least, shares
     r_low, r_high = rejection[levels.low], rejection[levels.high]
     # A high level counts only if no lower one is rejected as little: theta rises.
     before = np.minimum.accumulate(np.append(np.inf, r_high))[:-1]
     records = np.flatnonzero(r_high < before)
     while True:
-        usable = records[r_high[records] < response.value]
+        usable = records[r_high[records] < least]
         if not len(usable):
-            return response
+            return least, shares
         l, at, ratio = tightest_pair(
             levels.code,
             levels.scale,
             levels.excess[levels.low],
-            r_low - response.value,
+            r_low - least,
             levels.excess[levels.high][usable],
-            response.value - r_high[usable],
+            least - r_high[usable],
         )
         h = levels.n_admissible + int(usable[at])
         q = _edge_share(levels, l, h)
         value = float(rejection[h] + q * (rejection[l] - rejection[h]))
-        if ratio >= 1 or value >= response.value:
-            return response
-        response = Response(value, l, h, q)
+        if ratio >= 1 or value >= least:
+            return least, shares
+        least, shares = value, ((l, q), (h, 1 - q))
 
 
-def soft_response(levels: Levels, value: float) -> Response:
-    """Best intruder against the optimal randomised rule of this value, no search.
+def soft_response(levels: Levels) -> Shares:
+    """Best intruder against the optimal randomised rule, without a search.
 
     The edge between the lowest low and the lowest high level is always tight.
     """
     if levels.n_low == 0 or levels.lets_all_in:
-        return Response(value, 0, 0, 1.0)
+        return on_level(0)
     q = _edge_share(levels, 0, levels.n_admissible)
-    return Response(value, 0, levels.n_admissible, q)
+    return (0, q), (levels.n_admissible, 1 - q)
 
 
-def hard_response(levels: Levels, rate: float) -> Response:
+def hard_response(levels: Levels, rate: float) -> tuple[float, Shares]:
     """Best intruder against the rule that rejects the least probable events (A4).
 
-    The lowest accepted level decides, whichever of its events are rejected.
+    Returns the rate at which it is rejected, and its shares of one or two levels. The
+    lowest accepted level decides, whichever of its events are rejected.
     """
     accepted = int(np.count_nonzero(levels.reached[1:] <= rate * (1 + 1e-12)))
     if rate == 1 or accepted == len(levels.value):
-        return Response(1.0, 0, 0, 1.0)
+        return 1.0, on_level(0)
     if accepted < levels.n_admissible:
-        return Response(0.0, accepted, accepted, 1.0)
+        return 0.0, on_level(accepted)
     if levels.n_low == 0:
-        return Response(1.0, 0, 0, 1.0)
+        return 1.0, on_level(0)
     q = _edge_share(levels, 0, accepted)
-    return Response(q, 0, accepted, q)
+    return q, ((0, q), (accepted, 1 - q))
 
 
 def levels_to_reject(levels: Levels, value: float) -> int:

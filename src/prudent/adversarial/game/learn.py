@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from prudent.adversarial.game.divergence import Divergence
 from prudent.adversarial.game.intruders import FarIntruders, ListedIntruders, Strategy
 from prudent.adversarial.game.model import Model
@@ -11,14 +9,6 @@ from prudent.adversarial.game.solver import group_events, split_levels
 from prudent.core.assumptions import Assumption
 from prudent.core.guarantee import Guarantee, Quantity
 from prudent.core.types import FloatArray
-
-
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """A solved game, and the levels found."""
-
-    model: Model
-    n_levels: int  # distinct positive probabilities, those that tie as one
 
 
 def learn(
@@ -32,7 +22,7 @@ def learn(
     tie_tol: float,
     false_alarm_rate: float | None = None,
     miss_rate: float | None = None,
-) -> Learned:
+) -> Model:
     """Solve the game for a false-alarm rate, or for a miss rate.
 
     Parameters
@@ -56,7 +46,7 @@ def learn(
 
     Returns
     -------
-    Learned
+    Model
 
     Raises
     ------
@@ -77,7 +67,7 @@ def learn(
         rule = intruders.best_rule(false_alarm_rate, strategy)
     else:
         rule = intruders.cheapest_rule(1 - miss_rate, strategy)
-    return Learned(Model(rule, mass, intruders), len(tied.value))
+    return Model(rule, mass, len(tied.value), intruders)
 
 
 # --- promises: both rates of a solved game --------------------------------------------

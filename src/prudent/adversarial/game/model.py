@@ -141,6 +141,7 @@ class Model:
 
     rule: Rule
     target: FloatArray  # (n_events,), of each event, or of each level given as one
+    n_levels: int  # distinct positive probabilities, those that tie as one
     intruders: FarIntruders | ListedIntruders
 
     def rejection_probability(self, events: IntArray) -> FloatArray:

@@ -372,7 +372,7 @@ class RejectionGame(BaseEstimator):
                     f"divergence_bound=None with it, got {self.divergence_bound!r}."
                 )
             adversaries = check_distributions(adversaries, len(mass), "adversaries")
-        learned = learn(
+        self._model = learn(
             value,
             mass,
             divergence=self._divergence(),
@@ -383,9 +383,8 @@ class RejectionGame(BaseEstimator):
             false_alarm_rate=self.false_alarm_rate,
             miss_rate=self.miss_rate,
         )
-        rule = learned.model.rule
-        self._model, self._target = learned.model, (value, mass)
-        self.n_levels_ = learned.n_levels
+        rule, self._target = self._model.rule, (value, mass)
+        self.n_levels_ = self._model.n_levels
         self.rejection_ = rule.rejection
         self.rejection_rate_ = rule.value
         self.miss_rate_ = 1 - rule.value
