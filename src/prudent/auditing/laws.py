@@ -183,11 +183,11 @@ def _integer_grid() -> Law:
 def _line(name: str, atoms: int, share: float = 0.5, **settings: Any) -> Law:
     """Evenly spaced points, on which class 1 is ever more frequent."""
     x = np.linspace(-3.0, 3.0, atoms)
-    one = share / (1 - share) * np.exp(2 * x)
-    one = one / (1 + one)
+    odds = share / (1 - share) * np.exp(2 * x)
+    chance = odds / (1 + odds)
     X = np.concatenate([x, x])[:, None]
     y = np.repeat([0, 1], atoms)
-    return Law.finite(name, X, y, np.concatenate([1 - one, one]), **settings)
+    return Law.finite(name, X, y, np.concatenate([1 - chance, chance]), **settings)
 
 
 def _rare_categories(n: int, rng: np.random.Generator) -> Rows:

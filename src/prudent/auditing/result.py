@@ -95,9 +95,15 @@ class WorstCase:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain types."""
-        plain = {"law": self.law, "size": self.size, "seed": self.seed}
-        said = {"claim": str(self.claim), "bound": self.claim.bound}
-        return {**plain, **said, "truth": self.truth, "line": self.line}
+        return {
+            "law": self.law,
+            "size": self.size,
+            "seed": self.seed,
+            "claim": str(self.claim),
+            "bound": self.claim.bound,
+            "truth": self.truth,
+            "line": self.line,
+        }
 
     def __str__(self) -> str:
         return (
@@ -149,7 +155,7 @@ class Audit:
 
         rows = [asdict(row) | {"is_outside": False} for row in self.rows]
         rows += [asdict(row) | {"is_outside": True} for row in self.outside]
-        names = [*(one.name for one in fields(AuditRow)), "is_outside"]
+        names = [*(field.name for field in fields(AuditRow)), "is_outside"]
         return pyarrow.table({name: [row[name] for row in rows] for name in names})
 
     def to_dict(self) -> dict[str, Any]:
@@ -181,17 +187,17 @@ class Audit:
 
     def remarks(self) -> list[str]:
         """What stands below the table."""
-        found = []
+        remarks = []
         if self.verdict == "broken":
-            found.append(f"worst case: {self.worst_case}")
+            remarks.append(f"worst case: {self.worst_case}")
         if self.verdict == "no violation found":
-            found += self._why_none()
+            remarks += self._why_none()
         if self.verdict == "nothing to test":
-            found += [f"{n} draws: {text}" for text, n in self.refusals.items()]
+            remarks += [f"{n} draws: {text}" for text, n in self.refusals.items()]
         if self.outside:
             lines = [_cells(row) for row in self.outside]
-            found += ["outside its assumptions", *aligned([HEADS, *lines])]
-        return found
+            remarks += ["outside its assumptions", *aligned([HEADS, *lines])]
+        return remarks
 
     def _why_none(self) -> list[str]:
         """Why draws beyond their bound, if there are any, contradict nothing."""

@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone, is_outlier_detector
 
-from prudent.auditing.draws import CellResult, Claim, Trial, draw_cell
+from prudent.auditing.evidence import Draw, Tally, counting_error
 from prudent.auditing.laws import ON_REQUEST, STANDARD, Law
 from prudent.auditing.result import Audit, AuditRow, AuditVerdict, WorstCase
-from prudent.auditing.tally import Tally
-from prudent.auditing.truth import Answer
+from prudent.auditing.truth import (
+    Answer,
+    Answers,
+    Measured,
+    counted_rate,
+    demands,
+    exact_rate,
+    is_about_training_rows,
+)
 from prudent.core.binomial import check_fraction
-from prudent.core.guarantee import NOT_A_RATE, Guarantee
+from prudent.core.guarantee import ALARMS, NOT_A_RATE, Guarantee
 from prudent.core.selection import holm
 from prudent.core.validation import shown
 
+Claim = Guarantee | Callable[[Any], Guarantee | Iterable[Guarantee]] | None
+
+# Fresh rows on which a rate is counted, at once and where a doubt is left.
+FRESH_ROWS = (2_000, 18_000)
+# How often one looks, and after how many refusals in a row nothing more is tried.
+LOOK_EVERY = 10
+MOST_REFUSED = 50
 DEFAULT_SIZES = (20, 60, 200)
 # Share of the level that is spent on stopping early.
 STOPPING_SHARE = 0.1
@@ -156,8 +174,8 @@ def audit(
         target=math.log(len(cells) / (STOPPING_SHARE * level)),
         random_state=int(random_state),
     )
-    found = Parallel(n_jobs=n_jobs)(delayed(draw_cell)(trial, *cell) for cell in cells)
-    return _summary(trial, [one for one in found if one.tallies], found, level)
+    drawn = Parallel(n_jobs=n_jobs)(delayed(draw_cell)(trial, *cell) for cell in cells)
+    return _summary(trial, drawn, level)
 
 
 def _chosen(laws: Any) -> list[Law]:
@@ -183,28 +201,235 @@ def _chosen(laws: Any) -> list[Law]:
     return chosen
 
 
-def _summary(
-    trial: Trial, cells: list[CellResult], tried: list[CellResult], level: float
-) -> Audit:
+# --- the draws: rows of a law, a model fitted to them, promises and truth -------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What is audited, and how."""
+
+    factory: Any
+    claim: Claim
+    answer: Answer
+    on_request: bool
+    budget: int
+    target: float
+    random_state: int
+
+    def seed(self, i: int) -> int:
+        """Seed of a draw; that of the first is the seed of the audit."""
+        if i == 0:
+            return self.random_state
+        state = np.random.SeedSequence((self.random_state, i)).generate_state(1)
+        return int(state[0])
+
+    def built(self, seed: int) -> Any:
+        """An unfitted model whose own randomness is that of the draw."""
+        if hasattr(self.factory, "fit") and not isinstance(self.factory, type):
+            model = clone(self.factory, safe=False)
+        else:
+            model = self.factory()
+        if hasattr(model, "get_params") and hasattr(model, "set_params"):
+            free = {
+                name: seed
+                for name, value in model.get_params().items()
+                if value is None and name.rpartition("__")[2] == "random_state"
+            }
+            model.set_params(**free)
+        return model
+
+    def claims(self, model: Any) -> tuple[Guarantee, ...]:
+        """What a fitted model promises."""
+        if self.claim is None:
+            return tuple(getattr(model, "guarantees_", ()))
+        if isinstance(self.claim, Guarantee):
+            return (self.claim,)
+        claims = self.claim(model)
+        return (claims,) if isinstance(claims, Guarantee) else tuple(claims)
+
+    def detects(self, model: Any) -> bool:
+        """Whether the model learns from rows without labels."""
+        if self.answer == "detect":
+            return True
+        if isinstance(self.claim, Guarantee):
+            return self.claim.quantity in ALARMS
+        try:
+            return bool(is_outlier_detector(model))
+        except AttributeError:  # not one of scikit-learn's kind
+            return False
+
+
+@dataclass
+class CellResult:
+    """The draws of one law at one size."""
+
+    law: Law
+    size: int
+    n_draws: int
+    tallies: list[Tally]
+    refusals: Counter[str]
+    # Draws of rows and of moments that ended in an error.
+    refused: dict[bool, int]
+    is_stopped: bool
+
+
+def draw_cell(trial: Trial, law: Law, size: int) -> CellResult:
+    """Make the draws of one law at one size, until one promise is refuted."""
+    tallies: dict[Any, Tally] = {}
+    result = CellResult(law, size, 0, [], Counter(), {False: 0, True: 0}, False)
+    for i in range(trial.budget):
+        seed = trial.seed(i)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            for draw, from_moments in _draws(trial, law, size, seed, result):
+                _add(trial, law, tallies, draw, from_moments)
+        result.n_draws = i + 1
+        if (i + 1) % LOOK_EVERY == 0 and i + 1 < trial.budget:
+            looks = (t.log_e_value(i + 1) >= t.target for t in tallies.values())
+            if any(looks):
+                result.is_stopped = True
+                break
+        if not tallies and result.refused[False] >= MOST_REFUSED:
+            break
+        if not tallies and i + 1 == LOOK_EVERY and not result.refusals:
+            break  # it promises nothing
+    result.tallies = list(tallies.values())
+    return result
+
+
+def _add(
+    trial: Trial, law: Law, tallies: dict[Any, Tally], draw: Draw, from_moments: bool
+) -> None:
+    """Count a draw where it belongs."""
+    claim = draw.claim
+    key = (
+        *(claim.quantity, claim.scope, claim.sense, claim.confidence),
+        *(claim.average_over, from_moments),
+    )
+    if key not in tallies:
+        # The shares 1/(j (j + 1)) of all promises of a cell sum to at most 1.
+        j = len(tallies) + 1
+        tallies[key] = Tally(
+            claim,
+            is_outside=not demands(claim) <= set(law.satisfies),
+            from_moments=from_moments,
+            horizon=trial.budget,
+            target=trial.target + math.log(j * (j + 1)),
+        )
+    tallies[key].draws.append(draw)
+
+
+def _draws(
+    trial: Trial, law: Law, size: int, seed: int, result: CellResult
+) -> Iterator[tuple[Draw, bool]]:
+    """Fit to rows, and to their moments where that can be done; hold to the truth."""
+    X, y = law.draw(size, np.random.default_rng(seed))
+    for fit, from_moments in ((_fitted, False), (_fitted_to_moments, True)):
+        if from_moments and (
+            trial.claim is not None or result.refused[True] >= LOOK_EVERY
+        ):
+            continue
+        try:
+            model, rows, labels = fit(trial, X, y, seed)
+            if model is not None:
+                draws = list(_held(trial, law, model, rows, labels, seed))
+                yield from ((draw, from_moments) for draw in draws)
+        except Exception as error:  # no promise was made, whatever went wrong
+            result.refused[from_moments] += 1
+            if not from_moments:
+                text = " ".join(str(error).split())[:120]
+                result.refusals[f"{type(error).__name__}: {text}"] += 1
+
+
+def _fitted(
+    trial: Trial, X: Any, y: NDArray[Any], seed: int
+) -> tuple[Any, Any, NDArray[Any]]:
+    """A model fitted to rows, and the rows it has seen."""
+    model = trial.built(seed)
+    if not trial.detects(model):
+        model.fit(X, y)
+    else:
+        X, y = X[y != -1], y[y != -1]
+        model.fit(X)
+    return model, X, y
+
+
+def _fitted_to_moments(
+    trial: Trial, X: Any, y: NDArray[Any], seed: int
+) -> tuple[Any, Any, NDArray[Any]]:
+    """A model given the moments of the rows, which are a law with these moments."""
+    model = trial.built(seed)
+    if not hasattr(model, "from_moments"):
+        return None, X, y
+    labels = np.zeros(len(y), dtype=int) if trial.detects(model) else y
+    classes, counts = np.unique(labels, return_counts=True)
+    groups = [X[labels == label] for label in classes]
+    means = np.array([rows.mean(axis=0) for rows in groups])
+    centred = [rows - rows.mean(axis=0) for rows in groups]
+    covariances = np.array([rows.T @ rows / len(rows) for rows in centred])
+    given = {} if trial.detects(model) else {"classes": classes}
+    settings = {**given, **model.get_params(deep=False)}
+    model = type(model).from_moments(means, covariances, counts, **settings)
+    return model, X, y
+
+
+def _held(
+    trial: Trial, law: Law, model: Any, X: Any, y: NDArray[Any], seed: int
+) -> Iterator[Draw]:
+    """The promises of one model and their truth."""
+    classes = np.asarray(getattr(model, "classes_", np.unique(y)))
+    fresh: dict[int, tuple[Answers, NDArray[Any]]] = {}
+    known: dict[bool, Answers] = {}
+
+    def stage(number: int) -> tuple[Answers, NDArray[Any]]:
+        if number not in fresh:
+            rng = np.random.default_rng((seed, number + 1))
+            rows, labels = law.draw(FRESH_ROWS[number], rng)
+            fresh[number] = Answers(model, rows, trial.answer, classes), labels
+        return fresh[number]
+
+    for claim in trial.claims(model):
+        if claim.quantity in NOT_A_RATE:
+            continue
+        if not demands(claim) <= set(law.satisfies) and not trial.on_request:
+            continue
+        own = is_about_training_rows(claim)
+        measured: Measured | None
+        if own or law.truth is not None:
+            whole = (X, y, np.full(len(y), 1 / len(y)))
+            rows, labels, chances = law.truth if law.truth and not own else whole
+            if own not in known:
+                known[own] = Answers(model, rows, trial.answer, classes)
+            measured = exact_rate(claim, known[own], labels, chances)
+        else:
+            measured = counted_rate(claim, stage, counting_error(claim))
+        if measured is not None:
+            yield Draw(seed, claim, measured)
+
+
+# --- the test of all promises together ------------------------------------------------
+
+
+def _summary(trial: Trial, cells: list[CellResult], level: float) -> Audit:
     """Test all rows together, and find the draw to show."""
     inside = [(c, t) for c in cells for t in c.tallies if not t.is_outside]
     outside = [(c, t) for c in cells for t in c.tallies if t.is_outside]
-    p_values = [_p_value(*one) for one in inside]
+    p_values = [_p_value(*drawn) for drawn in inside]
     refuted = holm(p_values) <= (1 - STOPPING_SHARE) * level
     verdict: AuditVerdict = "no violation found" if inside else "nothing to test"
     if refuted.any():
         verdict = "broken"
     rows = [
-        _row(*one, p, bool(wrong))
-        for one, p, wrong in zip(inside, p_values, refuted, strict=True)
+        _row(*drawn, p, bool(wrong))
+        for drawn, p, wrong in zip(inside, p_values, refuted, strict=True)
     ]
-    shown_from = [one for one, w in zip(inside, refuted, strict=True) if w] or inside
-    refusals: Counter[str] = sum((cell.refusals for cell in tried), Counter())
+    broken = [drawn for drawn, wrong in zip(inside, refuted, strict=True) if wrong]
+    refusals: Counter[str] = sum((cell.refusals for cell in cells), Counter())
     return Audit(
         verdict=verdict,
         rows=tuple(rows),
-        outside=tuple(_row(*one, _p_value(*one), False) for one in outside),
-        worst_case=_worst(shown_from),
+        outside=tuple(_row(*drawn, _p_value(*drawn), False) for drawn in outside),
+        worst_case=_worst(broken or inside),
         refusals=dict(refusals.most_common()),
         level=level,
         budget=trial.budget,
@@ -258,7 +483,7 @@ def _worst(rows: list[tuple[CellResult, Tally]]) -> WorstCase | None:
     beyond = [(cell, draw) for cell, draw in worst if draw.excess > 0]
     if not beyond:
         return None
-    cell, draw = min(beyond, key=lambda one: (one[0].size, -one[1].excess))
+    cell, draw = min(beyond, key=lambda pair: (pair[0].size, -pair[1].excess))
     return WorstCase(
         law=cell.law.name,
         size=cell.size,

@@ -113,29 +113,29 @@ class Answers:
 
 
 def violations(
-    claim: Guarantee, said: Answers, y: NDArray[Any]
+    claim: Guarantee, answers: Answers, y: NDArray[Any]
 ) -> tuple[BoolArray, BoolArray]:
     """Rows that a promise is about, and those that break it, or are to be rare."""
     quantity = claim.quantity
     by_sets = quantity == "coverage"
     if quantity == "selective error rate":
-        by_sets = said.given is not None and said.given.ndim == 2
+        by_sets = answers.given is not None and answers.given.ndim == 2
     elif quantity == "false alarm rate":  # of the rows of a class, by its set
-        by_sets = said.answer is None and hasattr(said.model, "classes_")
+        by_sets = answers.answer is None and hasattr(answers.model, "classes_")
     by_alarms = quantity in ALARMS and not by_sets
-    answers: Any = said.sets if by_sets else said.labels
+    given: Any = answers.sets if by_sets else answers.labels
     if by_alarms:
-        answers = np.where(said.alarms, -1, 1)
+        given = np.where(answers.alarms, -1, 1)
     if quantity == "selective error rate" and not by_sets:
         claim = replace(claim, quantity="error rate")  # of the rows with an answer
     if quantity == "answered share":
-        counted, violated = np.ones(len(y), dtype=bool), said.answered
+        counted, violated = np.ones(len(y), dtype=bool), answers.answered
     else:
-        counted, violated = violated_rows(claim, y, answers, said.classes)
+        counted, violated = violated_rows(claim, y, given, answers.classes)
     if by_alarms:  # labels of ordinary rows may be any but -1
         counted &= (y == -1) == (quantity == "miss rate")
     if quantity == "selective error rate":
-        counted &= said.answered
+        counted &= answers.answered
     # What is not promised to be rare is so where it does not happen.
     return counted, violated ^ claim.counts_frequent
 
@@ -155,10 +155,10 @@ class Measured:
 
 
 def exact_rate(
-    claim: Guarantee, said: Answers, y: NDArray[Any], chances: FloatArray
+    claim: Guarantee, answers: Answers, y: NDArray[Any], chances: FloatArray
 ) -> Measured | None:
     """True rate on a finite law; None if the promise is about none of its rows."""
-    counted, violated = violations(claim, said, y)
+    counted, violated = violations(claim, answers, y)
     if not counted.any():
         # Nothing answered is nothing answered wrongly.
         nothing = claim.quantity == "selective error rate"
@@ -180,8 +180,8 @@ def counted_rate(
     allowed = allowed_rate(claim)
     total = violated = 0
     for stage in (0, 1):
-        said, y = draw(stage)
-        inside, wrong = violations(claim, said, y)
+        answers, y = draw(stage)
+        inside, wrong = violations(claim, answers, y)
         total += int(inside.sum())
         violated += int((inside & wrong).sum())
         if stage == 0:

@@ -9,11 +9,10 @@ import numpy as np
 
 from prudent.adversarial.game.divergence import Divergence
 from prudent.adversarial.game.solver import group_events, solve_game, split_levels
-from prudent.core.assumptions import Assumption
 from prudent.core.guarantee import Guarantee
 from prudent.core.rows import keyed_uniform
 from prudent.core.types import FloatArray
-from prudent.rules.rule import FalseAlarms, Terms
+from prudent.rules.rule import FalseAlarms
 
 _SMALLEST = 1e-300  # probability of a cell
 
@@ -87,20 +86,3 @@ def scale_to_rate(rejection: FloatArray, rate: float, largest: float) -> float:
     # the right j: the largest root of these lines.
     rest = np.cumsum(rising)[::-1]
     return min(largest, float(np.max((budget - np.arange(len(rest))) / rest)))
-
-
-# --- promises: the rate of the randomised rule ----------------------------------------
-
-
-def soft_promise(rate: float, n_scores: int, terms: Terms) -> Guarantee:
-    """False-alarm rate of a randomised rule scaled to it by `n_scores` held-out rows.
-
-    The law of the rate of one fit is not known: there is no rank.
-    """
-    return terms.promise(
-        "false alarm rate",
-        rate,
-        Assumption.EXCHANGEABLE_NORMAL,
-        evidence={"calibration rows": float(n_scores)},
-        source="El-Yaniv and Nisenson, section 7, with held-out scores",
-    )

@@ -19,9 +19,9 @@ from prudent._compat import (
     fit_context,
     validate_data,
 )
-from prudent.adversarial.density.cut import SoftRule, play_on_density, soft_promise
+from prudent.adversarial.density.cut import SoftRule, play_on_density
 from prudent.adversarial.density.default_classifier import LogOdds, MeanLogitClassifier
-from prudent.adversarial.density.learn import learn
+from prudent.adversarial.density.learn import learn, soft_promise
 from prudent.adversarial.density.reference import GridReference
 from prudent.core.binomial import fewest_rows
 from prudent.core.rows import HeldOut

@@ -17,7 +17,10 @@ from prudent.adversarial.density.reference import (
     Standardisation,
     make_reference,
 )
+from prudent.core.assumptions import Assumption
+from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
+from prudent.rules.rule import Terms
 
 _MAX_CENTRES = 1000
 _MOST_ROWS_FOR_KERNELS = 10_000  # more teach the classifier what no kernel says
@@ -104,3 +107,20 @@ def _learn_density(
     # Every estimate counts by the number of rows it learns from.
     share = len(centres) / (len(Z) + len(kernels) * len(centres))
     return Density(standardisation, made, log_odds, kernels, share)
+
+
+# --- promises: the rate of the randomised rule ----------------------------------------
+
+
+def soft_promise(rate: float, n_scores: int, terms: Terms) -> Guarantee:
+    """False-alarm rate of a randomised rule scaled to it by `n_scores` held-out rows.
+
+    The law of the rate of one fit is not known: there is no rank.
+    """
+    return terms.promise(
+        "false alarm rate",
+        rate,
+        Assumption.EXCHANGEABLE_NORMAL,
+        evidence={"calibration rows": float(n_scores)},
+        source="El-Yaniv and Nisenson, section 7, with held-out scores",
+    )
