@@ -143,6 +143,17 @@ def test_warnings_of_a_method_are_in_its_row_once(stand_in, iris):
     assert compare(*iris).rows[0].warnings == ("careful",)
 
 
+def test_a_method_that_needs_all_columns_has_no_picture_and_does_not_fail(iris):
+    class Fourth(Majority):
+        def fit(self, X, y):
+            X[:, 3]
+            return super().fit(X, y)
+
+    (found,) = compare(*iris, methods={"mine": Fourth()}, baselines=()).rows
+    assert found.failure is None
+    assert found.regions is None
+
+
 def test_interrupt_carries_what_was_finished(stand_in, iris):
     def interrupt(X, y):
         raise KeyboardInterrupt

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import beta, binomtest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from prudent import BestClassifier, NeymanPearsonClassifier
+from prudent import BestClassifier, NeymanPearsonClassifier, compare
 from prudent.certification import error_boundary
 from prudent.core.binomial import fewest_rows, high_probability_rank
 from prudent.exceptions import InfeasibleError, PrudentWarning
@@ -182,6 +182,38 @@ def chosen_by_held_out_rows(listed, promise, X, y, seed):
         for rows, model in zip(known, models, strict=True)
     ]
     return models[int(np.argmin(lost))], int(np.argmin(lost))
+
+
+def broken_tables(n_tables):
+    """Comparisons of true promises in which a verdict says "broken", of so many."""
+    n_broken = 0
+    for seed in range(n_tables):
+        X, y = drawn(law(LAWS[seed % 3]), np.random.default_rng(seed))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrudentWarning)
+            found = compare(
+                *(X, y),
+                methods=candidates(),
+                baselines=(),
+                promise=PROMISES[seed // 3 % 3],
+                cv=3,
+                random_state=seed,
+            )
+        assert {row.method for row in found.rows} == {*candidates(), "best"}
+        assert all(row.failure is None for row in found.rows)
+        n_broken += any(row.asked.kept == "broken" for row in found.rows)
+    return n_broken
+
+
+def test_few_tables_with_a_choice_call_a_true_promise_broken():
+    n_broken = broken_tables(18)
+    assert binomtest(n_broken, 18, 0.05, alternative="greater").pvalue > LEVEL
+
+
+@pytest.mark.slow
+def test_one_table_in_twenty_at_most_calls_a_true_promise_broken():
+    n_broken = broken_tables(N_TABLES)
+    assert binomtest(n_broken, N_TABLES, 0.05, alternative="greater").pvalue > LEVEL
 
 
 def test_a_choice_by_training_rows_keeps_its_promise_in_few_tables():

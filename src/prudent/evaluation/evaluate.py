@@ -810,7 +810,7 @@ def _regions(estimator: Any, task: Task) -> RegionMap | None:
                 task.rows.y[chosen],
                 task.rows.classes,
             )
-        except ValueError:  # a picture less is no failure of the method
+        except Exception:  # a picture less is no failure of the method
             return None
 
 
