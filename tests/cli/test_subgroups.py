@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import shlex
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 
 import prudent as library
 
@@ -183,3 +185,27 @@ def test_compare_by_subgroup_and_the_printed_commands(prudent, tables):
     refused = prudent(*arguments, "--by", "sexe", "--promise", "error <= 10%")
     assert refused.code == 3
     assert "--by: no column 'sexe'; there are age, sex, site" in refused.err
+
+
+def test_plan_for_each_subgroup_the_rarest_first(prudent, tables):
+    arguments = ("plan", "--data", "old.csv", "--by", "sex,age:60", "--bound", 0.1)
+    found = prudent(*arguments)
+    assert found.code == 0, found.err
+    lines = found.out.splitlines()
+    plain = json.loads(prudent(*arguments, "--json", "-").out)["subgroups"]
+    assert [line.split("  ")[0] for line in lines[1:7]] == [
+        item["subgroup"] for item in plain
+    ]
+    shares = [item["share"] for item in plain]
+    assert shares == sorted(shares)
+    assert plain[-1]["subgroup"] == "age<60"
+    for item in plain:
+        # All six at once, and enough of them in 99 of 100 draws but not one row less.
+        assert item["rows"] == library.plan(bound=0.1, claims=6).rows
+        n_rows = item["rows_of_table"]
+        few = item["rows"] - 1
+        assert binom.cdf(few, n_rows, item["share"]) <= 0.01
+        assert binom.cdf(few, n_rows - 1, item["share"]) > 0.01
+    assert "in 99 of 100 draws" in found.out
+    assert "give both or neither" in prudent("plan", "--by", "sex").err
+    assert "no column 'sexe'" in prudent(*arguments[:3], "--by", "sexe").err

@@ -9,6 +9,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from numbers import Integral, Real
 
 import numpy as np
+from scipy.special import bdtr
 from scipy.stats import binom
 
 from prudent.core.binomial import (
@@ -148,6 +149,36 @@ def plan(
         power=reached,
         rows_without_errors=fewest_rows(bound, 1 - level),
     )
+
+
+def rows_of_table(needed: int, share: float, *, chance: float = 0.99) -> int:
+    """Rows of a table that hold enough of a part of it in most draws.
+
+    Parameters
+    ----------
+    needed : int
+        Rows of the part, >= 1.
+    share : float
+        Probability that a row is of the part, in (0, 1].
+    chance : float, default=0.99
+        Probability that there are enough of them, in (0, 1).
+
+    Returns
+    -------
+    int
+        The smallest n with P(Bin(n, share) >= needed) >= chance.
+
+    Examples
+    --------
+    >>> rows_of_table(59, 0.02)
+    3909
+    """
+    check_fraction("share", share, "(0, 1]")
+    check_fraction("chance", chance)
+    if share == 1:
+        return needed
+    rare = 1 - chance
+    return _least(lambda n: bdtr(needed - 1, n, share) <= rare, needed - 1, 2 * needed)
 
 
 def queue_limit(promise: Guarantee, rows: int = 1000, *, chance: float = 0.99) -> int:

@@ -14,7 +14,13 @@ from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import failing_as_data, no_target, open_data
 from prudent.cli.models import LoadedModel, refuse_without_groups
 from prudent.cli.options import names
-from prudent.cli.output import check_writable, note, write_json, write_rows
+from prudent.cli.output import (
+    check_writable,
+    note,
+    print_table,
+    write_json,
+    write_rows,
+)
 from prudent.cli.rules import load
 from prudent.cli.subgroups import columns_in, items_of, memberships, table_of
 from prudent.core.guarantee import COUNTED_AS
@@ -453,7 +459,9 @@ def _record(promise: Guarantee) -> dict[str, Any]:
     return {name: found[name] for name in RECORDED}
 
 
+@options.grouped
 def plan(
+    reading: options.Reading,
     bound: Annotated[float, typer.Option(help="Rate to certify.")] = 0.05,
     expected: Annotated[float, typer.Option(help="Rate as it probably is.")] = 0.02,
     confidence: Annotated[
@@ -469,10 +477,25 @@ def plan(
     claims: Annotated[
         float, typer.Option(help="Promises that are to hold at once.")
     ] = 1,
+    data: Annotated[
+        str | None,
+        typer.Option(metavar="DATA", help="With --by: a table like the new rows."),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL,..",
+            help="Columns of --data each part of which is to have the promise: "
+            "sex,age_band; crossed sex*age_band; in bands age:30,45,60.",
+        ),
+    ] = None,
     json_file: options.JsonFile = None,
 ) -> None:
     """Say how many rows a promise needs, new to the model."""
     check_writable(json_file)
+    items = items_of(by)
+    if (data is None) != (not items):
+        raise UsageError("--data and --by belong together: give both or neither.")
     from prudent.certification import plan as planned
 
     settings = {
@@ -484,6 +507,9 @@ def plan(
         "claims": claims,
     }
     try:
+        if data is not None:
+            _plan_by(data, items, reading, settings, json_file)
+            return
         found = planned(**settings)
     except ValueError as error:
         raise UsageError(str(error)) from error
@@ -508,4 +534,58 @@ def plan(
     )
     print(
         f"Without a wrong one {thousands(found.rows_without_errors)}{behind} would do."
+    )
+
+
+def _plan_by(
+    data: str,
+    items: Sequence[str],
+    reading: options.Reading,
+    settings: dict[str, float],
+    json_file: str | None,
+) -> None:
+    """Say how many rows hold enough of each subgroup, the rarest first."""
+    from prudent.certification import plan as planned
+    from prudent.certification.planning import rows_of_table
+
+    source, _ = open_data(data, None, reading)
+    inside = memberships(items, table_of(source, columns_in(source, items, None)))
+    n_claims = settings["claims"] * len(inside.names)
+    needed = planned(**{**settings, "claims": n_claims, "answered_share": 1.0}).rows
+    found = sorted(zip(inside.count.tolist(), inside.names, strict=True))
+    lines = [
+        {
+            "subgroup": name,
+            "share": count / len(inside),
+            "rows": needed,
+            "rows_of_table": rows_of_table(
+                needed, settings["answered_share"] * count / len(inside)
+            ),
+        }
+        for count, name in found
+        if count
+    ]
+    plain = {**settings, "claims": n_claims}
+    if write_json({"settings": plain, "subgroups": lines}, json_file):
+        return
+    print_table(
+        ("subgroup", "share", "rows it needs", "rows in all"),
+        [
+            (
+                str(line["subgroup"]),
+                f"{100 * line['share']:.3g} %",
+                thousands(line["rows"]),
+                thousands(line["rows_of_table"]),
+            )
+            for line in lines
+        ],
+    )
+    print(
+        f"Rows new to the model, like those of {data}, of which each subgroup has as "
+        "many as it needs in 99 of 100 draws."
+    )
+    print(
+        f"They certify a rate of at most {settings['bound']:g} in every subgroup at "
+        f"once with confidence {settings['confidence']:g}, each with probability "
+        f"{settings['power']:g} if its rate is {settings['expected']:g}."
     )
