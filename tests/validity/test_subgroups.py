@@ -87,11 +87,11 @@ def missed_share(law, sets, inside, c=None):
 def test_split_sets_miss_no_more_in_any_subgroup(law, parts, condition):
     random = np.random.default_rng(5)
     inside = Parts(parts)
-    n_draws, labels = 700, [None] if condition is None else range(law.joint.shape[1])
+    n_draws, labels = 500, [None] if condition is None else range(law.joint.shape[1])
     cells = [*itertools.product(range(inside.parts.shape[1]), labels)]
     misses = dict.fromkeys(cells, 0)
     for _ in range(n_draws):
-        X, y = law.draw(70, random)
+        X, y = law.draw(120, random)
         model = ConformalClassifier(
             law.model, subgroups=inside, condition=condition, level=RATE
         )
@@ -101,7 +101,7 @@ def test_split_sets_miss_no_more_in_any_subgroup(law, parts, condition):
             misses[g, c] += random.random() < rate
     for count in misses.values():
         assert not exceeds(count, n_draws, RATE, len(LAWS) * len(cells))
-    assert sum(misses.values()) > 0.02 * n_draws * len(cells)  # and not by every label
+    assert sum(misses.values()) > 0.01 * n_draws * len(cells)  # not every label
 
 
 @pytest.mark.slow
@@ -177,7 +177,6 @@ def test_full_sets_miss_no_more_in_any_subgroup(law, condition):
 def test_errors_of_all_cells_and_subgroups_at_once(law, parts):
     random = np.random.default_rng(7)
     inside, n_draws, false, answered = Parts(parts), 500, 0, 0
-    names = ("subgroup 0", "subgroup 1", "subgroup 2", "subgroup 3")
     predicted = law.model.predict(law.atoms)
     for _ in range(n_draws):
         X, y = law.draw(1500, random)
@@ -192,9 +191,8 @@ def test_errors_of_all_cells_and_subgroups_at_once(law, parts):
         for promise in model.guarantees_:
             about = model.is_about(promise, law.atoms)
             rate = law.error_rate(predicted, given & about)
-            wrong |= rate > RATE + 1e-8 if law.name != "constant" else rate > RATE
+            wrong |= rate > RATE
         false += wrong
-        assert {p.subgroup for p in model.guarantees_} & {None, *names} or not wrong
     assert answered
     assert not exceeds(false, n_draws, 0.2, len(LAWS))
 
@@ -206,7 +204,7 @@ def test_class_errors_in_all_subgroups_at_once(law, parts, in_sets):
     random = np.random.default_rng(8)
     inside, n_draws, false, made = Parts(parts), 400, 0, 0
     n_classes = law.joint.shape[1]
-    limits = {1: 0.2} if not in_sets else dict.fromkeys(range(n_classes), 0.2)
+    limits = {0: 0.2} if not in_sets else dict.fromkeys(range(n_classes), 0.2)
     for _ in range(n_draws):
         X, y = law.draw(900, random)
         model = NeymanPearsonClassifier(
