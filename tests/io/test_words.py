@@ -76,6 +76,7 @@ def test_times_are_recognised(table, spelled, n_days):
     assert note.startswith("column 'when' looks like a time")
     leaves = "--drop when leaves it out" if n_days == 10 else "dropped"
     assert leaves in note
+    assert "--time when" in note
 
 
 @pytest.mark.parametrize("word", ["3-4", "1.2.3", "12", "v1.2.2024"])

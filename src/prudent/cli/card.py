@@ -15,7 +15,9 @@ from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.monitor import read_state
 from prudent.cli.output import check_writable, replacing
 from prudent.cli.rules import LoadedRule, load
+from prudent.core.assumptions import first_in_words
 from prudent.core.guarantee import Guarantee
+from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
     from prudent.cli.models import LoadedModel
@@ -109,6 +111,12 @@ def _facts(path: Path, loaded: LoadedModel | LoadedRule) -> dict[str, Any]:
 
     header = read_header(path)
     for_whom["columns"] = ", ".join(header.features)
+    for promise in getattr(loaded.last, "guarantees_", ())[:1]:
+        first = first_in_words(promise.evidence)
+        if first is not None:
+            n_latest = thousands(int(promise.evidence["latest rows"]))
+            units = "groups" if promise.unit == "group" else "rows"
+            for_whom["period"] = f"from {first}: the latest {n_latest} {units}"
     if header.table:
         evidence["table sha256"] = header.table
     seed = header.parameters.get("random_state")

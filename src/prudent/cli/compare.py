@@ -71,7 +71,8 @@ NARROWEST = 60
 NOT_REPEATED = ("data", "target", "report", "json_file", "quiet", "jobs", "strict")
 # Options of `compare` that `fit` has too.
 SHARED = (
-    *("by", "groups", "min_class_rows", "features", "drop", "missing", "categorical"),
+    *("by", "groups", "time", "min_class_rows", "features", "drop", "missing"),
+    "categorical",
     *("keep_identifiers", "delimiter", "encoding", "decimal", "no_header", "sample"),
 )
 
@@ -128,6 +129,7 @@ def compare(
     cv: Annotated[int, typer.Option(min=2, help="Folds.")] = 5,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of all folds.")] = 1,
     groups: options.Groups = None,
+    time: options.Time = None,
     min_class_rows: options.MinClassRows = 1,
     seed: options.Seed = 0,
     jobs: Annotated[int, typer.Option(help="Processes; -1 takes all cores.")] = 1,
@@ -157,6 +159,10 @@ def compare(
     most_rows = options.sample_size(sample)
     if time_limit is not None and not 0 < time_limit < float("inf"):
         raise UsageError(f"--time-limit takes seconds > 0, got {time_limit:g}.")
+    if time is not None and repeats > 1:
+        raise UsageError(
+            f"folds that go forward in --time are there once, got --repeats {repeats}."
+        )
     if jobs == 0:
         raise UsageError("--jobs takes a number of processes, or -1 for all cores.")
     check_writable(report, json_file)
@@ -167,7 +173,8 @@ def compare(
         prepare()
     chosen = _chosen(methods, baselines, param)
     rows, others, target = _read(
-        *(data, target, columns, groups, parts, min_class_rows, most_rows, seed)
+        *(data, target, columns, groups, time),
+        *(parts, min_class_rows, most_rows, seed),
     )
     n_said = len(rows.notes)
     from prudent.comparison.protocol import Protocol
@@ -184,6 +191,7 @@ def compare(
         n_jobs=jobs,
         time_limit=time_limit,
         sample=most_rows,
+        in_time=time is not None,
     )
     chosen = protocol.with_best(chosen, len(rows.X))
     command = repeating(context, target)
@@ -256,6 +264,7 @@ def _read(
     target: str | None,
     columns: options.Columns,
     groups: str | None,
+    time: str | None,
     by: Sequence[str],
     min_class_rows: int,
     sample: int | None,
@@ -266,9 +275,9 @@ def _read(
 
     from prudent.evaluation.table import LabelledRows
 
-    found = survey(data, target, columns, groups, min_class_rows)
+    found = survey(data, target, columns, groups, min_class_rows, time)
     parts = columns_in(found.source, by, found.label)
-    training, others = all_or_sample(found, sample, seed, groups, parts)
+    training, others = all_or_sample(found, sample, seed, groups, parts, time)
     label = str(found.label)
     # Arrow's pool would keep the memory of the columns while methods are fitted.
     del found
@@ -283,6 +292,7 @@ def _read(
         features=tuple(training.preparation.names),
         is_text=training.preparation.is_text,
         groups=training.groups,
+        times=training.times,
         inside=memberships(by, training.frame) if by else None,
         name=data,
         sha256=fingerprint(data) or "",

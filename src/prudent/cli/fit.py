@@ -130,6 +130,7 @@ def fit(
         ),
     ] = 1,
     groups: options.Groups = None,
+    time: options.Time = None,
     min_class_rows: options.MinClassRows = 1,
     sample: options.Sample = options.DEFAULT_SAMPLE,
     seed: options.Seed = 0,
@@ -146,8 +147,8 @@ def fit(
             raise UsageError(
                 "--groups, --select and --min-class-rows are not for detectors."
             )
-        if by is not None:
-            raise UsageError("--by is not for detectors.")
+        if by is not None or time is not None:
+            raise UsageError("--by and --time are not for detectors.")
         if among != 1 or candidates is not None or time_limit is not None:
             raise UsageError(
                 "--among, --candidates and --time-limit are not for detectors."
@@ -182,6 +183,8 @@ def fit(
     known_method = {**METHODS, **BASELINES}.get(method)
     if select is not None and (known_method is None or known_method.grid is None):
         raise UsageError(f"--select cv: {method} has no parameter to choose.")
+    if time is not None and asked is None and method not in CHOICES:
+        raise UsageError("--time says which rows prove a promise: give --promise, too.")
     if method in CHOICES:
         estimator = _choice(candidates, param, time_limit, seed)
     elif candidates is not None or time_limit is not None:
@@ -189,10 +192,11 @@ def fit(
     else:
         estimator = built(method, param or [], seed)
     check_storable(estimator, trusted or ())
-    found = survey(data, target, columns, groups, min_class_rows)
+    found = survey(data, target, columns, groups, min_class_rows, time)
     parts = () if asked is None else asked.subgroups
     columns_by = columns_in(found.source, parts, found.label)
-    read = partial(_read, found, groups, most_rows, seed, columns.filling, columns_by)
+    options_of_rows = (groups, most_rows, seed, columns.filling, columns_by, time)
+    read = partial(_read, found, *options_of_rows)
     with failing_as_data(), _progress_of_choice(estimator, quiet=quiet):
         if asked is None:
             chosen_by = None if select is None else known_method
@@ -278,9 +282,10 @@ def _read(
     seed: int,
     filling: Any,
     by: Sequence[str],
+    time: str | None,
 ) -> tuple[TrainingData, Any, str]:
     """Rows in memory, what fills and encodes them, and how many they are of."""
-    training, _ = all_or_sample(found, sample, seed, groups, by)
+    training, _ = all_or_sample(found, sample, seed, groups, by, time)
     preparation = preprocessing_of(training, missing=filling)
     return training, preparation, drawn_from(training) or _all_rows(found)
 
@@ -320,7 +325,7 @@ def _promising(
         wish = _about_the_model(wish, cells, among)
     wrapped = promising(
         *(estimator, wish, preparation, counts),
-        split=groups is not None,
+        split=groups is not None or training.times is not None,
         seed=seed,
         n_methods=among,
     )
@@ -328,7 +333,8 @@ def _promising(
     beside = [name for name in training.frame.column_names if name not in features]
     model = of_a_table(training.preparation, wrapped, beside)
     with native_output_left_out():
-        model.fit(training.frame, y, **fit_options(model, groups=groups))
+        options = fit_options(model, groups=groups, time=training.times)
+        model.fit(training.frame, y, **options)
     last = last_step(model)
     last.guarantees_ = promised(last, wish, among)
     if among > 1:
@@ -341,7 +347,26 @@ def _promising(
             )
             for g in last.guarantees_
         )
+    if training.times is not None:
+        _say_order(training, last.n_calibration_, seed)
     return said, model
+
+
+def _say_order(training: TrainingData, n_latest: int, seed: int) -> None:
+    """Say whether the rows change with time."""
+    from prudent.evaluation.order import order_line
+    from prudent.evaluation.table import LabelledRows
+
+    assert training.y is not None
+    rows = LabelledRows(
+        X=training.X,
+        y=training.y,
+        features=tuple(training.preparation.names),
+        is_text=training.preparation.is_text,
+        groups=training.groups,
+        times=training.times,
+    )
+    note(order_line(rows, n_latest, seed))
 
 
 def _cells(wish: Wish, training: TrainingData) -> dict[str, int]:
@@ -463,7 +488,8 @@ def _plain(
         model = _selected(model, chosen_by, frame, y)
     else:
         with native_output_left_out():
-            model.fit(frame, y, **fit_options(model, groups=training.groups))
+            options = fit_options(model, groups=training.groups, time=training.times)
+            model.fit(frame, y, **options)
     remember_rows(model, frame, warn=False)
     return said, model
 

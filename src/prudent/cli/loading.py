@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.options import Columns, Reading, names
@@ -17,7 +17,8 @@ from prudent.io.errors import listed, thousands
 
 if TYPE_CHECKING:
     from prudent.core.moments import ClassMoments
-    from prudent.io import Survey, TableSource, TrainingData
+    from prudent.core.types import IntArray
+    from prudent.io import Survey, Table, TableSource, TrainingData
 
 # A table is read into memory if this many times its size is available: its columns,
 # the array made of them, and what a fit adds.
@@ -72,13 +73,17 @@ def survey(
     columns: Columns,
     groups: str | None = None,
     min_class_rows: int = 1,
+    time: str | None = None,
 ) -> Survey:
-    """Open a labelled table and look through it; `groups` is a column, no feature."""
+    """Open a labelled table and look through it.
+
+    `groups` and `time` are columns, no features.
+    """
     together = () if groups is None else (groups,)
     source, target = open_data(data, target, columns, text_columns=together)
     if target is None:
         raise no_target(source)
-    found = look_through(source, target, columns.without(groups))
+    found = look_through(source, target, columns.without(groups).without(time))
     frequent = found.without_rare_classes(min_class_rows)
     for text in frequent.notes[len(found.notes) :]:
         note(text)
@@ -131,14 +136,17 @@ def all_or_sample(
     seed: int,
     groups: str | None = None,
     by: Sequence[str] = (),
+    time: str | None = None,
 ) -> tuple[TrainingData, ClassMoments | None]:
     """All rows of a table in memory; of a larger one a sample, and others' moments.
 
     `groups` is the column that says which rows belong together; the columns `by` part
-    the rows, and are in the frame whether they are features or not.
+    the rows, and are in the frame whether they are features or not; the column `time`
+    says when rows were taken.
     """
     import numpy as np
 
+    from prudent.estimator_tools import check_times
     from prudent.io import Table, all_rows, sample_rows
 
     source = found.source
@@ -147,6 +155,11 @@ def all_or_sample(
         if groups is not None:
             together = source.words(groups)[training.rows]
             training = replace(training, groups=together)
+        if time is not None:
+            cells = _times_in(source, time, training.rows)
+            with failing_as_data():
+                times = check_times(cells, len(cells), training.groups)
+            training = replace(training, times=times)
         if by:
             from prudent.cli.subgroups import beside
 
@@ -157,6 +170,12 @@ def all_or_sample(
         raise CommandError(
             f"--by: {source.name} does not fit into memory, and a sample may hold no "
             "row of a small subgroup. Give a table that fits",
+            ExitCode.LIMIT,
+        )
+    if time is not None:
+        raise CommandError(
+            f"--time {time}: {source.name} does not fit into memory, and folds that go "
+            "forward need all rows in order. Give a table that fits",
             ExitCode.LIMIT,
         )
     if groups is not None:
@@ -185,6 +204,15 @@ def all_or_sample(
         note(text)
         training = replace(training, notes=(*training.notes, text))
     return training, None if others is None else others.select(found.labels[drawn])
+
+
+def _times_in(source: Table, name: str, rows: IntArray) -> list[Any]:
+    """Numbers or texts in the column of times, in some rows; None where they lack."""
+    if source.is_text(name):
+        column = source.words_or_null(name).to_pylist()
+    else:
+        column = source.numbers(name).tolist()
+    return [column[row] for row in rows.tolist()]
 
 
 def no_target(source: TableSource) -> UsageError:

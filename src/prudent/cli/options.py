@@ -95,6 +95,14 @@ By = Annotated[
         "them.",
     ),
 ]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COL",
+        help="Column that says when rows were taken, numbers or ISO dates; no feature. "
+        "The latest rows are held out, and the promise is about rows like these.",
+    ),
+]
 MinClassRows = Annotated[
     int, typer.Option(min=1, help="Leave out classes of fewer rows.")
 ]

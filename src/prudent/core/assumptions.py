@@ -261,12 +261,19 @@ def sentence_of(assumption: str, evidence: Mapping[str, float]) -> str:
     """The sentence of an assumption, with the numbers of the evidence filled in."""
     if isinstance(assumption, Assumption):
         numbers = _Numbers(evidence)
-        for name in ("first time", "first date"):
-            if name in evidence:
-                first = evidence[name]
-                numbers["first"] = time_in_words(first, dated=name == "first date")
+        first = first_in_words(evidence)
+        if first is not None:
+            numbers["first"] = first
         return assumption.value.format_map(numbers)
     return assumption
+
+
+def first_in_words(evidence: Mapping[str, float]) -> str | None:
+    """When the first of the latest rows was taken; None where no time is known."""
+    for name in ("first time", "first date"):
+        if name in evidence:
+            return time_in_words(evidence[name], dated=name == "first date")
+    return None
 
 
 def time_in_words(time: float, *, dated: bool) -> str:

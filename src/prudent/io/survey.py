@@ -329,11 +329,12 @@ def _choose_columns(
             notes.append(f"column {shown(name)} is text: dropped")
         elif found.are_all_different and not keep_identifiers:
             why = (
-                "looks like a time, with a different one in every row: dropped"
+                f"looks like a time: dropped (--time {name}, or --keep-identifiers)"
                 if found.are_times
-                else "has a different word in every row: dropped as an identifier"
+                else "has a different word in every row: dropped as an identifier "
+                "(--keep-identifiers)"
             )
-            notes.append(f"column {shown(name)} {why} (--keep-identifiers)")
+            notes.append(f"column {shown(name)} {why}")
         elif found.more_words:
             raise TableError(
                 f"column {shown(name)} has more than {thousands(len(found.levels))} "
@@ -345,9 +346,9 @@ def _choose_columns(
                 notes.append(found.mixed)
             if found.are_times:
                 notes.append(
-                    f"column {shown(name)} looks like a time, but is taken for words, "
-                    "of which later times are new ones: --drop "
-                    f"{name} leaves it out"
+                    f"column {shown(name)} looks like a time: --time {name}; it is "
+                    "taken for words, of which later times are new ones (--drop "
+                    f"{name} leaves it out)"
                 )
     if not chosen:
         raise TableError(f"{table} has no feature column left. {notes[-1]}")
@@ -483,6 +484,7 @@ class TrainingData:
     rows: IntArray  # (n,): their positions in the table
     n_available: int  # rows these were drawn from
     groups: NDArray[Any] | None = None  # rows that belong together have equal values
+    times: NDArray[Any] | None = None  # when, of groups when the latest row was
 
     @cached_property
     def X(self) -> FloatArray:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from prudent.core.assumptions import LATEST, Assumption
+from prudent.core.assumptions import LATEST, Assumption, time_in_words
 from prudent.core.guarantee import NOT_A_RATE, Guarantee
 from prudent.core.validation import shown
 
@@ -282,6 +282,13 @@ def _cells(line: Mapping[str, Any]) -> list[str]:
     return ["" if line[name] is None else str(line[name]) for name in COLUMNS]
 
 
+def _number(name: str, number: float) -> str:
+    """A number behind a promise, of which a date is shown as one."""
+    if name == "first date":
+        return f"{name} {time_in_words(number, dated=True)}"
+    return f"{name} {number:g}"
+
+
 def _entries(name: str, value: Any) -> list[str]:
     """What a field says, line by line; a mapping as name: value."""
     if isinstance(value, str):
@@ -289,7 +296,7 @@ def _entries(name: str, value: Any) -> list[str]:
     if name == "evidence":
         known = {k: v for k, v in value.items() if not isinstance(v, list)}
         behind = [
-            ", ".join(f"{key} {number:g}" for key, number in item["evidence"].items())
+            ", ".join(_number(key, number) for key, number in item["evidence"].items())
             for item in [*value["promises"], *value["certificate"]]
         ]
         return [*(f"{k}: {v}" for k, v in known.items()), *dict.fromkeys(behind)]
