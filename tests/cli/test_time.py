@@ -132,7 +132,7 @@ def test_what_time_does_not_go_with(prudent, table):
     for arguments, message in [
         ((*FIT, *in_time), "give --promise, too"),
         ((*FIT[:5], "low-density", "-o", "m", "--normal", "yes", *in_time),
-         "--by and --time are not for detectors"),
+         "--time is not for detectors"),
         (("compare", "table.csv", "--target", "out", *in_time, "--repeats", 2),
          "folds that go forward in --time are there once, got --repeats 2"),
     ]:  # fmt: skip

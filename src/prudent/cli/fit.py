@@ -147,8 +147,9 @@ def fit(
             raise UsageError(
                 "--groups, --select and --min-class-rows are not for detectors."
             )
-        if by is not None or time is not None:
-            raise UsageError("--by and --time are not for detectors.")
+        for option, given in (("--by", by), ("--time", time)):
+            if given is not None:
+                raise UsageError(f"{option} is not for detectors.")
         if among != 1 or candidates is not None or time_limit is not None:
             raise UsageError(
                 "--among, --candidates and --time-limit are not for detectors."
