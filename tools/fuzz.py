@@ -1,11 +1,12 @@
 """Hand hostile files to the command line, and see that each is refused in one line.
 
 ``python tools/fuzz.py --inputs 100000`` makes tables (CSV, TSV, gzip, parquet), model
-files, states of `prudent monitor` and game files from a seed: valid ones, and mutations
-of bytes and of structure. Worker processes read them under limits, 5 s of CPU time and
-1 GB of memory above the start for each input, so that a crash and a hang are seen. It
-prints how many were read and refused, and every finding; the exit code is 1 if there is
-one. ``--only INPUT --seed SEED`` writes an input to a file and reads it again.
+files, rule files, tables of scores, states of `prudent monitor`, certificates, texts of
+owners and game files from a seed: valid ones, and mutations of bytes and of structure.
+Worker processes read them under limits, 5 s of CPU time and 1 GB of memory above the
+start for each input, so that a crash and a hang are seen. It prints how many were read
+and refused, and every finding; the exit code is 1 if there is one.
+``--only INPUT --seed SEED`` writes an input to a file and reads it again.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ WALL_SECONDS, START_SECONDS = 120, 900
 MEMORY = 1 << 30
 MB = 1 << 20
 TABLES = ("csv", "csv", "csv", "csv", "tsv", "gzip", "parquet", "parquet")
-KINDS = (*TABLES, "game", "state", "model")
+JSON_KINDS = ("state", "rule", "certificate")
+KINDS = (*TABLES, "fit", "scores", "game", "model", "owner", *JSON_KINDS)
 CELLS = (
     *("1", "2.5", "-3", "0", "7e2", "+1", " 4 ", "1e999", "-inf", "NaN", "nan", "NA"),
     *("", "", "x", "red", "true", "false", "2020-01-01", "1,5", '"', '""', "\n", "\r"),
@@ -66,6 +68,21 @@ VALUES: tuple[Any, ...] = (
     *("numpy.ndarray", "os.system", [], {}, [[]], {"a": 1}, "1" * 5000),
 )
 ROWS = b"a,b,y\n" + b"".join(b"%d,%d,%d\n" % (i, i * i % 7, i % 2) for i in range(40))
+OWNER = b'purpose = "triage"\noversight = "a person reads all"\ncontact = "a@b.c"\n'
+PROMISES = (
+    *("error <= 40%", "error <= 40%", "error <= 40%", "missed v <= 40%", "error<=30%"),
+    *("error <= 40% in every b", "error <= 30% and answered >= 20%", "answered >= 50%"),
+    *("coverage >= 80%", "coverage >= 80% in every class", "missed u <= 20%"),
+    *("missed u <= 20% and flagged <= 90%", "false alarm <= 10%", "handed over <= 50%"),
+    *("error <= 10% in every a", "error", "", "error <= x", "coverage >= 200%"),
+)
+SCORE_OPTIONS = (
+    ("--scores", "a,b", "--classes", "u,v"),
+    ("--scores", "a,b,c"),
+    ("--score", "a", "--predicted", "y"),
+    ("--score", "a", "--positive", "u"),
+    ("--anomaly", "a", "--normal", "u"),
+)
 
 
 # ---- inputs ----------------------------------------------------------------------
@@ -116,6 +133,20 @@ def table(rng: random.Random, delimiter: str) -> bytes:
     encoding = rng.choice(("utf-8",) * 8 + ("utf-16", "latin-1", "utf-32"))
     content = (text + rng.choice((newline, ""))).encode(encoding, "replace")
     return content if rng.random() < 0.6 else mutated(content, rng)
+
+
+def labelled(rng: random.Random) -> bytes:
+    """Return a table that can be learned from, with now and then an odd cell."""
+    lines = ["a,b,c,y"]
+    for _ in range(rng.choice((30, 100, 100))):
+        label = rng.random() < 0.5
+        a = round(rng.gauss(6 * label, rng.choice((1, 3))), rng.choice((0, 3)))
+        cells = [str(a), str(rng.randrange(4)), str(rng.random()), "uv"[label]]
+        if rng.random() < 0.002:
+            cells[rng.randrange(4)] = rng.choice(CELLS)
+        lines.append(",".join(cells))
+    content = "\n".join(lines).encode()
+    return content if rng.random() < 0.8 else mutated(content, rng)
 
 
 def parquet(rng: random.Random) -> bytes:
@@ -173,9 +204,9 @@ def changed(value: Any, rng: random.Random) -> Any:
     return rng.choice(VALUES)
 
 
-def state(rng: random.Random, seeds: dict[str, list[bytes]]) -> bytes:
-    """Return a state of `prudent monitor`, changed."""
-    content = rng.choice(seeds["state"])
+def json_file(kind: str, rng: random.Random, seeds: dict[str, list[bytes]]) -> bytes:
+    """Return a state of `prudent monitor`, a rule or a certificate, changed."""
+    content = rng.choice(seeds[kind])
     if rng.random() < 0.3:
         return mutated(content, rng)
     found = json.loads(content)
@@ -270,7 +301,13 @@ def made(index: int, seed: int, seeds: dict[str, list[bytes]]) -> tuple[str, byt
         return kind, parquet(rng)
     if kind == "game":
         return kind, game(rng)
-    return kind, (state if kind == "state" else model)(rng, seeds)
+    if kind in ("fit", "scores"):
+        return kind, table(rng, ",") if rng.random() < 0.5 else labelled(rng)
+    if kind == "owner":
+        return kind, mutated(OWNER, rng)
+    if kind in JSON_KINDS:
+        return kind, json_file(kind, rng, seeds)
+    return kind, model(rng, seeds)
 
 
 # ---- reading them ----------------------------------------------------------------
@@ -282,10 +319,36 @@ def arguments(kind: str, path: Path, folder: Path, rng: random.Random) -> list[s
         return ["game", str(path)]
     if kind == "model":
         return ["predict", str(folder / "rows.csv"), "-m", str(path)]
+    watched, rows = str(folder / "watched.prudent"), str(folder / "rows.csv")
     if kind == "state":
-        watched, rows = folder / "watched.prudent", folder / "rows.csv"
-        said = ["monitor", str(watched), "--data", str(rows), "--target", "y"]
-        return [*said, "--state", str(path), "--again"]
+        command = ["monitor", watched, "--data", rows, "--target", "y"]
+        return [*command, "--state", str(path), "--again"]
+    if kind == "rule":
+        return rng.choice(
+            (
+                ["apply", str(path), rows],
+                ["card", str(path), "-o", str(folder / "card.html")],
+                ["certify", rows, "--truth", "y", "-m", str(path)],
+            )
+        )
+    if kind in ("certificate", "owner"):
+        target = folder / f"card.{rng.choice(('html', 'md', 'json'))}"
+        return ["card", watched, f"--{kind}", str(path), "-o", str(target)]
+    if kind in ("fit", "scores"):
+        command = [str(path), "--target", "y", "--promise", rng.choice(PROMISES)]
+        if kind == "scores":
+            command += [*rng.choice(SCORE_OPTIONS), "--unseen", "drawn later"]
+            return ["promise", *command, "-o", str(folder / "made.json")]
+        if rng.random() < 0.5:
+            command += [
+                "--by",
+                rng.choice(("a", "a,b", "a:2,5", "a*b", "y", "", "a:x")),
+            ]
+        if rng.random() < 0.3:
+            command += ["--time", rng.choice("ab")]
+        if rng.random() < 0.2:
+            command += ["--groups", rng.choice("ab")]
+        return ["fit", *command, "--method", "lda", "-o", str(folder / "made.prudent")]
     options = ["describe", str(path)]
     if rng.random() < 0.8:
         options += ["--target", "y"]
@@ -326,7 +389,8 @@ def outcome(kind: str, content: bytes, folder: Path, rng: random.Random) -> str:
     said_lines = err.getvalue().splitlines()
     errors = [line for line in said_lines if not line.startswith("note:")]
     # A game may have no intruder within the bound; else 6 says that memory ran out.
-    limit = code == 6 and kind != "game"
+    # A promise that cannot be made ends `fit` and `promise` with 6, too.
+    limit = code == 6 and kind not in ("game", "fit", "scores")
     if code == 5 or limit or "Traceback" in err.getvalue():
         return f"exit code {int(code)}: {' '.join(errors)[-300:]}"
     if code in (0, 7, 8):  # 7 and 8: a promise is broken, the rows drift
@@ -375,10 +439,31 @@ def seeded(folder: Path) -> dict[str, list[bytes]]:
         LogisticRegression(), method="split", random_state=0
     )
     prudent.save(classifier.fit(pd.DataFrame(X, columns=["a", "b"]), y), watched)
-    stored = folder / "seed.json"
-    options = ["--data", str(folder / "rows.csv"), "--target", "y"]
-    _run(["monitor", str(watched), *options, "--state", str(stored)], debug=False)
-    return {"model": found, "state": [stored.read_bytes()]}
+    rows, stored = str(folder / "rows.csv"), folder / "seed.json"
+    command = ["monitor", str(watched), "--data", rows, "--target", "y"]
+    _run([*command, "--state", str(stored)], debug=False)
+    certificate, rule = folder / "certificate.json", folder / "rule.json"
+    command = ["certify", rows, "-m", str(watched), "--target", "y"]
+    _run([*command, "--json", str(certificate)], debug=False)
+    rules = []
+    for options, promise in (
+        (["--scores", "a,b", "--classes", "0,1"], "coverage >= 80% in every class"),
+        (["--score", "a", "--predicted", "y"], "error <= 20%"),
+        (["--score", "a", "--positive", "1"], "missed 1 <= 30%"),
+        (["--anomaly", "a", "--normal", "0"], "false alarm <= 20%"),
+    ):
+        command = ["promise", rows, "--target", "y", *options, "--promise", promise]
+        code = _run([*command, "--unseen", "new", "-o", str(rule)], debug=False)
+        if code:
+            raise SystemExit(f"no rule for {promise!r}: exit code {int(code)}.")
+        rules.append(rule.read_bytes())
+        rule.unlink()
+    return {
+        "model": found,
+        "state": [stored.read_bytes()],
+        "rule": rules,
+        "certificate": [certificate.read_bytes()],
+    }
 
 
 def work(start: int, end: int, seed: int, *, only: bool) -> None:

@@ -174,6 +174,12 @@ def test_promises_by_class_have_a_line_each():
     ]
 
 
+def certificate(**fields):
+    """A certificate of one promise, with other fields."""
+    promise = {"quantity": "coverage", "bound": 0.4, "sense": ">=", "confidence": 0.95}
+    return json.dumps([promise | fields])
+
+
 class TestMisuse:
     def test_no_promise(self, prudent, tmp_path):
         pd = pytest.importorskip("pandas")
@@ -189,6 +195,9 @@ class TestMisuse:
         [
             ("--certificate", "{", "is no certificate"),
             ("--certificate", '["a"]', "is no certificate"),
+            ("--certificate", certificate(subgroup=-1e308), "is no certificate"),
+            ("--certificate", certificate(assumptions=[-1]), "is no certificate"),
+            ("--certificate", certificate(evidence={"wrong": "nan"}), "no certificate"),
             ("--owner", "purpose = 3\n", "'purpose' is none of"),
             ("--owner", "boss = 'me'\n", "'boss' is none of"),
             ("--owner", "=", "is no TOML"),

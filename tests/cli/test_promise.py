@@ -341,3 +341,15 @@ def test_rules_that_are_none_end_in_exit_code_four(prudent, tmp_path):
         done = prudent("apply", file, data)
         assert done.code == 4
         assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("change", [{"columns": []}, {"label": 7}])
+def test_a_rule_that_names_no_columns_is_refused_for_tables(prudent, tmp_path, change):
+    data, rule = write(tmp_path / "scores.csv", table()), tmp_path / "rule.json"
+    columns = ["--target", "y", "--predicted", "verdict", "--score", "confidence"]
+    promise = ["--promise", "error <= 10%", *UNSEEN, "-o", rule]
+    assert prudent("promise", data, *columns, *promise).code == 0
+    rule.write_text(json.dumps(json.loads(rule.read_text()) | change))
+    outcome = prudent("apply", rule, data)
+    assert outcome.code == 4
+    assert "the rule names" in outcome.err

@@ -532,8 +532,16 @@ default=None
             for key, value in fields.items()
             if key in cls.__dataclass_fields__
         }
+        for key in ("subgroup", "average_over", "source"):
+            if not isinstance(known.get(key), str | None):
+                raise ValueError(f"`{key}` must be a text, got {known[key]!r}.")
+        for text in known.get("assumptions", ()):
+            if not isinstance(text, str):
+                raise ValueError(f"an assumption must be a text, got {text!r}.")
         evidence = known.get("evidence", {})
         known["evidence"] = {name: float(value) for name, value in evidence.items()}
+        if any(map(math.isnan, known["evidence"].values())):
+            raise ValueError(f"`evidence` must be numbers, got {evidence!r}.")
         return cls(**known)
 
     @property
