@@ -40,6 +40,8 @@ COMPILE: dict[str, Any] = {
 # Of what only compiled code calls: no entry in the cache, and no way in from Python.
 STEP = COMPILE | {"cache": False, "no_cfunc_wrapper": True}
 INNER = STEP | {"no_cpython_wrapper": True}
+# Of what has one caller: written into it before it is compiled, which costs nothing.
+WRITTEN_IN = INNER | {"inline": "always"}
 
 # Rows of `narrow`: half the squared distance to the centre; sum |field|, negative
 # where the field is not known yet; field'vertex, negative where there is no vertex
@@ -503,6 +505,31 @@ def box_maximum(
 # --- what is known of a row -------------------------------------------------------
 
 
+@njit(**WRITTEN_IN)
+def fill_field(forms: FloatArray, wide: FloatArray, narrow: FloatArray, k: int) -> None:
+    """Write the field of class k at the row and the sum of its absolute values."""
+    n = wide.shape[2]
+    matrix = int(narrow[MATRIX, k])
+    natural = forms.shape[0] == 1
+    for j in range(n):
+        gap = wide[ROW, 0, j] - wide[MEAN, k, j]
+        wide[POINT, k, j] = gap
+        wide[FIELD, k, j] = gap if natural else 0.0
+    if not natural:
+        for i in range(n):
+            white = 0.0
+            for j in range(i + 1):
+                white += forms[FACTOR, matrix, i, j] * wide[POINT, k, j]
+            for j in range(i + 1):
+                wide[FIELD, k, j] += forms[FACTOR, matrix, i, j] * white
+    total = 0.0
+    for j in range(n):
+        wide[FIELD, k, j] *= wide[SHARE, k, j]
+        total += abs(wide[FIELD, k, j])
+        wide[POINT, k, j] = 0.0
+    narrow[SLOPE, k] = total
+
+
 @njit(**STEP)
 def know(
     forms: FloatArray,
@@ -518,7 +545,6 @@ def know(
     unless it is there; WITH_VERTEX ascends from the best vertex, at first the signs of
     the field, which must be there.
     """
-    n = wide.shape[2]
     matrix = int(narrow[MATRIX, k])
     radius = imprecision * narrow[UNIT, k]
     if extent == AFRESH:
@@ -526,27 +552,10 @@ def know(
         narrow[LOWER_LO, k] = narrow[UPPER_LO, k] = -math.inf
         narrow[LOWER_HI, k] = narrow[UPPER_HI, k] = math.inf
     if extent == WITH_FIELD and narrow[SLOPE, k] < 0.0:
-        natural = forms.shape[0] == 1
-        for j in range(n):
-            gap = wide[ROW, 0, j] - wide[MEAN, k, j]
-            wide[POINT, k, j] = gap
-            wide[FIELD, k, j] = gap if natural else 0.0
-        if not natural:
-            for i in range(n):
-                white = 0.0
-                for j in range(i + 1):
-                    white += forms[FACTOR, matrix, i, j] * wide[POINT, k, j]
-                for j in range(i + 1):
-                    wide[FIELD, k, j] += forms[FACTOR, matrix, i, j] * white
-        total = 0.0
-        for j in range(n):
-            wide[FIELD, k, j] *= wide[SHARE, k, j]
-            total += abs(wide[FIELD, k, j])
-            wide[POINT, k, j] = 0.0
-        narrow[SLOPE, k] = total
+        fill_field(forms, wide, narrow, k)
     if extent == WITH_VERTEX:
         if narrow[LINEAR, k] < 0.0:
-            for i in range(n):
+            for i in range(wide.shape[2]):
                 wide[VERTEX, k, i] = -1.0 if wide[FIELD, k, i] < 0.0 else 1.0
         narrow[LINEAR, k], narrow[QUADRATIC, k] = ascend(
             forms[COUPLING, matrix],
@@ -726,6 +735,164 @@ def is_dominated(
                 answer = UNANSWERED
 
 
+@njit(**WRITTEN_IN)
+def keep_near(
+    narrow: FloatArray, base: FloatArray, row: int, imprecision: float, kept: BoolArray
+) -> int:
+    """Mark the classes that the distances of a row alone do not rule out; count them.
+
+    `base` (n, n_classes) are half squared distances; `kept` (n, n_classes) is written.
+    """
+    floor = -math.inf
+    for k in range(base.shape[1]):
+        spread = imprecision * narrow[UNIT, k] * math.sqrt(narrow[REACH, k])
+        farthest = math.sqrt(2.0 * base[row, k]) + spread
+        floor = max(floor, narrow[LOW, k] - 0.5 * farthest * farthest)
+    left = 0
+    for k in range(base.shape[1]):
+        spread = imprecision * narrow[UNIT, k] * math.sqrt(narrow[REACH, k])
+        nearest = max(0.0, math.sqrt(2.0 * base[row, k]) - spread)
+        highest = narrow[UP, k] - 0.5 * nearest * nearest
+        kept[row, k] = highest + _TIE * (1.0 + abs(highest)) >= floor
+        left += kept[row, k]
+    return left
+
+
+@njit(**WRITTEN_IN)
+def descend_quickly(
+    forms: FloatArray,
+    wide: FloatArray,
+    narrow: FloatArray,
+    b: int,
+    imprecision: float,
+    floor: float,
+    hope: float,
+    spare: FloatArray,
+) -> tuple[bool, bool]:
+    """Tighten the bracket of the upper bound of class b by coordinate descent alone.
+
+    Stops once the bound is below `floor` or above `hope`. Returns whether it is solved
+    to the end, and whether that is not needed: the bound lies beyond one of the two.
+    """
+    radius = imprecision * narrow[UNIT, b]
+    centre = narrow[UP, b] - narrow[BASE, b]
+    above = (centre - floor) / radius
+    below = (centre - hope) / radius
+    gap = (_GAP + _ROUNDING * abs(centre)) / radius
+    least, most = _sweep(
+        forms[COUPLING, int(narrow[MATRIX, b])],
+        wide[FIELD, b],
+        radius,
+        wide[POINT, b],
+        spare,
+        above,
+        below,
+        gap,
+        _DESCENT_SWEEPS,
+    )
+    least = min(least, most)
+    narrow[UPPER_LO, b] = max(narrow[UPPER_LO, b], centre - radius * most)
+    narrow[UPPER_HI, b] = min(narrow[UPPER_HI, b], centre - radius * least)
+    return most - least <= gap, least > above or most < below
+
+
+@njit(**WRITTEN_IN)
+def search_root(
+    forms: FloatArray,
+    wide: FloatArray,
+    narrow: FloatArray,
+    a: int,
+    imprecision: float,
+    threshold: float,
+    work: FloatArray,
+) -> None:
+    """Tighten the bracket of the lower bound of class a by the first node of a search.
+
+    As `search_vertex` without branching; `work` (6, n) is room for the node and for an
+    image.
+    """
+    node, spare = work[:5], work[5]
+    radius = imprecision * narrow[UNIT, a]
+    coupling = forms[COUPLING, int(narrow[MATRIX, a])]
+    field, dual, best = wide[FIELD, a], wide[DUAL, a], wide[VERTEX, a]
+    centre = narrow[LOW, a] - narrow[BASE, a]
+    floor = (centre - threshold) / radius
+    start_node(coupling, dual, field, radius, best, node)
+    bound = bound_node(coupling, dual, field, radius, node, floor)
+    lower = narrow[LINEAR, a] + 0.5 * radius * narrow[QUADRATIC, a]
+    if bound >= floor:
+        vertex = node[PULL]  # which is not needed any more
+        for i in range(len(vertex)):
+            vertex[i] = -1.0 if node[NODE_POINT, i] < 0.0 else 1.0
+        linear, quadratic = ascend(coupling, field, radius, vertex, spare)
+        if linear + 0.5 * radius * quadratic > lower:
+            lower = linear + 0.5 * radius * quadratic
+            narrow[LINEAR, a] = linear
+            narrow[QUADRATIC, a] = quadratic
+            for i in range(len(vertex)):
+                best[i] = vertex[i]
+    bound = max(bound, lower)
+    narrow[LOWER_LO, a] = max(narrow[LOWER_LO, a], centre - radius * bound)
+    narrow[LOWER_HI, a] = min(narrow[LOWER_HI, a], centre - radius * lower)
+
+
+@njit(**WRITTEN_IN)
+def is_dominated_quickly(
+    forms: FloatArray,
+    wide: FloatArray,
+    narrow: FloatArray,
+    b: int,
+    imprecision: float,
+    work: FloatArray,
+) -> int:
+    """As `is_dominated`, without active sets and without branching.
+
+    UNANSWERED when the question needs those.
+    """
+    n_classes = narrow.shape[1]
+    # 0: closed forms; 1: with the fields of b and its contenders; 2: with the vertex of
+    # the highest contender and then the best point of b; 3: with the first node of a
+    # search for a better vertex.
+    progress = 1.0 if imprecision >= NEGLIGIBLE else 0.0
+    tie = _TIE * (1.0 + abs(narrow[UPPER_HI, b]))
+    threshold = narrow[UPPER_LO, b]
+    contender = n_classes
+    while True:
+        floor, hope = -math.inf, -math.inf
+        for k in range(n_classes):
+            floor = max(floor, narrow[LOWER_LO, k])
+            if narrow[LOWER_HI, k] > hope:
+                hope = narrow[LOWER_HI, k]
+                contender = k
+        if narrow[UPPER_HI, b] + tie < floor:
+            return DOMINATED
+        threshold = max(threshold, narrow[UPPER_LO, b])
+        if progress == 0.0 or hope <= threshold:
+            return KEPT
+        if progress == 1.0:
+            for k in range(n_classes):
+                if k == b or narrow[LOWER_HI, k] > narrow[UPPER_LO, b]:
+                    know(forms, wide, narrow, k, imprecision, WITH_FIELD)
+                narrow[POLISHED, k] = min(ASCENDED, narrow[POLISHED, k])
+            progress = 2.0
+        elif narrow[POLISHED, contender] == 0.0:
+            know(forms, wide, narrow, contender, imprecision, WITH_VERTEX)
+        elif progress == 2.0:
+            is_solved, is_beyond = descend_quickly(
+                forms, wide, narrow, b, imprecision, floor - tie, hope, work[5]
+            )
+            if is_solved:
+                threshold = narrow[UPPER_HI, b] + tie
+            elif not is_beyond:
+                return UNANSWERED
+            progress = 3.0
+        elif narrow[POLISHED, contender] > ASCENDED:
+            return UNANSWERED
+        else:
+            narrow[POLISHED, contender] = ROOT
+            search_root(forms, wide, narrow, contender, imprecision, threshold, work)
+
+
 @njit(**COMPILE)
 def decide_quickly(
     forms: FloatArray,
@@ -739,124 +906,25 @@ def decide_quickly(
 ) -> None:
     """Write the undominated classes of every row that cheap bounds can decide.
 
-    As `is_dominated`, without active sets and without branching: rows that need those
-    are marked in `is_open`, (n,), for `decide_rows`. They are few, and none in many a
-    table, so that the search need not even be compiled.
+    Rows that need active sets or branching are marked in `is_open`, (n,), for
+    `decide_rows`. They are few, and none in many a table, so that the search need not
+    even be compiled.
     """
-    n_classes, n = base.shape[1], points.shape[1]
-    work = np.empty((6, n))
-    node, spare = work[:5], work[5]
+    n_classes = base.shape[1]
+    work = np.empty((6, points.shape[1]))
     for row in range(len(base)):
         is_open[row] = False
-        # What the distances alone rule out; a single class left is the answer, since
-        # no set is empty.
-        floor = -math.inf
-        for k in range(n_classes):
-            spread = imprecision * narrow[UNIT, k] * math.sqrt(narrow[REACH, k])
-            farthest = math.sqrt(2.0 * base[row, k]) + spread
-            floor = max(floor, narrow[LOW, k] - 0.5 * farthest * farthest)
-        left = 0
-        for k in range(n_classes):
-            spread = imprecision * narrow[UNIT, k] * math.sqrt(narrow[REACH, k])
-            nearest = max(0.0, math.sqrt(2.0 * base[row, k]) - spread)
-            highest = narrow[UP, k] - 0.5 * nearest * nearest
-            kept[row, k] = highest + _TIE * (1.0 + abs(highest)) >= floor
-            left += kept[row, k]
-        if left == 1:
+        # A single class left is the answer, since no set is empty.
+        if keep_near(narrow, base, row, imprecision, kept) == 1:
             continue
         start_row(wide, narrow, points, base, row)
-        for k in range(base.shape[1]):
+        for k in range(n_classes):
             know(forms, wide, narrow, k, imprecision, AFRESH)
         for b in range(n_classes):
-            if not kept[row, b] or is_open[row]:
-                continue
-            # 0: closed forms; 1: with the fields of b and its contenders; 2: with the
-            # vertex of the highest contender; 3: with the best point of b; 4: with the
-            # first node of a search for a better vertex.
-            progress = 1.0 if imprecision >= NEGLIGIBLE else 0.0
-            tie = _TIE * (1.0 + abs(narrow[UPPER_HI, b]))
-            threshold = narrow[UPPER_LO, b]
-            contender = n_classes
-            while True:
-                floor, hope = -math.inf, -math.inf
-                for k in range(n_classes):
-                    floor = max(floor, narrow[LOWER_LO, k])
-                    if narrow[LOWER_HI, k] > hope:
-                        hope = narrow[LOWER_HI, k]
-                        contender = k
-                if narrow[UPPER_HI, b] + tie < floor:
-                    kept[row, b] = False
-                    break
-                threshold = max(threshold, narrow[UPPER_LO, b])
-                if progress == 0.0 or hope <= threshold:
-                    break
-                if progress == 1.0:
-                    for k in range(n_classes):
-                        if k == b or narrow[LOWER_HI, k] > narrow[UPPER_LO, b]:
-                            know(forms, wide, narrow, k, imprecision, WITH_FIELD)
-                        narrow[POLISHED, k] = min(ASCENDED, narrow[POLISHED, k])
-                    progress = 2.0
-                    continue
-                if narrow[POLISHED, contender] == 0.0:
-                    know(forms, wide, narrow, contender, imprecision, WITH_VERTEX)
-                    continue
-                own = b if progress == 2.0 else contender
-                radius = imprecision * narrow[UNIT, own]
-                coupling = forms[COUPLING, int(narrow[MATRIX, own])]
-                field = wide[FIELD, own]
-                if progress == 2.0:
-                    centre = narrow[UP, b] - narrow[BASE, b]
-                    above = (centre - floor + tie) / radius
-                    below = (centre - hope) / radius
-                    gap = (_GAP + _ROUNDING * abs(centre)) / radius
-                    least, most = _sweep(
-                        coupling,
-                        field,
-                        radius,
-                        wide[POINT, b],
-                        spare,
-                        above,
-                        below,
-                        gap,
-                        _DESCENT_SWEEPS,
-                    )
-                    least = min(least, most)
-                    lowest, highest = centre - radius * most, centre - radius * least
-                    narrow[UPPER_LO, b] = max(narrow[UPPER_LO, b], lowest)
-                    narrow[UPPER_HI, b] = min(narrow[UPPER_HI, b], highest)
-                    if most - least <= gap:
-                        threshold = narrow[UPPER_HI, b] + tie
-                    elif least <= above and most >= below:
-                        is_open[row] = True
-                        break
-                    progress = 3.0
-                    continue
-                if narrow[POLISHED, contender] > ASCENDED:
-                    is_open[row] = True
-                    break
-                narrow[POLISHED, contender] = ROOT
-                centre = narrow[LOW, contender] - narrow[BASE, contender]
-                floor = (centre - threshold) / radius
-                dual, best = wide[DUAL, contender], wide[VERTEX, contender]
-                start_node(coupling, dual, field, radius, best, node)
-                bound = bound_node(coupling, dual, field, radius, node, floor)
-                lower = narrow[LINEAR, contender]
-                lower += 0.5 * radius * narrow[QUADRATIC, contender]
-                if bound >= floor:
-                    vertex = node[PULL]  # which is not needed any more
-                    for i in range(n):
-                        vertex[i] = -1.0 if node[NODE_POINT, i] < 0.0 else 1.0
-                    linear, quadratic = ascend(coupling, field, radius, vertex, spare)
-                    if linear + 0.5 * radius * quadratic > lower:
-                        lower = linear + 0.5 * radius * quadratic
-                        narrow[LINEAR, contender] = linear
-                        narrow[QUADRATIC, contender] = quadratic
-                        for i in range(n):
-                            best[i] = vertex[i]
-                bound = max(bound, lower)
-                lowest, highest = centre - radius * bound, centre - radius * lower
-                narrow[LOWER_LO, contender] = max(narrow[LOWER_LO, contender], lowest)
-                narrow[LOWER_HI, contender] = min(narrow[LOWER_HI, contender], highest)
+            if kept[row, b] and not is_open[row]:
+                answer = is_dominated_quickly(forms, wide, narrow, b, imprecision, work)
+                kept[row, b] = answer != DOMINATED
+                is_open[row] = answer == UNANSWERED
 
 
 @njit(**COMPILE)
