@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -72,9 +73,12 @@ def test_the_card_of_a_model_from_fit_to_monitor(prudent, files, tmp_path):
         "contact": "a <b> & c",
     }
     assert card["recheck"] == "prudent certify NEW_ROWS -m model.prudent --truth COLUMN"
-    assert [line["status"] for line in card["table"]] == [
-        "promised",
-        "proved by new rows",
+    # No promise is about a class; 29 rows without an error would prove one.
+    assert [(line["about"], line["status"]) for line in card["table"]] == [
+        ("all rows", "promised"),
+        ("all rows", "proved by new rows"),
+        ("class 'benign'", "needs 29 rows"),
+        ("class 'malignant'", "needs 29 rows"),
     ]
     assert card["table"][0]["limit"] == "<= 0.1"
     assert card["void_if"][-1].endswith("at most 10 in 100 becomes 20 in 100")
@@ -178,6 +182,101 @@ def certificate(**fields):
     """A certificate of one promise, with other fields."""
     promise = {"quantity": "coverage", "bound": 0.4, "sense": ">=", "confidence": 0.95}
     return json.dumps([promise | fields])
+
+
+def test_classes_and_subgroups_without_a_promise_have_a_line_too():
+    error = Guarantee(
+        quantity="error rate", bound=0.05, sense="<=", confidence=0.95, scope=None
+    )
+    by_sex = Guarantee(
+        quantity="error rate", bound=0.05, sense="<=", subgroup="sex=Female"
+    )
+    seen = [
+        {"about": "sex=Female", "rows": 90, "wrong": 3},
+        {"about": "sex=Male", "rows": 80, "wrong": 4},
+        {"about": "class 'a'", "rows": 12, "wrong": 1},
+        {"about": "class 'b'"},
+        {"about": "age<30", "rows": 7, "needs": 31},
+    ]
+    card = promise_card([error, by_sex], seen=seen)
+    assert [
+        (line["about"], line["rows"], line["seen"], line["limit"], line["status"])
+        for line in card["table"]
+    ] == [
+        ("all rows", None, None, "<= 0.05", "promised"),
+        ("sex=Female", None, None, "<= 0.05", "promised"),
+        ("sex=Male", 80, 0.05, "", "seen only"),
+        ("class 'a'", 12, round(1 / 12, 6), "", "needs 59 rows"),
+        ("class 'b'", None, None, "", "needs 59 rows"),
+        ("age<30", 7, None, "", "needs 31 rows"),
+    ]
+    many = promise_card([error], seen=[{"about": f"class {i}"} for i in range(40)])
+    assert len(many["table"]) == 14
+    assert many["table"][-1]["about"] == "28 more"
+    for page in (as_html(many), as_markdown(many)):
+        assert "28 more" in page
+
+
+def test_shares_are_said_of_all_rows():
+    flagged = Guarantee(
+        quantity="flagged share",
+        bound=0.04,
+        sense="<=",
+        scope="fraud",
+        evidence={"calibration rows": 500, "flagged": 10},
+    )
+    assert in_everyday_words(flagged) == (
+        "Of all rows, at most 4 in 100 are flagged as 'fraud'."
+    )
+    (line,) = promise_card([flagged])["table"]
+    assert (line["about"], line["rows"], line["seen"]) == ("all rows", 500, 0.02)
+
+
+class TestCertificatePage:
+    def test_of_a_model_with_every_threshold(self, prudent, files, tmp_path):
+        model, new = files
+        page = tmp_path / "certificate.html"
+        outcome = prudent(
+            *("certify", new, "-m", model, "--truth", "y", "--report", page),
+            *("--thresholds", tmp_path / "bands.json"),
+        )
+        assert outcome.code == 0, outcome.err
+        assert f"report: {page}" in outcome.err
+        text = page.read_text()
+        for heading in HEADINGS.values():
+            assert f"<h2>{heading}</h2>" in text
+        assert "Of the rows it answers, at most 10 in 100 are wrong." in text
+        assert "proved by new rows" in text
+        assert "new rows counted: 269" in text
+        assert "not watched" in text
+        assert "prudent certify NEW_ROWS -m model.prudent --truth COLUMN" in text
+        assert "class &#x27;benign&#x27;" in text
+        assert "seen only" in text
+        # The explorer reads what --thresholds wrote.
+        written = (tmp_path / "bands.json").read_text()
+        assert len(written) < 15_000
+        kept = re.search(r'<script type="application/json">(.*?)</script>', text)[1]
+        assert json.loads(kept) == json.loads(written)
+        assert "@page { size: A4" in text
+        assert "http" not in text
+        again = prudent(
+            *("certify", new, "-m", model, "--truth", "y"),
+            *("--report", tmp_path / "plain.html"),
+        )
+        assert again.code == 0
+        assert "explorer" not in (tmp_path / "plain.html").read_text()
+
+    def test_of_answers(self, prudent, table_file, tmp_path):
+        file = table_file("y,said\n" + "a,a\nb,b\n" * 40, "answers.csv")
+        page = tmp_path / "answers.html"
+        outcome = prudent(
+            *("certify", file, "--truth", "y", "--predicted", "said"),
+            *("--report", page),
+        )
+        assert outcome.code == 0, outcome.err
+        text = page.read_text()
+        assert "Of all rows, at most" in text
+        assert "--predicted COLUMN" in text
 
 
 class TestMisuse:

@@ -12,6 +12,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from prudent import (
     MinimaxOutlierDetector,
     SelectiveClassifier,
+    ThresholdBands,
     certify,
     certify_thresholds,
     save,
@@ -352,6 +353,97 @@ class TestThresholds:
         assert outcome.code == 2
         assert "--thresholds needs a model" in outcome.err
         assert not (tmp_path / "b.json").exists()
+
+
+class TestScoresFile:
+    """Scores of any model have limits at all thresholds, too."""
+
+    rng = np.random.default_rng(37)
+    truth = rng.random(400) < 0.3
+    score = np.round(np.where(truth, rng.beta(4, 2, 400), rng.beta(2, 4, 400)), 6)
+
+    @pytest.fixture
+    def file(self, table_file):
+        words = np.where(self.truth, "fraud", "fine")
+        said = np.where(self.score > 0.5, "fraud", "fine")
+        lines = [
+            f"{y},{s:.6f},{1 - s:.6f},{p}"
+            for y, s, p in zip(words, self.score, said, strict=True)
+        ]
+        text = "\n".join(["y,p_fraud,p_fine,said", *lines]) + "\n"
+        return table_file(text, "scores.csv")
+
+    def run(self, prudent, file, tmp_path, *options):
+        out = tmp_path / "bands.json"
+        outcome = prudent(
+            *("certify", file, "--truth", "y", "--thresholds", out, *options)
+        )
+        assert outcome.code == 0, outcome.err
+        assert "True all at once with confidence 0.95, assuming" in outcome.out
+        return json.loads(out.read_text()), outcome
+
+    def test_alarms_of_one_score(self, prudent, file, tmp_path):
+        page = tmp_path / "explorer.html"
+        found, outcome = self.run(
+            *(prudent, file, tmp_path, "--score", "p_fraud"),
+            *("--positive", "fraud", "--report", page),
+        )
+        words = np.where(self.truth, "fraud", "fine")
+        bands = ThresholdBands.from_scores(
+            self.score, words, kind="alarms", positive="fraud"
+        )
+        assert found == bands.to_dict()
+        n = int(self.truth.sum())
+        assert f"400 rows of {file}, {n} of them 'fraud'" in outcome.out
+        text = page.read_text()
+        assert "Every threshold of scores.csv" in text
+        assert 'class="explorer"' in text
+
+    def test_scores_of_each_class(self, prudent, file, tmp_path):
+        found, _ = self.run(prudent, file, tmp_path, "--scores", "p_fine,p_fraud")
+        assert (found["kind"], found["positive"]) == ("alarms", "fraud")
+        other, _ = self.run(
+            *(prudent, file, tmp_path, "--scores", "p_fine,p_fraud"),
+            *("--positive", "fine"),
+        )
+        assert other["positive"] == "fine"
+
+    def test_answers(self, prudent, file, tmp_path):
+        found, _ = self.run(
+            *(prudent, file, tmp_path, "--score", "p_fraud", "--predicted", "said")
+        )
+        wrong = (self.score > 0.5) != self.truth
+        bands = ThresholdBands.from_scores(self.score, wrong, kind="answers")
+        assert found == bands.to_dict()
+
+    @pytest.mark.parametrize(
+        ("options", "code", "message"),
+        [
+            (("--score", "p_fraud"), 2, "say where the scores are"),
+            (("--scores", "p_fine,p_fraud", "--positive", "x"), 2, "'x' is none of"),
+            (("--scores", "p_fine,p_fraud", "--classes", "a,b"), 3, "truth 'fine' has"),
+            (
+                ("--score", "p_fraud", "--predicted", "said", "--positive", "fraud"),
+                2,
+                "is of --positive LABEL, or of --predicted",
+            ),
+            (("--scores", "p_fine,nothing"), 3, "nothing"),
+        ],
+    )
+    def test_misuse(self, prudent, file, tmp_path, options, code, message):
+        outcome = prudent(
+            *("certify", file, "--truth", "y", "--thresholds", tmp_path / "b.json"),
+            *options,
+        )
+        assert outcome.code == code, outcome.err
+        assert message in outcome.err
+
+    def test_a_file_is_asked_for(self, prudent, file):
+        outcome = prudent(
+            *("certify", file, "--truth", "y", "--scores", "p_fine,p_fraud")
+        )
+        assert outcome.code == 2
+        assert "give --thresholds FILE or --report FILE" in outcome.err
 
 
 def test_capacities_are_certified_and_watched(prudent, new_rows, tmp_path):

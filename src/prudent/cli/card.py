@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,15 +14,22 @@ import typer
 
 from prudent.cli import options
 from prudent.cli.exits import CommandError, ExitCode, UsageError
+from prudent.cli.loading import fingerprint
 from prudent.cli.monitor import read_state
 from prudent.cli.output import check_writable, replacing
 from prudent.cli.rules import LoadedRule, load
 from prudent.core.assumptions import first_in_words
-from prudent.core.guarantee import Guarantee
+from prudent.core.guarantee import ALARMS, COUNTED_AS, NOT_A_RATE, Guarantee
+from prudent.core.validation import shown
 from prudent.io.errors import thousands
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from prudent import ThresholdBands
     from prudent.cli.models import LoadedModel
+    from prudent.rules.subgroups import Memberships
 
 SUFFIXES = (".html", ".md", ".json")
 
@@ -76,6 +85,7 @@ def card(
         watched=None if state is None else _watched(state),
         recheck=f"prudent certify NEW_ROWS -m {model.name} --truth COLUMN",
         owner=None if owner is None else _read_owner(owner),
+        seen=_known_parts(loaded.last),
     )
     if output.suffix == ".json":
         text = json.dumps(page, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
@@ -86,6 +96,107 @@ def card(
     for sentence in page["promise"]:
         print(sentence)
     print(page["confidence"])
+
+
+def certificate_page(
+    promises: Sequence[Guarantee],
+    certificate: Sequence[Guarantee],
+    bands: ThresholdBands | None,
+    seen: Sequence[dict[str, Any]],
+    *,
+    data: str,
+    n_rows: int,
+    model: Path | None,
+    trusted: list[str] | None,
+) -> str:
+    """What new rows have proved of a model, a rule or answers, as a card.
+
+    `seen` are their classes and subgroups; with `bands` an explorer of all thresholds
+    stands behind the card.
+    """
+    from prudent.report.card import as_html, promise_card
+    from prudent.report.explorer import explorer
+
+    facts: dict[str, Any] = {"for_whom": {}, "evidence": {}}
+    loaded = None if model is None else load(model, trusted)
+    if model is not None and loaded is not None:
+        facts = _facts(model, loaded)
+    facts["evidence"] |= {
+        "new rows": Path(data).name,
+        "new rows sha256": fingerprint(data) or "",
+        "new rows counted": n_rows,
+    }
+    named = "--predicted COLUMN" if model is None else f"-m {model.name}"
+    page = promise_card(
+        promises,
+        certificate=certificate,
+        facts=facts,
+        recheck=f"prudent certify NEW_ROWS {named} --truth COLUMN",
+        seen=seen,
+    )
+    if bands is None:
+        return as_html(page)
+    threshold = getattr(getattr(loaded, "last", None), "threshold_", None)
+    return as_html(page, explorer(bands.to_dict(), threshold))
+
+
+def _known_parts(model: Any) -> list[dict[str, Any]]:
+    """Classes of a model, and subgroups of too few rows, not counted here."""
+    classes = list(getattr(model, "classes_", ()))
+    parts: list[dict[str, Any]] = [{"about": f"class {shown(c)}"} for c in classes]
+    calibration: Any = getattr(getattr(model, "rule_", None), "calibration", None)
+    rate = getattr(model, "error_rate", None)
+    if rate is not None and hasattr(calibration, "too_small"):
+        parts += [
+            {"about": name, "rows": n, "needs": needed}
+            for name, (n, needed) in calibration.too_small(rate).items()
+        ]
+    return parts
+
+
+def seen_parts(
+    estimator: Any,
+    X: Any,
+    y: NDArray[Any],
+    subgroups: Memberships | None,
+    promises: Sequence[Guarantee],
+) -> list[dict[str, Any]]:
+    """What rows show of each class and subgroup, by the first rate that is promised."""
+    import numpy as np
+    from sklearn.utils import _safe_indexing
+
+    from prudent.estimator_tools import held_against
+
+    left_out = (*COUNTED_AS, *NOT_A_RATE, *ALARMS)
+    rates = [g for g in promises if g.quantity not in left_out]
+    if not rates:
+        return []
+    overall = replace(
+        rates[0], scope=None, subgroup=None, unit="row", average_over=None
+    )
+
+    def counted(promise: Guarantee, rows: NDArray[np.intp]) -> dict[str, Any]:
+        found: list[tuple[Guarantee, int, int]] = []
+        if len(rows):
+            about = _safe_indexing(X, rows)
+            found = list(held_against(estimator, [promise], about, y[rows]))
+        _, wrong, n = found[0] if found else (None, 0, 0)
+        return {"rows": n, "wrong": wrong}
+
+    everything = np.arange(len(y))
+    parts = [
+        {
+            "about": f"class {shown(label)}",
+            **counted(replace(overall, scope=label), everything),
+        }
+        for label in list(getattr(estimator, "classes_", ()))
+    ]
+    if subgroups is not None:
+        parts += [
+            {"about": name, **counted(overall, np.flatnonzero(members))}
+            for name, members in zip(subgroups.names, subgroups.members.T, strict=True)
+        ]
+    return parts
 
 
 def _facts(path: Path, loaded: LoadedModel | LoadedRule) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from prudent.cli import options
+from prudent.cli.card import certificate_page, seen_parts
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import failing_as_data, no_target, open_data
 from prudent.cli.models import LoadedModel, refuse_without_groups
@@ -19,10 +20,11 @@ from prudent.cli.output import (
     note,
     print_table,
     write_json,
-    write_rows,
+    write_report,
 )
 from prudent.cli.rules import load
 from prudent.cli.subgroups import columns_in, items_of, memberships, table_of
+from prudent.cli.thresholds import bands_of_model, certify_scores, write_bands
 from prudent.core.guarantee import COUNTED_AS
 from prudent.io.errors import shown, thousands
 
@@ -127,14 +129,50 @@ def certify(
             help="With --thresholds: the class that an alarm stands for.",
         ),
     ] = None,
+    scores: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL,..",
+            help="Without a model, for --thresholds: a column of scores for each "
+            "class.",
+        ),
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Without a model, for --thresholds: the score of --positive, or how "
+            "sure --predicted is.",
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the certificate as a page (HTML): the card, and with "
+            "--thresholds a slider over all of them.",
+        ),
+    ] = None,
     json_file: options.JsonFile = None,
     trusted: options.Trusted = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Certify a model, a rule or answers on new rows: exact limits of the errors."""
     options.check_confidence(confidence)
-    check_writable(json_file)
-    check_writable(thresholds)
+    check_writable(json_file, thresholds, report)
+    if scores is not None or score is not None:
+        if model is not None:
+            raise UsageError("-m FILE has scores of its own: leave --scores out")
+        certify_scores(
+            *(data, reading, target, thresholds, report),
+            confidence=confidence,
+            scores=scores,
+            score=score,
+            predicted=predicted,
+            classes=classes,
+            positive=positive,
+        )
+        return
     if positive is not None and thresholds is None:
         raise UsageError("--positive belongs to --thresholds FILE")
     if (model is None) == (predicted is None):
@@ -166,8 +204,28 @@ def certify(
             costs=given,
             subgroups=taken.subgroups,
         )
+    bands = None
     if thresholds is not None:
-        _write_thresholds(thresholds, taken, confidence, positive, model)
+        bands = bands_of_model(
+            *(taken.estimator, taken.X, taken.y),
+            confidence=confidence,
+            positive=positive,
+            model=model,
+        )
+        write_bands(bands, thresholds)
+    if report is not None and not taken.seen:
+        every_promise = (*taken.promises, *found)
+        page = certificate_page(
+            *(taken.promises, found, bands),
+            seen_parts(
+                taken.estimator, taken.X, taken.y, taken.subgroups, every_promise
+            ),
+            data=data,
+            n_rows=len(taken.y),
+            model=model,
+            trusted=trusted,
+        )
+        write_report(page, report)
     if taken.seen:
         note(
             f"{data} {taken.seen}: these limits are too good, and say nothing about "
@@ -187,42 +245,6 @@ def certify(
     if not taken.seen:  # rows of the fit hold a model to nothing
         for line in _own_promises(taken):
             print(line)
-
-
-def _write_thresholds(
-    path: Path,
-    taken: Taken,
-    confidence: float,
-    positive: str | None,
-    model: Path | None,
-) -> None:
-    """Limits at all thresholds into a file, of a model's own scores."""
-    from prudent.certification import certify_thresholds
-    from prudent.estimator_tools import GivenAlarms, GivenAnswers
-
-    if isinstance(taken.estimator, GivenAlarms | GivenAnswers):
-        raise UsageError("--thresholds needs a model, whose scores they are")
-    known = {str(label): label for label in getattr(taken.estimator, "classes_", ())}
-    if positive is not None and positive not in known:
-        raise UsageError(
-            f"--positive {positive!r} is none of the classes {', '.join(known)}"
-        )
-    with failing_as_data(model):
-        bands = certify_thresholds(
-            taken.estimator,
-            taken.X,
-            taken.y,
-            confidence=confidence,
-            positive=None if positive is None else known[positive],
-        )
-    if path.suffix == ".csv":
-        frame = bands.frame()
-        write_rows(
-            frame.column_names, zip(*frame.to_pydict().values(), strict=True), path
-        )
-    else:
-        write_json(bands.to_dict(), str(path))
-    note(f"limits at all thresholds of {bands.kind}, all at once: {path}")
 
 
 class Taken(NamedTuple):

@@ -16,6 +16,7 @@ from prudent.cli.loading import failing_as_data, fingerprint, open_data
 from prudent.cli.options import names
 from prudent.cli.output import check_writable, note, replacing
 from prudent.cli.rules import numbers_in
+from prudent.cli.scores import complete_rows, labels_of_columns, score_columns
 from prudent.io.errors import TableError, counted, listed, shown
 
 if TYPE_CHECKING:
@@ -142,14 +143,14 @@ def promise(
     _check_promises(wishes, outputs, confidence, among)
     if not unseen:
         raise UsageError(NOT_SAID_UNSEEN)
-    columns = _score_columns(scores, score, predicted, positive, anomaly)
+    columns = score_columns(scores, score, predicted, positive, anomaly)
     if ties == "smoothed" and row_id is None:
         raise UsageError("--ties smoothed tosses a coin for each --id: name the column")
     words = [name for name in (truth, predicted, by, groups, row_id) if name]
     source, _ = open_data(data, None, reading, text_columns=words)
     table = source.whole()
     values = np.column_stack([numbers_in(table, name) for name in columns])
-    kept = _complete(table, values, columns, drop=drop_missing)
+    kept = complete_rows(table, values, columns, drop=drop_missing)
     excluded = names(without)
     truths = None if truth is None else table.words(truth)
     if excluded and truths is not None:
@@ -166,7 +167,7 @@ def promise(
     values, truths = values[kept], None if truths is None else truths[kept]
     labels: list[str] | None = None
     if scores is not None and truths is not None:
-        labels = _labels(columns, classes, truths)
+        labels = labels_of_columns(columns, classes, truths)
         chosen = [place for place, label in enumerate(labels) if label not in excluded]
         columns = [columns[place] for place in chosen]
         labels, values = [labels[place] for place in chosen], values[:, chosen]
@@ -294,65 +295,6 @@ def _refuse_repeats(
         f"{counted(n_repeated, 'row')} {verb} an earlier one ({places}): remove them, "
         f"or give --groups{hint}"
     )
-
-
-def _score_columns(
-    scores: str | None,
-    score: str | None,
-    predicted: str | None,
-    positive: str | None,
-    anomaly: str | None,
-) -> list[str]:
-    """The columns that hold numbers, of one of the four kinds of file."""
-    kinds = [option for option in (scores, score, anomaly) if option is not None]
-    if len(kinds) != 1 or (score is None) != (predicted is None and positive is None):
-        raise UsageError(
-            "say where the scores are: --scores COL,.. for one a class, --predicted "
-            "COL with --score COL, --score COL with --positive LABEL, or --anomaly COL"
-        )
-    return names(scores) if scores is not None else kinds
-
-
-def _complete(
-    table: Table,
-    values: NDArray[np.float64],
-    columns: Sequence[str],
-    *,
-    drop: bool,
-) -> NDArray[np.bool_]:
-    """Which rows have all scores; an error that names the first that has not."""
-    lacking = np.isnan(values)
-    rows = np.flatnonzero(lacking.any(axis=1))
-    if len(rows) and not drop:
-        column = columns[int(lacking[rows[0]].argmax())]
-        raise TableError(
-            f"{table.place(int(rows[0]))} has no number in {shown(column)}: fill it, "
-            "or --drop-missing; the promise is then about rows with scores"
-        )
-    if len(rows):
-        note(f"{counted(len(rows), 'row')} without a score left out")
-    whole: NDArray[np.bool_] = np.logical_not(lacking.any(axis=1))
-    return whole
-
-
-def _labels(
-    columns: Sequence[str], classes: str | None, truth: NDArray[np.str_]
-) -> list[str]:
-    """Labels of score columns: as given, their names, or these behind a prefix."""
-    if classes is not None:
-        labels = names(classes)
-        if len(labels) != len(columns):
-            raise UsageError(
-                f"--classes names {len(labels)} labels for {len(columns)} columns"
-            )
-        return labels
-    alike = [len(set(letters)) == 1 for letters in zip(*columns, strict=False)]
-    n_alike = alike.index(False) if False in alike else len(alike)
-    behind = [name[n_alike:] for name in columns]
-    seen = set(truth.tolist())
-    if len(seen & set(behind)) > len(seen & set(columns)):
-        return behind
-    return list(columns)
 
 
 def _note_on_sums(values: NDArray[np.float64]) -> None:

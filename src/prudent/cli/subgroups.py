@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
-from prudent.rules.wish import listed_subgroups
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,8 +19,12 @@ if TYPE_CHECKING:
 
 def items_of(by: str | None) -> list[str]:
     """What --by lists, each a column, some of them crossed, or one in bands."""
+    if by is None:
+        return []
+    from prudent.rules.wish import listed_subgroups
+
     items = listed_subgroups(by)
-    if by is not None and not items:
+    if not items:
         raise UsageError("--by names no column.")
     return items
 

@@ -12,12 +12,15 @@ from html import escape
 from typing import Any
 
 from prudent.core.assumptions import LATEST, Assumption, time_in_words
-from prudent.core.guarantee import NOT_A_RATE, Guarantee
+from prudent.core.binomial import fewest_rows
+from prudent.core.guarantee import COUNTED_AS, NOT_A_RATE, OF_FLAGGED, Guarantee
 from prudent.core.validation import shown
 
 SCHEMA = "prudent.card/1"
 OWNER = ("purpose", "oversight", "contact")
 FOOT = "No statement of conformity."
+#: Lines of the table about those that nothing is promised of.
+MOST_LINES = 12
 #: Headings, in the order of the card.
 HEADINGS = {
     "promise": "What is promised",
@@ -66,8 +69,8 @@ IN_WORDS = {
     "false alarm rate": ("Of the ordinary rows{scope}", "raise an alarm"),
     "miss rate": ("Of the anomalies{scope}", "raise no alarm"),
     "answered share": ("Of all rows", "are answered"),
-    "flagged share": ("Of all rows", "are flagged"),
-    "precision": ("Of the flagged rows", "are what they are flagged as"),
+    "flagged share": ("Of all rows", "are flagged{as}"),
+    "precision": ("Of the rows flagged{as}", "are what they are flagged as"),
     "probability": ("Of the rows", "are of class {class}"),
     "expected cost": ("On average a row", "costs {bound}"),
     "false discovery rate": ("Of the rows named as unusual", "are ordinary"),
@@ -82,6 +85,7 @@ def promise_card(
     watched: Mapping[str, Any] | None = None,
     recheck: str = "",
     owner: Mapping[str, str] | None = None,
+    seen: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Put together what a card says, in its order.
 
@@ -99,6 +103,10 @@ def promise_card(
         Command that holds the promises against new rows.
     owner : mapping, default=None
         "purpose", "oversight" and "contact", in the owner's words.
+    seen : sequence of mapping, default=()
+        Classes and subgroups that are known of: "about", and where they were counted
+        "rows", "wrong" among them, and how many rows a promise "needs". Those that no
+        promise is about have a line that says so.
 
     Returns
     -------
@@ -120,7 +128,8 @@ def promise_card(
             "certificate": [_numbers(g) for g in others],
         },
         "table": [_line(g, "promised") for g in main]
-        + [_line(g, "proved by new rows") for g in others],
+        + [_line(g, "proved by new rows") for g in others]
+        + _not_promised([*main, *others], seen),
         "void_if": [*VOID_IF, *_shift_tolerance(main)],
         "watched": dict(watched) if watched else "not watched",
         "recheck": recheck,
@@ -141,13 +150,14 @@ def in_everyday_words(promise: Guarantee) -> str:
     'Of the rows it answers, at most 5 in 100 are wrong.'
     """
     whose, what = IN_WORDS[promise.quantity]
-    scope = "" if promise.scope is None else f" of class {shown(promise.scope)}"
+    label = "" if promise.scope is None else shown(promise.scope)
+    scope = f" of class {label}" if label else ""
     side = "at most" if promise.sense == "<=" else "at least"
     if promise.quantity == "expected cost":
         return f"{whose} {what.format(bound=f'{side} {promise.bound:.4g}')}."
     subgroup = "" if promise.subgroup is None else f" with {promise.subgroup}"
-    named = whose.format(scope=scope) + subgroup
-    acts = what.format(**{"class": shown(promise.scope)})
+    words = {"scope": scope, "class": label, "as": f" as {label}" if label else ""}
+    named, acts = whose.format(**words) + subgroup, what.format(**words)
     return f"{named}, {side} {_in_hundred(promise.bound)} {acts}."
 
 
@@ -196,16 +206,59 @@ def _line(promise: Guarantee, status: str) -> dict[str, Any]:
     evidence = promise.evidence
     rows = evidence.get("answered", evidence.get("calibration rows"))
     wrong = evidence.get("wrong")
-    about = [] if promise.scope is None else [f"class {shown(promise.scope)}"]
-    about += [] if promise.subgroup is None else [promise.subgroup]
+    if promise.quantity in COUNTED_AS:
+        rows = evidence.get("calibration rows")
+        wrong = evidence.get(COUNTED_AS[promise.quantity])
     return {
-        "about": ", ".join(about) or "all rows",
+        "about": _about(promise),
         "quantity": promise.quantity,
         "rows": None if rows is None else int(rows),
         "seen": None if wrong is None or not rows else round(wrong / rows, 6),
         "limit": f"{promise.sense} {promise.bound:.4g}",
         "status": status,
     }
+
+
+def _about(promise: Guarantee) -> str:
+    """Whom a promise is about: a class, a subgroup, both, or all rows."""
+    by_class = promise.scope is not None and promise.quantity not in OF_FLAGGED
+    about = [f"class {shown(promise.scope)}"] if by_class else []
+    about += [] if promise.subgroup is None else [promise.subgroup]
+    return ", ".join(about) or "all rows"
+
+
+def _not_promised(
+    promises: Sequence[Guarantee], seen: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """A line for each class and subgroup that no promise is about."""
+    rates = [g for g in promises if g.quantity not in (*COUNTED_AS, *NOT_A_RATE)]
+    known = {_about(g) for g in promises}
+    if not rates:
+        return []
+    main = rates[0]
+    allowed = main.bound if main.sense == "<=" else 1 - main.bound
+    needs = fewest_rows(allowed, main.confidence) if 0 < allowed < 1 else None
+    lines = []
+    for item in seen:
+        if item["about"] in known:
+            continue
+        rows, needed = item.get("rows"), item.get("needs", needs)
+        enough = needed is None or (rows is not None and rows >= needed)
+        wrong = item.get("wrong")
+        line = {
+            "about": item["about"],
+            "quantity": main.quantity,
+            "rows": rows,
+            "seen": round(wrong / rows, 6) if rows and wrong is not None else None,
+            "limit": "",
+            "status": "seen only" if enough else f"needs {needed} rows",
+        }
+        lines.append(line)
+    more = len(lines) - MOST_LINES
+    if more <= 0:
+        return lines
+    rest = {**dict.fromkeys(COLUMNS, None), "about": f"{more} more", "limit": ""}
+    return [*lines[:MOST_LINES], {**rest, "quantity": "", "status": "not promised"}]
 
 
 def _shift_tolerance(promises: Sequence[Guarantee]) -> list[str]:
@@ -234,13 +287,20 @@ def as_markdown(card: Mapping[str, Any]) -> str:
     return "\n".join([*parts, f"*{card['foot']}*", ""])
 
 
-def as_html(card: Mapping[str, Any]) -> str:
-    """The card as a page of its own, which prints on one sheet."""
+def as_html(card: Mapping[str, Any], explorer: str = "") -> str:
+    """The card as a page of its own, which prints on one sheet.
+
+    An `explorer` of thresholds may stand behind it, on a sheet of its own.
+    """
     sections = []
     for name, heading in HEADINGS.items():
         body = _html_of(name, card[name])
         sections.append(f'<section id="{name}"><h2>{heading}</h2>{body}</section>')
-    return PAGE.format(sections="\n".join(sections), foot=escape(card["foot"]))
+    return PAGE.format(
+        title="Promise card",
+        sections="\n".join([*sections, explorer]),
+        foot=escape(card["foot"]),
+    )
 
 
 COLUMNS = ("about", "quantity", "rows", "seen", "limit", "status")
@@ -249,7 +309,7 @@ PAGE = """<!DOCTYPE html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Promise card</title>
+<title>{title}</title>
 <style>
 :root {{ color-scheme: light dark; }}
 body {{ font: 15px/1.4 system-ui, sans-serif; max-width: 46rem; margin: 1.5rem auto;
@@ -261,16 +321,20 @@ p, ul {{ margin: .2rem 0; }}
 #promise p {{ font-size: 1.2rem; font-weight: 600; }}
 .scroll {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; width: 100%; overflow-wrap: normal; }}
+section {{ break-inside: avoid; }}
 th, td {{ text-align: left; padding: .15rem .5rem .15rem 0;
   border-bottom: 1px solid color-mix(in srgb, currentColor 25%, transparent); }}
 code {{ font-size: .9em; }}
 footer {{ margin-top: 1rem; opacity: .75; font-size: .85rem; }}
+@page {{ size: A4; margin: 12mm; }}
 @media print {{ body {{ font-size: 10.5px; margin: 0; max-width: none; }}
+  :root {{ color-scheme: light; }} h1 {{ font-size: 15px; margin: 0; }}
+  .scroll {{ overflow: visible; }} table {{ font-size: 9.5px; }} li {{ margin: 0; }}
   h2 {{ margin: .45rem 0 .1rem; }} #promise p {{ font-size: 13px; }} }}
 </style>
 </head>
 <body>
-<h1>Promise card</h1>
+<h1>{title}</h1>
 {sections}
 <footer>{foot}</footer>
 </body>

@@ -14,6 +14,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from prudent.report.card import FOOT, PAGE
+
 #: What a line of the table says, by the names of `limits_at`; and of which side.
 LINES = {
     "answers": {
@@ -37,7 +39,8 @@ STYLE = """
 .explorer input[type=range] { width: min(24rem, 100%); vertical-align: middle; }
 .explorer input[type=number] { width: 6rem; }
 .explorer .seen { opacity: .7; }
-@media print { .explorer .controls { display: none; } }
+@media print { .explorer .controls { display: none; }
+  #promise ~ .explorer { break-before: page; } }
 """
 
 
@@ -147,7 +150,7 @@ def explorer(bands: Mapping[str, Any], threshold: float | None = None) -> str:
     prevalence = _PREVALENCE.format(positive=escape(positive))
     data = json.dumps(dict(bands), separators=(",", ":"), allow_nan=False)
     people = limits["people"]
-    return _PAGE.format(
+    return _PART.format(
         style=STYLE,
         confidence=f"{100 * float(bands['confidence']):.4g}",
         happens=happens,
@@ -164,6 +167,11 @@ def explorer(bands: Mapping[str, Any], threshold: float | None = None) -> str:
         data=data.replace("<", "\\u003c"),
         script=script(),
     )
+
+
+def explorer_page(bands: Mapping[str, Any], title: str) -> str:
+    """A page of its own with the explorer of a table of scores."""
+    return PAGE.format(title=escape(title), sections=explorer(bands), foot=FOOT)
 
 
 @cache
@@ -189,7 +197,7 @@ another share of {positive} among future rows:
 <p data-name="assumed" hidden>This assumes that share, and that nothing else
 changes.</p>
 """
-_PAGE = """<section class="explorer" aria-label="Every threshold">
+_PART = """<section class="explorer" aria-label="Every threshold">
 <style>{style}</style>
 <h2>Every threshold</h2>
 <p>Choose after looking: all limits hold at once, at every position, with probability
