@@ -48,11 +48,10 @@ def labels_of_columns(
         return labels
     alike = [len(set(letters)) == 1 for letters in zip(*columns, strict=False)]
     n_alike = alike.index(False) if False in alike else len(alike)
-    behind = [name[n_alike:] for name in columns]
     seen = set(truth.tolist())
-    if len(seen & set(behind)) > len(seen & set(columns)):
-        return behind
-    return list(columns)
+    # Labels may begin alike, too: the prefix behind which most labels are known.
+    behind = [[name[k:] for name in columns] for k in range(n_alike + 1)]
+    return max(behind, key=lambda labels: len(seen & set(labels)))
 
 
 def complete_rows(
