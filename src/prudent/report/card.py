@@ -350,7 +350,8 @@ def _number(name: str, number: float) -> str:
     """A number behind a promise, of which a date is shown as one."""
     if name == "first date":
         return f"{name} {time_in_words(number, dated=True)}"
-    return f"{name} {number:g}"
+    # A number without end is written as text.
+    return f"{name} {float(number):g}"
 
 
 def _entries(name: str, value: Any) -> list[str]:
