@@ -393,7 +393,7 @@ the audit must find within 400 draws.
 The comparison
 ==============
 
-``prudent compare`` as it is, on nineteen tables that played no part in its making:
+``prudent compare --no-best``, on nineteen tables that played no part in its making:
 eleven of R packages (pbc, survey, car90, Hdma, Aids2, titanic, msleep, crabs, stagec,
 Mode, Kakadu: words, up to 15 % of the cells missing, 19 classes of which five have one
 row), 5000 diamonds of which 2.3 % are flawed, dermatology, housing, libras, splice, 310

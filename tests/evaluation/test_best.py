@@ -20,6 +20,7 @@ from sklearn.svm import LinearSVC
 import prudent
 from prudent import BestClassifier, SelectiveClassifier
 from prudent.core.rows import hold_out
+from prudent.evaluation.choice import told
 from prudent.evaluation.promising import wrap
 from prudent.exceptions import InfeasibleError, PrudentWarning
 from prudent.rules.wish import parse_promise
@@ -279,6 +280,14 @@ def test_a_class_of_two_rows_puts_no_candidate_out():
         warnings.simplefilter("ignore", PrudentWarning)
         model.fit(flowers[kept], kinds[kept])
     assert (model.choice_results_["failed"] == "").all()
+
+
+def test_progress_is_told_of_every_candidate_and_fold():
+    seen = []
+    with told(lambda *state: seen.append(state)):
+        best(estimators=NAMES[:2], cv=2).fit(X, Y)
+    best(estimators=NAMES[:1], cv=2).fit(X, Y)  # nobody is told any more
+    assert seen == [(name, fold, 2) for name in NAMES[:2] for fold in (1, 2)]
 
 
 def test_own_estimators_and_random_states():
