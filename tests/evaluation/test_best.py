@@ -20,6 +20,7 @@ from sklearn.svm import LinearSVC
 import prudent
 from prudent import BestClassifier, SelectiveClassifier
 from prudent.core.rows import hold_out
+from prudent.estimator_tools import rows_about
 from prudent.evaluation.choice import told
 from prudent.evaluation.promising import wrap
 from prudent.exceptions import InfeasibleError, PrudentWarning
@@ -117,6 +118,32 @@ def test_no_candidate_sees_a_held_out_row_of_any_subgroup():
     rows = {row.tobytes() for part in seen for row in part}
     assert len(seen) == 2 * 5 + 1
     assert rows == {row.tobytes() for row in np.delete(X, held_out, axis=0)}
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+@pytest.mark.parametrize("subgroups", [None, of_texture])
+def test_it_is_certified_and_watched_as_the_model_that_keeps_the_promise(
+    promise, subgroups
+):
+    promise = promise.replace("5%", "20%").replace("10%", "40%").replace("90%", "80%")
+    model = best(promise, subgroups=subgroups).fit(X[:400], Y[:400])
+    expected = prudent.certify(model.model_, X[400:], Y[400:])
+    assert prudent.certify(model, X[400:], Y[400:]) == expected
+    promised = {(g.quantity, g.scope, g.subgroup) for g in model.guarantees_}
+    assert {(g.quantity, g.scope, g.subgroup) for g in expected} == promised
+    with pytest.raises(ValueError, match="100 of these 100 rows were in the fit"):
+        prudent.certify(model, X[:100], Y[:100])
+    searched = make_pipeline(GridSearchCV(model, {"cv": [2]}, cv=2))
+    with warnings.catch_warnings():  # half of the rows may be too few
+        warnings.simplefilter("ignore", PrudentWarning)
+        searched.fit(X[:400], Y[:400])
+    with pytest.raises(ValueError, match="100 of these 100 rows were in the fit"):
+        prudent.certify(searched, X[:100], Y[:100])
+    about = [
+        rows_about(each, model.guarantees_[-1], X[400:])
+        for each in (model, model.model_)
+    ]
+    np.testing.assert_array_equal(*about)
 
 
 def test_subgroups_are_named_by_the_promise_or_by_the_argument():

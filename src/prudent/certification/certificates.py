@@ -34,6 +34,7 @@ from prudent.estimator_tools import (
     answers_from,
     check_groups,
     counted_answers,
+    delegate,
     predict_set,
     refuse_dask,
     refuse_seen_rows,
@@ -297,8 +298,8 @@ def unwrapped(model: Any, X: Any) -> tuple[Any, Any]:
         if isinstance(model, Pipeline):
             X = model[:-1].transform(X) if len(model.steps) > 1 else X
             model = model.steps[-1][1]
-        elif hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
+        elif (within := delegate(model)) is not None:
+            model = within
         else:
             return model, X
 

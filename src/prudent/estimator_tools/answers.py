@@ -81,8 +81,9 @@ def predict_set(estimator: Any, X: Any) -> BoolArray:
         if len(estimator.steps) > 1:
             X = estimator[:-1].transform(X)
         return predict_set(estimator.steps[-1][1], X)
-    if hasattr(estimator, "best_estimator_"):
-        return predict_set(estimator.best_estimator_, X)
+    within = delegate(estimator)
+    if within is not None:
+        return predict_set(within, X)
     inner = getattr(estimator, "estimator_", getattr(estimator, "estimator", None))
     if inner is not None:
         return predict_set(inner, X)
@@ -91,6 +92,15 @@ def predict_set(estimator: Any, X: Any) -> BoolArray:
         f"{noun} {type(estimator).__name__} has no `predict_set`; use one of "
         "prudent's set-valued classifiers."
     )
+
+
+def delegate(estimator: Any) -> Any | None:
+    """What a fitted estimator hands rows on to as they are; None: it answers itself.
+
+    The model that keeps a promise around a choice, or the winner of a search.
+    """
+    within = getattr(estimator, "_delegate", None)
+    return getattr(estimator, "best_estimator_", None) if within is None else within
 
 
 #: What a classifier promises of its sets, not of its labels.
@@ -129,6 +139,9 @@ def rows_about(estimator: Any, promise: Guarantee, X: Any) -> BoolArray:
     if isinstance(estimator, Pipeline):
         X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
         return rows_about(estimator[-1], promise, X)
+    within = delegate(estimator)
+    if within is not None:
+        return rows_about(within, promise, X)
     about: BoolArray = estimator.is_about(promise, X)
     return about
 

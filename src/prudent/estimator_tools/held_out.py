@@ -45,6 +45,7 @@ from prudent.core.rows import (
 )
 from prudent.core.types import BoolArray
 from prudent.core.validation import shown
+from prudent.estimator_tools.answers import delegate
 from prudent.estimator_tools.subgroups import Subgroups, SubgroupsOption
 from prudent.exceptions import PrudentWarning
 from prudent.io.errors import thousands
@@ -535,12 +536,16 @@ def _knowledge(model: Any, X: Any) -> Iterator[tuple[KnownRows, Any]]:
     """
     while isinstance(model, FrozenEstimator):
         model = model.estimator
-    model = getattr(model, "best_estimator_", model)
+    within = delegate(model)
+    if within is not None:
+        yield from _knowledge(within, X)
+        return
     known = getattr(model, "_known_rows", None)
     if known is not None:
         yield known, _in_order(model, X)
     if isinstance(model, Pipeline):
-        yield from _knowledge(model[-1], model[:-1].transform(X))
+        X = model[:-1].transform(X) if len(model.steps) > 1 else X
+        yield from _knowledge(model[-1], X)
     elif isinstance(getattr(model, "estimator", None), FrozenEstimator):
         yield from _knowledge(model.estimator, X)
 

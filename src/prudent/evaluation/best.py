@@ -84,7 +84,8 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         It, fitted to the rows not held out.
     model_ : classifier
         What keeps the promise around it: a `SelectiveClassifier`,
-        `ConformalClassifier` or `NeymanPearsonClassifier`, whose methods this one has.
+        `ConformalClassifier` or `NeymanPearsonClassifier`. Labels, sets and answers
+        are its; what else it can do, it does there: ``model_.with_error_rate(0.1)``.
     choice_results_ : dict of str to ndarray of shape (n_candidates,)
         "name"; "usefulness", larger is better, and "second", which decides where that
         is equal (NaN for candidates that failed); "rank", from 1, 0 for those that
@@ -330,6 +331,11 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes)
         """
         return np.asarray(self._fitted().p_values(X))
+
+    @property
+    def _delegate(self) -> Any:
+        """What answers and promises in its place, and knows the rows of the fit."""
+        return self.model_
 
     def _fitted(self) -> Any:
         check_is_fitted(self)

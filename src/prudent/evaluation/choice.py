@@ -320,8 +320,8 @@ def chosen_in(model: Any) -> ChosenClassifier | None:
     while not isinstance(model, ChosenClassifier):
         if isinstance(model, Pipeline):
             model = model[-1]
-        elif hasattr(model, "model_"):
-            model = model.model_
+        elif hasattr(model, "_delegate"):
+            model = model._delegate
         elif hasattr(model, "estimator_"):
             model = model.estimator_
         else:
