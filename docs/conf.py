@@ -30,7 +30,18 @@ autodoc_typehints = "none"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
+
+def reset_look(gallery_conf, script):
+    """Give every script of the gallery the look of displays and reports."""
+    import matplotlib.style
+
+    from prudent.plots.display import STYLE_FILE
+
+    matplotlib.style.use(STYLE_FILE)
+
+
 sphinx_gallery_conf = {
+    "reset_modules": ("matplotlib", "seaborn", reset_look),
     "examples_dirs": ["tutorials", "examples"],
     "gallery_dirs": ["gallery/tutorials", "gallery/examples"],
     "filename_pattern": r".*\.py",

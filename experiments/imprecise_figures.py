@@ -182,7 +182,7 @@ def figure6(found: dict[str, Any]) -> Table:
     rows = []
     panels = figure.subplots(1, 3, sharex=True, sharey=True)
     for axes, (name, kind, c) in zip(panels, PANELS, strict=True):
-        SetRegionDisplay.from_estimator(fitted(kind, c), *iris_rows()).plot(axes)
+        SetRegionDisplay.from_estimator(fitted(kind, c), *iris_rows(), ax=axes)
         axes.set_title(f"{name}, c = {c:g}")
         rows.append((name, c, *(f"{v:.2f}" for v in found[f"regions/{name}"])))
     return Table(

@@ -107,7 +107,7 @@ def geometry() -> Table:
     for axes, model in zip(
         figure.subplots(1, 2, sharex=True, sharey=True), (plain, robust), strict=True
     ):
-        MinimaxGeometryDisplay.from_estimator(model).plot(axes)
+        MinimaxGeometryDisplay.from_estimator(model, ax=axes)
         axes.set_aspect("equal")
     figure.axes[0].set_title("Figure 1: the kappa-ellipsoids touch")
     figure.axes[1].set_title("Figure 2: kappa + nu; nu dashed")

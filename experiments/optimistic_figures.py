@@ -288,6 +288,6 @@ def regions() -> Figure:
     figure = Figure(figsize=(9, 4), layout="constrained")
     for axes, scale in zip(figure.subplots(1, 2, sharey=True), (1.0, 0.1), strict=True):
         model = OptimisticScoreClassifier(radius_scale=scale).fit(X[:, :2], y)
-        SetRegionDisplay.from_estimator(model, X[:, :2], y).plot(axes)
+        SetRegionDisplay.from_estimator(model, X[:, :2], y, ax=axes)
         axes.set_title(f"radius_scale={scale:g}")
     return figure

@@ -1,5 +1,7 @@
 """Fixtures of all tests."""
 
+import sys
+
 import pytest
 from experiments.benchmark_data import folder, load
 
@@ -10,3 +12,11 @@ def benchmark_data():
     if not folder().is_dir():
         pytest.skip("the folder of benchmark data sets is absent; set PRUDENT_DATA")
     return load
+
+
+@pytest.fixture(autouse=True)
+def figures_are_closed():
+    """Displays draw on new figures, of which matplotlib warns where many stay open."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

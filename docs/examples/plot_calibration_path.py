@@ -22,4 +22,4 @@ print(f"closed form: test error {1 - start.score(X_test, y_test):.3f}")
 print(f"calibrated:  test error {1 - model.score(X_test, y_test):.3f}")
 
 # %%
-CalibrationPathDisplay.from_estimator(model, X_test, y_test).plot()
+CalibrationPathDisplay.from_estimator(model, X_test, y_test)

@@ -24,4 +24,4 @@ for row in comparison.rows:
 # Every method is made to keep the promise asked for, here by default a coverage in each
 # class. Promises that a method makes by itself follow: minimax bounds the error of each
 # class, as far as moments are as estimated; rejection the false alarms in each class.
-GuaranteeDisplay.from_comparison(comparison).plot()
+GuaranteeDisplay.from_comparison(comparison)

@@ -18,5 +18,5 @@ X, y = iris.data[rows, 2:], iris.target_names[iris.target[rows]]
 model = MinimaxProbabilityClassifier().fit(X, y)
 print(f"kappa {model.kappa_:.3f}: accuracy at least {model.worst_case_accuracy_:.3f}")
 
-display = MinimaxGeometryDisplay.from_estimator(model, X, y).plot()
+display = MinimaxGeometryDisplay.from_estimator(model, X, y)
 display.ax_.set(xlabel="petal length (cm)", ylabel="petal width (cm)")

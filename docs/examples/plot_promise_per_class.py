@@ -25,4 +25,4 @@ for promise in model.guarantees_:
     print(f"{promise}\n  measured {check.measured:.3f}: {check.verdict}")
 
 # %%
-display = GuaranteeDisplay.from_estimator(model, X_test, y_test).plot()
+display = GuaranteeDisplay.from_estimator(model, X_test, y_test)

@@ -18,4 +18,4 @@ for promise in game.guarantees_:
     print(promise)
 
 # %%
-SecurityCurveDisplay.from_estimator(game).plot()
+SecurityCurveDisplay.from_estimator(game)

@@ -84,7 +84,7 @@ for promise in game.guarantees_:
 # %%
 # The best threshold catches him never at this false-alarm rate: it leaves one step
 # where he is safe. The security curve shows from which rate on a threshold works.
-SecurityCurveDisplay.from_estimator(game).plot()
+SecurityCurveDisplay.from_estimator(game)
 
 # %%
 # The intruder may try again until the coin lets him in. A keyed coin is the same for

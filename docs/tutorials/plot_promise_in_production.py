@@ -134,7 +134,7 @@ print(monitor)
 # %%
 # Above the evidence and the level of the alarm, below the limits of the coverage, which
 # hold at all times at once, and the promise.
-MonitorDisplay.from_monitor(monitor).plot()
+MonitorDisplay.from_monitor(monitor)
 plt.show()
 
 # %%

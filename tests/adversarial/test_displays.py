@@ -30,7 +30,7 @@ def normals():
 
 
 def test_security_curve_draws_what_the_frame_holds(game, ax):
-    display = SecurityCurveDisplay.from_estimator(game, [0.5, 0.1, 0.9]).plot(ax)
+    display = SecurityCurveDisplay.from_estimator(game, [0.5, 0.1, 0.9], ax=ax)
     frame = display.frame()
     assert frame["false_alarm_rate"].to_pylist() == [0.1, 0.5, 0.9]
     soft, hard, uniform = display.lines_
@@ -43,7 +43,7 @@ def test_security_curve_draws_what_the_frame_holds(game, ax):
 def test_security_curve_makes_its_own_axes_and_covers_all_rates(game):
     from matplotlib import pyplot
 
-    display = SecurityCurveDisplay.from_estimator(game).plot()
+    display = SecurityCurveDisplay.from_estimator(game)
     assert display.frame().num_rows == 101
     assert (
         display.curve.soft_miss_rates <= display.curve.hard_miss_rates + 1e-12
@@ -67,14 +67,14 @@ def test_false_alarm_display_makes_its_own_axes(normals):
     from matplotlib import pyplot
 
     detector = LowDensityRejector(random_state=0).fit(normals[:300])
-    display = FalseAlarmDisplay.from_estimator(detector, normals[300:]).plot()
+    display = FalseAlarmDisplay.from_estimator(detector, normals[300:])
     assert display.frame().num_rows == 20
     pyplot.close(display.figure_)
 
 
 def test_security_curve_shows_what_knowing_the_intruder_is_worth(game, ax):
     q = game.adversary_
-    display = SecurityCurveDisplay.from_estimator(game, [0.1, 0.5], known=q).plot(ax)
+    display = SecurityCurveDisplay.from_estimator(game, [0.1, 0.5], known=q, ax=ax)
     known = display.frame()["known_miss_rate"].to_numpy()
     np.testing.assert_array_equal(display.lines_[3].get_ydata(), known)
     assert (known <= display.curve.soft_miss_rates + 1e-12).all()

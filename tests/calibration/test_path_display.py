@@ -27,7 +27,7 @@ def test_frame_holds_the_curves_and_marks_the_kept_iterate():
 
 def test_lines_show_the_curves():
     model = fitted()
-    display = CalibrationPathDisplay.from_estimator(model).plot()
+    display = CalibrationPathDisplay.from_estimator(model)
     np.testing.assert_array_equal(display.error_line_.get_ydata(), model.error_curve_)
     np.testing.assert_array_equal(display.loss_line_.get_ydata(), model.loss_curve_)
     assert display.kept_line_.get_xdata()[0] == model.best_iteration_
@@ -46,6 +46,6 @@ def test_other_rows_add_the_error_of_the_kept_iterate():
 
 def test_plot_draws_on_given_axes():
     figure, ax = plt.subplots()
-    display = CalibrationPathDisplay.from_estimator(fitted()).plot(ax)
+    display = CalibrationPathDisplay.from_estimator(fitted(), ax=ax)
     assert display.ax_ is ax
     plt.close(figure)

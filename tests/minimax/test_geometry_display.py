@@ -59,7 +59,7 @@ def test_shadows_of_many_features_touch_on_the_line():
 
 
 def test_plot_draws_what_the_frame_holds():
-    display = MinimaxGeometryDisplay.from_estimator(model()).plot()
+    display = MinimaxGeometryDisplay.from_estimator(model())
     frame = display.frame()
     assert frame.column_names == ["class", "feature 0", "feature 1"]
     for k, line in enumerate(display.lines_[:2]):
@@ -73,7 +73,7 @@ def test_plot_draws_what_the_frame_holds():
 
 def test_the_set_of_the_mean_lies_inside_its_ellipsoid():
     fitted = model(mean_radius=[0.1, 0.2], covariance_factor=[1.2, 1.5])
-    display = MinimaxGeometryDisplay.from_estimator(fitted).plot()
+    display = MinimaxGeometryDisplay.from_estimator(fitted)
     assert len(display.ax_.lines) == 6  # two of each kind, the plane, the point
     for k, (inner, outer) in enumerate(
         zip(display.mean_outlines, display.outlines, strict=True)
@@ -82,7 +82,7 @@ def test_the_set_of_the_mean_lies_inside_its_ellipsoid():
         sizes = (inner - MEANS[k]) / (outer - MEANS[k])
         np.testing.assert_allclose(sizes, nu / (fitted.kappa_ + nu), rtol=1e-6)
     mpl.pyplot.close(display.figure_)
-    plain = MinimaxGeometryDisplay.from_estimator(model()).plot()
+    plain = MinimaxGeometryDisplay.from_estimator(model())
     assert len(plain.ax_.lines) == 4
     mpl.pyplot.close(plain.figure_)
 

@@ -50,7 +50,7 @@ def test_cross_validation_shows_the_chosen_shrinkage(iris):
 def test_plot_draws_the_frame(iris):
     X, y = iris
     model = ImpreciseDiscriminantAnalysis(imprecision=2.0).fit(X, y)
-    display = ImprecisionPathDisplay.from_estimator(model, X, y).plot()
+    display = ImprecisionPathDisplay.from_estimator(model, X, y)
     assert [line.get_label() for line in display.lines_] == list(display.scores)
     np.testing.assert_array_equal(
         display.lines_[0].get_ydata(), display.frame()["u80"].to_numpy()
@@ -64,6 +64,6 @@ def test_plot_uses_the_axes_given_and_draws_the_band(iris):
 
     _, ax = plt.subplots()
     model = ImpreciseDiscriminantAnalysisCV(imprecisions=[0.5, 2.0], cv=3).fit(*iris)
-    display = ImprecisionPathDisplay.from_cross_validation(model).plot(ax)
+    display = ImprecisionPathDisplay.from_cross_validation(model, ax=ax)
     assert display.ax_ is ax
     assert len(ax.collections) == 1

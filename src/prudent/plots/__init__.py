@@ -1,4 +1,4 @@
-"""Displays: each is built by a `from_...` method, drawn by `plot`, read by `frame`."""
+"""Displays: a `from_...` method draws and returns one, `frame` gives its numbers."""
 
 from importlib import import_module
 from typing import Any
@@ -7,13 +7,19 @@ from typing import Any
 _PUBLIC = {
     "CalibrationPathDisplay": "prudent.plots.paths",
     "ChoiceDisplay": "prudent.plots.choice_display",
+    "ClassErrorDisplay": "prudent.plots.answer_curves",
+    "CostCurveDisplay": "prudent.plots.cost_curve",
+    "DetectorScoreDisplay": "prudent.plots.alarms",
+    "DriftDisplay": "prudent.plots.alarms",
     "FalseAlarmDisplay": "prudent.plots.guarantees",
     "GuaranteeDisplay": "prudent.plots.guarantees",
     "ImprecisionPathDisplay": "prudent.plots.paths",
     "MinimaxGeometryDisplay": "prudent.plots.minimax_geometry",
     "MonitorDisplay": "prudent.plots.monitor_display",
     "SecurityCurveDisplay": "prudent.plots.security_curve",
+    "SelectiveDisplay": "prudent.plots.answer_curves",
     "SetRegionDisplay": "prudent.plots.set_regions",
+    "SetSizeDisplay": "prudent.plots.set_sizes",
     "ThresholdBandsDisplay": "prudent.plots.threshold_bands",
 }
 __all__ = sorted(_PUBLIC)

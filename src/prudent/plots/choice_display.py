@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,7 +12,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from prudent.evaluation.choice import chosen_in
-from prudent.plots.display import BLUE, GREEN, GREY, Display
+from prudent.plots.display import BLUE, GREEN, GREY, Display, legend_beside
 
 
 @dataclass(eq=False, repr=False)
@@ -45,12 +46,25 @@ class ChoiceDisplay(Display):
     results: dict[str, NDArray[Any]]
 
     @classmethod
-    def from_estimator(cls, estimator: Any) -> Self:
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
         """Show the choice that a fitted model made.
 
         Parameters
         ----------
         estimator : fitted BestClassifier, or a model of ``prudent fit --method best``
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on new axes.
+        name : str, default=None
+            What the legend calls it.
+        **kwargs
+            Of matplotlib, for the bars.
 
         Raises
         ------
@@ -63,7 +77,7 @@ class ChoiceDisplay(Display):
                 f"{type(estimator).__name__} chose nothing: give a fitted "
                 "BestClassifier."
             )
-        return cls(chosen.choice_results_)
+        return cls(chosen.choice_results_).plot(ax, name=name, **kwargs)
 
     def frame(self) -> pa.Table:
         """One row for each candidate, the most useful first, those that failed last."""
@@ -71,12 +85,12 @@ class ChoiceDisplay(Display):
         order = np.argsort(np.where(ranks == 0, len(ranks) + 1, ranks), kind="stable")
         return pa.table({name: values[order] for name, values in self.results.items()})
 
-    def _draw(self, ax: Axes) -> None:
+    def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
         shown = self.frame()
         names, ranks = shown["name"].to_pylist(), shown["rank"].to_pylist()
         useful = np.nan_to_num(shown["usefulness"].to_numpy())
         colours = [GREEN if rank == 1 else BLUE if rank else GREY for rank in ranks]
-        self.bars_ = ax.barh(names, useful, color=colours)
+        self.bars_ = ax.barh(names, useful, **{"color": colours, "label": name, **look})
         labels = [
             f"{value:.3g}{'  chosen' if rank == 1 else ''}" if rank else "failed"
             for value, rank in zip(useful, ranks, strict=True)
@@ -85,3 +99,4 @@ class ChoiceDisplay(Display):
         ax.invert_yaxis()
         ax.margins(x=0.2)
         ax.set(xlabel="usefulness (larger is better)")
+        legend_beside(ax)

@@ -1,15 +1,21 @@
-"""What every display shares: its axes, and colours."""
+"""What every display shares: how it is drawn, on which axes, and its look."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Self
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any, Self
 
 import pyarrow as pa
+from matplotlib import rc_params_from_file, style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-# Told apart by the colour-blind, too.
+#: The look of displays, reports and the gallery.
+STYLE_FILE = str(files("prudent.plots") / "prudent.mplstyle")
+LOOK = rc_params_from_file(STYLE_FILE, use_default_template=False)
+COLOURS: tuple[str, ...] = tuple(LOOK["axes.prop_cycle"].by_key()["color"])
 BLUE, RED, GREEN, GREY = "#0072b2", "#d62728", "#009e73", "#777777"
 
 
@@ -27,24 +33,32 @@ class Display(ABC):
     ax_: Axes
     figure_: Figure | SubFigure
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(
+        self, ax: Axes | None = None, *, name: str | None = None, **kwargs: Any
+    ) -> Self:
         """Draw on `ax`, or on new axes.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Where to draw.
+        name : str, default=None
+            What the legend calls that which is shown.
+        **kwargs
+            Of matplotlib, for the lines, bars or points of what is shown: such as
+            ``color``, ``linewidth`` and ``alpha``.
 
         Returns
         -------
         self
         """
-        if ax is None:
-            from matplotlib import pyplot
+        with style.context(STYLE_FILE):
+            if ax is None:
+                from matplotlib import pyplot
 
-            _, ax = pyplot.subplots()
-        self.ax_, self.figure_ = ax, ax.figure
-        self._draw(ax)
+                _, ax = pyplot.subplots()
+            self.ax_, self.figure_ = ax, ax.figure
+            self._draw(ax, name, kwargs)
         return self
 
     @abstractmethod
@@ -52,5 +66,23 @@ class Display(ABC):
         """The numbers drawn, as a table."""
 
     @abstractmethod
-    def _draw(self, ax: Axes) -> None:
-        """Draw on the axes."""
+    def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
+        """Draw on the axes; `look` is what the caller asks of lines."""
+
+
+def legend_beside(ax: Axes, **options: Any) -> None:
+    """Name what is drawn beside the axes, where the names hide no data."""
+    handles, _ = ax.get_legend_handles_labels()
+    if handles or "handles" in options:
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), **options)
+
+
+def thousands_on_axis(value: float, _: float | None = None) -> str:
+    """A number at an axis, its digits in groups: 1 300.
+
+    Examples
+    --------
+    >>> thousands_on_axis(-1700.0), thousands_on_axis(0.25)
+    ('-1 700', '0.25')
+    """
+    return f"{value:,.10g}".replace(",", " ")

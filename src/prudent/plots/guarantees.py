@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -16,9 +16,9 @@ from prudent.adversarial import LowDensityRejector
 from prudent.core.binomial import clopper_pearson
 from prudent.core.guarantee import NOT_A_RATE, Guarantee, GuaranteeCheck
 from prudent.core.types import FloatArray
-from prudent.estimator_tools import held_against
+from prudent.estimator_tools import answers_from, held_against
 from prudent.evaluation.records import Findings
-from prudent.plots.display import BLUE, GREY, RED, Display
+from prudent.plots.display import BLUE, GREY, RED, Display, legend_beside
 
 # Verdict -> colour and marker: readable without colour, too.
 STYLE = {"kept": (BLUE, "o"), "consistent": (GREY, "s"), "broken": (RED, "X")}
@@ -88,6 +88,9 @@ class GuaranteeDisplay(Display):
         *,
         level: float = 0.05,
         groups: ArrayLike | None = None,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Hold the promises of a fitted estimator against rows it has not seen.
 
@@ -105,6 +108,12 @@ class GuaranteeDisplay(Display):
         groups : array-like of shape (n_samples,), default=None
             Rows that belong together; promises about a random row of a new group need
             them, and count one random row of each.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on new axes.
+        name : str, default=None
+            What the legend calls it.
+        **kwargs
+            Of matplotlib, for the points.
 
         Raises
         ------
@@ -119,30 +128,105 @@ class GuaranteeDisplay(Display):
             for g in estimator.guarantees_
             if g.quantity != "miss rate" and g.quantity not in NOT_A_RATE
         ]
-        name, level = type(estimator).__name__, level / max(1, len(promises))
+        label, level = name or type(estimator).__name__, level / max(1, len(promises))
         return cls(
             [
                 KeptPromise(
-                    label=name, guarantee=g, check=g.judge(broken, n, level=level), n=n
+                    label=label, guarantee=g, check=g.judge(broken, n, level=level), n=n
                 )
                 for g, broken, n in held_against(
                     estimator, promises, X, labels, together
                 )
             ]
-        )
+        ).plot(ax, name=name, **kwargs)
 
     @classmethod
-    def from_comparison(cls, comparison: Findings) -> Self:
-        """Every promise of every method of a comparison, checked out of fold."""
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        promises: Sequence[Guarantee],
+        *,
+        classes: ArrayLike | None = None,
+        level: float = 0.05,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Hold promises against answers, whatever gave them.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Labels of rows that nothing was fitted to.
+        y_pred : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Labels, None for no answer; or boolean sets of labels.
+        promises : sequence of Guarantee
+            What was promised of these answers.
+        classes : array-like of shape (n_classes,), default=None
+            Labels of the columns of sets.
+        level : float, default=0.05
+            Each interval has confidence 1 - `level` over the number of promises.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on new axes.
+        name : str, default=None
+            What the legend calls it.
+        **kwargs
+            Of matplotlib, for the points.
+
+        Returns
+        -------
+        GuaranteeDisplay
+        """
+        answers, labels = answers_from(y_pred, y_true, classes), column_or_1d(y_true)
+        rows, level = np.arange(len(labels)), level / max(1, len(promises))
+        held = held_against(answers, promises, rows, labels)
+        return cls(
+            [
+                KeptPromise(
+                    label=name or "answers",
+                    guarantee=g,
+                    check=g.judge(broken, n, level=level),
+                    n=n,
+                )
+                for g, broken, n in held
+            ]
+        ).plot(ax, name=name, **kwargs)
+
+    @classmethod
+    def from_comparison(
+        cls,
+        comparison: Findings,
+        *,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Every promise of every method of a comparison, checked out of fold.
+
+        Parameters
+        ----------
+        comparison : Comparison
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on new axes.
+        name : str, default=None
+            What the legend calls it.
+        **kwargs
+            Of matplotlib, for the points.
+
+        Returns
+        -------
+        GuaranteeDisplay
+        """
         return cls(
             [
                 KeptPromise(label=r.method, guarantee=p.guarantee, check=p.check, n=p.n)
                 for r in comparison.rows
                 for p in r.promises
             ]
-        )
+        ).plot(ax, name=name, **kwargs)
 
-    def _draw(self, ax: Axes) -> None:
+    def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
         points = self._points()
         top = 1.05 * max([0.05, *points["bound"], *points["upper"]])
         _draw_diagonal(ax, top, "promised: at most")
@@ -153,12 +237,11 @@ class GuaranteeDisplay(Display):
                 continue
             x, y = points["bound"][chosen], points["measured"][chosen]
             reach = (y - points["lower"][chosen], points["upper"][chosen] - y)
-            drawn = ax.errorbar(
-                x, y, reach, fmt=marker, color=colour, markersize=5, label=verdict
-            )
+            label = verdict if name is None else f"{name}: {verdict}"
+            points_look = {"color": colour, "markersize": 5, "label": label, **look}
+            drawn = ax.errorbar(x, y, reach, fmt=marker, **points_look)
             self.errorbars_.append(drawn)
-        if self.errorbars_:
-            ax.legend(frameon=False)
+        legend_beside(ax)
 
     def frame(self) -> pa.Table:
         """One row for each promise: who, what, the bound, the measurement."""
@@ -242,6 +325,9 @@ class FalseAlarmDisplay(Display):
         false_alarm_rates: ArrayLike | None = None,
         *,
         level: float = 0.05,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Cut a fitted detector at many rates, without refitting.
 
@@ -255,23 +341,35 @@ class FalseAlarmDisplay(Display):
             In (0, 1); None: 20 equal steps to 0.4.
         level : float, default=0.05
             The intervals have confidence 1 - `level` each.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on new axes.
+        name : str, default=None
+            What the legend calls it.
+        **kwargs
+            Of matplotlib, for the line of the measured rates.
         """
         if false_alarm_rates is None:
             false_alarm_rates = np.linspace(0.02, 0.4, 20)
         rates = np.sort(np.asarray(false_alarm_rates, dtype=np.float64))
         answers = [estimator.with_false_alarm_rate(rate).predict(X) for rate in rates]
         false_alarms = np.array([np.count_nonzero(answer < 0) for answer in answers])
-        return cls(rates, false_alarms, len(answers[0]), level=level)
+        display = cls(rates, false_alarms, len(answers[0]), level=level)
+        return display.plot(ax, name=name, **kwargs)
 
-    def _draw(self, ax: Axes) -> None:
+    def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
         lower, upper = self._intervals()
         top = 1.05 * max(float(self.rates[-1]), float(upper.max()))
         _draw_diagonal(ax, top, "false-alarm rate asked for")
         self.band_ = ax.fill_between(
-            self.rates, lower, upper, color=BLUE, alpha=0.2, linewidth=0
+            *(self.rates, lower, upper),
+            color=look.get("color", BLUE),
+            alpha=0.2,
+            linewidth=0,
         )
         measured = self.false_alarms / self.n
-        (self.line_,) = ax.plot(self.rates, measured, color=BLUE, marker=".")
+        line = {"color": BLUE, "marker": ".", "label": name, **look}
+        (self.line_,) = ax.plot(self.rates, measured, **line)
+        legend_beside(ax)
 
     def frame(self) -> pa.Table:
         """One row for each false-alarm rate."""

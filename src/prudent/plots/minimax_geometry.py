@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.types import FloatArray
 from prudent.minimax import MinimaxProbabilityClassifier
-from prudent.plots.display import BLUE, RED, Display
+from prudent.plots.display import BLUE, RED, Display, legend_beside
 
 COLOURS = (BLUE, RED)
 N_OUTLINE = 181
@@ -76,6 +77,10 @@ class MinimaxGeometryDisplay(Display):
         estimator: MinimaxProbabilityClassifier,
         X: ArrayLike | None = None,
         y: ArrayLike | None = None,
+        *,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Take the geometry from a fitted linear classifier of two classes.
 
@@ -87,6 +92,12 @@ class MinimaxGeometryDisplay(Display):
             Rows to show.
         y : array-like of shape (n_samples,), default=None
             Their labels.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on new axes.
+        name : str, default=None
+            What the legend calls it.
+        **kwargs
+            Of matplotlib, for the two outlines.
 
         Raises
         ------
@@ -133,13 +144,16 @@ class MinimaxGeometryDisplay(Display):
             axis_names=names,
             points=_points(view, estimator.classes_, X, y),
             mean_outlines=np.stack(inner),
-        )
+        ).plot(ax, name=name, **kwargs)
 
-    def _draw(self, ax: Axes) -> None:
+    def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
         for rows, colour in zip(self.points, COLOURS, strict=False):
             ax.scatter(rows[:, 0], rows[:, 1], 6, colour, alpha=0.4, linewidths=0)
+        prefix = "" if name is None else f"{name}: "
         self.lines_ = [
-            ax.plot(*outline.T, color=colour, label=label)[0]
+            ax.plot(
+                *outline.T, **{"color": colour, "label": f"{prefix}{label}", **look}
+            )[0]
             for outline, label, colour in zip(
                 self.outlines, self.labels, COLOURS, strict=True
             )
@@ -150,7 +164,7 @@ class MinimaxGeometryDisplay(Display):
         self.lines_ += ax.plot(*self.line.T, color="black", label="plane")
         ax.plot(*self.touching, marker="o", color="black", markersize=4)
         ax.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
-        ax.legend(frameon=False)
+        legend_beside(ax)
 
     def frame(self) -> pa.Table:
         """Outline of each class: columns class, and one for each axis."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -11,12 +12,19 @@ import pyarrow as pa
 from matplotlib.axes import Axes
 
 from prudent.monitoring import PromiseMonitor
-from prudent.plots.display import BLUE, GREY, RED, Display
+from prudent.plots.display import (
+    BLUE,
+    GREY,
+    RED,
+    Display,
+    legend_beside,
+    thousands_on_axis,
+)
 
 
 @dataclass(eq=False, repr=False)
 class MonitorDisplay(Display):
-    """Log e-value against rows with the alarm level; limits of the rate below.
+    """Evidence (log10 of the e-value) with the alarm level; limits of the rate below.
 
     Parameters
     ----------
@@ -36,7 +44,7 @@ class MonitorDisplay(Display):
     axes_ : tuple of matplotlib Axes
         Evidence, limits.
     line_ : matplotlib Line2D
-        Log e-values.
+        Logarithms (base 10) of the e-values.
     band_ : matplotlib PolyCollection
         Limits.
 
@@ -58,17 +66,39 @@ class MonitorDisplay(Display):
     alarm_at: int | None = None
 
     @classmethod
-    def from_monitor(cls, monitor: PromiseMonitor) -> Self:
-        """Take what a monitor has seen."""
+    def from_monitor(
+        cls,
+        monitor: PromiseMonitor,
+        *,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Show what a monitor has seen.
+
+        Parameters
+        ----------
+        monitor : PromiseMonitor
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on new axes.
+        name : str, default=None
+            What the legend calls it.
+        **kwargs
+            Of matplotlib, for the line of the evidence.
+
+        Returns
+        -------
+        MonitorDisplay
+        """
         return cls(
             monitor.frame(),
             level=monitor.level,
             bound=monitor.guarantee.bound,
             quantity=monitor.guarantee.quantity,
             alarm_at=monitor.alarm_at_,
-        )
+        ).plot(ax, name=name, **kwargs)
 
-    def _draw(self, ax: Axes) -> None:
+    def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
         ax.set_axis_off()
         evidence = ax.inset_axes((0, 0.5, 1, 0.5))
         limits = ax.inset_axes((0, 0, 1, 0.4))
@@ -76,14 +106,20 @@ class MonitorDisplay(Display):
             self.trace[name].to_numpy()
             for name in ("row", "log_e_value", "lower", "upper")
         )
-        alarm = -math.log(self.level)
+        # The alarm is raised at 1 / level: at 20, which is 1.3 on this scale.
+        log_e, alarm = log_e / math.log(10), -math.log10(self.level)
         # What lies far beyond the alarm would flatten all before it.
         top = min(3 * alarm, max(alarm, float(np.max(log_e, initial=0.0))))
         (self.line_,) = evidence.plot(
-            rows, np.minimum(log_e, 2 * top), color=BLUE, linewidth=1.2
+            rows,
+            np.minimum(log_e, 2 * top),
+            **{"color": BLUE, "linewidth": 1.2, "label": name, **look},
         )
+        legend_beside(evidence)
         evidence.axhline(alarm, linestyle="--", color=RED, linewidth=1)
-        evidence.set(ylabel="log e-value", ylim=(None, 1.2 * top), xticklabels=[])
+        evidence.set(
+            ylabel="evidence\n(log10 e-value)", ylim=(None, 1.2 * top), xticklabels=[]
+        )
         evidence.annotate(
             "alarm", (0, alarm), (3, 3), xycoords=("axes fraction", "data"),
             textcoords="offset points", color=RED, fontsize="small",
@@ -92,6 +128,8 @@ class MonitorDisplay(Display):
             rows, lower, upper, color=BLUE, alpha=0.25, linewidth=0
         )
         limits.axhline(self.bound, linestyle="--", color=GREY, linewidth=1)
+        for panel in (evidence, limits):
+            panel.xaxis.set_major_formatter(thousands_on_axis)
         limits.set(xlabel="rows", ylabel=self.quantity, ylim=self._window())
         for panel in (evidence, limits):
             panel.set_xlim(0, max(1, int(rows[-1]) if len(rows) else 1))

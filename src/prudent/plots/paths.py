@@ -15,7 +15,7 @@ from prudent.calibration import RiskCalibratedClassifier
 from prudent.core.types import FloatArray
 from prudent.imprecise import ImpreciseDiscriminantAnalysisCV
 from prudent.metrics import coverage_score, set_size, u65_score, u80_score
-from prudent.plots.display import BLUE, GREY, RED, Display
+from prudent.plots.display import BLUE, GREY, RED, Display, legend_beside
 
 
 @dataclass(eq=False, repr=False)
@@ -69,6 +69,10 @@ class CalibrationPathDisplay(Display):
         estimator: RiskCalibratedClassifier,
         X: Any = None,
         y: ArrayLike | None = None,
+        *,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Path of a fitted estimator.
 
@@ -79,18 +83,27 @@ class CalibrationPathDisplay(Display):
             Rows not used in the fit.
         y : array-like of shape (n_samples,), default=None
             Their labels.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on new axes.
+        name : str, default=None
+            What the legend calls it.
+        **kwargs
+            Of matplotlib, for the two curves.
         """
         return cls(
             estimator.loss_curve_,
             estimator.error_curve_,
             estimator.best_iteration_,
             test_error=None if X is None else 1.0 - float(estimator.score(X, y)),
-        )
+        ).plot(ax, name=name, **kwargs)
 
-    def _draw(self, ax: Axes) -> None:
+    def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
         updates = np.arange(len(self.loss_curve))
+        prefix = "" if name is None else f"{name}: "
         (self.error_line_,) = ax.plot(
-            updates, self.error_curve, color=BLUE, label="training error"
+            updates,
+            self.error_curve,
+            **{"color": BLUE, "label": f"{prefix}training error", **look},
         )
         self.kept_line_ = ax.axvline(
             self.best_iteration, color=GREY, linestyle="--", label="kept"
@@ -101,11 +114,14 @@ class CalibrationPathDisplay(Display):
         ax.set(xlabel="updates", ylabel="error", ylim=(0, None))
         loss_ax = ax.twinx()
         (self.loss_line_,) = loss_ax.plot(
-            updates, self.loss_curve, color=RED, label="training log loss"
+            updates,
+            self.loss_curve,
+            **{"color": RED, "label": f"{prefix}training log loss", **look},
         )
         loss_ax.set(ylabel="log loss", ylim=(0, None))
         lines = [*ax.get_lines(), self.loss_line_]
-        ax.legend(handles=lines, loc="upper right")
+        # Beside the scale of the log loss.
+        ax.legend(handles=lines, loc="upper left", bbox_to_anchor=(1.2, 1))
         self.loss_ax_ = loss_ax
 
     def frame(self) -> pa.Table:
@@ -174,6 +190,9 @@ class ImprecisionPathDisplay(Display):
         y: ArrayLike,
         *,
         imprecisions: ArrayLike | None = None,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Path of a fitted estimator on rows it has not seen.
 
@@ -187,6 +206,12 @@ class ImprecisionPathDisplay(Display):
             Their labels.
         imprecisions : array-like, default=None
             Values of c >= 0; None is 0, 0.05, ..., 5.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on new axes.
+        name : str, default=None
+            What the legend calls it.
+        **kwargs
+            Of matplotlib, for the curves.
 
         Returns
         -------
@@ -210,15 +235,28 @@ class ImprecisionPathDisplay(Display):
         chosen = getattr(estimator, "imprecision_", None)
         if chosen is None and np.ndim(estimator.imprecision) == 0:
             chosen = float(estimator.imprecision)  # else one a feature: no place on it
-        return cls(grid, scores, chosen=chosen)
+        return cls(grid, scores, chosen=chosen).plot(ax, name=name, **kwargs)
 
     @classmethod
-    def from_cross_validation(cls, estimator: ImpreciseDiscriminantAnalysisCV) -> Self:
+    def from_cross_validation(
+        cls,
+        estimator: ImpreciseDiscriminantAnalysisCV,
+        *,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
         """Score over the folds of a fitted CV estimator, for the shrinkage chosen.
 
         Parameters
         ----------
         estimator : fitted ImpreciseDiscriminantAnalysisCV
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on new axes.
+        name : str, default=None
+            What the legend calls it.
+        **kwargs
+            Of matplotlib, for the curve.
 
         Returns
         -------
@@ -235,17 +273,19 @@ class ImprecisionPathDisplay(Display):
             {name: results["mean_test_score"][part]},
             deviations={name: results["std_test_score"][part]},
             chosen=estimator.imprecision_,
-        )
+        ).plot(ax, name=name, **kwargs)
 
-    def _draw(self, ax: Axes) -> None:
+    def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
         self.lines_ = []
-        for name, score in self.scores.items():
-            (line,) = ax.plot(self.imprecisions, score, label=name)
-            if name in self.deviations:
+        prefix = "" if name is None else f"{name}: "
+        for what, score in self.scores.items():
+            label = f"{prefix}{what}"
+            (line,) = ax.plot(self.imprecisions, score, **{"label": label, **look})
+            if what in self.deviations:
                 ax.fill_between(
                     self.imprecisions,
-                    score - self.deviations[name],
-                    score + self.deviations[name],
+                    score - self.deviations[what],
+                    score + self.deviations[what],
                     color=line.get_color(),
                     alpha=0.2,
                     linewidth=0,
@@ -255,7 +295,7 @@ class ImprecisionPathDisplay(Display):
         if self.chosen is not None:
             self.chosen_line_ = ax.axvline(self.chosen, color=GREY, linestyle="--")
         ax.set(xlabel="imprecision", ylabel="score")
-        ax.legend()
+        legend_beside(ax)
 
     def frame(self) -> pa.Table:
         """One row for each imprecision, with scores, deviations and the one chosen."""

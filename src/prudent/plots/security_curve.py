@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from prudent.adversarial import RejectionGame, SecurityCurve
-from prudent.plots.display import BLUE, GREEN, GREY, RED, Display
+from prudent.plots.display import BLUE, GREEN, GREY, RED, Display, legend_beside
 
 
 @dataclass(eq=False, repr=False)
@@ -54,6 +55,10 @@ class SecurityCurveDisplay(Display):
         estimator: RejectionGame,
         false_alarm_rates: ArrayLike | None = None,
         known: ArrayLike | None = None,
+        *,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Solve a fitted game for many false-alarm rates.
 
@@ -65,21 +70,27 @@ class SecurityCurveDisplay(Display):
             In [0, 1]; None: 101 equal steps.
         known : array-like of shape (n_events,), default=None
             Law of an intruder to compare with.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on new axes.
+        name : str, default=None
+            What the legend calls it.
+        **kwargs
+            Of matplotlib, for the curves.
         """
         if false_alarm_rates is None:
             false_alarm_rates = np.linspace(0, 1, 101)
-        return cls(estimator.security_curve(np.sort(false_alarm_rates)), known)
+        curve = estimator.security_curve(np.sort(false_alarm_rates))
+        return cls(curve, known).plot(ax, name=name, **kwargs)
 
-    def _draw(self, ax: Axes) -> None:
+    def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
         rates = self.curve.false_alarm_rates
+        prefix = "" if name is None else f"{name}: "
+        soft = {"color": BLUE, "label": f"{prefix}soft", **look}
+        hard = {"color": RED, "label": f"{prefix}hard", **look}
         self.lines_ = [
-            *ax.plot(rates, self.curve.soft_miss_rates, color=BLUE, label="soft"),
+            *ax.plot(rates, self.curve.soft_miss_rates, **soft),
             *ax.plot(
-                rates,
-                self.curve.hard_miss_rates,
-                color=RED,
-                drawstyle="steps-post",
-                label="hard",
+                rates, self.curve.hard_miss_rates, **{"drawstyle": "steps-post", **hard}
             ),
             *ax.plot(rates, 1 - rates, color=GREY, linestyle="--", label="uniform"),
         ]
@@ -94,7 +105,7 @@ class SecurityCurveDisplay(Display):
             xlim=(0, 1),
             ylim=(0, 1.02),
         )
-        ax.legend(frameon=False)
+        legend_beside(ax)
 
     def frame(self) -> pa.Table:
         """One row for each false-alarm rate."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from prudent.core.classes import discriminant_axes
 from prudent.core.moments import ClassMoments
 from prudent.core.types import BoolArray, FloatArray
 from prudent.estimator_tools import predict_set
-from prudent.plots.display import Display
+from prudent.plots.display import Display, legend_beside
 
 #: Colour of the region where no class is left.
 NO_CLASS = "0.35"
@@ -72,7 +73,15 @@ class SetRegionDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike, *, grid_size: int = 200
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        grid_size: int = 200,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Regions of a fitted estimator around some rows.
 
@@ -86,6 +95,12 @@ class SetRegionDisplay(Display):
             Their labels.
         grid_size : int, default=200
             Points of the grid along each axis.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on new axes.
+        name : str, default=None
+            Heads the legend.
+        **kwargs
+            Of matplotlib, for the points of the rows.
 
         Raises
         ------
@@ -119,9 +134,9 @@ class SetRegionDisplay(Display):
             points,
             labels,
             plane.names,
-        )
+        ).plot(ax, name=name, **kwargs)
 
-    def _draw(self, ax: Axes) -> None:
+    def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
         import matplotlib.pyplot as plt
         from matplotlib.colors import ListedColormap
 
@@ -154,13 +169,15 @@ class SetRegionDisplay(Display):
         for label, colour in zip(self.classes, colours, strict=True):
             chosen = self.labels == label
             style = {"color": colour, "markeredgecolor": "white", "markersize": 4}
-            ax.plot(*self.points[chosen].T, "o", label=str(label), **style)
+            style |= {"marker": "o", "linestyle": "", "label": str(label), **look}
+            ax.plot(*self.points[chosen].T, **style)
         if empty.any():
             style = {"color": NO_CLASS, "markeredgecolor": "black", "markersize": 8}
             ax.plot([], [], "s", label="no class", **style)
         ax.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
-        title = "hatched: undecided" if undecided.any() else None
-        ax.legend(title=title, loc="upper right")  # "best" is slow with many rows
+        heads = [] if name is None else [name]
+        heads += ["hatched: undecided"] if undecided.any() else []
+        legend_beside(ax, title="\n".join(heads) or None)
 
     def frame(self) -> pa.Table:
         """One row for each grid point, with a truth value for each class."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from prudent.certification import certify_thresholds
 from prudent.core.binomial import upper_limits
-from prudent.plots.display import BLUE, GREEN, RED, Display
+from prudent.plots.display import BLUE, GREEN, RED, Display, legend_beside
 from prudent.rules.bands import ThresholdBands
 
 COLOURS = (BLUE, RED, GREEN)
@@ -56,8 +57,12 @@ class ThresholdBandsDisplay(Display):
         X: Any,
         y: ArrayLike,
         *,
+        confidence: float = 0.95,
+        kind: Literal["auto", "alarms", "answers"] = "auto",
+        positive: Any = None,
         ax: Axes | None = None,
-        **settings: Any,
+        name: str | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Certify all thresholds of a fitted model on new rows, and draw.
 
@@ -68,23 +73,72 @@ class ThresholdBandsDisplay(Display):
             Rows that the model has not seen.
         y : array-like of shape (n_samples,)
             Their labels.
+        confidence : float, default=0.95
+            Of the limits, at all thresholds together.
+        kind : {"auto", "alarms", "answers"}, default="auto"
+            What a score above a threshold makes of a row.
+        positive : object, default=None
+            The class that an alarm stands for, where alarms are asked for.
         ax : matplotlib Axes, default=None
-            Where to draw.
-        **settings
-            Of :func:`prudent.certify_thresholds`.
+            Where to draw; None: on new axes.
+        name : str, default=None
+            What the legend calls it.
+        **kwargs
+            Of matplotlib, for the lines.
 
         Returns
         -------
         ThresholdBandsDisplay
         """
-        return cls(certify_thresholds(estimator, X, y, **settings)).plot(ax)
+        bands = certify_thresholds(
+            estimator, X, y, confidence=confidence, kind=kind, positive=positive
+        )
+        return cls(bands).plot(ax, name=name, **kwargs)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        scores: ArrayLike,
+        y: ArrayLike,
+        *,
+        kind: Literal["alarms", "answers"],
+        confidence: float = 0.95,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Limits at all thresholds of scores that something else gave.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,)
+            Of rows that the model has not seen.
+        y : array-like of bool, shape (n_samples,)
+            Whether each row is positive (alarms), or its answer right (answers).
+        kind : {"alarms", "answers"}
+            What a score above a threshold makes of a row.
+        confidence : float, default=0.95
+            Of the limits, at all thresholds together.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on new axes.
+        name : str, default=None
+            What the legend calls it.
+        **kwargs
+            Of matplotlib, for the lines.
+
+        Returns
+        -------
+        ThresholdBandsDisplay
+        """
+        bands = ThresholdBands.from_scores(scores, y, kind=kind, confidence=confidence)
+        return cls(bands).plot(ax, name=name, **kwargs)
 
     def frame(self) -> pa.Table:
         """Counts and limits at each threshold."""
         table: pa.Table = self.bands.frame()
         return table
 
-    def _draw(self, ax: Axes) -> None:
+    def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
         bands, frame = self.bands, self.frame()
         thresholds = frame["threshold"].to_numpy()
         limits = bands.limits(thresholds)
@@ -98,21 +152,24 @@ class ThresholdBandsDisplay(Display):
             counts = [frame["wrong"].to_numpy(), answered]
             rows = [answered, np.full(len(thresholds), n)]
         self.lines_ = []
-        for colour, (name, limit), count, m in zip(
+        prefix = "" if name is None else f"{name}: "
+        for colour, (what, limit), count, m in zip(
             COLOURS, limits.items(), counts, rows, strict=False
         ):
             level = 1 - bands.confidence
-            if name == LOWER:
+            if what == LOWER:
                 single = 1 - upper_limits(m - count, m, level=level)
             else:
                 single = upper_limits(count, m, level=level)
             measured = np.divide(
                 count, m, out=np.full(len(m), np.nan), where=np.asarray(m) > 0
             )
-            shared: dict[str, Any] = {"color": colour, "drawstyle": "steps-mid"}
+            shared: dict[str, Any] = {"color": colour, "drawstyle": "steps-mid", **look}
             self.lines_ += [
-                *ax.plot(thresholds, limit, label=f"{name}, any threshold", **shared),
-                *ax.plot(thresholds, single, linewidth=0.6, alpha=0.7, **shared),
+                *ax.plot(thresholds, limit, label=f"{prefix}{what}", **shared),
+                *ax.plot(
+                    thresholds, single, **{**shared, "linewidth": 0.6, "alpha": 0.7}
+                ),
                 *ax.plot(thresholds, measured, ".", markersize=2, color=colour),
             ]
         positive = "" if bands.positive is None else f" of {bands.positive!r}"
@@ -121,4 +178,4 @@ class ThresholdBandsDisplay(Display):
             ylabel="share of rows",
             ylim=(0, 1.02),
         )
-        ax.legend(frameon=False)
+        legend_beside(ax, title="limits at any threshold")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -15,8 +15,13 @@ from prudent.adversarial import RejectionGame
 from prudent.evaluation.detection import Detection
 from prudent.io.errors import cut
 from prudent.monitoring import PromiseMonitor
-from prudent.plots import MonitorDisplay, SecurityCurveDisplay
-from prudent.report.page import INK, Section, Table, first_rows, page
+from prudent.plots import (
+    DetectorScoreDisplay,
+    DriftDisplay,
+    MonitorDisplay,
+    SecurityCurveDisplay,
+)
+from prudent.report.page import Section, Table, first_rows, page
 
 MOST_EVENTS = 60
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
@@ -54,7 +59,7 @@ def detection_page(
         "scores",
         "Scores",
         ["Rows with a score below 0 are flagged; quantiles of the scores below."],
-        lambda: _histogram(score, groups),
+        lambda: _scores(score, detection.normal),
         "Histogram of the scores, cut at 0.",
         [Table("Quantiles", ["rows", *(f"{q:g}" for q in QUANTILES)], quantiles)],
     )
@@ -62,17 +67,9 @@ def detection_page(
     return page(f"prudent: {title}", [result, scores], data)
 
 
-def _histogram(
-    score: NDArray[np.float64], groups: Mapping[str, NDArray[np.float64]]
-) -> Figure:
+def _scores(score: NDArray[np.float64], normal: NDArray[np.bool_]) -> Figure:
     figure = Figure(FIGURE_SIZE, layout="constrained")
-    ax = figure.subplots()
-    bins = np.histogram_bin_edges(score, bins=40).tolist()
-    for (name, values), hatch in zip(groups.items(), ("", "///"), strict=False):
-        ax.hist(values, bins=bins, alpha=0.6, label=name, hatch=hatch)
-    ax.axvline(0, linestyle="--", linewidth=1, color=INK)
-    ax.set(xlabel="score (below 0: flagged)", ylabel="rows")
-    ax.legend()
+    DetectorScoreDisplay(score, normal).plot(figure.subplots())
     return figure
 
 
@@ -86,7 +83,7 @@ def _finite(score: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _security_curve(game: RejectionGame) -> Figure:
     figure = Figure(FIGURE_SIZE, layout="constrained")
-    SecurityCurveDisplay.from_estimator(game).plot(figure.subplots())
+    SecurityCurveDisplay.from_estimator(game, ax=figure.subplots())
     return figure
 
 
@@ -178,7 +175,7 @@ def monitor_page(
 
 def _promise(monitor: PromiseMonitor) -> Figure:
     figure = Figure(SIZE)
-    display = MonitorDisplay.from_monitor(monitor).plot(figure.subplots())
+    display = MonitorDisplay.from_monitor(monitor, ax=figure.subplots())
     for axes in display.axes_:
         axes.tick_params(labelsize=8)
     return figure
@@ -186,16 +183,13 @@ def _promise(monitor: PromiseMonitor) -> Figure:
 
 def _bars(columns: Sequence[tuple[str, float, float]], level: float) -> Figure:
     """Evidence of each column alone, the largest first."""
-    shown = columns[:MOST_BARS]
-    figure = Figure((7.2, 0.6 + 0.28 * len(shown)))
-    ax = figure.subplots()
-    values = [math.log10(max(e, 1e-12)) for _, e, _ in shown]
-    ax.barh(range(len(shown)), values, color="#0072b2", height=0.6)
-    ax.axvline(math.log10(1 / level), linestyle="--", color="#d55e00", linewidth=1)
-    ax.axvline(0, color=INK, linewidth=0.8)
-    ax.set_yticks(range(len(shown)), [cut(name, 32) for name, _, _ in shown])
-    ax.invert_yaxis()
-    ax.set_xlabel("log10 e-value of the column alone (dashed: alarm)")
+    figure = Figure((7.2, 0.6 + 0.28 * min(len(columns), MOST_BARS)))
+    table = {
+        "column": [cut(name, 32) for name, _, _ in columns],
+        "e_value": [e_value for _, e_value, _ in columns],
+    }
+    display = DriftDisplay(pa.table(table), level=level, most=MOST_BARS)
+    display.plot(figure.subplots())
     return figure
 
 

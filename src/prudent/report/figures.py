@@ -11,45 +11,30 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from prudent.evaluation.records import Findings
 from prudent.io.errors import cut
-from prudent.plots import FalseAlarmDisplay, GuaranteeDisplay
-from prudent.report.page import INK, shown_sets
+from prudent.plots import CostCurveDisplay, FalseAlarmDisplay, GuaranteeDisplay
+from prudent.plots.cost_curve import look_of_method
+from prudent.plots.display import COLOURS
+from prudent.report.page import shown_sets
 
-# Colours of Okabe and Ito, told apart by all readers, with a marker and a dash each.
-COLOURS = (
-    *("#0072b2", "#e69f00", "#009e73", "#d55e00"),
-    *("#cc79a7", "#56b4e9", "#a6761d", "#888888"),
-    *("#332288", "#117733", "#aa4499"),
-)
-MARKERS = "osD^vP<X>ph"
-DASHES = ("-", "--", ":", "-.")
 MOST_BARS = 30
 MOST_CELLS = 7
 LONGEST_LABEL = 24
 WIDTH = 6.4
-FRONTIER_AXES = {
-    "coverage": ("promised coverage", "share of rows decided"),
-    "error": ("promised error of the answered rows", "share of rows answered"),
-    "missed": ("promised error of the classes named", "share of the others right"),
-}
 
 
 def style_of(findings: Findings, name: str) -> dict[str, Any]:
     """Colour, marker and dash of a method: the same in all figures."""
     settings = findings.settings
     index = (*settings.methods, *settings.baselines).index(name)
-    return {
-        "color": COLOURS[index % len(COLOURS)],
-        "marker": MARKERS[index % len(MARKERS)],
-        "linestyle": DASHES[index % len(DASHES)],
-    }
+    return look_of_method(index)
 
 
 def _line_of(findings: Findings, name: str) -> dict[str, Any]:
-    return {**style_of(findings, name), "markersize": 4, "label": name}
+    return {**style_of(findings, name), "label": name}
 
 
 def class_counts(findings: Findings) -> Figure:
@@ -67,7 +52,7 @@ def class_counts(findings: Findings) -> Figure:
 def promises(findings: Findings) -> Figure:
     """Promised bound against measured rate."""
     figure, ax = _axes(3.4, width=4.4)
-    GuaranteeDisplay.from_comparison(findings).plot(ax)
+    GuaranteeDisplay.from_comparison(findings, ax=ax)
     return figure
 
 
@@ -78,7 +63,8 @@ def false_alarms(findings: Findings) -> Figure:
         curve = row.false_alarms
         if curve is not None:
             rates, counts = np.array(curve.levels), np.array(curve.false_alarms)
-            FalseAlarmDisplay(rates, counts, curve.n).plot(ax)
+            own = _line_of(findings, row.method)
+            FalseAlarmDisplay(rates, counts, curve.n).plot(ax, **own)
     # Measured rates may be 0, which a logarithmic axis cannot show.
     ax.set_xscale("symlog", linthresh=1e-3, linscale=0.4)
     ax.set_yscale("symlog", linthresh=1e-3, linscale=0.4)
@@ -91,26 +77,8 @@ def false_alarms(findings: Findings) -> Figure:
 
 def frontier(findings: Findings) -> Figure:
     """Rows decided at every promised level, one line a method."""
-    curve = findings.frontier
-    assert curve is not None
     figure, ax = _axes(4.2, width=9.6)
-    for row in findings.ran:
-        if row.method in curve.decided:
-            line = curve.levels, curve.decided[row.method]
-            ax.plot(*line, **_line_of(findings, row.method), linewidth=1.4)
-    ax.axvline(curve.asked, linestyle="--", linewidth=1, color=INK)
-    what, share = FRONTIER_AXES[curve.kind]
-    ax.set(xlabel=what, ylabel=share, ylim=(-0.02, 1.02))
-    if curve.kind != "coverage":
-        ax.set(xscale="log")
-        ax.xaxis.set_major_locator(FixedLocator([0.005, 0.01, 0.02, 0.05, 0.1, 0.2]))
-        ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(PercentFormatter(1.0))
-    ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    ax.annotate(
-        "asked", (curve.asked, 1.0), (3, -2), textcoords="offset points", fontsize=8
-    )
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    CostCurveDisplay.from_comparison(findings, ax=ax)
     return figure
 
 

@@ -17,10 +17,11 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from matplotlib import rc_context
+from matplotlib import rc_context, style
 from matplotlib.figure import Figure
 
 from prudent.evaluation.records import MethodRow, Sets
+from prudent.plots.display import STYLE_FILE
 
 # Drawn in this colour, shown in the colour of the text around it, light or dark.
 INK = "#010203"
@@ -30,15 +31,10 @@ STYLE: Any = {
     # Rasters go into the page as they are, not resampled to the size of the figure.
     "image.interpolation": "none",
     "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
-    "axes.titlesize": 9,
     "figure.facecolor": "none",
     "axes.facecolor": "none",
-    "legend.frameon": False,
     "text.color": INK,
     "text.parse_math": False,
     "xtick.color": INK,
@@ -51,7 +47,7 @@ NO_METADATA: Any = {"Date": None, "Creator": None, "Format": None, "Type": None}
 @contextmanager
 def figure_style() -> Iterator[None]:
     """Settings under which the figures of a report are drawn and saved."""
-    with rc_context(STYLE):
+    with style.context(STYLE_FILE), rc_context(STYLE):
         yield
 
 
