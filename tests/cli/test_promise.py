@@ -64,6 +64,7 @@ FILES = {
     ),
     "anomaly": (["--anomaly", "odd"], "false alarm <= 5%", {}),
     "sites": ([*SCORES, "--by", "site"], "coverage >= 90% in every group", {}),
+    "named": ([*SCORES, "--by", "site"], "coverage >= 90% in every site", {}),
     "confident": ([*SCORES, "--confidence", "0.9"], "coverage >= 80%", {}),
 }
 
@@ -98,6 +99,9 @@ def test_files_give_what_python_gives_to_the_last_bit(name, prudent, tmp_path):
         "sites": lambda: library.promise(
             p, columns["y"], wish, by=columns["site"], **settings
         ),
+        "named": lambda: library.promise(
+            p, columns["y"], wish, by=columns["site"], **settings
+        ),
         "confident": lambda: library.promise(
             p, columns["y"], wish, confidence=0.9, **settings
         ),
@@ -128,7 +132,7 @@ def test_files_give_what_python_gives_to_the_last_bit(name, prudent, tmp_path):
         assert [row["alarm"] == "True" for row in found] == alarms.tolist()
     else:
         sites = np.array([row["site"] for row in given])
-        sets = rule.sets(numbers, sites if name == "sites" else None)
+        sets = rule.sets(numbers, sites if name in ("sites", "named") else None)
         expected_sets = [
             "|".join(np.array(["cat", "dog"])[row].tolist()) for row in sets
         ]
@@ -353,3 +357,24 @@ def test_a_rule_that_names_no_columns_is_refused_for_tables(prudent, tmp_path, c
     outcome = prudent("apply", rule, data)
     assert outcome.code == 4
     assert "the rule names" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("wish", "more", "sentence"),
+    [
+        ("coverage >= 90% in every site", (), '"in every group" belong together'),
+        ("coverage >= 90% in every shop", ("--by", "site"), "and by site is asked for"),
+        ("error <= 9% in every site", ("--by", "site"), "only a coverage is promised"),
+        ("coverage >= 90% in every site*y", ("--by", "site"), "by site is asked for"),
+        ("coverage >= 90% in every site and y", (), "in every part of one"),
+        ("coverage >= 90% in every class and site", ("--by", "site"), "part of one"),
+    ],
+)
+def test_parts_of_a_table_of_scores_that_have_no_promise(
+    wish, more, sentence, prudent, tmp_path
+):
+    data = write(tmp_path / "scores.csv", table())
+    arguments = (data, *SCORES, *more, "--promise", wish, *UNSEEN, "-o", tmp_path / "r")
+    refused = prudent("promise", *arguments)
+    assert refused.code in (2, 3)
+    assert sentence in refused.err

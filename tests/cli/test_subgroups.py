@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -209,3 +210,20 @@ def test_plan_for_each_subgroup_the_rarest_first(prudent, tables):
     assert "in 99 of 100 draws" in found.out
     assert "give both or neither" in prudent("plan", "--by", "sex").err
     assert "no column 'sexe'" in prudent(*arguments[:3], "--by", "sexe").err
+
+
+def test_a_rule_file_is_refused_with_what_to_do(prudent, tables):
+    assert fit(prudent, "coverage >= 80%", "--by", "sex").code == 0
+    refused = prudent("export", "m", "-o", "rule.json")
+    assert refused.code == 4
+    assert "a rule file does not hold: use the model file; or write scores and" in (
+        refused.err
+    )
+
+
+def test_the_card_lists_the_subgroups(prudent, tables):
+    assert fit(prudent, "error <= 20%", "--by", "site,age:60").code == 0
+    assert prudent("card", "m", "-o", "card.json").code == 0
+    rows = Path("card.json").read_text(encoding="utf-8")
+    for name in ("site=1", "site=2", "age<60", "age>=60"):
+        assert name in rows

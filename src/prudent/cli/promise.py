@@ -94,7 +94,7 @@ def promise(
     confidence: options.Confidence = None,
     by: Annotated[
         str | None,
-        typer.Option(metavar="COL", help='Groups of "in every group".'),
+        typer.Option(metavar="COL", help='Groups of "in every group", or by name.'),
     ] = None,
     groups: options.Groups = None,
     row_id: Annotated[
@@ -140,7 +140,7 @@ def promise(
     from prudent.rules.promise import joint_rules
 
     check_writable(*outputs)
-    _check_promises(wishes, outputs, confidence, among)
+    _check_promises(wishes, outputs, confidence, among, by)
     if not unseen:
         raise UsageError(NOT_SAID_UNSEEN)
     columns = score_columns(scores, score, predicted, positive, anomaly)
@@ -224,13 +224,15 @@ def _check_promises(
     outputs: Sequence[Path],
     confidence: float | None,
     among: int,
+    by: str | None,
 ) -> None:
     """Refuse promises without a file each, and averages that are to share a level."""
     from prudent.rules.wish import parse_promise
 
+    parts = [] if by is None else [by]
     try:
         parsed = [
-            parse_promise(wish, with_groups=True, confidence=confidence)
+            parse_promise(wish, with_groups=True, confidence=confidence, by=parts)
             for wish in wishes
         ]
     except ValueError as error:

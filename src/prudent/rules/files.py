@@ -63,8 +63,10 @@ def json_of_rule(rule: Any, *, keep_scores: bool = False) -> str:
         )
     if rule.subgroups:
         raise ValueError(
-            "the rule has thresholds for subgroups that may overlap, which its file "
-            "format does not know."
+            "the rule has thresholds for subgroups that may overlap, which a rule file "
+            "does not hold: use the model file; or write scores and a column of parts "
+            "that do not overlap, and ask for 'coverage >= 90% in every COLUMN' of "
+            "prudent promise with --by COLUMN."
         )
     columns = [str(label) for label in rule.classes] or ["score"]
     fields: dict[str, Any] = {

@@ -188,7 +188,8 @@ def parse_promise(
 
     One of `FORMS`, or of detectors `DETECTOR_FORM`, or guarantees. Where `classes` are
     not known yet, they are left as they are spelled; "in every class" is one guarantee.
-    "In every group" is understood `with_groups` only, by those who are given groups.
+    "In every group" is understood `with_groups` only, by those who are given groups:
+    parts of one column, by whose name the text may call them.
     Each part of the columns in `by` has the promise too; a text that names columns, "in
     every sex and age_band", has to name the same. Without a `confidence` errors are
     promised with 0.95, coverage and false alarms on average. Raises ValueError for
@@ -227,6 +228,20 @@ def parse_promise(
             f"the promise is by {' and '.join(named)}, and by {' and '.join(by)} is "
             "asked for: name the columns once, or the same ones."
         )
+    if with_groups:  # each row is in one part of one column
+        crossed = any(mark in part for part in named for mark in "*:")
+        if len(named) > 1 or crossed or (by_class and (named or by_group)):
+            raise ValueError(
+                f"{promise!r}: a table of scores has promises in every part of one "
+                "column; give the crossing as a column of its own."
+            )
+        if named and not text.lower().startswith("coverage"):
+            raise ValueError(
+                f"{promise!r}: from a table of scores only a coverage is promised in "
+                "every part. Errors by subgroup are promised by prudent fit --by, or "
+                "by classifiers with `subgroups`."
+            )
+        by_group, named, by = by_group or bool(named), [], ()
     wish = _from_text(
         *(promise, text, classes, confidence), by_class=by_class, by_group=by_group
     )
