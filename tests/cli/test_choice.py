@@ -72,7 +72,7 @@ def test_one_candidate_has_no_second(fit):
 def test_candidates_that_a_time_limit_leaves_out_are_named(fit):
     outcome = fit(*CHOICE, *PROMISE, "--time-limit", "1e-6")
     assert outcome.code == 0
-    assert "lda: not reached within 1e-06 s; qda: not reached" in outcome.err
+    assert "lda: not judged within 1e-06 s; qda: not judged" in outcome.err
     assert "best of 3: logistic" in outcome.out
 
 

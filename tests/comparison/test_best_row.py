@@ -191,5 +191,5 @@ def test_all_verdicts_of_the_table_are_one_family_of_p_values(compared):
 
 def test_candidates_that_a_time_limit_leaves_out_are_named():
     method = Protocol(time_limit=1e-5, best=True).with_best(candidates(NAMES[1:]), 500)
-    with pytest.warns(PrudentWarning, match="lda: not reached within 1e-06 s; qda: "):
+    with pytest.warns(PrudentWarning, match="lda: not judged within 1e-06 s; qda: "):
         method[-1].estimator(0).fit(X, Y)

@@ -1,6 +1,7 @@
 """The best of several classifiers under a promise: chosen by the training part."""
 
 import pickle
+import time
 import warnings
 
 import numpy as np
@@ -21,7 +22,7 @@ import prudent
 from prudent import BestClassifier, SelectiveClassifier
 from prudent.core.rows import hold_out
 from prudent.estimator_tools import rows_about
-from prudent.evaluation.choice import told
+from prudent.evaluation.choice import ChosenClassifier, told
 from prudent.evaluation.promising import wrap
 from prudent.exceptions import InfeasibleError, PrudentWarning
 from prudent.rules.wish import parse_promise
@@ -315,6 +316,28 @@ def test_progress_is_told_of_every_candidate_and_fold():
         best(estimators=NAMES[:2], cv=2).fit(X, Y)
     best(estimators=NAMES[:1], cv=2).fit(X, Y)  # nobody is told any more
     assert seen == [(name, fold, 2) for name in NAMES[:2] for fold in (1, 2)]
+
+
+class Slow(GaussianNB):
+    """Takes a fifth of a second to fit."""
+
+    def fit(self, X, y):
+        time.sleep(0.2)
+        return super().fit(X, y)
+
+
+def test_a_time_limit_is_kept_between_the_folds_of_a_candidate():
+    listed = {
+        "bayes": GaussianNB(),
+        "slow": Slow(),
+        "lda": LinearDiscriminantAnalysis(),
+    }
+    choice = ChosenClassifier(listed, cv=20, time_limit=0.5)
+    begun = time.monotonic()
+    with pytest.warns(PrudentWarning, match=r"slow: not judged within 0.5 s; lda: "):
+        choice.fit(X, Y)
+    assert time.monotonic() - begun < 3
+    assert choice.best_name_ == "bayes"
 
 
 def test_own_estimators_and_random_states():

@@ -8,6 +8,7 @@ held out.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -52,7 +53,7 @@ from prudent.rules.wish import Wish, rounded
 
 LONGEST_REASON = 300
 UNKNOWN = Usefulness(np.nan, np.nan)
-NOT_REACHED = "not reached within {:g} s"
+NOT_REACHED = "not judged within {:g} s"
 
 #: Told which candidate, and which of how many folds, is being fitted.
 Progress = Callable[[str, int, int], None]
@@ -179,16 +180,15 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
         folds: Sequence[tuple[IntArray, IntArray]],
     ) -> tuple[dict[str, Usefulness], dict[str, Exception]]:
         """How useful each candidate would be, and why others are out."""
-        started, limit = time.monotonic(), self.time_limit
+        limit = math.inf if self.time_limit is None else self.time_limit
+        end = time.monotonic() + limit
         judged: dict[str, Usefulness] = {}
         failed: dict[str, Exception] = {}
         for method in methods:
             # One has to be judged, however long it takes.
-            if limit is not None and judged and time.monotonic() - started > limit:
-                failed[method.name] = TimeoutError(NOT_REACHED.format(limit))
-                continue
+            last = end if judged else math.inf
             try:
-                judged[method.name] = self._judged(method, X, y, folds)
+                judged[method.name] = self._judged(method, X, y, folds, last)
             except Exception as raised:
                 failed[method.name] = raised
         return judged, failed
@@ -242,12 +242,15 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
         X: Any,
         y: NDArray[Any],
         folds: Sequence[tuple[IntArray, IntArray]],
+        end: float,
     ) -> Usefulness:
-        """How useful a candidate would be, by its scores out of fold."""
+        """How useful a candidate would be, by its scores out of fold, until the end."""
         labels, codes = np.unique(y, return_inverse=True)
         progress = _progress.get()
         scores, probable = np.empty((len(y), len(labels))), True
         for number, (train, judged) in enumerate(folds, start=1):
+            if time.monotonic() > end:
+                raise TimeoutError(NOT_REACHED.format(self.time_limit))
             if progress is not None:
                 progress(method.name, number, len(folds))
             if (np.bincount(codes[train]) >= FEWEST_TO_LEARN).sum() < 2:
