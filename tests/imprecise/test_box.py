@@ -2,9 +2,13 @@ import numpy as np
 import pytest
 
 from imprecise.brute_force import log_joint_bounds, random_classes
-from prudent.core.linalg import squared_mahalanobis
+from prudent.core.linalg import MahalanobisFactors
 from prudent.exceptions import SingularCovarianceError
 from prudent.imprecise.boxes import Boxes, DiagonalBoxes
+
+
+def squared_mahalanobis(X, means, covariances):
+    return MahalanobisFactors.from_covariances(means, covariances).squared_distances(X)
 
 
 def build(means, covariances, weights, box="mean"):

@@ -2,11 +2,12 @@
 
 from prudent.adversarial.density.detector import LowDensityRejector
 from prudent.adversarial.game.divergence import divergence_bound, divergence_of
-from prudent.adversarial.game.model import SecurityCurve
+from prudent.adversarial.game.model import OperatingPoint, SecurityCurve
 from prudent.adversarial.game.rejection_game import RejectionGame
 
 __all__ = [
     "LowDensityRejector",
+    "OperatingPoint",
     "RejectionGame",
     "SecurityCurve",
     "divergence_bound",

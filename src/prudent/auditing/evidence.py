@@ -12,7 +12,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import betainc
 from scipy.stats import betabinom
 
-from prudent.auditing.truth import Measured, allowed_rate
+from prudent.auditing.truth import Draw, allowed_rate
 from prudent.core.binomial import mean_rank
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
@@ -130,20 +130,6 @@ COUNTING_ERROR = 1e-4
 FEWEST_COUNTED = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """A fitted model, its promise and the truth."""
-
-    seed: int
-    claim: Guarantee
-    measured: Measured
-
-    @property
-    def excess(self) -> float:
-        """How far the true rate lies beyond the bound."""
-        return self.measured.rate - allowed_rate(self.claim)
-
-
 def counting_error(claim: Guarantee) -> float:
     """Probability with which a counted rate may wrongly be called beyond the bound."""
     if claim.confidence is None:
@@ -169,14 +155,12 @@ class Tally:
     @property
     def beyond(self) -> int:
         """Draws whose true rate lies beyond the bound."""
-        return sum(draw.measured.is_beyond for draw in self.draws)
+        return sum(draw.is_beyond for draw in self.draws)
 
     @property
     def rates(self) -> FloatArray:
         """True rates of violations, or counted ones without bias."""
-        return np.array(
-            [d.measured.first / (d.measured.n_rows or 1) for d in self.draws]
-        )
+        return np.array([d.first / (d.n_rows or 1) for d in self.draws])
 
     @property
     def bounds(self) -> FloatArray:
@@ -187,7 +171,7 @@ class Tally:
     def failing_rate(self) -> float:
         """Largest share of draws in which a promise with confidence may fail."""
         confidence = self.claim.confidence or 0.0
-        exact = all(draw.measured.n_rows is None for draw in self.draws)
+        exact = all(draw.n_rows is None for draw in self.draws)
         return 1 - confidence + (0.0 if exact else counting_error(self.claim))
 
     def worst(self) -> Draw:
@@ -203,12 +187,12 @@ class Tally:
                 self.rates, self.bounds, horizon=self.horizon, target=self.target
             )
             return float(wealth[-1])
-        if any(d.measured.n_rows is None and d.measured.is_beyond for d in self.draws):
+        if any(d.n_rows is None and d.is_beyond for d in self.draws):
             return math.inf
         logs = [
-            log_evidence(d.measured.first, d.measured.n_rows, allowed_rate(d.claim))
+            log_evidence(d.first, d.n_rows, allowed_rate(d.claim))
             for d in self.draws
-            if d.measured.n_rows is not None
+            if d.n_rows is not None
         ]
         # Each draw may stake an equal part.
         return float(np.logaddexp.reduce([-math.inf, *logs])) - math.log(self.horizon)
@@ -219,19 +203,19 @@ class Tally:
             return at_least(self.beyond, n_draws, self.failing_rate)
         if self.claim.average_over is not None:
             return self._p_of_mean()
-        if any(d.measured.n_rows is None and d.measured.is_beyond for d in self.draws):
+        if any(d.n_rows is None and d.is_beyond for d in self.draws):
             return 0.0
         counted = [
-            at_least(d.measured.first, d.measured.n_rows, allowed_rate(d.claim))
+            at_least(d.first, d.n_rows, allowed_rate(d.claim))
             for d in self.draws
-            if d.measured.n_rows is not None
+            if d.n_rows is not None
         ]
         return min(1.0, len(counted) * min(counted)) if counted else 1.0
 
     def _p_of_mean(self) -> float:
         """By the law of the rates where it is known, else by bets."""
         laws = [law for law in map(rank_law, self.draws) if law is not None]
-        counted = {draw.measured.n_rows for draw in self.draws}
+        counted = {draw.n_rows for draw in self.draws}
         if len(laws) == len(self.draws):
             if counted == {None}:
                 return rank_sum_p(self.rates, laws, None)
@@ -246,8 +230,8 @@ class Tally:
     def _thinned(self, n_rows: int) -> FloatArray:
         """Rates in equally many rows of each draw, chosen at random."""
         rng = np.random.default_rng(self.draws[0].seed)
-        violated = np.array([draw.measured.first for draw in self.draws], dtype=int)
-        counted = np.array([draw.measured.n_rows for draw in self.draws], dtype=int)
+        violated = np.array([draw.first for draw in self.draws], dtype=int)
+        counted = np.array([draw.n_rows for draw in self.draws], dtype=int)
         return rng.hypergeometric(violated, counted - violated, n_rows) / n_rows
 
 

@@ -166,8 +166,8 @@ class Audit:
             "level": self.level,
             "budget": self.budget,
             "random_state": self.random_state,
-            "rows": [_plain(row) for row in self.rows],
-            "outside": [_plain(row) for row in self.outside],
+            "rows": [_finite(row) for row in self.rows],
+            "outside": [_finite(row) for row in self.outside],
             "worst_case": None if worst is None else worst.to_dict(),
             "refusals": dict(self.refusals),
         }
@@ -219,7 +219,7 @@ class Audit:
         return "\n".join([self.head, *table, *self.remarks()])
 
 
-def _plain(row: AuditRow) -> dict[str, Any]:
+def _finite(row: AuditRow) -> dict[str, Any]:
     values = asdict(row)
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value

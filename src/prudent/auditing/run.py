@@ -6,7 +6,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -15,13 +15,13 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone, is_outlier_detector
 
-from prudent.auditing.evidence import Draw, Tally, counting_error
+from prudent.auditing.evidence import Tally, counting_error
 from prudent.auditing.laws import ON_REQUEST, STANDARD, Law
 from prudent.auditing.result import Audit, AuditRow, AuditVerdict, WorstCase
 from prudent.auditing.truth import (
     Answer,
     Answers,
-    Measured,
+    Draw,
     counted_rate,
     demands,
     exact_rate,
@@ -394,17 +394,17 @@ def _held(
         if not demands(claim) <= set(law.satisfies) and not trial.on_request:
             continue
         own = is_about_training_rows(claim)
-        measured: Measured | None
+        draw: Draw | None
         if own or law.truth is not None:
             whole = (X, y, np.full(len(y), 1 / len(y)))
             rows, labels, chances = law.truth if law.truth and not own else whole
             if own not in known:
                 known[own] = Answers(model, rows, trial.answer, classes)
-            measured = exact_rate(claim, known[own], labels, chances)
+            draw = exact_rate(claim, known[own], labels, chances)
         else:
-            measured = counted_rate(claim, stage, counting_error(claim))
-        if measured is not None:
-            yield Draw(seed, claim, measured)
+            draw = counted_rate(claim, stage, counting_error(claim))
+        if draw is not None:
+            yield replace(draw, seed=seed)
 
 
 # --- the test of all promises together ------------------------------------------------
@@ -455,7 +455,7 @@ def _row(cell: CellResult, tally: Tally, p_value: float, is_refuted: bool) -> Au
     if tally.from_moments:
         words += ", from moments"
     bound = float(tally.bounds.mean())
-    truth = float(np.mean([draw.measured.rate for draw in tally.draws]))
+    truth = float(np.mean([draw.rate for draw in tally.draws]))
     unbounded = math.inf if bound > 0 else 1.0
     allowed = None
     if claim.average_over is None:
@@ -489,5 +489,5 @@ def _worst(rows: list[tuple[CellResult, Tally]]) -> WorstCase | None:
         size=cell.size,
         seed=draw.seed,
         claim=draw.claim,
-        truth=draw.measured.rate,
+        truth=draw.rate,
     )

@@ -141,37 +141,45 @@ def violations(
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """True rate of violations of one model, exact or counted on fresh rows.
+class Draw:
+    """The promise of one model, and its true rate of violations.
 
-    `first` violations were counted in the first `n_rows` rows, so that their share has
-    the true rate as its mean; an exact rate has no `n_rows`.
+    The rate is exact, or counted on fresh rows. `first` violations were counted in the
+    first `n_rows` rows, so that their share has the true rate as its mean; an exact
+    rate has no `n_rows`.
     """
 
+    claim: Guarantee
     rate: float
     n_rows: int | None
     first: float
     is_beyond: bool
+    seed: int = 0  # of the rows and of the model
+
+    @property
+    def excess(self) -> float:
+        """How far the true rate lies beyond the bound."""
+        return self.rate - allowed_rate(self.claim)
 
 
 def exact_rate(
     claim: Guarantee, answers: Answers, y: NDArray[Any], chances: FloatArray
-) -> Measured | None:
+) -> Draw | None:
     """True rate on a finite law; None if the promise is about none of its rows."""
     counted, violated = violations(claim, answers, y)
     if not counted.any():
         # Nothing answered is nothing answered wrongly.
         nothing = claim.quantity == "selective error rate"
-        return Measured(0.0, None, 0.0, False) if nothing else None
+        return Draw(claim, 0.0, None, 0.0, False) if nothing else None
     rate = float(chances[counted & violated].sum() / chances[counted].sum())
-    return Measured(rate, None, rate, rate > allowed_rate(claim) + ROUNDING)
+    return Draw(claim, rate, None, rate, rate > allowed_rate(claim) + ROUNDING)
 
 
 def counted_rate(
     claim: Guarantee,
     draw: Callable[[int], tuple[Answers, NDArray[Any]]],
     error: float,
-) -> Measured | None:
+) -> Draw | None:
     """True rate counted on fresh rows, more of them where the first leave a doubt.
 
     `draw` maps the stage, 0 or 1, to answers and labels; `error` is the probability of
@@ -195,5 +203,5 @@ def counted_rate(
             break
     if not n_rows:
         nothing = claim.quantity == "selective error rate"
-        return Measured(0.0, None, 0.0, False) if nothing else None
-    return Measured(violated / total, n_rows, first, lower > allowed)
+        return Draw(claim, 0.0, None, 0.0, False) if nothing else None
+    return Draw(claim, violated / total, n_rows, first, lower > allowed)

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import upper_limit
 from prudent.core.guarantee import COUNTED_AS, AverageOver, Guarantee, Quantity, Sense
 from prudent.core.types import BoolArray
-from prudent.core.validation import shown
+from prudent.core.validation import plain, shown
 
 EXACT = "C. J. Clopper and E. S. Pearson (1934), exact one-sided limit"
 BETTING = "I. Waudby-Smith and A. Ramdas (2024), betting limit of a bounded mean"
@@ -51,15 +49,13 @@ class Claim:
             evidence[COUNTED_AS[self.quantity]] = had
         else:
             evidence["wrong"] = n_wrong
-        # Labels are plain Python's, as JSON has them.
-        scope = self.scope.item() if isinstance(self.scope, np.generic) else self.scope
         return Guarantee(
             quantity=self.quantity,
             bound=1 - limit if self.sense == ">=" else limit,
             sense=self.sense,
             confidence=confidence,
             assumptions=new_rows(grouped),
-            scope=scope,
+            scope=plain(self.scope),
             subgroup=self.subgroup,
             unit="group" if grouped else "row",
             evidence={**evidence, "claims": n_claims},

@@ -13,6 +13,7 @@ from sklearn.utils import _safe_indexing
 from prudent.cli.exits import ExitCode
 from prudent.core.guarantee import ALARMS, Guarantee, violated_rows
 from prudent.core.types import FloatArray
+from prudent.core.validation import plain
 from prudent.estimator_tools import counted_answers, rows_about
 from prudent.evaluation.words import percent
 from prudent.io.errors import counted, thousands
@@ -380,7 +381,7 @@ def _of_promise(promise: WatchedPromise) -> Finding:
     record: dict[str, Any] = {
         "text": str(guarantee),
         "quantity": guarantee.quantity,
-        "scope": scope.item() if hasattr(scope, "item") else scope,
+        "scope": plain(scope),
         "bound": guarantee.bound,
         "sense": guarantee.sense,
         "not_watched": promise.reason or None,

@@ -7,11 +7,11 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
 from prudent.core.assumptions import name_of_assumption
+from prudent.core.validation import plain
 from prudent.evaluation import words
 from prudent.evaluation.columns import cells, columns, figures, table_lines
 from prudent.evaluation.records import (
@@ -85,7 +85,7 @@ class Comparison(Findings):
         """Everything as JSON types, except the rasters of the decision regions."""
         named = {f.name: getattr(self, f.name) for f in fields(self)}
         del named["measured"]
-        plain: dict[str, Any] = _plain(named)
+        plain: dict[str, Any] = _as_json(named)
         plain["rows"] = [_row(row, self.settings.promise) for row in self.rows]
         return plain
 
@@ -149,7 +149,7 @@ class ComparisonInterrupted(KeyboardInterrupt):
 
 
 def _row(row: MethodRow, promise: str) -> dict[str, Any]:
-    plain: dict[str, Any] = _plain(row)
+    plain: dict[str, Any] = _as_json(row)
     del plain["why_undecided"]  # words, not a figure
     plain["own"] = [_item(item) for item in row.own]
     if row.worst_class is not None:
@@ -176,7 +176,7 @@ def _row(row: MethodRow, promise: str) -> dict[str, Any]:
 
 def _item(item: PromiseCheck) -> dict[str, Any]:
     guarantee, check = item.guarantee, item.check
-    plain: dict[str, Any] = _plain(guarantee)
+    plain: dict[str, Any] = _as_json(guarantee)
     del plain["evidence"]
     if guarantee.subgroup is None:
         del plain["subgroup"]
@@ -200,17 +200,16 @@ def _needs_rows(asked: Asked | None) -> int | None:
     return None if asked is None or asked.needs is None else asked.needs.rows
 
 
-def _plain(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     if isinstance(value, RegionMap):
         return {"undecided": value.undecided, "class_shares": list(value.class_shares)}
     if is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: _as_json(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return value.item()
+        return [_as_json(item) for item in value]
+    value = plain(value)
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     return str(value)

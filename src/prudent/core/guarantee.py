@@ -25,7 +25,7 @@ from prudent.core.binomial import (
 )
 from prudent.core.rows import one_row_per_group
 from prudent.core.types import BoolArray
-from prudent.core.validation import shown
+from prudent.core.validation import plain, shown
 
 Quantity = Literal[
     "error rate",
@@ -515,11 +515,10 @@ default=None
             number = float(value)
             # Strict JSON has no infinity.
             evidence[name] = number if math.isfinite(number) else repr(number)
-        scope = self.scope
         return {
             **self.__dict__,
             "assumptions": [name_of_assumption(a) for a in self.assumptions],
-            "scope": scope.item() if isinstance(scope, np.generic) else scope,
+            "scope": plain(self.scope),
             "evidence": evidence,
             "sentence": str(self),
         }

@@ -166,25 +166,6 @@ def row_blocks(n_rows: int, n_features: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n_rows))
 
 
-def squared_mahalanobis(
-    X: NDArray[Any], means: FloatArray, covariances: FloatArray
-) -> FloatArray:
-    """Squared Mahalanobis distances (x_i - m_k)' C_k^-1 (x_i - m_k), shape (n, K).
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    means : ndarray of shape (K, d)
-    covariances : ndarray of shape (K, d, d)
-
-    Raises
-    ------
-    SingularCovarianceError
-        If a covariance is not positive definite.
-    """
-    return MahalanobisFactors.from_covariances(means, covariances).squared_distances(X)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class MahalanobisFactors:
     """Class centres (pairs) and inverse Cholesky factors L_k^-1, ready for many rows.

@@ -156,7 +156,12 @@ def union_of_labels(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
 
 def shown(label: Any) -> str:
     """A label as a user would write it: 'benign', 3."""
-    return repr(label.item() if isinstance(label, np.generic) else label)
+    return repr(plain(label))
+
+
+def plain(value: Any) -> Any:
+    """A label or number as plain Python has it, and so JSON: 3 for np.int64(3)."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def label_array(labels: Any, name: str) -> NDArray[Any]:

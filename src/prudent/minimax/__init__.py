@@ -1,6 +1,7 @@
 """Minimax probability machines: the best worst-case accuracy from two moments."""
 
 from prudent.minimax.classification.classifier import MinimaxProbabilityClassifier
+from prudent.minimax.curve import ParetoFrontier
 from prudent.minimax.linear_classifier import (
     best_intercept,
     guarantees_of,
@@ -13,6 +14,7 @@ __all__ = [
     "MinimaxOutlierDetector",
     "MinimaxProbabilityClassifier",
     "MinimaxSolution",
+    "ParetoFrontier",
     "best_intercept",
     "guarantees_of",
     "solve",

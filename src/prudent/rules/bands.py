@@ -36,7 +36,7 @@ from prudent.core.binomial import (
 )
 from prudent.core.guarantee import Guarantee, Quantity, Sense
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.core.validation import shown
+from prudent.core.validation import plain, shown
 from prudent.exceptions import InfeasibleError
 from prudent.rules.rule import Terms
 from prudent.rules.scores import AnswerScores, ClassScores
@@ -189,7 +189,7 @@ class ThresholdBands:
             )
         names: tuple[Any, ...] = ()
         if kind == "alarms":
-            different = [_plain(name) for name in np.unique(labels)]
+            different = [plain(name) for name in np.unique(labels)]
             names, positive = two_sides(different, positive)
             marked = labels == positive
         else:
@@ -468,7 +468,7 @@ class ThresholdBands:
         return {
             "kind": self.kind,
             "confidence": self.confidence,
-            "positive": _plain(self.positive),
+            "positive": plain(self.positive),
             "rows": rows,
             "threshold": [self._short(at, place) for place in chosen],
             "violations": counts.tolist(),
@@ -506,7 +506,7 @@ class ThresholdBands:
         n, n_marked = len(self.scores), int(self.marked.sum())
         other = next(label for label in self.classes if label != self.positive)
         names: tuple[Quantity, Quantity] = ("class error rate", "class error rate")
-        scopes: tuple[Any, Any] = (_plain(self.positive), _plain(other))
+        scopes: tuple[Any, Any] = (plain(self.positive), plain(other))
         if self.detects:
             names, scopes = ("miss rate", "false alarm rate"), (None, None)
         elif isinstance(other, Rest):
@@ -656,7 +656,7 @@ def alarm_bands(
     rows: ClassScores, positive: Any, terms: Terms, *, detects: bool = False
 ) -> ThresholdBands:
     """Limits from scores of rows under every class, for alarms of one class."""
-    names, positive = two_sides([_plain(name) for name in rows.classes], positive)
+    names, positive = two_sides([plain(name) for name in rows.classes], positive)
     place = rows.classes.tolist().index(positive)
     return ThresholdBands.of(
         rows.scores[:, place],
@@ -770,8 +770,3 @@ def _outward(value: float, side: Any) -> float:
     if (rounded < value) == (side is math.ceil) and rounded != value:
         rounded += 1e-4 if side is math.ceil else -1e-4
     return float(min(max(round(rounded, 4), 0.0), 1.0))
-
-
-def _plain(label: Any) -> Any:
-    """A label as plain Python has it."""
-    return label.item() if isinstance(label, np.generic) else label

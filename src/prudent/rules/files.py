@@ -15,6 +15,7 @@ import numpy as np
 
 from prudent._version import __version__
 from prudent.core.guarantee import Guarantee
+from prudent.core.validation import plain
 from prudent.rules.scores import CalibrationScores
 
 FORMAT = "prudent-rule/1"
@@ -102,7 +103,7 @@ def json_of_rule(rule: Any, *, keep_scores: bool = False) -> str:
         {**guarantee.to_dict(), "sentence": str(guarantee)}
         for guarantee in rule.guarantees
     ]
-    return json.dumps(_plain(fields), ensure_ascii=False, allow_nan=False, indent=1)
+    return json.dumps(_as_json(fields), ensure_ascii=False, allow_nan=False, indent=1)
 
 
 def _terms(calibration: Any) -> dict[str, Any]:
@@ -278,10 +279,10 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON: a rule writes such numbers as text.")
 
 
-def _plain(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     """Values as JSON has them: plain numbers in place of NumPy's, lists of tuples."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value
+        return [_as_json(item) for item in value]
+    return plain(value)

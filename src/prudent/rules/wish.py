@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
-
 from prudent.core.guarantee import Guarantee
-from prudent.core.validation import closest
+from prudent.core.validation import closest, plain
 
 Kind = Literal["coverage", "error", "missed", "false alarm", "answered"]
 
@@ -450,7 +448,7 @@ def _label(name: str, classes: Sequence[Any] | None) -> Any:
     for spelled in (name, name.strip("'\"")):
         for label in classes:
             if str(label) == spelled:
-                return label.item() if isinstance(label, np.generic) else label
+                return plain(label)
     known = [str(label) for label in classes]
     like = closest(name, known)
     hint = "" if like is None else f" Closest: {like!r}."
