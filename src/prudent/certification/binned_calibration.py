@@ -136,16 +136,23 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
 
     @property
     def bins_(self) -> Any:
-        """Cells of each class as a pyarrow table: name, rows, share, limits."""
+        """Cells of each class as a pyarrow table: name, scores, rows, share, limits."""
         import pyarrow as pa
 
         columns: dict[str, list[Any]] = {
-            name: [] for name in ("class", "cell", "rows", "positive", "lower", "upper")
+            name: []
+            for name in (
+                *("class", "cell", "from", "to"),
+                *("rows", "positive", "lower", "upper"),
+            )
         }
         for label, bins in zip(self._binned_labels(), self._bins, strict=True):
             n_cells = len(bins.lower)
             columns["class"] += [label] * n_cells
             columns["cell"] += [bins.name(cell) for cell in range(n_cells)]
+            ends = [bins.ends(cell) for cell in range(n_cells)]
+            columns["from"] += [low for low, _ in ends]
+            columns["to"] += [high for _, high in ends]
             columns["rows"] += bins.n_rows.tolist()
             columns["positive"] += bins.n_positive.tolist()
             columns["lower"] += bins.lower.tolist()

@@ -16,6 +16,7 @@ _PUBLIC = {
     "ImprecisionPathDisplay": "prudent.plots.paths",
     "MinimaxGeometryDisplay": "prudent.plots.minimax_geometry",
     "MonitorDisplay": "prudent.plots.monitor_display",
+    "ReliabilityDisplay": "prudent.plots.reliability",
     "SecurityCurveDisplay": "prudent.plots.security_curve",
     "SelectiveDisplay": "prudent.plots.answer_curves",
     "SetRegionDisplay": "prudent.plots.set_regions",

@@ -87,12 +87,19 @@ class ProbabilityBins:
         share: FloatArray = (self.n_positive + 0.5) / (self.n_rows + 1)
         return share
 
+    def ends(self, cell: int) -> tuple[float, float]:
+        """Scores that a cell lies between; of an edge twice its own."""
+        if cell % 2:
+            return (float(self.edges[cell // 2]),) * 2
+        ends = np.concatenate([[-np.inf], self.edges, [np.inf]])
+        return float(ends[cell // 2]), float(ends[cell // 2 + 1])
+
     def name(self, cell: int) -> str:
         """A cell in words, as the subgroup of its promises."""
-        ends = np.concatenate([[-np.inf], self.edges, [np.inf]])
+        low, high = self.ends(cell)
         if cell % 2:
-            return f"score {self.edges[cell // 2]:.6g}"
-        return f"score in ({ends[cell // 2]:.6g}, {ends[cell // 2 + 1]:.6g})"
+            return f"score {low:.6g}"
+        return f"score in ({low:.6g}, {high:.6g})"
 
     def promises(self, scope: Any, terms: Terms) -> tuple[Guarantee, ...]:
         """Two for each cell that holds rows: the lower limit and the upper one."""
