@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent.core.binomial import check_fraction
 from prudent.core.validation import shown
-from prudent.plots.display import BLUE, GREY, Display
+from prudent.plots.display import BLUE, GREY, Display, legend_beside
 from prudent.rules.bins import ProbabilityBins
 
 
@@ -58,7 +59,13 @@ class ReliabilityDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, label: Any = None, ax: Axes | None = None
+        cls,
+        estimator: Any,
+        *,
+        label: Any = None,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw the cells of a fitted `BinnedCalibrationClassifier`.
 
@@ -68,7 +75,11 @@ class ReliabilityDisplay(Display):
         label : object, default=None
             The class; None: the second of two, or the first of several.
         ax : matplotlib Axes, default=None
-            Where to draw.
+            Where to draw; None: on new axes.
+        name : str, default=None
+            What the legend calls it.
+        **kwargs
+            Of matplotlib, for the points.
 
         Returns
         -------
@@ -89,7 +100,9 @@ class ReliabilityDisplay(Display):
                 f"{', '.join(map(shown, known))}."
             )
         own = cells.filter(compute.equal(cells["class"], pa.scalar(label)))
-        return cls(own, label, float(estimator.confidence)).plot(ax)
+        return cls(own, label, float(estimator.confidence)).plot(
+            ax, name=name, **kwargs
+        )
 
     @classmethod
     def from_predictions(
@@ -101,6 +114,8 @@ class ReliabilityDisplay(Display):
         n_bins: int | None = None,
         confidence: float = 0.95,
         ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw numbers of any model on rows that it has not seen.
 
@@ -117,7 +132,11 @@ class ReliabilityDisplay(Display):
         confidence : float, default=0.95
             Probability that all limits hold, in (0, 1).
         ax : matplotlib Axes, default=None
-            Where to draw.
+            Where to draw; None: on new axes.
+        name : str, default=None
+            What the legend calls it.
+        **kwargs
+            Of matplotlib, for the points.
 
         Returns
         -------
@@ -154,13 +173,13 @@ class ReliabilityDisplay(Display):
                 "upper": bins.upper,
             }
         )
-        return cls(cells, label, confidence).plot(ax)
+        return cls(cells, label, confidence).plot(ax, name=name, **kwargs)
 
     def frame(self) -> pa.Table:
         """The cells: their scores, rows, positive rows and limits."""
         return self.cells
 
-    def _draw(self, ax: Axes) -> None:
+    def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
         from matplotlib.patches import Rectangle
 
         filled = self.cells.filter(compute.greater(self.cells["rows"], 0))
@@ -186,8 +205,9 @@ class ReliabilityDisplay(Display):
             for x, bottom, w, top in zip(left, lower, width, upper, strict=True)
         ]
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, zorder=0)
+        points = {"marker": "o", "linestyle": "", "markersize": 3, "color": BLUE}
         (self.line_,) = ax.plot(
-            (low + high) / 2, positive / rows, "o", markersize=3, color=BLUE
+            (low + high) / 2, positive / rows, label=name, **{**points, **look}
         )
         named = "" if self.label is None else f" of {shown(self.label)}"
         ax.set(
@@ -197,3 +217,5 @@ class ReliabilityDisplay(Display):
             ylim=(0, 1),
             title=f"limits of all cells at once, {100 * self.confidence:g} %",
         )
+        if name is not None:
+            legend_beside(ax)
