@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -91,3 +92,19 @@ def test_misspelt_bundled_name_is_corrected(prudent):
     outcome = prudent("describe", "breast_cancr")
     assert outcome.code == 3
     assert "Similar here: breast_cancer" in outcome.err
+
+
+def test_warnings_of_other_libraries_are_notes_said_once(prudent, monkeypatch):
+    from prudent.cli import describe
+
+    def warn():
+        for _ in range(3):
+            warnings.warn("an odd\nlevel", UserWarning, stacklevel=1)
+        return 0
+
+    monkeypatch.setattr(describe, "datasets", warn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        outcome = prudent("datasets")
+    assert outcome.code == 0
+    assert outcome.err == "note: an odd level\n"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, NoReturn
 
@@ -13,7 +15,7 @@ import typer
 
 from prudent._version import __version__
 from prudent.cli.exits import CommandError, ExitCode
-from prudent.cli.output import set_quiet
+from prudent.cli.output import note, set_quiet
 from prudent.io.errors import TableError
 
 # Each is a function in the module of its name, or in that of a near relative.
@@ -101,6 +103,27 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def _run(arguments: list[str], *, debug: bool) -> int:
     set_quiet(False)
+    with _warnings_as_notes():
+        return _code_of(arguments, debug=debug)
+
+
+@contextmanager
+def _warnings_as_notes() -> Iterator[None]:
+    """Show warnings of other libraries as notes, each once, without paths of code."""
+    shown_before: set[str] = set()
+
+    def as_note(message: Warning | str, *_: object, **__: object) -> None:
+        text = " ".join(str(message).split())
+        if text not in shown_before:
+            shown_before.add(text)
+            note(text)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = as_note
+        yield
+
+
+def _code_of(arguments: list[str], *, debug: bool) -> int:
     try:
         # A shell that completes a command passes it in the environment.
         words = arguments or os.environ.get("COMP_WORDS", "").split()[1:]
