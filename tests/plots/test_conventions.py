@@ -65,11 +65,24 @@ def guarantee():
     return plots.GuaranteeDisplay, "from_estimator", (model, *new())
 
 
+def subgroups():
+    model = prudent.ConformalClassifier(
+        LinearDiscriminantAnalysis(),
+        subgroups=lambda rows: rows[:, :1] < [12, 15],
+        random_state=0,
+    )
+    fitted = model.fit(X[OLD], y[OLD])
+    return plots.SubgroupDisplay, "from_estimator", (fitted, *new())
+
+
 def new():
     return X[NEW], y[NEW]
 
 
-MADE = (selective, neyman_pearson, conformal, detector, drift, cost, monitor, guarantee)
+MADE = (
+    *(selective, neyman_pearson, conformal, detector, drift, cost, monitor),
+    *(guarantee, subgroups),
+)
 
 
 @pytest.fixture(scope="module", params=MADE, ids=lambda made: made.__name__)

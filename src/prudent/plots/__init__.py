@@ -21,6 +21,7 @@ _PUBLIC = {
     "SelectiveDisplay": "prudent.plots.answer_curves",
     "SetRegionDisplay": "prudent.plots.set_regions",
     "SetSizeDisplay": "prudent.plots.set_sizes",
+    "SubgroupDisplay": "prudent.plots.subgroup_display",
     "ThresholdBandsDisplay": "prudent.plots.threshold_bands",
 }
 __all__ = sorted(_PUBLIC)

@@ -15,7 +15,12 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from prudent.evaluation.records import Findings
 from prudent.io.errors import cut
-from prudent.plots import CostCurveDisplay, FalseAlarmDisplay, GuaranteeDisplay
+from prudent.plots import (
+    CostCurveDisplay,
+    FalseAlarmDisplay,
+    GuaranteeDisplay,
+    SubgroupDisplay,
+)
 from prudent.plots.cost_curve import look_of_method
 from prudent.plots.display import COLOURS
 from prudent.report.page import shown_sets
@@ -53,6 +58,15 @@ def promises(findings: Findings) -> Figure:
     """Promised bound against measured rate."""
     figure, ax = _axes(3.4, width=4.4)
     GuaranteeDisplay.from_comparison(findings, ax=ax)
+    return figure
+
+
+def subgroups(findings: Findings) -> Figure:
+    """What the first method promises each subgroup against what happened there."""
+    able = next(row for row in findings.ran if row.asked and row.asked.items)
+    assert able.asked is not None
+    figure, ax = _axes(0.8 + 0.22 * len(able.asked.items), width=8.0)
+    SubgroupDisplay.from_comparison(findings).plot(ax)
     return figure
 
 

@@ -66,6 +66,7 @@ def sections(findings: Findings) -> list[Section]:
     return [
         _answer(findings),
         *([_frontier(findings)] if findings.frontier and findings.ran else []),
+        *([_subgroups(findings)] if _is_by_subgroup(findings) else []),
         _promises(findings),
         _worst_classes(findings),
         *([_room(findings)] if asked else []),
@@ -387,6 +388,49 @@ def _promises(findings: Findings) -> Section:
         "Points: promised bound against measured rate, with a diagonal.",
         [first_rows("Promises", (*columns, "interval", "verdict"), rows)],
         nothing="No method made a promise here.",
+    )
+
+
+def _is_by_subgroup(findings: Findings) -> bool:
+    """Whether a promise was asked for in each of several subgroups."""
+    asked = (row.asked for row in findings.ran)
+    return any(each is not None and each.worst_subgroup is not None for each in asked)
+
+
+def _subgroups(findings: Findings) -> Section:
+    """Each method in each subgroup, with exact limits."""
+    rows = []
+    for row in findings.ran:
+        for item in () if row.asked is None else row.asked.items:
+            guarantee, check = item.guarantee, item.check
+            if guarantee.subgroup is None:
+                continue
+            low, high = check.interval
+            side = "≤" if guarantee.sense == "<=" else "≥"
+            rows.append(
+                (
+                    row.method,
+                    _about(guarantee),
+                    f"{side}{NO_BREAK}{guarantee.bound:.3f}",
+                    f"{check.measured:.3f}",
+                    f"{low:.3f}{JOINER}–{JOINER}{high:.3f}",
+                    f"{item.n:g}",
+                    check.verdict,
+                )
+            )
+    columns = ("method", "subgroup", "promised", "measured", "interval", "rows")
+    return Section(
+        "subgroups",
+        "In each subgroup",
+        [
+            "What was measured in each subgroup (dot), its exact interval at 95 % "
+            "(line) and what is allowed (tick), of the first method. Grey are those "
+            "of too few rows to show that the promise is kept there even if nothing is "
+            "wrong, with the rows that they would need."
+        ],
+        lambda: figures.subgroups(findings),
+        "Points: rows that break the promise in each subgroup, with intervals.",
+        [first_rows("Subgroups", (*columns, "verdict"), rows)],
     )
 
 
