@@ -108,17 +108,26 @@ class Duel:
         return max(error - exact for error, exact in pairs)
 
 
-def union_errors(
-    duels: tuple[Duel, ...], n_classes: int, *, certified: bool = True
+def class_errors(
+    classes: Classes,
+    duels: tuple[Duel, ...],
+    bound: Literal["union", "exact"],
+    *,
+    certified: bool,
 ) -> FloatArray:
     """Worst-case probability, at most, that each class loses some duel, (K,).
 
-    Not `certified`: of planes in exact arithmetic.
+    The sum over its duels or, for `bound` "exact" and three classes or more, the tight
+    probability of their union. Not `certified`: of planes in exact arithmetic, and by
+    the sum.
     """
-    errors = np.zeros(n_classes)
+    errors = np.zeros(len(classes.label))
     for duel in duels:
         errors[list(duel.pair)] += duel.errors if certified else duel.exact_errors
-    return np.minimum(errors, 1.0)
+    errors = np.minimum(errors, 1.0)
+    if bound == "exact" and len(errors) > 2 and certified:
+        return exact_errors(classes, duels, errors)
+    return errors
 
 
 def normal_errors(duels: tuple[Duel, ...], worst: FloatArray) -> FloatArray:

@@ -29,11 +29,10 @@ from prudent.minimax.classification.duels import (
     Classes,
     Duel,
     Objective,
+    class_errors,
     constant_classes,
-    exact_errors,
     normal_errors,
     solve_duels,
-    union_errors,
 )
 from prudent.minimax.classification.model import Model
 from prudent.minimax.curve import ACCEPTED_GAP
@@ -117,12 +116,9 @@ def learn(
     duels = solve_duels(classes, objective, weights, constant_if_coinciding)
     # A null direction of estimated covariances: kappa is infinite, by definition.
     proves_nothing = estimated and any(duel.is_separable for duel in duels)
-    errors = union_errors(duels, len(own.classes), certified=not proves_nothing)
-    if bound == "exact" and len(own.classes) > 2 and not proves_nothing:
-        errors = exact_errors(classes, duels, errors)
-    worst, trivial = float(errors.max()), None
-    if objective == "mean":
-        worst, trivial = float(prior @ errors), float(prior.max())
+    errors = class_errors(classes, duels, bound, certified=not proves_nothing)
+    trivial = float(prior.max()) if objective == "mean" else None
+    worst = float(errors.max() if trivial is None else prior @ errors)
     normal = uncertainty == "gaussian" and not repeated
     guarantees = class_guarantees(
         duels,
