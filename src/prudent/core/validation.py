@@ -216,5 +216,5 @@ def closest(name: str, names: Sequence[str]) -> str | None:
     from difflib import get_close_matches  # the command line starts without it
 
     by_folded = {candidate.casefold(): candidate for candidate in names}
-    found = get_close_matches(name.casefold(), by_folded, n=1)
-    return by_folded[found[0]] if found else None
+    matches = get_close_matches(name.casefold(), by_folded, n=1)
+    return by_folded[matches[0]] if matches else None

@@ -488,9 +488,9 @@ def box_maximum(
             break
         branched += 1
         near = -1.0 if node[NODE_POINT, branch] < 0.0 else 1.0
-        for kind in range(5):
+        for part in range(5):
             for i in range(n):
-                stack[top + 1, kind, i] = node[kind, i]
+                stack[top + 1, part, i] = node[part, i]
         bound[top + 1] = bound[top]
         _move(coupling, dual, radius, node, branch, -near, 1.0)
         # The twin goes first.

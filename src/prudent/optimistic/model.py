@@ -194,7 +194,7 @@ class Model:
         return upper - 1e-200 * distances
 
     def blocks(
-        self, X: NDArray[Any], *asked: Bound
+        self, X: NDArray[Any], *wanted: Bound
     ) -> Iterator[tuple[slice, list[FloatArray], FloatArray]]:
         """Rows, their log scores (block, n_seen) by each bound, squared distances.
 
@@ -207,10 +207,10 @@ class Model:
                 ScoreFunction.of(_EQUATION[self.likelihood, end], n_features, float(r))
                 for r in radii
             ]
-            for end, radii in asked
+            for end, radii in wanted
         ]
         size = min(len(X), BLOCK_ROWS)
-        buffers = [np.empty((size, n_classes), order="F") for _ in asked]
+        buffers = [np.empty((size, n_classes), order="F") for _ in wanted]
         column = np.empty(size)
         for rows, D in self.factors.blocks(X):
             if not D.max() <= LARGEST_DISTANCE:

@@ -392,11 +392,11 @@ class FalseAlarmDisplay(Display):
         return lower, upper
 
 
-def _draw_diagonal(ax: Axes, top: float, asked: str) -> None:
+def _draw_diagonal(ax: Axes, top: float, xlabel: str) -> None:
     """Axes from 0 to `top` with the line under which a promise is kept."""
     ax.plot([0, top], [0, top], linestyle="--", color=GREY, linewidth=1)
     ax.set(
-        xlabel=asked,
+        xlabel=xlabel,
         ylabel="measured, with exact interval",
         xlim=(0, top),
         ylim=(0, top),

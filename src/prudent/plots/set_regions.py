@@ -114,8 +114,8 @@ class SetRegionDisplay(Display):
             raise ValueError(
                 f"regions need at least two features, got X of shape {rows.shape}."
             )
-        plane = _Plane.of(rows, labels, getattr(X, "columns", None))
-        points = plane.coordinates(rows)
+        origin, into, out, names = _plane(rows, labels, getattr(X, "columns", None))
+        points = (rows - origin) @ into
         low, high = points.min(axis=0), points.max(axis=0)
         margin = 0.1 * (high - low)
         first, second = (
@@ -123,7 +123,7 @@ class SetRegionDisplay(Display):
             for j in (0, 1)
         )
         mesh = np.stack(np.meshgrid(first, second), axis=-1)
-        on_plane: Any = plane.rows(mesh.reshape(-1, 2))
+        on_plane: Any = origin + mesh.reshape(-1, 2) @ out
         if hasattr(X, "columns"):
             on_plane = type(X)(dict(zip(X.columns, on_plane.T, strict=True)))
         sets = predict_set(estimator, on_plane)
@@ -133,7 +133,7 @@ class SetRegionDisplay(Display):
             estimator.classes_,
             points,
             labels,
-            plane.names,
+            names,
         ).plot(ax, name=name, **kwargs)
 
     def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
@@ -190,30 +190,23 @@ class SetRegionDisplay(Display):
         return pa.table(columns)
 
 
-@dataclass(frozen=True)
-class _Plane:
-    """Coordinates z = (x - origin) @ into, and back x = origin + z @ out."""
+def _plane(
+    X: FloatArray, y: NDArray[Any], columns: Any
+) -> tuple[FloatArray, FloatArray, FloatArray, tuple[str, str]]:
+    """The plane of the picture: coordinates z and rows x of it.
 
-    origin: FloatArray
-    into: FloatArray  # (d, 2)
-    out: FloatArray  # (2, d)
-    names: tuple[str, str]
+    z = (x - origin) @ into, and back x = origin + z @ out.
 
-    @classmethod
-    def of(cls, X: FloatArray, y: NDArray[Any], names: Any) -> Self:
-        n_features = X.shape[1]
-        if n_features == 2:
-            names = ("feature 0", "feature 1") if names is None else names
-            return cls(
-                np.zeros(2), np.eye(2), np.eye(2), (str(names[0]), str(names[1]))
-            )
-        into, out = discriminant_axes(ClassMoments.from_arrays(X, y))
-        return cls(
-            X.mean(axis=0), into, out, ("discriminant axis 1", "discriminant axis 2")
-        )
-
-    def coordinates(self, X: FloatArray) -> FloatArray:
-        return (X - self.origin) @ self.into
-
-    def rows(self, z: FloatArray) -> FloatArray:
-        return self.origin + z @ self.out
+    Returns
+    -------
+    origin : ndarray of shape (d,)
+    into : ndarray of shape (d, 2)
+    out : ndarray of shape (2, d)
+    names : tuple of str
+        What the two coordinates are.
+    """
+    if X.shape[1] == 2:
+        first, second = ("feature 0", "feature 1") if columns is None else columns
+        return np.zeros(2), np.eye(2), np.eye(2), (str(first), str(second))
+    into, out = discriminant_axes(ClassMoments.from_arrays(X, y))
+    return X.mean(axis=0), into, out, ("discriminant axis 1", "discriminant axis 2")
