@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.stats import binomtest
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -185,3 +187,116 @@ def test_dates_of_day_and_minute_are_said_as_they_are():
     assert "(from 2026-01-12 16:30)" in str(
         selective().fit(X, y, time=hours).guarantees_[0]
     )
+
+
+# --- promises over fresh draws, earlier rows of another law ---------------------------
+
+ATOMS = np.linspace(0, 11, 300)[:, None]
+NOW = np.exp(-((ATOMS[:, 0] - 6) ** 2) / 18)
+NOW /= NOW.sum()
+IS_HIGH = 1 / (1 + np.exp(-(ATOMS[:, 0] - 5.5)))  # P(y = 1) of a row of today
+ONCE = (ATOMS[:, 0] > 3.5).astype(float)  # and of an earlier one: easy to tell
+DRAWS, EARLY, LATE = 1500, 200, 80
+
+
+def stream(random, late=LATE):
+    """Rows whose law changes on the way, at times of which several are equal."""
+    early = random.choice(160, EARLY), random.choice(300, late, p=NOW)
+    chance = np.concatenate([ONCE[early[0]], IS_HIGH[early[1]]])
+    atoms = np.concatenate(early)
+    y = (random.uniform(size=len(atoms)) < chance).astype(int)
+    return ATOMS[atoms], y, np.arange(len(atoms)) // 4
+
+
+def true_rate(violated, among):
+    """Rate of violations (300, 2), by label, among the pairs that count."""
+    joint = NOW[:, None] * np.column_stack([1 - IS_HIGH, IS_HIGH])
+    total = joint[among].sum()
+    return 0.0 if total == 0 else joint[violated & among].sum() / total
+
+
+EVERY = np.ones((300, 2), dtype=bool)
+
+
+def answered_wrong(model):
+    wrong = model.predict(ATOMS)[:, None] != np.arange(2)
+    answered = np.repeat(model.answers(ATOMS)[:, None], 2, axis=1)
+    return true_rate(wrong, answered) - 0.2
+
+
+def missed(model):
+    wrong = model.predict(ATOMS)[:, None] != np.arange(2)
+    return true_rate(wrong, np.arange(2) == np.zeros((300, 1))) - 0.2
+
+
+def uncovered(model):
+    return true_rate(~model.predict_set(ATOMS), EVERY) - 0.2
+
+
+MODEL = LogisticRegression()
+SHARE = LATE / (EARLY + LATE)
+CONFIDENT = {
+    "answers": (
+        SelectiveClassifier(
+            MODEL, error_rate=0.2, confidence=0.9, calibration_size=SHARE
+        ),
+        answered_wrong,
+    ),
+    "class errors": (
+        NeymanPearsonClassifier(
+            MODEL, max_class_error={0: 0.2}, confidence=0.9, calibration_size=SHARE
+        ),
+        missed,
+    ),
+    "coverage": (
+        ConformalClassifier(MODEL, level=0.2, confidence=0.9, calibration_size=SHARE),
+        uncovered,
+    ),
+}
+
+
+def n_false(model, excess, draws, *, in_time, grouped=False):
+    false = 0
+    for seed in range(draws):
+        random = np.random.default_rng(seed)
+        X, y, times = stream(random)
+        options = {"time": times} if in_time else {}
+        if grouped:  # rows of a group are copies, which alone are no new evidence
+            X, y, times = (np.repeat(values, 3, axis=0) for values in (X, y, times))
+            options = {"groups": np.arange(len(y)) // 3, "time": times}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fitted = model.set_params(random_state=seed).fit(X, y, **options)
+        false += excess(fitted) > 1e-12
+    return false
+
+
+@pytest.mark.parametrize("name", CONFIDENT)
+@pytest.mark.parametrize("draws", [150, pytest.param(DRAWS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_promises_hold_for_rows_like_the_latest(name, draws, grouped):
+    model, excess = CONFIDENT[name]
+    false = n_false(model, excess, draws, in_time=True, grouped=grouped)
+    assert binomtest(false, draws, 0.1, alternative="greater").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("name", CONFIDENT)
+def test_rows_held_out_at_random_promise_too_much(name):
+    model, excess = CONFIDENT[name]
+    false = n_false(model, excess, 40, in_time=False)
+    assert binomtest(false, 40, 0.1, alternative="greater").pvalue < 1e-6
+
+
+@pytest.mark.slow
+def test_average_coverage_is_that_of_rows_like_the_latest():
+    rates, bounds = [], []
+    model = ConformalClassifier(MODEL, level=0.2, calibration_size=SHARE)
+    for seed in range(DRAWS):
+        random = np.random.default_rng(seed)
+        X, y, times = stream(random)
+        fitted = model.set_params(random_state=seed).fit(X, y, time=times)
+        members = fitted.predict_set(ATOMS, allow_empty=True)
+        rates.append(true_rate(~members, EVERY))
+        bounds.append(1 - fitted.guarantees_[0].bound)
+    spread = np.std(rates) / np.sqrt(DRAWS)
+    assert np.mean(rates) <= np.mean(bounds) + 3.1 * spread
