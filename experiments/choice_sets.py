@@ -8,10 +8,13 @@ answered), 90 % in every class (size of the sets, on average over training sampl
 second most frequent class missed in <= 10 % (error of the others; 1 where the held-out
 rows are too few; sets where they are not on average).
 
-python -m experiments.choice_sets [--draws N] [--sets NAME,...] [--boosting METHOD]
-                                  [--cells FILE]
+python -m experiments.choice_sets [--draws N] [--sets larger|others|NAME,...]
+                                  [--boosting METHOD] [--cells FILE]
 
-With --draws 10 there are 10 draws of 200 rows and 8 of 500. `FILE` keeps every draw.
+With --draws 10 there are 10 draws of 200 rows and 8 of 500, so that the mean of a way
+over ten sets has a standard error of about .02 (answered, 200 rows): the choice by the
+training part answers .350 / .523 of the larger sets' rows at 10 % and .171 / .415 at 5 %,
+sets hold 1.81 / 1.29 classes. `FILE` keeps every draw.
 """
 
 from __future__ import annotations
@@ -48,7 +51,7 @@ from prudent.rules.usefulness import (
     sets_usefulness,
 )
 
-SETS = (
+LARGER = (
     "adult", "magic", "pulsar", "satellite", "wall_following", "segment",
     "banknote_authentication", "wine_quality_red", "qsar_biodegradation",
     "german_numer",
@@ -180,7 +183,8 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Every draw as a row of figures."""
     methods = choose([options.boosting if k == "boosting" else k for k in NAMES], ())
     cells = []
-    for name in options.sets.split(","):
+    known = {"larger": LARGER, "others": OTHERS}
+    for name in known.get(options.sets, options.sets.split(",")):
         for n in (200, 500):
             if len(table(name)[1]) < n + FEWEST:
                 continue  # too few rows to stand for the truth
@@ -219,7 +223,9 @@ def main() -> None:
     """Measure, keep the cells, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument(
+        "--sets", default="larger", help="larger, others, or names of sets"
+    )
     parser.add_argument("--boosting", default="boosting")
     parser.add_argument("--cells", type=Path)
     options = parser.parse_args()
