@@ -13,8 +13,8 @@ python -m experiments.choice_sets [--draws N] [--sets larger|others|NAME,...]
 
 With --draws 10 there are 10 draws of 200 rows and 8 of 500, so that the mean of a way
 over ten sets has a standard error of about .02 (answered, 200 rows): the choice by the
-training part answers .350 / .523 of the larger sets' rows at 10 % and .171 / .415 at 5 %,
-sets hold 1.81 / 1.29 classes. `FILE` keeps every draw.
+training part answers .350 / .523 of the rows of the larger sets at 10 % and .171 / .415
+at 5 %, and its sets hold 1.81 / 1.29 classes. `FILE` keeps every draw.
 """
 
 from __future__ import annotations
