@@ -307,6 +307,7 @@ class TestThresholds:
         outcome = prudent(*args, "--thresholds", out)
         assert outcome.code == 0
         assert "limits at all thresholds of answers" in outcome.err
+        assert "hold together with confidence 0.9" in outcome.err
         pd = pytest.importorskip("pandas")
         rows = pd.DataFrame(X[300:], columns=NAMES)
         bands = certify_thresholds(model, rows, WORDS[300:])

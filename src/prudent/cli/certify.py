@@ -213,6 +213,8 @@ def certify(
             model=model,
         )
         write_bands(bands, thresholds)
+        together = max(0.0, 2 * confidence - 1)
+        note(f"with the limits below they hold together with confidence {together:g}")
     if report is not None and not taken.seen:
         every_promise = (*taken.promises, *found)
         page = certificate_page(
