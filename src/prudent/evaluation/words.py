@@ -105,7 +105,7 @@ def verdict(findings: Findings) -> tuple[str, ...]:
         ]
     sentences.append(queues(findings))
     sentences += _own_promises(findings)
-    sentences += _advice(findings)
+    sentences += advice(findings)
     return tuple(sentence for sentence in sentences if sentence)
 
 
@@ -402,7 +402,7 @@ def _own_promises(findings: Findings) -> list[str]:
     return [f"Promises these methods make by themselves: {'; '.join(sentences)}."]
 
 
-def _advice(findings: Findings) -> list[str]:
+def advice(findings: Findings) -> list[str]:
     """What to do where rows are too few, and before a choice is relied on."""
     asked = _asked(findings)
     needs = [each.needs for each in asked if each.needs is not None]

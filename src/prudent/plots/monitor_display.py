@@ -122,7 +122,7 @@ class MonitorDisplay(Display):
         )
         evidence.annotate(
             "alarm", (0, alarm), (3, 3), xycoords=("axes fraction", "data"),
-            textcoords="offset points", color=RED, fontsize="small",
+            textcoords="offset points", fontsize="small",
         )  # fmt: skip
         self.band_ = limits.fill_between(
             rows, lower, upper, color=BLUE, alpha=0.25, linewidth=0

@@ -21,7 +21,8 @@ from prudent.plots import (
     MonitorDisplay,
     SecurityCurveDisplay,
 )
-from prudent.report.page import Section, Table, first_rows, page
+from prudent.report.answers import csv_of, of_detection, of_monitor
+from prudent.report.page import Answer, Section, Table, first_rows, page
 
 MOST_EVENTS = 60
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
@@ -64,7 +65,8 @@ def detection_page(
         [Table("Quantiles", ["rows", *(f"{q:g}" for q in QUANTILES)], quantiles)],
     )
     data = {"columns": list(columns), "line": list(line), "quantiles": quantiles}
-    return page(f"prudent: {title}", [result, scores], data)
+    answer = of_detection(detection, columns, line)
+    return page(f"prudent: {title}", answer, [result, scores], data)
 
 
 def _scores(score: NDArray[np.float64], normal: NDArray[np.bool_]) -> Figure:
@@ -124,15 +126,24 @@ def game_page(
         "rules": [list(line) for line in rules],
         "security_curve": points,
     }
-    return page("prudent: rejection game", [result, rule, security], data)
+    answer = Answer(
+        verdict="Solved",
+        tone="plain",
+        sentences=sentences[:1],
+        assumption="The law of the events is the one given, and the intruder is as "
+        "strong as the game allows.",
+        not_promised="Anything against a stronger intruder, or under another law.",
+        figures=csv_of(columns, rules),
+    )
+    return page("prudent: rejection game", answer, [result, rule, security], data)
 
 
 SIZE = (7.2, 3.4)
 MOST_BARS = 10
 HOW_TO_READ = (
-    "Above: the evidence against the promise; it is called broken, for ever, where the "
-    "line reaches the alarm. Below: the limits of the measured rate, which hold at all "
-    "times at once, and the promised bound (dashed)."
+    "Above: the evidence against the promise, in powers of ten; it is called broken, "
+    "for ever, where the line reaches the alarm. Below: the limits of the measured "
+    "rate, which hold at all times at once, and the promised bound (dashed)."
 )
 
 
@@ -170,7 +181,7 @@ def monitor_page(
     ]
     if data["drift"] is not None:
         parts.append(_drift(data["drift"]["columns"], data["level"]))
-    return page(title, parts, data)
+    return page(title, of_monitor(data, heads, lines), parts, data)
 
 
 def _promise(monitor: PromiseMonitor) -> Figure:

@@ -13,19 +13,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from prudent.evaluation.records import Findings
+from prudent.evaluation.records import Findings, PromiseCheck
 from prudent.io.errors import cut
-from prudent.plots import (
-    CostCurveDisplay,
-    FalseAlarmDisplay,
-    GuaranteeDisplay,
-    SubgroupDisplay,
-)
+from prudent.plots import CostCurveDisplay, FalseAlarmDisplay, SubgroupDisplay
 from prudent.plots.cost_curve import look_of_method
-from prudent.plots.display import COLOURS
-from prudent.report.page import shown_sets
+from prudent.plots.display import COLOURS, legend_beside
+from prudent.plots.guarantees import STYLE as VERDICT_STYLE
+from prudent.report.page import INK, shown_sets
 
 MOST_BARS = 30
+MOST_PROMISES = 33
 MOST_CELLS = 7
 LONGEST_LABEL = 24
 WIDTH = 6.4
@@ -55,10 +52,50 @@ def class_counts(findings: Findings) -> Figure:
 
 
 def promises(findings: Findings) -> Figure:
-    """Promised bound against measured rate."""
-    figure, ax = _axes(3.4, width=4.4)
-    GuaranteeDisplay.from_comparison(findings, ax=ax)
+    """Measured rate with its interval beside the promised bound, a line for each."""
+    shown = [
+        (row.method, item)
+        for row in findings.ran
+        for item in _worst_first(row.asked.items if row.asked else row.own)
+    ]
+    if len(shown) > MOST_PROMISES:  # of each method the one nearest to its bound
+        shown = list({method: (method, item) for method, item in shown[::-1]}.values())
+        shown = shown[::-1][:MOST_PROMISES]
+    figure, ax = _axes(0.7 + 0.2 * len(shown), width=9.6)
+    seen: set[str] = set()
+    for place, (_, item) in enumerate(shown):
+        colour, marker = VERDICT_STYLE[item.check.verdict]
+        measured, (low, high) = item.check.measured, item.check.interval
+        label = None if item.check.verdict in seen else item.check.verdict
+        seen.add(item.check.verdict)
+        ax.errorbar(
+            [measured],
+            [place],
+            xerr=[[measured - low], [high - measured]],
+            fmt=marker,
+            color=colour,
+            markersize=5,
+            label=label,
+        )
+        bound = item.guarantee.bound
+        tick = [place - 0.35, place + 0.35]
+        ax.plot(
+            [bound] * 2, tick, color=INK, linewidth=2, label="" if place else "bound"
+        )
+    _name_rows(ax, [_named(method, item) for method, item in shown])
+    ax.set(xlabel="measured rate, exact interval")
+    legend_beside(ax)
     return figure
+
+
+def _worst_first(items: Iterable[PromiseCheck]) -> list[PromiseCheck]:
+    """Promises in the order of the probability that they look so bad by chance."""
+    return sorted(items, key=lambda item: item.p_broken)
+
+
+def _named(method: str, item: PromiseCheck) -> str:
+    parts = [method, item.guarantee.scope, item.guarantee.subgroup]
+    return " · ".join(cut(part, LONGEST_LABEL) for part in parts if part is not None)
 
 
 def subgroups(findings: Findings) -> Figure:

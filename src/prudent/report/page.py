@@ -107,6 +107,21 @@ def _without_bare_groups(svg: str) -> str:
 
 
 MOST_ROWS = 60
+# Words of a verdict, and the colour that goes with them.
+TONES = {"kept": "good", "broken": "bad", "drift": "bad"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the page says first: the answer, what it rests on, and what to do."""
+
+    verdict: str  # in one word or few
+    tone: str  # "good", "bad" or "plain"
+    sentences: Sequence[str]  # what to use, or what has happened
+    assumption: str  # in everyday words
+    not_promised: str
+    command: str | None = None  # what to type next
+    figures: str = ""  # as CSV, for the link that saves them
 
 
 @dataclass(frozen=True)
@@ -132,6 +147,7 @@ class Section:
     tables: Sequence[Table] = ()  # the numbers behind the figure
     nothing: str = ""
     sortable: bool = False  # the first table, by clicks on its headings
+    folded: bool = False  # opened by a click, and left out of print until it is
     wide: bool = False  # takes the full width of the page
 
     @property
@@ -168,19 +184,23 @@ LONGEST_NAME = 64
 LONGEST_TEXT = 160
 
 
-def page(title: str, sections: Sequence[Section], data: dict[str, Any]) -> str:
-    """Return one HTML document with these sections, and JSON types for programs."""
-    script, style = _resource("sort.js"), _resource("style.css")
+def page(
+    title: str, answer: Answer, sections: Sequence[Section], data: dict[str, Any]
+) -> str:
+    """Return one HTML document: the answer, then sections, and data for programs."""
+    script, look = _resource("page.js"), _resource("style.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         _environment()
         .get_template("template.html")
         .render(
             title=title[:LONGEST_NAME],
+            answer=answer,
+            tables_as_csv=Markup(answer.figures.replace("<", "\\u003c")),
             sections=sections,
             script=Markup(script),
             script_digest=digest,
-            style=Markup(style),
+            style=Markup(look),
             data=Markup(_embedded(data)),
         )
     )

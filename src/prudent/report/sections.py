@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from pyarrow import compute
 
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation import words
@@ -12,6 +14,7 @@ from prudent.evaluation.columns import cells, columns, key
 from prudent.evaluation.records import Findings, PromiseCheck
 from prudent.io.errors import cut
 from prudent.report import figures
+from prudent.report.answers import of_comparison
 from prudent.report.page import (
     LONGEST_NAME,
     Section,
@@ -32,7 +35,10 @@ def render(findings: Findings, data: dict[str, Any]) -> str:
     byte. `data` are the findings as JSON types, for programs that read the page.
     """
     return page(
-        f"prudent: {findings.data.name}", sections(findings), _with_few_names(data)
+        f"prudent: {findings.data.name}",
+        of_comparison(findings),
+        sections(findings),
+        _with_few_names(data),
     )
 
 
@@ -56,33 +62,41 @@ VERDICTS = (
     "promise as much. Methods are sorted by rows decided rightly less rows decided "
     "wrongly, and told apart by an exact paired test on rows, corrected over methods."
 )
+# Rows that are answered, in what was measured.
+DECIDED = "wrong when decided"
 # A bound on this share of the rows says nothing.
 NO_ROOM = 1.0
 
 
 def sections(findings: Findings) -> list[Section]:
-    """All sections, in the order of the page."""
+    """All sections, in the order of the page; what few readers need is folded."""
     asked = findings.settings.promise != "none"
     return [
         _answer(findings),
         *([_frontier(findings)] if findings.frontier and findings.ran else []),
         *([_subgroups(findings)] if _is_by_subgroup(findings) else []),
         _promises(findings),
-        _worst_classes(findings),
-        *([_room(findings)] if asked else []),
-        _shift(findings),
-        _sets(findings),
-        _false_alarms(findings),
-        _regions(findings),
-        _confusion(findings),
-        _time(findings),
-        _data(findings),
-        _appendix(findings),
+        *([_handed_over(findings)] if asked and findings.ran else []),
+        *(
+            replace(section, folded=True)
+            for section in (
+                _worst_classes(findings),
+                *([_room(findings)] if asked else []),
+                _shift(findings),
+                _sets(findings),
+                _false_alarms(findings),
+                _regions(findings),
+                _confusion(findings),
+                _time(findings),
+                _data(findings),
+                _appendix(findings),
+            )
+        ),
     ]
 
 
 def _answer(findings: Findings) -> Section:
-    """The question and the answer, and the table."""
+    """The question, what else there is to say, and the table."""
     settings = findings.settings
     repeats = f", {settings.n_repeats} times" if settings.n_repeats > 1 else ""
     question = (
@@ -91,9 +105,8 @@ def _answer(findings: Findings) -> Section:
         else f"Every method was made to promise: {words.asked_for(findings)}. Which "
         "is the most useful then?"
     )
-    sentences = [question, *words.verdict(findings)]
-    if settings.next_command is not None:
-        sentences.append(f"To use it: {settings.next_command}")
+    # The first is on the card above.
+    sentences = [question, *words.verdict(findings)[1:]]
     headings = [name.replace("|", " ") for name in columns(findings)]
     # A failed row has its reason in the place of all figures.
     lines = [
@@ -109,7 +122,7 @@ def _answer(findings: Findings) -> Section:
     )
     return Section(
         "answer",
-        "Question and answer",
+        "Methods",
         sentences,
         tables=[Table("Methods, the most useful first", headings, lines, note=note)],
         sortable=True,
@@ -146,6 +159,41 @@ def _frontier(findings: Findings) -> Section:
         lambda: figures.frontier(findings),
         f"Lines: {title[0].lower()}{title[1:]} against promised {what}, one a method.",
         [first_rows(title, columns, rows)],
+        wide=True,
+    )
+
+
+def _handed_over(findings: Findings) -> Section:
+    """Of which classes rows are left to people, by each method."""
+    counts = findings.measured.filter(
+        compute.field("asked") & compute.is_valid(compute.field("fold"))
+    )
+    totals = counts.group_by(["method", "quantity", "scope"]).aggregate([("n", "sum")])
+    rows_of = {
+        (line["method"], line["quantity"], line["scope"]): line["n_sum"]
+        for line in totals.to_pylist()
+    }
+    lines = []
+    for row in findings.ran:
+        shares = [
+            1 - rows_of.get((row.method, DECIDED, label), 0) / all_rows
+            for label in findings.data.classes
+            if (all_rows := rows_of.get((row.method, "covered", label), 0))
+        ]
+        if len(shares) == len(findings.data.classes):
+            lines.append((row.method, *(words.percent(share) for share in shares)))
+    labels = [cut(label) for label in findings.data.classes[:MOST_CLASSES]]
+    lines = [line[: MOST_CLASSES + 1] for line in lines]
+    few = len(labels) < len(findings.data.classes)
+    return Section(
+        "handed-over",
+        "Who is handed over",
+        [
+            "Share of the rows of each class that get no single answer: people decide "
+            "them. A class that is handed over much more often than others gets less "
+            "help." + (f" Shown are {MOST_CLASSES} classes." if few else "")
+        ],
+        tables=[first_rows("Handed over, by class", ("method", *labels), lines)],
         wide=True,
     )
 
@@ -373,10 +421,10 @@ def _promises(findings: Findings) -> Section:
             basis = f"{guarantee.source}, assuming {assumed}."
             bases.setdefault(basis, {})[row.method] = None
     sentences = [
-        "Each point is a promise: the bound a method states (x, mean of the folds) "
-        "against what happened to rows it had not seen (y, exact interval). Points on "
-        "or below the diagonal keep their promise; broken ones are red crosses. Those "
-        "asked for come first, then those that methods make by themselves.",
+        "Each line is a promise: the dot is what happened to rows that the method had "
+        "not seen, with its exact interval, the tick the bound (mean of the folds). "
+        "Broken promises are red crosses. The table below has those asked for first, "
+        "then those that methods make by themselves.",
         *(f"{', '.join(methods)}: {basis}" for basis, methods in bases.items()),
     ]
     columns = ("method", "quantity", "class", "promised", "measured")
@@ -385,8 +433,10 @@ def _promises(findings: Findings) -> Section:
         "Promise and reality",
         sentences,
         lambda: figures.promises(findings),
-        "Points: promised bound against measured rate, with a diagonal.",
+        "Dots: measured rate with its interval beside the promised bound, one line a "
+        "method and class.",
         [first_rows("Promises", (*columns, "interval", "verdict"), rows)],
+        wide=True,
         nothing="No method made a promise here.",
     )
 

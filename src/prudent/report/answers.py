@@ -1,0 +1,160 @@
+"""What a page says first: the answer, what it rests on, and what is not promised."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyarrow.csv import write_csv
+
+from prudent.evaluation import words
+from prudent.evaluation.columns import figures
+from prudent.evaluation.detection import Detection
+from prudent.evaluation.records import Findings
+from prudent.evaluation.words import percent
+from prudent.io.errors import cut, thousands
+from prudent.report.page import TONES, Answer
+
+#: Verdicts as large letters say them.
+SAID = {"kept": "Kept", "consistent": "Not contradicted", "broken": "Broken"}
+SAME_SOURCE = (
+    "New rows come from the same source, in the same way, as the rows of this table."
+)
+IN_ORDER = (
+    "Each row is counted once, in the order in which the labels came, and whether a "
+    "label comes does not depend on the answer being right."
+)
+ORDINARY = (
+    "New ordinary rows come from the same source, in the same way, as the ordinary "
+    "rows of this table."
+)
+
+
+def of_comparison(findings: Findings) -> Answer:
+    """The method to use under the promise, or the nearest promise that can be had."""
+    averaged = confident = False
+    for row in findings.ran:
+        for item in () if row.asked is None else row.asked.items:
+            averaged |= item.guarantee.average_over is not None
+            confident |= item.guarantee.confidence is not None
+    not_promised = "Nothing about a single row, nor about rows from another source."
+    if averaged:
+        not_promised += (
+            " The promise is on average over training samples: a model fitted once may "
+            "do worse."
+        )
+    if confident:
+        wrong = percent(1 - findings.settings.confidence, None)
+        not_promised += f" Such promises are false with probability at most {wrong}."
+    verdict, tone, sentences = _verdict(findings)
+    return Answer(
+        verdict=verdict,
+        tone=tone,
+        sentences=sentences,
+        assumption=SAME_SOURCE,
+        not_promised=not_promised,
+        command=findings.settings.next_command,
+        figures=_as_csv(findings),
+    )
+
+
+def _verdict(findings: Findings) -> tuple[str, str, list[str]]:
+    """The word, its tone, and the sentences behind it."""
+    first, *_ = words.verdict(findings)
+    if not findings.ran:
+        return "No result", "bad", [first]
+    if findings.settings.promise == "none":
+        return "No promise asked for", "plain", [first]
+    asked = f"Promised: {words.asked_for(findings)}."
+    used = words.recommended(findings)
+    if used is None or used.asked is None:
+        everyone = [row.asked.kept for row in findings.ran if row.asked is not None]
+        said = "Not reached"
+        if everyone and all(kept == "broken" for kept in everyone):
+            said = "Broken"
+        elif words.NO_BETTER in everyone:
+            said = words.NO_BETTER.capitalize()
+        return said, "bad", [first, asked, *words.advice(findings)[:1]]
+    kept = used.asked.kept
+    return SAID[kept], TONES.get(kept, "plain"), [first, asked]
+
+
+def of_detection(
+    detection: Detection, columns: Sequence[str], line: Sequence[str]
+) -> Answer:
+    """How the promised rate of false alarms fared."""
+    verdicts = [promise.check.verdict for promise in detection.promises]
+    kept = verdicts[0] if verdicts else None
+    pairs = zip(columns, line, strict=True)
+    return Answer(
+        verdict="No promise" if kept is None else SAID[kept],
+        tone=TONES.get(str(kept), "plain"),
+        sentences=["; ".join(f"{name}: {value}" for name, value in pairs) + "."],
+        assumption=ORDINARY,
+        not_promised="How many of the other rows are detected, and anything about a "
+        "single row.",
+        figures=csv_of(columns, [line]),
+    )
+
+
+def of_monitor(
+    data: Mapping[str, Any], columns: Sequence[str], lines: Sequence[Sequence[str]]
+) -> Answer:
+    """Whether a promise is broken, or drift was seen, since which row."""
+    watched = [promise for promise in data["promises"] if promise["verdict"]]
+    verdicts = {promise["verdict"] for promise in watched}
+    drift = data["drift"]
+    said = "Not contradicted" if watched else "Nothing is watched"
+    tone = "plain"
+    if "broken" in verdicts:
+        row = min(p["alarm_row"] for p in watched if p["verdict"] == "broken")
+        said, tone = f"Broken since row {thousands(row)}", "bad"
+    elif drift is not None and drift["verdict"] == "drift":
+        said, tone = f"Drift since row {thousands(drift['alarm_row'])}", "bad"
+    elif verdicts == {"kept"}:
+        said, tone = "Kept", "good"
+    elif not watched and drift is not None:
+        said = "No drift seen"
+    sentences = [_of_promise(promise) for promise in watched if promise.get("n")]
+    if len(sentences) > 1:
+        sentences = ["; ".join(s.rstrip(".") for s in sentences) + "."]
+    if drift is not None and "broken" in verdicts and drift["verdict"] == "drift":
+        sentences.append(f"Drift since row {thousands(drift['alarm_row'])}.")
+    level = percent(data["level"], None)
+    return Answer(
+        verdict=said,
+        tone=tone,
+        sentences=sentences or ["No labelled row was counted."],
+        assumption=IN_ORDER,
+        not_promised="A promise that is not contradicted is not proved, and nothing is "
+        f"said of a single row. A wrong alarm has probability at most {level}.",
+        figures=csv_of(columns, lines),
+    )
+
+
+def _of_promise(promise: Mapping[str, Any]) -> str:
+    """One promise: measured, limit, verdict."""
+    scope = "" if promise["scope"] is None else f" of class '{cut(promise['scope'])}'"
+    what = promise["quantity"].removeprefix("class ")
+    verdict = SAID[promise["verdict"]].lower()
+    return (
+        f"The {what}{scope} is {percent(promise['measured'], 1)}, limit "
+        f"{percent(promise['bound'], None)}: {verdict}."
+    )
+
+
+def _as_csv(findings: Findings) -> str:
+    sink = io.BytesIO()
+    write_csv(figures(findings), sink)
+    return sink.getvalue().decode()
+
+
+def csv_of(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table of text as CSV."""
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(lines)
+    return sink.getvalue()

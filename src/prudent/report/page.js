@@ -1,0 +1,73 @@
+
+"use strict";
+// The page is complete without this script: it lets tables be sorted and shortened, the
+// command be copied and the figures be saved.
+for (const table of document.querySelectorAll("table.sortable")) {
+  const body = table.tBodies[0];
+  const key = (row, column) => {
+    const text = (row.cells[column] || { textContent: "" }).textContent.trim();
+    const number = text.match(/-?\d+(\.\d+)?/);
+    const scale = text.includes("µs") ? 1e-6 : text.includes("ms") ? 1e-3 : 1;
+    return { text, number: number ? Number(number[0]) * scale : Infinity };
+  };
+  [...table.tHead.rows[0].cells].forEach((heading, column) => {
+    const button = document.createElement("button");
+    button.textContent = heading.textContent;
+    heading.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const down = heading.getAttribute("aria-sort") === "ascending";
+      for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+      heading.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const compare = (a, b) => {
+        const x = key(a, column), y = key(b, column);
+        return x.number - y.number || x.text.localeCompare(y.text);
+      };
+      const rows = [...body.rows].sort(compare);
+      body.append(...(down ? rows.reverse() : rows));
+    });
+  });
+}
+
+const OPEN_ROWS = 3;
+for (const table of document.querySelectorAll("table.shortened")) {
+  if (table.tBodies[0].rows.length <= OPEN_ROWS) continue;
+  const button = document.createElement("button");
+  button.className = "more";
+  const fold = (is_folded) => {
+    table.classList.toggle("folded", is_folded);
+    button.setAttribute("aria-expanded", String(!is_folded));
+    const all = table.tBodies[0].rows.length;
+    button.textContent = is_folded ? `Show all ${all} methods` : "Show the first three";
+  };
+  button.addEventListener("click", () => fold(!table.classList.contains("folded")));
+  table.closest(".scroll").after(button);
+  fold(true);
+}
+for (const button of document.querySelectorAll("button.copy")) {
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const text = document.getElementById("command").textContent;
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(document.getElementById("command"));
+      button.textContent = "Selected: press Ctrl+C";
+    }
+  });
+}
+for (const link of document.querySelectorAll("a.save")) {
+  const stored = document.getElementById(link.dataset.from);
+  const text = stored.textContent.replaceAll("\\u003c", "<");
+  if (!text) continue;
+  link.href = URL.createObjectURL(new Blob([text], { type: link.dataset.type }));
+  link.hidden = false;
+}
+// A link to a part that is folded opens it.
+const unfold = () => {
+  const part = document.getElementById(location.hash.slice(1));
+  const details = part && part.querySelector("details");
+  if (details) details.open = true;
+};
+addEventListener("hashchange", unfold);
+unfold();
