@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import ArrayLike
@@ -297,7 +298,7 @@ class SubgroupDisplay(Display):
             reach = [[x - low], [high - x]]
             drawn = ax.errorbar([x], [place], xerr=reach, fmt=marker, **own)
             self.errorbars_.append(drawn)
-            ax.plot([rate], [place], "|", color="black", markersize=12)
+            ax.plot([rate], [place], "|", color=rcParams["text.color"], markersize=12)
             parts = (line["scope"], line["subgroup"])
             labels.append(" with ".join(p for p in parts if p is not None) or "all")
         ax.set_yticks(range(len(labels)), labels)

@@ -103,7 +103,7 @@ def subgroups(findings: Findings) -> Figure:
     able = next(row for row in findings.ran if row.asked and row.asked.items)
     assert able.asked is not None
     figure, ax = _axes(0.8 + 0.22 * len(able.asked.items), width=8.0)
-    SubgroupDisplay.from_comparison(findings).plot(ax)
+    SubgroupDisplay.from_comparison(findings, ax=ax)
     return figure
 
 
