@@ -213,8 +213,11 @@ def certify(
             model=model,
         )
         write_bands(bands, thresholds)
-        together = max(0.0, 2 * confidence - 1)
-        note(f"with the limits below they hold together with confidence {together:g}")
+        if not per_claim:
+            jointly = max(0.0, 2 * confidence - 1)
+            note(
+                f"with the limits below they hold together with confidence {jointly:g}"
+            )
     if report is not None and not taken.seen:
         every_promise = (*taken.promises, *found)
         page = certificate_page(
@@ -236,11 +239,23 @@ def certify(
         )
     if write_json([_record(promise) for promise in found], json_file):
         return
+    _print(found, taken, data, confidence, jointly=not per_claim)
+
+
+def _print(
+    found: Sequence[Guarantee],
+    taken: Taken,
+    data: str,
+    confidence: float,
+    *,
+    jointly: bool,
+) -> None:
+    """Print what is certified, what it assumes, and how the model's promises fare."""
     new = "not new to the model" if taken.seen else taken.new
     print(f"{thousands(len(taken.y))} rows of {data}, {new}")
     for promise in found:
         print(_line(promise))
-    held = "each with" if per_claim else "all at once with"
+    held = "all at once with" if jointly else "each with"
     print(f"True {held} confidence {confidence:g}, assuming")
     for assumption in found[0].assumed:
         print(f"- {assumption}")
