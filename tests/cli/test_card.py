@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -258,6 +260,7 @@ class TestCertificatePage:
         kept = re.search(r'<script type="application/json">(.*?)</script>', text)[1]
         assert json.loads(kept) == json.loads(written)
         assert "@page { size: A4" in text
+        assert "with probability\n95 %, together with the card above with 90 %" in text
         assert "http" not in text
         again = prudent(
             *("certify", new, "-m", model, "--truth", "y"),
@@ -277,6 +280,34 @@ class TestCertificatePage:
         text = page.read_text()
         assert "Of all rows, at most" in text
         assert "--predicted COLUMN" in text
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
+def test_the_card_prints_on_one_sheet(prudent, files, tmp_path):
+    """And the page of a certificate on two, the second being that of all thresholds."""
+    model, new = files
+    card, page = tmp_path / "card.html", tmp_path / "certificate.html"
+    assert prudent("card", model, "-o", card).code == 0
+    outcome = prudent(
+        *("certify", new, "-m", model, "--truth", "y", "--report", page),
+        *("--thresholds", tmp_path / "bands.json"),
+    )
+    assert outcome.code == 0, outcome.err
+    for file, n_sheets in ((card, 1), (page, 2)):
+        printed = file.with_suffix(".pdf")
+        subprocess.run(
+            [
+                *("chromium", "--headless", "--no-sandbox", "--disable-gpu"),
+                *(f"--user-data-dir={tmp_path / 'profile'}", "--no-pdf-header-footer"),
+                *(f"--print-to-pdf={printed}", file.as_uri()),
+            ],
+            capture_output=True,
+            check=True,
+            timeout=120,
+        )
+        assert (
+            len(re.findall(rb"/Type\s*/Page\b(?!s)", printed.read_bytes())) == n_sheets
+        )
 
 
 class TestMisuse:

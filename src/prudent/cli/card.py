@@ -137,7 +137,7 @@ def certificate_page(
     if bands is None:
         return as_html(page)
     threshold = getattr(getattr(loaded, "last", None), "threshold_", None)
-    return as_html(page, explorer(bands.to_dict(), threshold))
+    return as_html(page, explorer(bands.to_dict(), threshold, beside_card=True))
 
 
 def _known_parts(model: Any) -> list[dict[str, Any]]:

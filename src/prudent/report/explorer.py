@@ -110,7 +110,12 @@ def seen_at(bands: Mapping[str, Any], place: int) -> dict[str, float | None]:
     }
 
 
-def explorer(bands: Mapping[str, Any], threshold: float | None = None) -> str:
+def explorer(
+    bands: Mapping[str, Any],
+    threshold: float | None = None,
+    *,
+    beside_card: bool = False,
+) -> str:
     """A part of a page that shows limits at all thresholds, first at the one asked for.
 
     Parameters
@@ -119,6 +124,8 @@ def explorer(bands: Mapping[str, Any], threshold: float | None = None) -> str:
         Of `ThresholdBands.to_dict`.
     threshold : float, default=None
         The position shown first, and without the script alone; None: the middle.
+    beside_card : bool, default=False
+        Whether other promises of the same confidence stand on the page.
 
     Returns
     -------
@@ -133,7 +140,7 @@ def explorer(bands: Mapping[str, Any], threshold: float | None = None) -> str:
         # The nearest position that raises no more alarms, or gives no fewer answers.
         place = min(above, len(at) - 1) if bands["kind"] == "alarms" else level - 1
         place = max(place, 0)
-    kind = str(bands["kind"])
+    kind, confidence = str(bands["kind"]), float(bands["confidence"])
     positive = f"'{bands['positive']}'"
     limits, seen = limits_at(bands, place), seen_at(bands, place)
     lines = []
@@ -152,7 +159,10 @@ def explorer(bands: Mapping[str, Any], threshold: float | None = None) -> str:
     people = limits["people"]
     return _PART.format(
         style=STYLE,
-        confidence=f"{100 * float(bands['confidence']):.4g}",
+        confidence=f"{100 * confidence:.4g}",
+        together=_TOGETHER.format(max(0.0, 200 * confidence - 100))
+        if beside_card
+        else "",
         happens=happens,
         position=escape(str(bands["threshold"][place])),
         last=len(at) - 1,
@@ -189,6 +199,7 @@ def _percent(value: float | None, *, at_least: bool) -> str:
     return f"{whole / 10:.1f} %"
 
 
+_TOGETHER = ", together with the card above with {:.4g} %"
 _PREVALENCE = """<label><input type="checkbox" data-name="known">
 another share of {positive} among future rows:
 <input type="range" min="0" max="1000" value="100" data-name="share" disabled
@@ -201,7 +212,7 @@ _PART = """<section class="explorer" aria-label="Every threshold">
 <style>{style}</style>
 <h2>Every threshold</h2>
 <p>Choose after looking: all limits hold at once, at every position, with probability
-{confidence} %. What was seen here is not promised.</p>
+{confidence} %{together}. What was seen here is not promised.</p>
 <div class="controls" hidden>
 <label>threshold: <input type="range" min="0" max="{last}" value="{place}"
  data-name="threshold" aria-label="threshold"></label>
