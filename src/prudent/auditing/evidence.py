@@ -213,7 +213,7 @@ class Tally:
         return min(1.0, len(counted) * min(counted)) if counted else 1.0
 
     def _p_of_mean(self) -> float:
-        """By the law of the rates where it is known, else by bets."""
+        """P-value of the mean rate: by the law of the rates if known, else by bets."""
         laws = [law for law in map(rank_law, self.draws) if law is not None]
         counted = {draw.n_rows for draw in self.draws}
         if len(laws) == len(self.draws):

@@ -432,7 +432,13 @@ default="full"
         stream: Stream | None = getattr(self, "_stream", None)
         first = stream is None
         rows, y, weight, _ = self._read_training(X, y, sample_weight, first=first)
-        stream, model = streamed(self, stream, classes, rows, y, weight)
+        known = classes_after(stream, classes, y)
+        block = Block(rows, np.searchsorted(known, y), weight)
+        settings = settings_of(self, len(known))
+        if stream is None:
+            stream = Stream.begin(settings, block, known, classes is not None)
+        stream = stream.with_classes(known).add(block, settings)
+        model = stream.model(settings.decision_costs) if stream.is_solved() else None
         self._stream, self.n_frozen_ = stream, stream.n_frozen
         n_steps = len(stream.curve)
         self._store_path(stream.curves, best_iteration=n_steps, n_iter=n_steps + 1)
@@ -689,25 +695,6 @@ def _prior_strengths(classifier: Any) -> PriorStrengths:
         mean=mean,
         covariance=covariance,
     )
-
-
-def streamed(
-    classifier: Any,
-    stream: Stream | None,
-    declared: ArrayLike | None,
-    rows: Any,
-    y: NDArray[Any],
-    weight: FloatArray,
-) -> tuple[Stream, Model | None]:
-    """Stream with one more batch, and its rule as soon as there is one."""
-    known = classes_after(stream, declared, y)
-    block = Block(rows, np.searchsorted(known, y), weight)
-    settings = settings_of(classifier, len(known))
-    if stream is None:
-        stream = Stream.begin(settings, block, known, declared is not None)
-    stream = stream.with_classes(known).add(block, settings)
-    decision_costs = settings.decision_costs
-    return stream, stream.model(decision_costs) if stream.is_solved() else None
 
 
 def drawn_seed(classifier: Any) -> int:

@@ -276,7 +276,11 @@ def moment_radius(
 
 
 def limit_mean_and_variance(eta: FloatArray, share: FloatArray) -> tuple[float, float]:
-    """Of the limit law of standardised rows: sum of lambda, twice that of squares."""
+    """Mean and variance of the limit law: sum lambda and 2 sum lambda^2.
+
+    `eta` (n, d) are standardised rows and `share` (n,) their weights, of sum 1; lambda
+    are the eigenvalues of the covariance of zeta, see `moment_radius`.
+    """
     squares = np.einsum("ij,ij->i", eta, eta)
     mean = (share @ squares**2 + eta.shape[1]) / 2
     if _is_wide(eta):

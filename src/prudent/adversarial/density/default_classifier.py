@@ -36,7 +36,10 @@ class LogOdds:
     classifier: Any
 
     def __call__(self, X: FloatArray) -> FloatArray:
-        """Of each row; the margin of a classifier that has no more."""
+        """Log odds of class 1 of each row (n, d), shape (n,), from clipped probabilities.
+
+        A classifier without probabilities gives its decision values.
+        """
         if hasattr(self.classifier, "predict_proba"):
             probability = self.classifier.predict_proba(X)[:, 1]
             odds: FloatArray = logit(np.clip(probability, _CLIP, 1 - _CLIP))

@@ -101,7 +101,7 @@ class NormalKernels:
 
 
 def _half_norms(X: FloatArray) -> FloatArray:
-    """Of each row: |x|^2 / 2."""
+    """Return |x|^2 / 2 of each row of X (n, d), shape (n,)."""
     return 0.5 * np.einsum("ij,ij->i", X, X)
 
 
@@ -115,6 +115,7 @@ def _log_sums_of(size: int) -> Callable[[FloatArray], FloatArray]:
 
 
 def _log_sums(exponents: FloatArray) -> FloatArray:
+    """Return log sum_j exp(a_ij) of each row (n, m), which it overwrites."""
     peaks = exponents.max(axis=1)
     exponents -= peaks[:, np.newaxis]
     np.exp(exponents, out=exponents)
