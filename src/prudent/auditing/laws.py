@@ -109,6 +109,7 @@ def _draw_atoms(
     n: int,
     rng: np.random.Generator,
 ) -> Rows:
+    """Draw n rows of a finite law, with their labels."""
     chosen = rng.choice(len(rows), size=n, p=chances)
     return rows[chosen], labels[chosen]
 
@@ -210,6 +211,7 @@ def _duplicated(n: int, rng: np.random.Generator) -> Rows:
 
 
 def _standard() -> dict[str, Law]:
+    """The standard laws by name; their order is that of a report."""
     grid_of_two = [[0.0], [0.0], [1.0], [1.0]]
     atoms = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [2.0, 0.5], [0.3, 0.7], [5.0, 5.0]]
     laws = (

@@ -361,6 +361,7 @@ def check_fraction(
 
 
 def _check_counts(successes: float, n: float, level: float) -> None:
+    """Refuse counts outside 0 <= successes <= n, n > 0, and levels outside (0, 1)."""
     if not n > 0:
         raise ValueError(f"`n` must be > 0, got {shown(n)}.")
     if not 0 <= successes <= n:

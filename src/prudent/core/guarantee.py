@@ -767,16 +767,19 @@ def _sum_of_powers(q: float, p: float, a: float) -> float:
 
 
 def _quotient(numerator: float, denominator: float) -> float:
+    """Quotient of two numbers >= 0, with 0 / 0 = 0."""
     if denominator == 0:
         return 0.0 if numerator == 0 else math.inf
     return numerator / denominator
 
 
 def _chi2(q: float, p: float) -> float:
+    """Divergence (q - p)^2 / (p (1 - p)) of two Bernoulli laws."""
     return _quotient(abs(q - p), p) * _quotient(abs(q - p), 1 - p)
 
 
 def _hellinger(q: float, p: float) -> float:
+    """Half the sum of (sqrt q_i - sqrt p_i)^2 over both outcomes."""
     # sqrt(q) - sqrt(p) = (q - p) / (sqrt(q) + sqrt(p)) does not cancel.
     pairs = ((q, p), (1 - q, 1 - p))
     roots = [_quotient(q - p, math.sqrt(x) + math.sqrt(y)) for x, y in pairs]
@@ -784,6 +787,7 @@ def _hellinger(q: float, p: float) -> float:
 
 
 def _likelihood_ratio(q: float, p: float) -> float:
+    """Largest likelihood ratio, max(q / p, (1 - q) / (1 - p))."""
     return max(1.0, _quotient(q, p), _quotient(1 - q, 1 - p))
 
 
@@ -799,10 +803,12 @@ _BERNOULLI: dict[str, Callable[[float, float], float]] = {
 
 
 def _worst_chi2(p: float, r: float) -> float:
+    """Largest q with (q - p)^2 / (p (1 - p)) <= r."""
     return 1.0 if r * p >= 1 - p else p + math.sqrt(r * p * (1 - p))
 
 
 def _worst_reverse_chi2(p: float, r: float) -> float:
+    """Largest q with (q - p)^2 / (q (1 - q)) <= r: the root of a quadratic."""
     if r > 1:  # r^2 may overflow
         root = 1 + math.sqrt(1 + 4 * p * (1 - p) / r)
         return (2 * p / r + root) / (2 / r + 2)
@@ -810,6 +816,7 @@ def _worst_reverse_chi2(p: float, r: float) -> float:
 
 
 def _worst_hellinger(p: float, r: float) -> float:
+    """Largest q within r: with p = sin^2 u it is sin^2(u + 2 asin sqrt(r / 2))."""
     angle = math.asin(math.sqrt(p)) + 2 * math.asin(math.sqrt(min(r, 2.0) / 2))
     return 1.0 if angle >= math.pi / 2 else math.sin(angle) ** 2
 
@@ -954,6 +961,7 @@ def _lacking(
 
 
 def _labelled(truth: NDArray[Any]) -> BoolArray:
+    """Which rows have a label: neither NaN nor None, (n,)."""
     if truth.dtype.kind == "f":
         return ~np.isnan(truth)
     if truth.dtype.kind == "O":

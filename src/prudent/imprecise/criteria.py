@@ -311,6 +311,7 @@ def least_favourable_prior(
 
 
 def _checked(prior: ArrayLike, radius: float) -> tuple[FloatArray, float]:
+    """Centre (K,) and radius of a ball of priors, or a ValueError."""
     centre = np.asarray(prior, dtype=np.float64)
     fits = centre.ndim == 1 and len(centre) > 0 and bool((centre >= 0).all())
     if not (fits and abs(centre.sum() - 1.0) <= PRIOR_TOLERANCE):

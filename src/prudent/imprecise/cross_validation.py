@@ -230,6 +230,7 @@ constant_features_, moments_, guarantees_
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
     def _plain(self, covariance: Any) -> ImpreciseDiscriminantAnalysis:
+        """The estimator that is tuned, with the settings of this one."""
         plain = ImpreciseDiscriminantAnalysis()
         own = self.get_params(deep=False)
         shared = {name: own[name] for name in plain.get_params() if name in own}
@@ -301,6 +302,7 @@ def mean_utilities(
 
 
 def _check_imprecisions(imprecisions: ArrayLike | None) -> FloatArray:
+    """Values to choose from, rising; None is 0.01, 0.02, ..., 5."""
     if imprecisions is None:
         return np.arange(1, 501) / 100
     grid = np.unique(np.asarray(imprecisions, dtype=np.float64))

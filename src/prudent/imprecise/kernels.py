@@ -98,8 +98,11 @@ def _sweep(
     gap_allowed: float,
     n_sweeps: float,
 ) -> tuple[float, float]:
-    # Coordinate descent; the bracket may still be open at the end. No sweeps: the
-    # gradient and the bracket at `point`.
+    """Bracket the minimum as `box_minimum`, by coordinate descent alone.
+
+    The bracket may still be open after `n_sweeps`; with none it is that of `point`.
+    `gradient` is written: radius coupling t - field at the last point.
+    """
     n = len(field)
     for j in range(n):
         gradient[j] = -field[j]
@@ -144,7 +147,11 @@ def _newton_step(
     step: FloatArray,
     index: FloatArray,
 ) -> int:
-    # The step to the minimum over the free block, solved by Cholesky; its size.
+    """Write the step to the minimum over the features that are not `fixed`.
+
+    It solves radius coupling step = -gradient on the free block by Cholesky; `index`
+    holds the features of the block, whose number is returned.
+    """
     m = 0
     ridge = 0.0
     for i in range(len(gradient)):
@@ -299,7 +306,7 @@ def _move(
     value: float,
     fix: float,
 ) -> None:
-    # Put t_i at a value; with `fix` it is a sign, and stays.
+    """Put t_i of a node at a value; with `fix` 1 it is a sign, and stays there."""
     change = radius * (value - node[NODE_POINT, i])
     if change != 0.0:
         node[NODE_POINT, i] = value
@@ -410,7 +417,10 @@ def _rounded(
     vertex: FloatArray,
     image: FloatArray,
 ) -> float:
-    # The value `lower` of `best`, or of the vertex near the point of a node if higher.
+    """Return the value of the vertex near the point of a node, if above `lower`.
+
+    The vertex is then written to `best`, whose value is `lower` otherwise.
+    """
     for i in range(len(best)):
         vertex[i] = -1.0 if node[NODE_POINT, i] < 0.0 else 1.0
     linear, quadratic = ascend(coupling, field, radius, vertex, image)
@@ -424,7 +434,7 @@ def _rounded(
 
 @njit(**INNER)
 def _branching(coupling: FloatArray, dual: FloatArray, node: FloatArray) -> int:
-    # The free sign whose rounding costs the relaxation most, or n.
+    """Return the free sign whose rounding costs the relaxation most, or n."""
     n = len(dual)
     branch = n
     most = -1.0
@@ -1002,8 +1012,10 @@ def bound_rows(
 
 @njit(**INNER)
 def _crossing(constant: float, slope: float, curvature: float) -> float:
-    # Smallest c > 0 with constant + slope c + curvature c^2 / 2 >= 0, for
-    # constant < 0 <= slope; infinite if there is none.
+    """Smallest c > 0 with constant + slope c + curvature c^2 / 2 >= 0.
+
+    For constant < 0 <= slope; infinite if there is none.
+    """
     discriminant = slope * slope - 2.0 * curvature * constant
     if discriminant < 0.0:
         return math.inf
@@ -1015,8 +1027,11 @@ def _crossing(constant: float, slope: float, curvature: float) -> float:
 def _joins(
     narrow: FloatArray, b: int, linear: float, quadratic: float
 ) -> tuple[float, int]:
-    # Upper bound of the critical value of b, and the class that sets it. Class b may
-    # move to share * t, 0 <= share <= 1, with field't = linear, t'Bt = quadratic.
+    """Upper bound of the critical value of class b, and the class that sets it.
+
+    Class b may move to share * t, 0 <= share <= 1, with `linear` = field't and
+    `quadratic` = t'Bt.
+    """
     unit = narrow[UNIT, b]
     fullest = linear / (unit * quadratic) if quadratic > 0.0 else math.inf
     behind = narrow[UP, b] - narrow[BASE, b]
@@ -1049,7 +1064,7 @@ def _joins(
 def _joins_at_point(
     forms: FloatArray, wide: FloatArray, narrow: FloatArray, b: int
 ) -> tuple[float, int]:
-    # `_joins` for the best point known of class b.
+    """As `_joins`, for the best point known of class b."""
     point, matrix = wide[POINT, b], int(narrow[MATRIX, b])
     linear = 0.0
     quadratic = 0.0
@@ -1062,8 +1077,11 @@ def _joins_at_point(
 
 @njit(**INNER)
 def _descend(forms: FloatArray, wide: FloatArray, narrow: FloatArray, b: int) -> float:
-    # Upper bound of the critical value of b, by improving the vertex and the point
-    # at their crossing until it stays.
+    """Upper bound of the critical value of class b.
+
+    The vertex of its rival and its own point are improved where the two bounds cross,
+    until the crossing stays.
+    """
     for a in range(narrow.shape[1]):
         know(forms, wide, narrow, a, 0.0, WITH_FIELD)
     joins, a = _joins(narrow, b, narrow[SLOPE, b], narrow[REACH, b])
@@ -1083,8 +1101,10 @@ def _descend(forms: FloatArray, wide: FloatArray, narrow: FloatArray, b: int) ->
 
 @njit(**INNER)
 def _probe(grid: FloatArray, out: float, joined: float, stride: int) -> float:
-    # Where to look next between a value known to be out and one known to be in,
-    # `stride` tolerances or grid points below the latter; negative: nowhere.
+    """Where to look next between a value known to be out and one known to be in.
+
+    It lies `stride` tolerances or grid points below the latter; negative: nowhere.
+    """
     if len(grid) == 0:
         tolerance = _RELATIVE * joined + _ABSOLUTE
         if joined - out <= tolerance:
@@ -1145,6 +1165,11 @@ def _critical(
     max_nodes: int,
     grid: FloatArray,
 ) -> tuple[float, int]:
+    """Critical imprecision of class b, and 1 if a probe met the node limit.
+
+    A search just below the value at which b is known to be kept proves it, or moves it
+    down.
+    """
     joined = _descend(forms, wide, narrow, b)
     out = 0.0
     stride = 1

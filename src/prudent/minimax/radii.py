@@ -76,6 +76,7 @@ def given_radii(
 
 
 def _per_class(name: str, value: ArrayLike, n_classes: int, least: float) -> FloatArray:
+    """One finite number >= `least` for each class, (K,), of one or of as many."""
     values = np.asarray(value, dtype=np.float64)
     if values.shape not in ((), (n_classes,)):
         raise ValueError(

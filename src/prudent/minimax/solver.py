@@ -296,6 +296,7 @@ def solve_on_curve(
 def _scaled(
     d: FloatArray, Sx: FloatArray, Sy: FloatArray, balance: Balance
 ) -> ScaledDuel:
+    """The duel in its own units; DegenerateDataError where the means are equal."""
     if not d.any():
         raise DegenerateDataError(COINCIDE)
     return ScaledDuel.from_moments(d, Sx, Sy, balance)
@@ -333,6 +334,7 @@ def alpha_of(kappa: float) -> float:
 
 
 def _check_symmetric(name: str, S: FloatArray) -> None:
+    """Refuse a matrix that is not finite, or asymmetric by more than rounding."""
     if not np.isfinite(S).all():
         raise ValueError(f"`{name}` must hold finite numbers.")
     if not np.array_equal(S, S.T):
@@ -345,6 +347,7 @@ def _check_symmetric(name: str, S: FloatArray) -> None:
 
 
 def _check_semidefinite(name: str, S: FloatArray) -> None:
+    """Refuse a matrix with an eigenvalue below zero by more than rounding."""
     # A factor of S + 1e-8 max S_ii I proves the point without eigenvalues.
     shifted = S.copy()
     shifted.flat[:: len(S) + 1] += 1e-8 * float(S.diagonal().max())

@@ -36,7 +36,7 @@ class LogOdds:
     classifier: Any
 
     def __call__(self, X: FloatArray) -> FloatArray:
-        """Log odds of class 1 of each row (n, d), shape (n,), from clipped probabilities.
+        """Log odds of class 1 of each row (n, d), (n,), from clipped probabilities.
 
         A classifier without probabilities gives its decision values.
         """

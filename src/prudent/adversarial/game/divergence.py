@@ -183,6 +183,7 @@ def divergence_bound(
 
 
 def _checked(kind: str, base: float) -> Divergence:
+    """The divergence of this name, or a ValueError."""
     if kind not in DIVERGENCES:
         raise ValueError(f"`kind` must be one of {list(DIVERGENCES)}, got {kind!r}.")
     if not 1 < base < math.inf:
@@ -261,6 +262,7 @@ def cell_probabilities(density: ArrayLike, cell_volumes: ArrayLike) -> FloatArra
 
 
 def _checked_sum(p: ArrayLike, name: str) -> FloatArray:
+    """Weights whose sum is 1 up to rounding, or a ValueError."""
     mass = _check_weights(p, name)
     with np.errstate(over="ignore"):
         total = float(mass.sum())
@@ -284,6 +286,7 @@ def check_unit_interval(
 
 
 def _check_weights(weights: ArrayLike, name: str) -> FloatArray:
+    """A vector of finite numbers >= 0, (n,), or a ValueError."""
     vector = np.asarray(weights, dtype=np.float64)
     if vector.ndim != 1 or not len(vector):
         raise ValueError(
@@ -300,6 +303,7 @@ def _check_weights(weights: ArrayLike, name: str) -> FloatArray:
 
 
 def _normalised(weights: FloatArray, name: str) -> FloatArray:
+    """Weights divided by their sum, (n,); refuses positive ones below 1e-300."""
     highest = float(weights.max())
     if not 0 < highest < np.inf:
         raise ValueError(f"`{name}` must have a positive finite sum, got {highest!r}.")

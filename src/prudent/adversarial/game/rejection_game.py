@@ -341,6 +341,7 @@ class RejectionGame(BaseEstimator):
         return critical_divergence(*self._target, self._divergence())
 
     def _numbers(self, events: ArrayLike) -> NDArray[Any]:
+        """Event numbers as an array of integers, or a TypeError."""
         check_is_fitted(self)
         numbers = np.asarray(events)
         if numbers.dtype.kind not in "iu":
@@ -358,6 +359,7 @@ class RejectionGame(BaseEstimator):
         known: Assumption,
         smoothing: float = 0.0,
     ) -> Self:
+        """Solve the game and store its rule, its rates and its promises."""
         self._validate_params()
         if (self.false_alarm_rate is None) == (self.miss_rate is None):
             raise ValueError(

@@ -50,6 +50,7 @@ class Model:
         return sets
 
     def _decision(self, scores: FloatArray) -> FloatArray:
+        """Decision values of rows by their scores a'z, (n, pairs); see `decision`."""
         beyond = scores - self.offsets
         if len(self.seen) == 2:
             return beyond[:, 0]
