@@ -1,12 +1,13 @@
-"""Recompute every table and figure that the data allow, on one page.
+"""Recompute every table and figure that the data allow.
 
 python -m experiments [--peers] [--quick | --full] [--jobs N] [NAME ...]
 
 Without names all experiments of the papers run, or with --peers the comparison with
 other libraries (extra `peers`). Finished cells are kept in experiments/results/ and not
 measured again: an interrupted run goes on. Delete a file there to recompute it. --full
-repeats what the paper repeats as often as the paper does. The page is made from the
-stored cells: docs/papers.rst or docs/peers.rst, with --quick a file beside the results.
+repeats what the paper repeats as often as the paper does. The pages are made from the
+stored cells: docs/papers.rst and one of each paper in docs/papers, or docs/peers.rst;
+with --quick files beside the results.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from rich.progress import (
 from experiments import papers, peers
 from experiments.benchmark_data import folder
 from experiments.cells import Experiment
-from experiments.page import Groups, contents, page
+from experiments.page import Groups, contents, page, pages
 from experiments.table import RESULTS, show
 
 HERE = Path(__file__).parent
@@ -105,20 +106,18 @@ def main(words: list[str]) -> None:
         console.print(f"no page yet: {', '.join(missing)} not finished")
         return
     tables = {e.name: e.tables() for e in all_of_them}
-    head = chosen.HEAD
-    if chosen is papers:
-        head += contents(papers.GROUPS, papers.OMITTED, tables)
-    text = page(
-        head,
-        chosen.GROUPS,
-        tables,
-        {e.name: e.seconds() for e in all_of_them},
-    )
-    target = (RESULTS if asked.scale == "quick" else HERE.parent / "docs") / (
-        f"{title}.rst"
-    )
-    target.write_text(text, encoding="utf-8")
-    console.print(f"written: {target}")
+    seconds = {e.name: e.seconds() for e in all_of_them}
+    target = RESULTS if asked.scale == "quick" else HERE.parent / "docs"
+    if chosen is peers:
+        texts = {"": page(peers.HEAD, peers.GROUPS, tables, seconds)}
+    else:
+        head = papers.HEAD + contents(papers.GROUPS, papers.OMITTED, tables)
+        texts = pages(head, papers.GROUPS, tables, seconds)
+    for name, text in texts.items():
+        path = target / title / f"{name}.rst" if name else target / f"{title}.rst"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        console.print(f"written: {path}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A page of all tables, in reStructuredText."""
+"""Pages of all tables, in reStructuredText."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from experiments.table import Table, text_of
 
+#: First line of a page whose tables need its whole width.
+WIDE = ":html_theme.sidebar_secondary.remove: true"
 #: Prefix of the experiments' files -> heading and text of their part of the page.
 Groups = Mapping[str, tuple[str, str]]
 #: Experiment -> its tables.
@@ -18,19 +20,35 @@ Omitted = Mapping[str, Mapping[str, str]]
 def page(
     head: str, groups: Groups, tables: Tables, seconds: Mapping[str, float]
 ) -> str:
-    """All tables, in the group they belong to, and what they cost."""
+    """All tables on one page, in the group they belong to, and what they cost."""
     parts = [head]
     for prefix, (heading, text) in groups.items():
-        parts += [f"{heading}\n{'-' * len(heading)}\n", f"{text}\n"]
-        found = [
-            t for name, ts in tables.items() if name.startswith(prefix) for t in ts
-        ]
-        found.sort(
-            key=lambda table: [natural(item) for item in table.items[:1]] or [(2,)]
-        )
-        parts += [section(table, prefix=prefix) for table in found]
+        parts.append(group(prefix, heading, text, tables, underlines="-~"))
     parts.append(section(cost(seconds), "-"))
     return "\n".join(parts)
+
+
+def pages(
+    head: str, groups: Groups, tables: Tables, seconds: Mapping[str, float]
+) -> dict[str, str]:
+    """One page a group by the prefix of the group; the one that leads there is ""."""
+    lines = [".. toctree::", "   :hidden:", "", *(f"   papers/{p}" for p in groups)]
+    head = "\n".join([head, *lines, "", section(cost(seconds), "-")])
+    return {"": head} | {
+        prefix: f"{WIDE}\n\n{group(prefix, heading, text, tables, underlines='=-')}"
+        for prefix, (heading, text) in groups.items()
+    }
+
+
+def group(
+    prefix: str, heading: str, text: str, tables: Tables, *, underlines: str
+) -> str:
+    """The tables of one group below their heading."""
+    under_heading, under_table = underlines
+    found = [t for name, ts in tables.items() if name.startswith(prefix) for t in ts]
+    found.sort(key=lambda table: [natural(item) for item in table.items[:1]] or [(2,)])
+    parts = [f"{heading}\n{under_heading * len(heading)}\n", f"{text}\n"]
+    return "\n".join([*parts, *(section(t, under_table, prefix) for t in found)])
 
 
 def contents(groups: Groups, omitted: Omitted, tables: Tables) -> str:
@@ -82,7 +100,7 @@ def section(table: Table, underline: str = "~", prefix: str = "") -> str:
         # A letter in brackets would begin a list of its own.
         lines += [*(f"- \\{n}" if n[0] == "(" else f"- {n}" for n in table.notes), ""]
     for picture in table.pictures:
-        lines += [f".. image:: images/{picture}", f"   :alt: {table.title}", ""]
+        lines += [f".. image:: /images/{picture}", f"   :alt: {table.title}", ""]
     return "\n".join(lines)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-HEAD = """\
-:html_theme.sidebar_secondary.remove: true
+from experiments.page import WIDE
+
+HEAD = f"""\
+{WIDE}
 
 The papers, recomputed
 ======================

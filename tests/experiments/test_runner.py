@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from experiments.cells import Experiment
-from experiments.page import contents, natural, page, section
+from experiments.page import contents, natural, page, pages, section
 from experiments.papers import GROUPS, HEAD
 from experiments.table import Table, against, with_reasons
 
@@ -54,7 +54,7 @@ def test_section_holds_all_cells_notes_and_pictures():
     for part in (
         "   * - x\n     - y\n   * - 1\n     - 0.1235\n",
         "- why",
-        "images/p.svg",
+        "/images/p.svg",
     ):
         assert part in text
 
@@ -65,6 +65,18 @@ def test_page_has_a_heading_for_every_paper_and_the_total_time():
     assert all(heading in text for heading, _ in GROUPS.values())
     assert text.index("Lanckriet") < text.index("Mine") < text.index("Nguyen")
     assert "2 minutes" in text
+
+
+def test_each_paper_has_a_page_and_one_page_leads_to_them():
+    found = {"minimax_x": [Table("Mine", ("a",), [(1,)], items=("Table 1",))]}
+    texts = pages(HEAD, GROUPS, found, {"minimax_x": 120.0})
+    assert set(texts) == {"", *GROUPS}
+    assert "Mine\n----\n" in texts["minimax"]
+    assert all("Mine" not in text for name, text in texts.items() if name != "minimax")
+    for name, (heading, _) in GROUPS.items():
+        assert f"   papers/{name}\n" in texts[""]
+        assert f"{heading}\n{'=' * len(heading)}\n" in texts[name]
+    assert "2 minutes" in texts[""]
 
 
 def test_sections_are_in_the_order_of_the_paper_and_own_tables_come_last():
@@ -156,7 +168,7 @@ def test_runs_go_on_where_they_stopped_and_the_page_comes_last(two_experiments):
     run()
     assert set(COUNTS.values()) == {1}
     assert len(COUNTS) == 4
-    text = (two_experiments / "docs" / "papers.rst").read_text("utf-8")
+    text = (two_experiments / "docs" / "papers/minimax.rst").read_text("utf-8")
     assert "   * - 3\n" in text
 
 
@@ -195,7 +207,7 @@ def test_full_adds_repetitions_to_the_stored_ones(two_experiments):
     run("--full")
     assert set(COUNTS.values()) == {1}
     assert len(COUNTS) == 6
-    text = (two_experiments / "docs" / "papers.rst").read_text("utf-8")
+    text = (two_experiments / "docs" / "papers/minimax.rst").read_text("utf-8")
     assert "   * - 4.5\n" in text
 
 
