@@ -229,7 +229,7 @@ def test_false_alarms_of_each_class_are_counted_by_its_sets(
     said = [line for line in outcome.out.splitlines() if "false alarm of" in line]
     assert len(said) == 2
     assert all(line.endswith(": broken") for line in said)
-    assert "These 2 verdicts share the level 0.05." in outcome.out
+    assert "These 2 verdicts share the level 0.05 (Holm)" in outcome.out
     outcome = prudent("monitor", path, "--data", new, *target)
     assert outcome.code == 7
     assert outcome.out.count("BROKEN since row") == 2

@@ -227,3 +227,19 @@ def test_the_card_lists_the_subgroups(prudent, tables):
     rows = Path("card.json").read_text(encoding="utf-8")
     for name in ("site=1", "site=2", "age<60", "age>=60"):
         assert name in rows
+
+
+def test_certify_says_in_which_subgroup_a_promise_is_broken(prudent, tables):
+    assert fit(prudent, "coverage >= 80%", "--by", "site,age:60").code == 0
+    other = {"pos": "neg", "neg": "pos"}
+    wrong = tables["y"].map(other).where(tables["site"] == 2, tables["y"])
+    tables.assign(y=wrong).to_csv("turned.csv", index=False)
+    printed = prudent("certify", "turned.csv", "-m", "m", "--target", "y").out
+    verdicts = {
+        line.split("where ")[1].split(" ")[0]: line.rsplit(": ", 1)[1]
+        for line in printed.splitlines()
+        if line.startswith("Promised: ")
+    }
+    assert verdicts["site=2"] == "broken"
+    assert verdicts["site=1"] == "kept"
+    assert "verdicts share the level 0.05 (Holm)" in printed

@@ -42,8 +42,6 @@ RECORDED = (
     *("quantity", "scope", "subgroup", "bound", "sense", "confidence"),
     *("evidence", "assumptions", "sentence"),
 )
-# Of all verdicts on the promises of the model together.
-VERDICT_LEVEL = 0.05
 FITTED = "is the table that the model was fitted to"
 # What the rows are to that which they certify.
 UNSEEN = "taken to be unseen by {}; prudent cannot check this"
@@ -475,22 +473,30 @@ def _line(promise: Guarantee) -> str:
 
 
 def _own_promises(taken: Taken) -> Iterator[str]:
-    """What these rows say of each promise that the model made."""
+    """What these rows say of each promise that the model made.
+
+    Verdicts share one level by Holm's procedure: bounds were fixed before these rows.
+    """
     from prudent.cli.watching import named
     from prudent.estimator_tools import held_against
+    from prudent.evaluation.frame import LEVEL, check_promises
 
-    counts = [
-        *held_against(taken.estimator, taken.promises, taken.X, taken.y, taken.groups)
-    ]
-    for promise, broken, n in counts:
-        found = promise.judge(broken, n, level=VERDICT_LEVEL / len(counts))
-        low, high = found.interval
+    counts = held_against(
+        taken.estimator, taken.promises, taken.X, taken.y, taken.groups
+    )
+    checks = check_promises([list(counts)])
+    for item in checks:
+        low, high = item.check.interval
         yield (
-            f"Promised: {named(promise)}. On these rows {found.measured:.3f} "
-            f"({low:.3f}–{high:.3f}, {thousands(n)} rows): {found.verdict}"
+            f"Promised: {named(item.guarantee)}. On these rows "
+            f"{item.check.measured:.3f} ({low:.3f}–{high:.3f}, "
+            f"{thousands(int(item.n))} rows): {item.check.verdict}"
         )
-    if len(counts) > 1:
-        yield f"These {len(counts)} verdicts share the level {VERDICT_LEVEL:g}."
+    if len(checks) > 1:
+        yield (
+            f"These {len(checks)} verdicts share the level {LEVEL:g} (Holm); each "
+            "interval is one of its own."
+        )
 
 
 def _record(promise: Guarantee) -> dict[str, Any]:

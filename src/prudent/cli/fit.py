@@ -38,7 +38,7 @@ from prudent.cli.models import (
 from prudent.cli.output import Progress, check_writable, native_output_left_out, note
 from prudent.cli.subgroups import columns_in, items_of, memberships
 from prudent.evaluation.methods import BASELINES, CANDIDATES, CHOICES, METHODS, Method
-from prudent.io.errors import thousands
+from prudent.io.errors import counted, thousands
 
 if TYPE_CHECKING:
     from prudent.core.guarantee import Guarantee
@@ -403,12 +403,12 @@ def _about_the_model(wish: Wish, cells: Mapping[str, int], among: int) -> Wish:
     certain = wish if wish.confidence else wish.confident(CONFIDENCE)
     n_subgroups = len(cells) // len(wish.guarantees) if wish.subgroups else 0
     least = fewest_held_out(certain, among, n_subgroups=n_subgroups)
-    counted = cells
+    large = cells
     if wish.subgroups:
         fewest = fewest_rows(wish.allowed) / SPLIT_SHARE
-        counted = {part: n for part, n in cells.items() if n >= fewest} or cells
-    rarest = min(counted, key=lambda part: counted[part])
-    n_rows = counted[rarest]
+        large = {part: n for part, n in cells.items() if n >= fewest} or cells
+    rarest = min(large, key=lambda part: large[part])
+    n_rows = large[rarest]
     needs = (
         f"about this very model with confidence {certain.confidence:g}"
         f"{_at_once(certain)} needs {{}} rows{rarest}, and there are "
@@ -580,7 +580,7 @@ def _say_by_subgroup(promises: Sequence[Guarantee]) -> None:
 
     for promise in promises:
         evidence = promise.evidence
-        n_rows = f"{thousands(int(evidence['calibration rows']))} rows held out"
+        n_rows = f"{counted(int(evidence['calibration rows']), 'row')} held out"
         if promise.quantity == "selective error rate":
             answered = thousands(int(evidence["answered"]))
             print(f"- {named(promise)} ({answered} of {n_rows} are answered)")
