@@ -3,8 +3,8 @@ Rows in the order of time
 =========================
 
 Tables have dates, and what is promised is about rows that come later. We make a stream
-that changes, hold rows out at random and in the order of time, and look at what is true of
-the rows that follow. Then we do the same with the sensors of a robot.
+that changes, hold rows out at random and in the order of time, and look at what is true
+of the rows that follow. Then we do the same with the sensors of a robot.
 """
 
 import os
@@ -42,8 +42,8 @@ days = np.datetime64("2024-01-01") + np.arange(len(y))
 
 # %%
 # At most 10 % of the answers shall be wrong. Held out at random, two thirds of the rows
-# that prove it are from a time that is over. The promise says that future rows are draws
-# from the population of the held-out rows, and they are not.
+# that prove it are from a time that is over. The promise says that future rows are
+# draws from the population of the held-out rows, and they are not.
 at_random = SelectiveClassifier(LogisticRegression(), error_rate=0.1, random_state=0)
 at_random.fit(X, y)
 print(at_random.guarantees_[0])
@@ -82,9 +82,9 @@ print(
 # %%
 # A robot that follows a wall
 # ---------------------------
-# 24 distances to the walls, nine times a second, and the move that the robot made. A row
-# is much like the one before it: a neighbour among the training rows knows its label, if
-# rows of the same second are there.
+# 24 distances to the walls, nine times a second, and the move that the robot made. A
+# row is much like the one before it: a neighbour among the training rows knows its
+# label, if rows of the same second are there.
 def robot():
     """Sensor readings in their order, and moves."""
     stored = Path(os.environ.get("PRUDENT_DATA", "../shared/data"))
@@ -109,8 +109,8 @@ forward = prudent.compare(readings, moves, time=order, **options)
 print(forward)
 
 # %%
-# Folds drawn at random put each row among its neighbours in time, and promise too much of
-# the next lap.
+# Folds drawn at random put each row among its neighbours in time, and promise too much
+# of the next lap.
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
 names = ["folds at random", "folds forward in time"]
 rows = [drawn.rows[0], forward.rows[0]]
