@@ -7,7 +7,9 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 .PHONY: demo test test-all test-minimum lint benchmark docs experiments wheel clean
 
 demo: .venv/installed
-	$(BIN)/prudent compare breast_cancer --report report.html
+	$(ONE_THREAD) $(BIN)/python -W ignore tools/demo.py
+	$(ONE_THREAD) $(BIN)/prudent compare breast_cancer --promise "error <= 5%" \
+	  --methods minimax,calibrated --no-best --report report.html
 
 test: lint
 	$(ONE_THREAD) $(BIN)/pytest -n auto -m "not slow"

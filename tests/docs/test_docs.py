@@ -1,6 +1,7 @@
 """Every script and every code block of the documentation runs."""
 
 import doctest
+import re
 import runpy
 from pathlib import Path
 
@@ -132,3 +133,20 @@ def _compare_bundled(name, **options):
     table = BUNDLED[name]
     data = training_data(read_table(str(table.path)), target=table.target)
     return prudent.compare(data.X, data.y, **options)
+
+
+@pytest.mark.parametrize("page", ["conformal", "certification", "monitoring", "audits"])
+def test_guide_has_a_picture_and_says_it_in_words(page):
+    text = (DOCS / "user_guide" / f"{page}.rst").read_text(encoding="utf-8")
+    before, words = text.split("\nIn words\n========\n")
+    (picture,) = [s for s in before.split() if s.endswith(".svg")]
+    assert (DOCS / "user_guide" / picture).resolve().is_file()
+    assert ":alt:" in before
+    assert len(re.split(r"\n[^\n]+\n====+\n", words)[0].split()) <= 110
+
+
+def test_pictures_of_the_guide_show_the_figures_of_its_sentences():
+    audits = (DOCS / "user_guide" / "audits.rst").read_text(encoding="utf-8")
+    assert "13.7 %" in audits
+    drawn = (DOCS / "images" / "guide_audits.svg").read_text(encoding="utf-8")
+    assert "true on average: 0.137" in drawn

@@ -128,8 +128,7 @@ class MonitorDisplay(Display):
             rows, lower, upper, color=BLUE, alpha=0.25, linewidth=0
         )
         limits.axhline(self.bound, linestyle="--", color=GREY, linewidth=1)
-        for panel in (evidence, limits):
-            panel.xaxis.set_major_formatter(thousands_on_axis)
+        limits.xaxis.set_major_formatter(thousands_on_axis)
         limits.set(xlabel="rows", ylabel=self.quantity, ylim=self._window())
         for panel in (evidence, limits):
             panel.set_xlim(0, max(1, int(rows[-1]) if len(rows) else 1))
