@@ -159,12 +159,12 @@ def _others_error(row: MethodRow) -> str:
 
 def _missed(row: MethodRow) -> str:
     """What is missed of each class; of several subgroups where that is most."""
-    items = () if row.asked is None else words.worst_of_each_class(row.asked.items)
+    promised = () if row.asked is None else row.asked.items
+    rates = [item for item in promised if not words.is_capacity(item)]
     missed = (
         f"{100 * item.check.measured:.1f} % {short(item.guarantee.scope)}"
         + ("" if item.guarantee.subgroup is None else f" ({item.guarantee.subgroup})")
-        for item in items
-        if not words.is_capacity(item)
+        for item in words.worst_of_each_class(rates)
     )
     return " ".join(missed) or words.NONE
 
