@@ -89,7 +89,7 @@ def test_flagged_share_counts_rows_called_like_the_class():
     assert "of all rows (limit 60 %)" in said
     # The column of what is missed is not that of what is flagged.
     missed = checks["class error rate"].check.measured
-    assert f"{100 * missed:.1f} % 1 {100 * flagged.check.measured:.1f} %" in said
+    assert f"{100 * missed:.1f} % '1' {100 * flagged.check.measured:.1f} %" in said
 
 
 def test_share_that_rows_cannot_prove_is_refused_before_any_fit():

@@ -60,8 +60,9 @@ VERDICTS = (
     "which is what a tight promise looks like; all verdicts of the table share one "
     "level (Holm, 5 %). No better than always the most frequent class: that could "
     "promise as much. Share not proved: of the rows held out too few are answered, or "
-    "too many flagged, to promise the share asked for. Methods are sorted by rows decided rightly less rows decided "
-    "wrongly, and told apart by an exact paired test on rows, corrected over methods."
+    "too many flagged, to promise the share asked for. Methods are sorted by rows "
+    "decided rightly less rows decided wrongly, and told apart by an exact "
+    "paired test on rows, corrected over methods."
 )
 # Rows that are answered, in what was measured.
 DECIDED = "wrong when decided"
