@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from prudent import Guarantee
 from prudent.core.assumptions import Assumption
-from prudent.core.guarantee import DIVERGENCES, bernoulli_divergence, worst_rate
+from prudent.core.shift import DIVERGENCES, bernoulli_divergence, worst_rate
 
 KINDS = [
     *((name, None) for name in DIVERGENCES if name != "renyi"),

@@ -10,7 +10,7 @@ from sklearn.naive_bayes import GaussianNB
 from prudent import NeymanPearsonClassifier, SelectiveClassifier, certify
 from prudent.certification import error_rate_under_priors
 from prudent.core.binomial import most_wrong
-from prudent.core.guarantee import worst_rate
+from prudent.core.shift import worst_rate
 from prudent.exceptions import InfeasibleError, PrudentWarning
 from prudent.rules.scores import AnswerScores
 from validity.finite_laws import (

@@ -21,7 +21,8 @@ from prudent.core.binomial import (
     queue_length,
     share_of_queue,
 )
-from prudent.core.guarantee import Guarantee, bernoulli_divergence
+from prudent.core.guarantee import Guarantee
+from prudent.core.shift import bernoulli_divergence
 from prudent.core.types import FloatArray, IntArray
 from prudent.core.validation import shown
 
