@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.stats import binomtest
+from sklearn import config_context
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -152,11 +153,14 @@ def test_candidates_are_judged_by_folds_that_go_forward():
     assert plain.fit(X, y, time=DAYS.repeat(2)[:600]).best_name_ in ("logistic", "lda")
 
 
-def test_pipelines_and_searches_pass_times_on():
+def test_pipelines_and_wrappers_pass_times_on():
     X, y = rows()
     pipeline = make_pipeline(StandardScaler(), selective())
     pipeline.fit(X, y, selectiveclassifier__time=DAYS)
     assert FROM in str(pipeline[-1].guarantees_[0])
+    with config_context(enable_metadata_routing=True):
+        asking = make_pipeline(StandardScaler(), selective().set_fit_request(time=True))
+        assert FROM in str(asking.fit(X, y, time=DAYS)[-1].guarantees_[0])
     inside = SelectiveClassifier(selective(), error_rate=0.3)
     inside.fit(X, y, time=DAYS)
     assert "latest 84 rows" in str(inside.estimator_.guarantees_[0])
