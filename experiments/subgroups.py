@@ -40,7 +40,7 @@ from prudent.rules.subgroups import Memberships, largest_p_values, scores_within
 
 BY = ("sex", "race", "age:30,45,60")
 LEVEL, ERROR = 0.1, 0.1
-ROWS_BESIDE = 400  # of MAPIE
+ROWS_BESIDE = 4000  # of MAPIE
 
 
 def adult() -> tuple[pd.DataFrame, np.ndarray]:
