@@ -40,6 +40,9 @@ def reset_look(gallery_conf, script):
     matplotlib.style.use(STYLE_FILE)
 
 
+# The function above cannot be kept between builds, and need not be.
+suppress_warnings = ["config.cache"]
+
 sphinx_gallery_conf = {
     "reset_modules": ("matplotlib", "seaborn", reset_look),
     "examples_dirs": ["tutorials", "examples"],
