@@ -64,8 +64,8 @@ REASONS = {
     "i": "90 columns and 360 rows; ours is shrunk. The pseudo-inverse of the pooled "
     "covariance meets the paper, column `textbook` of the last table.",
     "k": "not recovered. Tried: standard deviations with 40 values of c, the table's "
-    "units with the paper's grid, and textbook arithmetic (for QDA singular values, "
-    "with and without the classes whose scores are no numbers).",
+    "units with the paper's grid, and textbook arithmetic where the last table has it "
+    "(for the accuracy of QDA also without the classes whose scores are no numbers).",
     "j": "the paper states neither the grid of its factor nor the scale of the "
     "columns; here the columns are as stored and the factor is one of 0, .5, .9, .99, "
     ".999, .9999, 1.",
