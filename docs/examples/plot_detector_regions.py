@@ -18,7 +18,9 @@ axes_range = [np.linspace(X[:, j].min() - 1, X[:, j].max() + 1, 120) for j in (0
 mesh = np.meshgrid(*axes_range)
 grid = np.column_stack([axis.ravel() for axis in mesh])
 
-figure, axes = plt.subplots(1, 2, figsize=(9, 4), sharex=True, sharey=True)
+figure, axes = plt.subplots(
+    1, 2, figsize=(9, 4), sharex=True, sharey=True, layout="constrained"
+)
 detectors = (
     MinimaxOutlierDetector(false_alarm_rate=0.1, random_state=0),
     LowDensityRejector(false_alarm_rate=0.1, random_state=0),
@@ -29,4 +31,3 @@ for ax, detector in zip(axes, detectors, strict=True):
     ax.plot(*X.T, ".", color="0.3")
     ax.set(title=type(detector).__name__, xlabel="flavanoids (mg/100 ml)")
 axes[0].set_ylabel("colour intensity")
-plt.tight_layout()

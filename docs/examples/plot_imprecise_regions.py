@@ -15,10 +15,11 @@ from prudent.plots import SetRegionDisplay
 
 iris = load_iris()
 X, y = iris.data[:, 2:], iris.target_names[iris.target]
-figure, axes = plt.subplots(1, 2, figsize=(9, 4), sharex=True, sharey=True)
+figure, axes = plt.subplots(
+    1, 2, figsize=(9, 4), sharex=True, sharey=True, layout="constrained"
+)
 for ax, step in zip(axes, (1, 5), strict=True):
     model = ImpreciseDiscriminantAnalysis(imprecision=2.0).fit(X[::step], y[::step])
     SetRegionDisplay.from_estimator(model, X[::step], y[::step], ax=ax)
     ax.set(title=f"{50 // step} rows in each class")
     ax.set(xlabel="petal length (cm)", ylabel="petal width (cm)")
-plt.tight_layout()

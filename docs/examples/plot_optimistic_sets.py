@@ -16,7 +16,7 @@ from prudent import OptimisticScoreClassifier
 from prudent.metrics import set_size, u80_score
 
 scales = np.geomspace(0.001, 1, 13)
-figure, axes = plt.subplots(1, 2, figsize=(8, 3.5))
+figure, axes = plt.subplots(1, 2, figsize=(8, 3.5), layout="constrained")
 for name, load in (("iris", load_iris), ("wine", load_wine)):
     X, y = load(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(
@@ -33,4 +33,3 @@ for name, load in (("iris", load_iris), ("wine", load_wine)):
 axes[0].set(xlabel="radius_scale", ylabel="mean set size")
 axes[1].set(xlabel="radius_scale", ylabel="utility u80")
 axes[0].legend()
-plt.tight_layout()

@@ -17,7 +17,7 @@ X, y = load_iris(return_X_y=True)
 X, y = X[y > 0][:, [2]], y[y > 0]  # petal length of versicolor and virginica
 grid = np.linspace(2, 8, 301)[:, None]
 
-figure, axes = plt.subplots(1, 2, sharey=True, figsize=(8, 3.5))
+figure, axes = plt.subplots(1, 2, sharey=True, figsize=(8, 3.5), layout="constrained")
 for ax, step in zip(axes, (1, 5), strict=True):
     model = OptimisticScoreClassifier(radius_scale=0.1).fit(X[::step], y[::step])
     lower, upper = model.posterior_bounds(grid)
@@ -25,4 +25,3 @@ for ax, step in zip(axes, (1, 5), strict=True):
     ax.plot(X[::step, 0], (y[::step] == 2).astype(float), "|", color="0.3")
     ax.set(title=f"{len(X[::step])} rows", xlabel="petal length (cm)")
 axes[0].set_ylabel("probability of virginica")
-plt.tight_layout()
