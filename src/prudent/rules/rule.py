@@ -24,7 +24,6 @@ from prudent.core.binomial import high_probability_rank, mean_rank
 from prudent.core.classes import log_odds_against, max_probability
 from prudent.core.guarantee import AverageOver, Guarantee, Quantity
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.core.validation import plain
 from prudent.rules.files import AS_GIVEN, fields_of_rule, json_of_rule
 from prudent.rules.scores import CalibrationScores, places
 from prudent.rules.subgroups import (
@@ -114,7 +113,7 @@ class Terms:
                 *also,
                 *((Assumption.UNSEEN,) if self.frozen else ()),
             ),
-            scope=plain(scope),
+            scope=scope,
             subgroup=subgroup,
             unit="group" if self.grouped else "row",
             evidence={**evidence, **shared, **(self.latest or {})},
