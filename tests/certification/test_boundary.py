@@ -115,7 +115,8 @@ def test_crossing_equals_a_plain_recursion(n, rate):
 def test_corners_are_the_first_ranks_of_their_level(n, rate, confidence):
     found = error_boundary(n, rate, confidence=confidence)
     ranks, allowed = found.ranks, found.wrong_allowed
-    assert found.crossing <= 1 - confidence
+    # One corner at the whole level is crossed with its probability, but for rounding.
+    assert found.crossing <= (1 - confidence) * (1 + 1e-12)
     assert (np.diff(ranks) > 0).all()
     assert (np.diff(allowed) > 0).all()
     assert (ranks <= n).all()

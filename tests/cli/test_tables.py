@@ -11,7 +11,8 @@ from prudent.cli.output import print_table
 ROWS = [["[red]", 1.5], ["<b>", None]]
 
 
-def test_plain_table_is_padded_columns_without_trailing_blanks(capsys):
+def test_plain_table_is_padded_columns_without_trailing_blanks(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
     print_table(["name", "figure"], ROWS)
     assert capsys.readouterr().out == "name   figure\n[red]  1.5\n<b>    None\n"
 
@@ -30,7 +31,8 @@ def test_terminal_table_shows_texts_as_they_are(capsys, monkeypatch, colour):
     assert "─" in printed
 
 
-def test_table_without_rows_is_its_header(capsys):
+def test_table_without_rows_is_its_header(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
     print_table(["name", "figure"], [])
     assert capsys.readouterr().out == "name  figure\n"
 

@@ -84,7 +84,7 @@ def test_a_stranger_gets_from_the_readme_to_a_watched_week(
         code, printed[words[1]] = run(words[1:], capsys)
         assert code == 0, (words, printed[words[1]].err)
     assert "at most 0.1 with confidence 0.95" in printed["promise"].out
-    assert "consistent" in printed["certify"].out
+    assert "rows): kept" in printed["certify"].out
     assert "consistent" in printed["monitor"].out
     with Path("answers.csv").open(newline="") as stream:
         answered = [row["answered"] for row in csv.DictReader(stream)]

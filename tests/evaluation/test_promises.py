@@ -8,14 +8,8 @@ from scipy.special import beta
 
 from prudent import Guarantee
 from prudent.core.binomial import clopper_pearson
-from prudent.evaluation.frame import (
-    Tally,
-    check_promises,
-    counted,
-    is_vacuous,
-    share_level,
-    verdict,
-)
+from prudent.core.checks import check_promises, share_level
+from prudent.evaluation.frame import Tally, counted, is_vacuous, verdict
 
 CLASSES = np.array(["a", "b"])
 

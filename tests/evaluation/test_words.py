@@ -7,6 +7,7 @@ import pytest
 
 from prudent import Guarantee
 from prudent.core.assumptions import Assumption
+from prudent.core.checks import PromiseCheck
 from prudent.evaluation.columns import cells, columns, figures, printed, table_lines
 from prudent.evaluation.methods import METHODS
 from prudent.evaluation.records import (
@@ -18,7 +19,6 @@ from prudent.evaluation.records import (
     Frontier,
     MethodRow,
     Needs,
-    PromiseCheck,
     Sets,
     Settings,
 )

@@ -87,11 +87,12 @@ def test_plane_of_two_classes_separates_their_means_on_the_first_axis_only():
 
 
 def test_coordinates_of_a_point_of_the_plane_come_back(iris):
-    from prudent.plots.set_regions import _Plane
+    from prudent.plots.set_regions import _plane
 
-    plane = _Plane.of(*iris, None)
+    origin, into, out, _ = _plane(*iris, None)
     z = np.array([[0.3, -1.0], [5.0, 2.0]])
-    np.testing.assert_allclose(plane.coordinates(plane.rows(z)), z, atol=1e-9)
+    rows = origin + z @ out
+    np.testing.assert_allclose((rows - origin) @ into, z, atol=1e-9)
 
 
 def test_frames_keep_their_names_and_pipelines_work(iris):

@@ -6,6 +6,7 @@ from sklearn.datasets import load_iris
 
 from prudent import Comparison, Guarantee, compare
 from prudent.core.assumptions import Assumption
+from prudent.core.checks import PromiseCheck
 from prudent.evaluation.records import (
     Asked,
     CalibrationPath,
@@ -16,7 +17,6 @@ from prudent.evaluation.records import (
     FoldScore,
     Frontier,
     MethodRow,
-    PromiseCheck,
     RegionMap,
     Sets,
     Settings,

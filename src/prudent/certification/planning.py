@@ -172,7 +172,7 @@ def rows_of_table(needed: int, share: float, *, chance: float = 0.99) -> int:
     Examples
     --------
     >>> rows_of_table(59, 0.02)
-    3909
+    3906
     """
     check_fraction("share", share, "(0, 1]")
     check_fraction("chance", chance)

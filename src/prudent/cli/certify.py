@@ -478,8 +478,8 @@ def _own_promises(taken: Taken) -> Iterator[str]:
     Verdicts share one level by Holm's procedure: bounds were fixed before these rows.
     """
     from prudent.cli.watching import named
+    from prudent.core.checks import LEVEL, check_promises
     from prudent.estimator_tools import held_against
-    from prudent.evaluation.frame import LEVEL, check_promises
 
     counts = held_against(
         taken.estimator, taken.promises, taken.X, taken.y, taken.groups
@@ -497,6 +497,9 @@ def _own_promises(taken: Taken) -> Iterator[str]:
             f"These {len(checks)} verdicts share the level {LEVEL:g} (Holm); each "
             "interval is one of its own."
         )
+    elif checks:
+        level = f"the level {LEVEL:g}"
+        yield f"The verdict is one-sided at {level}, the interval two-sided."
 
 
 def _record(promise: Guarantee) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from prudent.core.guarantee import ALARMS, Guarantee, violated_rows
 from prudent.core.types import FloatArray
 from prudent.core.validation import plain
 from prudent.estimator_tools import counted_answers, rows_about
-from prudent.evaluation.words import percent
-from prudent.io.errors import counted, thousands
+from prudent.io.errors import counted, percent, thousands
 from prudent.monitoring import DriftMonitor, PromiseMonitor
 from prudent.monitoring.state import number
 

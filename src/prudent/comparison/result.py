@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from prudent.core.assumptions import name_of_assumption
+from prudent.core.checks import PromiseCheck
 from prudent.core.validation import plain
 from prudent.evaluation import words
 from prudent.evaluation.columns import cells, columns, figures, table_lines
@@ -19,7 +20,6 @@ from prudent.evaluation.records import (
     Asked,
     Findings,
     MethodRow,
-    PromiseCheck,
     RegionMap,
 )
 

@@ -235,7 +235,7 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
     rng = check_random_state(detector.random_state)
     split = hold_out(rows.n_rows, detector.calibration_size, rng)
     detector._check_learnable(len(split.fit), rows.n_rows)
-    detector._grouped = False
+    detector._grouped, detector._latest = False, None
     detector._fit_from(_moments(chunks, options, masks(split.fit, rows.sizes)))
     _calibrate(detector, rows, split)
 
@@ -243,7 +243,8 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
 def _fit_held_out(estimator: Any, rows: NumberedRows) -> np.random.RandomState:
     """Fit to a sample, and find the rule by the scores of all held-out rows."""
     rng = check_random_state(estimator.random_state)
-    estimator.n_features_in_, estimator._grouped = rows.chunks.n_features, False
+    estimator.n_features_in_ = rows.chunks.n_features
+    estimator._grouped, estimator._latest = False, None
     is_conformal = isinstance(estimator, ConformalClassifier | ConformalDetector)
     if is_conformal and isinstance(estimator.estimator, FrozenEstimator):
         everything = np.arange(rows.n_rows)

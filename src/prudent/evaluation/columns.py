@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from prudent.evaluation import words
 from prudent.evaluation.records import ClassRate, Findings, MethodRow
-from prudent.io.errors import aligned, cut, thousands
+from prudent.io.errors import aligned, cut, percent, thousands
 
 Paint = Callable[[str], str]
 # What is asked for, as far as columns depend on it: nothing; one answer or none; few
@@ -233,13 +233,13 @@ def _rate(worst: ClassRate | None) -> float | None:
 
 ANSWERED = Column(
     "answered",
-    lambda row: words.percent(_decided(row)),
+    lambda row: percent(_decided(row)),
     ("answers",),
     {"decided": (NUMBER, _decided)},
 )
 WRONG = Column(
     "wrong when|answered",
-    lambda row: words.percent(_wrong_when_decided(row), 1),
+    lambda row: percent(_wrong_when_decided(row), 1),
     ("answers",),
     {"wrong_when_decided": (NUMBER, _wrong_when_decided)},
 )
@@ -292,7 +292,7 @@ COLUMNS = (
     Column("missed", _missed, ("others",)),
     Column(
         "flagged",
-        lambda row: words.percent(_flagged(row), 1),
+        lambda row: percent(_flagged(row), 1),
         ("others",),
         {"flagged_share": (NUMBER, _flagged)},
         is_optional=True,

@@ -15,9 +15,8 @@ from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing
 
 from prudent.core.binomial import high_probability_rank
+from prudent.core.checks import PromiseCheck, check_promises
 from prudent.estimator_tools import held_against
-from prudent.evaluation.frame import check_promises
-from prudent.evaluation.records import PromiseCheck
 from prudent.evaluation.table import in_front
 
 # Probability with which a rate of one detector lies between limits.

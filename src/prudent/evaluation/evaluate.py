@@ -21,6 +21,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
+from prudent.core.checks import Counted
 from prudent.core.moments import ClassMoments
 from prudent.core.order import forward_folds
 from prudent.core.rows import hold_out, one_row_per_group
@@ -28,7 +29,7 @@ from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.estimator_tools import fit_options, predict_set
 from prudent.evaluation.choice import chosen_in
 from prudent.evaluation.estimators import FEWEST_TO_LEARN
-from prudent.evaluation.frame import Counted, Measured, Tally, counted
+from prudent.evaluation.frame import Measured, Tally, counted
 from prudent.evaluation.methods import Method
 from prudent.evaluation.promising import (
     MAY_BE_LACKING,

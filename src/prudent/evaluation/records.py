@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from prudent.core.guarantee import Guarantee, GuaranteeCheck
+from prudent.core.checks import PromiseCheck
 
 Kept = Literal[
     "broken",
@@ -148,30 +148,6 @@ class Settings:
     next_command: str | None = None  # and to use the method that came first
     date: str | None = None  # None in output that must repeat byte for byte
     peak_memory: int | None = None  # bytes, where known
-
-
-@dataclass(frozen=True, kw_only=True)
-class PromiseCheck:
-    """A promise held against the out-of-fold rows.
-
-    Its bound is the mean of the folds' bounds, weighted by the rows tested; counts are
-    means over the repeats. The interval is the item's own, at 95 %; the verdict shares
-    the level 0.05 with all other promises of the table.
-    """
-
-    guarantee: Guarantee
-    violations: float  # rows that broke it
-    n: float  # rows looked at
-    p_broken: float  # probability of so many violations or more at the bound
-    p_kept: float  # probability of so many or fewer
-    is_approximate: bool = False  # whether the law behind both is
-    check: GuaranteeCheck
-
-    @property
-    def allowed(self) -> float:
-        """Share of the rows that may break the promise."""
-        bound = self.guarantee.bound
-        return bound if self.guarantee.sense == "<=" else 1 - bound
 
 
 @dataclass(frozen=True, kw_only=True)

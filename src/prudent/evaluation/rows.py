@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from prudent.core.binomial import clopper_pearson
+from prudent.core.checks import PromiseCheck, check_promises, share_level
 from prudent.core.selection import holm
 from prudent.core.types import IntArray
 from prudent.evaluation.evaluate import (
@@ -24,12 +25,10 @@ from prudent.evaluation.evaluate import (
 )
 from prudent.evaluation.frame import (
     Tally,
-    check_promises,
     checked_items,
     column_of,
     items_about,
     paired_p_value,
-    share_level,
     summed_by,
     verdict,
 )
@@ -46,7 +45,6 @@ from prudent.evaluation.records import (
     Kept,
     MethodRow,
     Needs,
-    PromiseCheck,
     Sets,
     ShiftCurve,
 )

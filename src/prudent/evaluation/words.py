@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from prudent.certification.planning import queue_in_words, share_of_people
 from prudent.core.assumptions import PLUG_IN
+from prudent.core.checks import PromiseCheck
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation.records import (
     Asked,
@@ -15,9 +16,8 @@ from prudent.evaluation.records import (
     Frontier,
     MethodRow,
     Needs,
-    PromiseCheck,
 )
-from prudent.io.errors import LONGEST_VALUE, cut, shown, thousands
+from prudent.io.errors import LONGEST_VALUE, cut, percent, shown, thousands
 
 # Of the verdicts, the one that says least by itself.
 CONSISTENT = (
@@ -507,13 +507,6 @@ def _is_plug_in(guarantee: Guarantee) -> bool:
 def _kind(findings: Findings) -> str:
     assert findings.frontier is not None
     return findings.frontier.kind
-
-
-def percent(share: float | None, digits: int | None = 0) -> str:
-    """A share with so many decimals; None: as few as it has."""
-    if share is None:
-        return NONE
-    return f"{100 * share:.4g} %" if digits is None else f"{100 * share:.{digits}f} %"
 
 
 def of_the_plain_method(names: Sequence[str]) -> str:

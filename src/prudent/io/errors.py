@@ -41,6 +41,13 @@ def thousands(count: int) -> str:
     return f"{count:,}".replace(",", " ")
 
 
+def percent(share: float | None, digits: int | None = 0) -> str:
+    """A share with so many decimals, None: as few as it has; a dash for no share."""
+    if share is None:
+        return "–"
+    return f"{100 * share:.4g} %" if digits is None else f"{100 * share:.{digits}f} %"
+
+
 def counted(count: int, noun: str) -> str:
     """Say a count with its noun."""
     plural = noun + ("es" if noun.endswith("s") else "s")

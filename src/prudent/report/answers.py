@@ -13,8 +13,7 @@ from prudent.evaluation import words
 from prudent.evaluation.columns import figures
 from prudent.evaluation.detection import Detection
 from prudent.evaluation.records import Findings
-from prudent.evaluation.words import percent
-from prudent.io.errors import cut, thousands
+from prudent.io.errors import cut, percent, thousands
 from prudent.report.page import TONES, Answer
 
 #: Verdicts as large letters say them.

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from prudent.evaluation.records import Findings, PromiseCheck
+from prudent.core.checks import PromiseCheck
+from prudent.evaluation.records import Findings
 from prudent.io.errors import cut
 from prudent.plots import CostCurveDisplay, FalseAlarmDisplay, SubgroupDisplay
 from prudent.plots.cost_curve import look_of_method

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from pyarrow import compute
 
+from prudent.core.checks import PromiseCheck
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation import words
 from prudent.evaluation.columns import cells, columns, key
-from prudent.evaluation.records import Findings, PromiseCheck
-from prudent.io.errors import cut
+from prudent.evaluation.records import Findings
+from prudent.io.errors import cut, percent
 from prudent.report import figures
 from prudent.report.answers import of_comparison
 from prudent.report.page import (
@@ -183,7 +184,7 @@ def _handed_over(findings: Findings) -> Section:
             if (all_rows := rows_of.get((row.method, "covered", label), 0))
         ]
         if len(shares) == len(findings.data.classes):
-            lines.append((row.method, *(words.percent(share) for share in shares)))
+            lines.append((row.method, *(percent(share) for share in shares)))
     labels = [cut(label) for label in findings.data.classes[:MOST_CLASSES]]
     lines = [line[: MOST_CLASSES + 1] for line in lines]
     few = len(labels) < len(findings.data.classes)
