@@ -489,8 +489,8 @@ def _share_claims(
     for promise in promised:
         if promise.quantity not in COUNTED_AS:
             continue
-        said = counted_answers(promise.quantity, model, X)
-        counted, frequent = violated_rows(promise, y, *said)
+        answers = counted_answers(promise.quantity, model, X)
+        counted, frequent = violated_rows(promise, y, *answers)
         if promise.subgroup is not None:
             counted &= model.is_about(promise, X)
         rare = ~frequent if promise.counts_frequent else frequent

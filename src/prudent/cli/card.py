@@ -176,11 +176,11 @@ def seen_parts(
     )
 
     def counted(promise: Guarantee, rows: NDArray[np.intp]) -> dict[str, Any]:
-        found: list[tuple[Guarantee, int, int]] = []
+        counts: list[tuple[Guarantee, int, int]] = []
         if len(rows):
             about = _safe_indexing(X, rows)
-            found = list(held_against(estimator, [promise], about, y[rows]))
-        _, wrong, n = found[0] if found else (None, 0, 0)
+            counts = list(held_against(estimator, [promise], about, y[rows]))
+        _, wrong, n = counts[0] if counts else (None, 0, 0)
         return {"rows": n, "wrong": wrong}
 
     everything = np.arange(len(y))

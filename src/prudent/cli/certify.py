@@ -335,8 +335,8 @@ def _subgroups(
     """
     if not by:
         return None
-    found = table_of(source, columns_in(source, by, target))
-    return memberships(by, found.filter(list(kept)))
+    columns = table_of(source, columns_in(source, by, target))
+    return memberships(by, columns.filter(list(kept)))
 
 
 def _by_answers(
@@ -600,7 +600,7 @@ def _plan_by(
     inside = memberships(items, table_of(source, columns_in(source, items, None)))
     n_claims = settings["claims"] * len(inside.names)
     needed = planned(**{**settings, "claims": n_claims, "answered_share": 1.0}).rows
-    found = sorted(zip(inside.count.tolist(), inside.names, strict=True))
+    rarest_first = sorted(zip(inside.count.tolist(), inside.names, strict=True))
     lines = [
         {
             "subgroup": name,
@@ -610,7 +610,7 @@ def _plan_by(
                 needed, settings["answered_share"] * count / len(inside)
             ),
         }
-        for count, name in found
+        for count, name in rarest_first
         if count
     ]
     plain = {**settings, "claims": n_claims}

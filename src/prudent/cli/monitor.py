@@ -418,8 +418,8 @@ def replace_state(path: Path, state: dict[str, Any], before: bytes | None) -> No
     text = json.dumps(state, allow_nan=False, separators=(",", ":"))
     try:
         with _alone_in(target.parent):
-            found = target.read_bytes() if target.exists() else None
-            if found != before:
+            stored = target.read_bytes() if target.exists() else None
+            if stored != before:
                 raise CommandError(
                     f"{path} changed while this ran. Run again", ExitCode.DATA
                 )

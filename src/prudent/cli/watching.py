@@ -141,14 +141,14 @@ class Watch:
                 own = _safe_indexing(X, rows)
                 rows = rows[rows_about(estimator, promise.guarantee, own)]
             if len(rows):
-                said = counted_answers(quantity, estimator, _safe_indexing(X, rows))
+                answers = counted_answers(quantity, estimator, _safe_indexing(X, rows))
                 by_group = promise.guarantee.unit == "group" and groups is not None
                 together = groups[rows] if by_group else None  # type: ignore[index]
                 n_before = promise.monitor.n_
-                promise.monitor.update_rows(y[rows], *said, groups=together)
+                promise.monitor.update_rows(y[rows], *answers, groups=together)
                 alarm = promise.monitor.alarm_at_
                 if alarm is not None and promise.alarm_row is None:
-                    counted, _ = violated_rows(promise.guarantee, y[rows], *said)
+                    counted, _ = violated_rows(promise.guarantee, y[rows], *answers)
                     looked = promise.guarantee.rows_that_count(len(rows), together)
                     stream = labelled[rows][looked][counted[looked]]
                     promise.alarm_row = start + int(stream[alarm - n_before - 1]) + 1
