@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from html import unescape
 
 SMALL = ("--laws", "line", "--sizes", "60", "--budget", "10")
 
@@ -43,3 +45,50 @@ def test_what_is_mistyped(prudent):
     outcome = prudent("audit", "--method", "minimax", "--sizes", "few")
     assert outcome.code == 2
     assert "--sizes" in outcome.err
+
+
+def test_a_report_says_first_what_is_broken_and_how_to_see_it_again(prudent, tmp_path):
+    path = tmp_path / "audit.html"
+    outcome = prudent(
+        *("audit", "--method", "auditing.methods.MuchTooSure", *SMALL[:-1], "60"),
+        *("--report", str(path)),
+    )
+    assert outcome.code == 7
+    page = path.read_text(encoding="utf-8")
+    assert '<div id="card" class="card bad"' in page
+    assert '<p class="verdict">Broken</p>' in page
+    assert "1 of 1 line below is refuted" in page
+    assert '<th scope="row">line</th><td class="broken">broken</td>' in page
+    assert "A method that passes was not caught" in page
+    assert 'aria-label="Dots: true rate of each promise' in page
+    assert len(page) < 300_000
+    embedded = re.search(r'id="prudent-data">(.*?)</script>', page, re.S)[1]
+    assert json.loads(embedded)["verdict"] == "broken"
+    command = re.search(r'<code id="command">(.*?)</code>', page)[1]
+    words = unescape(re.sub("</?span>", "", command)).split()
+    assert words[0] == "prudent"
+    again = prudent(*words[1:], "--json", "-")
+    (row,) = json.loads(again.out)["rows"]
+    assert (row["claims"], row["broken"]) == (1, 1)
+
+
+def test_a_report_of_what_was_not_caught_or_not_tested(prudent, tmp_path):
+    path = tmp_path / "audit.html"
+    audited = "audit", "--report", str(path), "--quiet", "--method"
+    outcome = prudent(*audited, "prudent.MinimaxOutlierDetector", *SMALL)
+    assert (outcome.code, outcome.err) == (0, "")
+    page = path.read_text(encoding="utf-8")
+    assert '<p class="verdict">No violation found</p>' in page
+    assert 'id="command"' not in page
+    assert prudent(*audited, "sklearn.svm.OneClassSVM", *SMALL).code == 0
+    page = path.read_text(encoding="utf-8")
+    assert '<p class="verdict">Nothing to test</p>' in page
+    assert "<svg" not in page
+
+
+def test_a_report_that_cannot_be_written_is_refused_first(prudent, tmp_path):
+    outcome = prudent(
+        *("audit", "--method", "minimax", "--report", str(tmp_path / "no" / "a.html"))
+    )
+    assert outcome.code not in (0, 7)
+    assert "a.html" in outcome.err

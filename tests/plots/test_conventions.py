@@ -75,13 +75,19 @@ def subgroups():
     return plots.SubgroupDisplay, "from_estimator", (fitted, *new())
 
 
+def audit():
+    detector_ = prudent.MinimaxOutlierDetector(false_alarm_rate=0.1)
+    found = prudent.audit(detector_, laws=["line"], sizes=(60,), budget=10)
+    return plots.AuditDisplay, "from_audit", (found,)
+
+
 def new():
     return X[NEW], y[NEW]
 
 
 MADE = (
     *(selective, neyman_pearson, conformal, detector, drift, cost, monitor),
-    *(guarantee, subgroups),
+    *(guarantee, subgroups, audit),
 )
 
 

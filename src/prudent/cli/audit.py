@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import shlex
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prudent.cli.exits import ExitCode, UsageError
 from prudent.cli.fit import built
-from prudent.cli.options import JsonFile, Param, Seed, names
-from prudent.cli.output import check_writable, print_table, write_json
+from prudent.cli.options import JsonFile, Param, Quiet, Report, Seed, names
+from prudent.cli.output import (
+    check_writable,
+    print_table,
+    write_json,
+    write_report,
+)
+
+if TYPE_CHECKING:
+    from prudent.auditing import Audit
 
 
 def audit(
@@ -34,11 +43,13 @@ def audit(
         float, typer.Option(help="Chance of calling a true promise broken.")
     ] = 0.01,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = 1,
+    report: Report = None,
     json_file: JsonFile = None,
     seed: Seed = 0,
+    quiet: Quiet = False,
 ) -> None:
     """Fit a method on laws whose truth is known, and test what it promises there."""
-    check_writable(json_file)
+    check_writable(report, json_file)
     estimator = built(method, param or [], seed)
     if not all(size.isdecimal() for size in names(sizes)):
         raise UsageError(f"--sizes takes numbers of rows, got {sizes[:64]!r}.")
@@ -65,5 +76,21 @@ def audit(
             print_table(HEADS, found.lines())
         for line in found.remarks():
             print(line)
+    if report is not None:
+        from prudent.report.audits import audit_page
+
+        again = _command_of_worst(found, method, param or [])
+        write_report(audit_page(f"audit of {method}", found, again), report)
     if found.verdict == "broken":
         raise typer.Exit(ExitCode.BROKEN_PROMISE)
+
+
+def _command_of_worst(found: Audit, method: str, param: list[str]) -> str | None:
+    """Spell the command that makes the worst draw of a broken promise again."""
+    worst = found.worst_case
+    if found.verdict != "broken" or worst is None:
+        return None
+    given = [word for each in param for word in ("--param", each)]
+    draw = ["--laws", worst.law, "--sizes", str(worst.size), "--seed", str(worst.seed)]
+    command = ["prudent", "audit", "--method", method, *given, *draw, "--budget", "1"]
+    return shlex.join(command)

@@ -5,6 +5,7 @@ from typing import Any
 
 # name -> module; lazy because a display may need what another one does not.
 _PUBLIC = {
+    "AuditDisplay": "prudent.plots.audit_display",
     "CalibrationPathDisplay": "prudent.plots.paths",
     "ChoiceDisplay": "prudent.plots.choice_display",
     "ClassErrorDisplay": "prudent.plots.answer_curves",

@@ -37,7 +37,7 @@ for (const table of document.querySelectorAll("table.shortened")) {
     table.classList.toggle("folded", is_folded);
     button.setAttribute("aria-expanded", String(!is_folded));
     const all = table.tBodies[0].rows.length;
-    button.textContent = is_folded ? `Show all ${all} methods` : "Show the first three";
+    button.textContent = is_folded ? `Show all ${all}` : "Show the first three";
   };
   button.addEventListener("click", () => fold(!table.classList.contains("folded")));
   table.closest(".scroll").after(button);
