@@ -14,7 +14,7 @@ from prudent.core.binomial import clopper_pearson
 from prudent.plots.display import BLUE, RED, Display
 
 # Whether the row is refuted -> colour, marker and name: readable without colour, too.
-STYLE = {
+STYLE: Mapping[bool, Mapping[str, Any]] = {
     False: {"color": BLUE, "marker": "o", "label": "no violation found"},
     True: {"color": RED, "marker": "X", "label": "broken"},
 }
@@ -134,9 +134,17 @@ class AuditDisplay(Display):
 
 def _tick(ax: Axes, at: float, place: int, label: str | None) -> None:
     """A short upright line, in the colour of the axes."""
-    style = {"marker": "|", "markersize": 10, "markeredgewidth": 2, "linestyle": ""}
-    colour = ax.xaxis.label.get_color()
-    ax.plot([at], [place], color=colour, label=label, clip_on=False, **style)
+    ax.plot(
+        [at],
+        [place],
+        marker="|",
+        markersize=10,
+        markeredgewidth=2,
+        linestyle="",
+        color=ax.xaxis.label.get_color(),
+        label=label,
+        clip_on=False,
+    )
 
 
 def _draw_beyond(ax: Axes, place: int, row: AuditRow, style: Mapping[str, Any]) -> None:
