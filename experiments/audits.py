@@ -1,7 +1,9 @@
 """Promises of other libraries, and our own, held to account on laws of known truth.
 
-python -m experiments.audits [NAME ...]    run these, print each, store the results
+python -m experiments.audits [NAME ...]    run these, print each, store what was found
 python -m experiments.audits --page        write docs/audit.rst from what is stored
+
+What was found is a line of audits_found.csv for each entry.
 
 Each entry states the claim as the authors' own documentation does; what they do not
 claim is not audited. Needs the extra `peers`, and MRCpy for its entries.
@@ -9,7 +11,7 @@ claim is not audited. Needs the extra `peers`, and MRCpy for its entries.
 
 from __future__ import annotations
 
-import json
+import csv
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,14 +26,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import OneClassSVM
 
 import prudent
-from experiments.table import RESULTS
 from prudent import Guarantee
-from prudent.auditing import Law
+from prudent.auditing import Audit, Law
 
 LEVEL = 0.1
 LAWS = ("line", "label noise", "six atoms", "integer grid")
 FEWER = ("line", "label noise")
-DOCS = Path(__file__).parents[1] / "docs"
+FOUND = Path(__file__).parent / "audits_found.csv"
 MAPIE = "https://github.com/scikit-learn-contrib/MAPIE/blob/master/doc/content/"
 SETS = MAPIE + "conformal-prediction/classification.md"
 RISKS = MAPIE + "risk-control/theory.md"
@@ -244,7 +245,7 @@ PYOD_WORDS = (
     "threshold on the decision function"
 )
 
-ENTRIES = {
+ENTRIES: dict[str, Entry] = {
     **{
         f"mapie-split-{score}": Entry(
             "MAPIE", f"SplitConformalClassifier, {score}", SETS_WORDS, SETS, COVERED,
@@ -330,7 +331,7 @@ ENTRIES = {
 }  # fmt: skip
 
 
-def run(name: str) -> dict[str, Any]:
+def run(name: str) -> None:
     """Audit one entry and store what was found."""
     entry = ENTRIES[name]
     audit = prudent.audit(
@@ -338,170 +339,49 @@ def run(name: str) -> dict[str, Any]:
         sizes=entry.sizes, budget=entry.budget,
     )  # fmt: skip
     print(f"{name}: {audit}", flush=True)
-    found = audit.to_dict() | {"version": version(entry.package)}
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"audit-{name}.json").write_text(json.dumps(found), encoding="utf-8")
-    return found
+    if not audit.rows:
+        return
+    lines = found() | {name: summary(audit, version(entry.package))}
+    with FOUND.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, ["entry", *lines[name]], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({"entry": e} | lines[e] for e in ENTRIES if e in lines)
 
 
-HEAD = """.. Written by python -m experiments.audits --page
-
-========================
-Promises held to account
-========================
-
-Promises of this library and of others, audited by :func:`prudent.audit`
-(:doc:`user_guide/audits`): laws whose truth is known, fresh rows for every fit, exact
-tests, all rows of an audit taken together at level 0.01. A claim is audited as its
-authors state it, in the words quoted; what they do not claim is not audited, and where
-their words can be read in two ways the weaker reading is taken.
-
-Our own
-=======
-
-Eight promises of this library were false when it was first audited, by hand. All were
-mended in version 2, before its release. Each lives on as a mutant in the tests, which
-the audit must find within 400 draws.
-
-.. list-table::
-   :class: stack
-   :header-rows: 1
-   :widths: 35 65
-
-   * - promise
-     - what was wrong
-   * - Minimax bound on nearly singular data
-     - The bound of exact arithmetic, not of the plane as it predicts: .0075 was
-       promised where .643 of the training rows were wrong.
-   * - Minimax from singular moments
-     - A bound below the true error on 15 of 2100 finite laws, crashes on 42.
-   * - Minimax with bootstrap radii
-     - A confidence from one row: 0 was promised, .502 was true.
-   * - Sample weights
-     - Weights of 100 counted as rows: broken in 55 of 200 draws where 10 are allowed.
-   * - Ties in ``MinimaxOutlierDetector``
-     - The score of a row depended on its batch: .038 false alarms where .01 were
-       promised.
-   * - Categories in ``RiskCalibratedClassifier``
-     - The table of levels saw the rows held out: broken in 27 of 100 draws where 5 are
-       allowed.
-   * - ``RejectionGame(tie_tol=)``
-     - A miss rate of .743 was promised where an intruder was missed for sure.
-   * - ``LowDensityRejector`` at scales of 1e160
-     - Everything was accepted, without a word.
-
-The comparison
-==============
-
-``prudent compare --no-best``, on nineteen tables that played no part in its making:
-eleven of R packages (pbc, survey, car90, Hdma, Aids2, titanic, msleep, crabs, stagec,
-Mode, Kakadu: words, up to 15 % of the cells missing, 19 classes of which five have one
-row), 5000 diamonds of which 2.3 % are flawed, dermatology, housing, libras, splice, 310
-columns on 126 rows, 21 columns with 25 % missing cells, and 28 drawn classes with
-singletons. Every run ended with exit code 0 and every one of 209 rows with a promise
-and a verdict, or with the rows that it needs. None of the 1155 promises of coverage was
-broken; the smallest of their binomial p-values is .007.
-
-Of the rows 4.2 % were missed where 9.3 % were allowed, because a set always holds the
-predicted class. By the p-values alone (``predict_set(X, allow_empty=True)``), for
-conformal, minimax, LDA and logistic regression on fourteen tables, it was 9.12 % where
-9.12 % were promised (99 % band 8.8 to 9.5 %), and 3 % on titanic, whose 1316 rows have
-12 different values: rows that tie count for the promise.
-
-Other libraries
-===============
-
-Every rate is that of violations: of misses for a coverage. Shown is the row of the
-smallest p-value; it is exact, and 1/e where an e-value stopped the draws.
-
-"""
-#: What a reader must know of an entry, besides the figures.
-ON_FIT = "A statement about the rows of the fit, not about new rows."
-NOTES = {
-    "mapie-rcps-default": (
-        "The default bound adds the largest log wealths of two halves of the rows, "
-        "each found by itself; the theorem speaks of the largest of one walk."
-    ),
-    "mapie-cross-lac": "Proved for cross-conformal sets is 1 - 2 alpha.",
-    "sklearn-one-class-svm": (
-        "Counted are rows more than 1e-6 outside, with ``tol=1e-10``: the statement is "
-        "about the exact optimum. By default ``predict`` also flags rows on the "
-        "boundary, to within the solver's tolerance: .15 of 40 and .11 of 100 rows on "
-        "the line. " + ON_FIT
-    ),
-    "pyod-ecod": ON_FIT,
-    "pyod-knn": ON_FIT,
-    "sklearn-elliptic-envelope": ON_FIT,
-    "mrcpy-default": (
-        "Read on average. The bound is that of the deterministic rule, for which a "
-        "further problem is solved."
-    ),
-    "mrcpy-randomised": (
-        "Read on average. It assumes that the uncertainty set (``s=0.3``) holds the "
-        "true law, and no probability is stated with which it does. "
-        "Other draws of the same size gave p = 0.00015 and p = 0.00019."
-    ),
-}
+def summary(audit: Audit, number: str) -> dict[str, str]:
+    """The row of the smallest p-value, and how many there were."""
+    row = min(audit.rows, key=lambda row: row.p_value)
+    return {
+        "version": number,
+        "refuted": str(sum(row.is_refuted for row in audit.rows)),
+        "cases": str(len(audit.rows)),
+        "draws": str(sum(row.claims for row in audit.rows)),
+        "laws": "; ".join(sorted({row.law for row in audit.rows})),
+        "law": row.law,
+        "size": str(row.size),
+        "mean_truth": f"{row.mean_truth:.4f}",
+        "mean_bound": f"{row.mean_bound:.4f}",
+        "broken": str(row.broken),
+        "claims": str(row.claims),
+        "refused": str(row.refused),
+        "allowed": "" if row.allowed is None else f"{row.allowed:.3g}",
+        "p_value": f"{row.p_value:.2g}",
+        "is_stopped": str(row.is_stopped),
+    }
 
 
-def listed(heads: Sequence[str], widths: str, rows: Sequence[Sequence[str]]) -> str:
-    lines = [".. list-table::", "   :class: stack", "   :header-rows: 1"]
-    lines += [f"   :widths: {widths}", ""]
-    for row in (heads, *rows):
-        lines += [f"   {'*' if i == 0 else ' '} - {cell}" for i, cell in enumerate(row)]
-    return "\n".join(lines) + "\n"
-
-
-def worst(found: dict[str, Any]) -> str:
-    """The row of the smallest p-value in words."""
-    rows = found["rows"]
-    row = min(rows, key=lambda row: row["p_value"])
-    stopped = ", stopped early" if row["is_stopped"] else ""
-    count = f"{row['broken']} of {row['claims']} draws beyond the bound"
-    if row["allowed"] is not None:
-        count += f" ({row['allowed']:.3g} allowed)"
-    return (
-        f"{row['law']}, {row['size']} rows: mean rate {row['mean_truth']:.4f}, bound "
-        f"{row['mean_bound']:.4f}; {count}{stopped}; p = {row['p_value']:.2g}"
-    )
-
-
-def page() -> str:
-    """The page, from the results that are stored."""
-    claims: dict[tuple[str, str, str, str], list[tuple[str, str]]] = {}
-    for name, entry in ENTRIES.items():
-        path = RESULTS / f"audit-{name}.json"
-        if not path.exists():
-            continue
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if not found["rows"]:
-            continue
-        laws = sorted({row["law"] for row in found["rows"]})
-        draws = sum(row["claims"] for row in found["rows"])
-        refuted = sum(row["is_refuted"] for row in found["rows"])
-        verdict = found["verdict"]
-        if refuted:
-            verdict = f"**broken** in {refuted} of {len(found['rows'])} rows"
-        note = f" {NOTES[name]}" if name in NOTES else ""
-        said = (entry.package, found["version"], entry.words, entry.link)
-        claims.setdefault(said, []).append(
-            (
-                f"{entry.what}; ``python -m experiments.audits {name}``",
-                f"{verdict}. {worst(found)}.{note} Laws: {', '.join(laws)}; "
-                f"{', '.join(map(str, entry.sizes))} rows; {draws} draws.",
-            )
-        )
-    parts = [HEAD]
-    for (package, number, words, link), rows in claims.items():
-        parts.append(f'{package} {number}: "{words}" (`source <{link}>`__)\n')
-        parts.append(listed(("setting, and its line", "found"), "35 65", rows))
-    return "\n".join(parts)
+def found() -> dict[str, dict[str, str]]:
+    """What was found last, by entry."""
+    with FOUND.open(encoding="utf-8", newline="") as file:
+        return {line.pop("entry"): line for line in csv.DictReader(file)}
 
 
 def main(arguments: list[str]) -> None:
     """Run the entries that are named, all without a name; or write the page."""
     if arguments == ["--page"]:
-        (DOCS / "audit.rst").write_text(page(), encoding="utf-8")
+        from experiments import audits_page
+
+        audits_page.write()
         return
     if unknown := set(arguments) - set(ENTRIES):
         sys.exit(f"no entry {sorted(unknown)}; there are {', '.join(ENTRIES)}.")

@@ -151,8 +151,8 @@ def _draw_beyond(ax: Axes, place: int, row: AuditRow, style: Mapping[str, Any]) 
     """Share of draws beyond the bound, where a promise says how many may be."""
     if row.allowed is None:
         return
-    share = row.broken / row.claims
-    low, high = clopper_pearson(row.broken, row.claims)
+    draws = row.claims + row.refused  # one that ends in an error broke no promise
+    low, high = clopper_pearson(row.broken, draws)
     ax.plot([low, high], [place] * 2, color=style["color"], linewidth=1)
-    ax.plot([share], [place], **style)
-    _tick(ax, row.allowed / row.claims, place, None)
+    ax.plot([row.broken / draws], [place], **style)
+    _tick(ax, row.allowed / draws, place, None)
