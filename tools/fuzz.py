@@ -3,8 +3,9 @@
 ``python tools/fuzz.py --inputs 100000`` makes tables (CSV, TSV, gzip, parquet), model
 files, rule files, tables of scores, states of `prudent monitor`, certificates, texts of
 owners and game files from a seed: valid ones, and mutations of bytes and of structure.
-Worker processes read them under limits, 5 s of CPU time and 1 GB of memory above the
-start for each input, so that a crash and a hang are seen. It prints how many were read
+Worker processes read them under limits, 5 s of CPU time (30 for a model, whose loops
+may have to be compiled) and 1 GB of memory above the start for each input, so that a
+crash and a hang are seen. It prints how many were read
 and refused, and every finding; the exit code is 1 if there is one.
 ``--only INPUT --seed SEED`` writes an input to a file and reads it again.
 """
@@ -32,13 +33,18 @@ from pathlib import Path
 from typing import Any
 
 CPU_SECONDS = 5
+# A stored array of another type has its loops compiled, once for all later inputs.
+MODEL_CPU_SECONDS = 30
 # A busy machine gives a process little of its time; starting takes some seconds of it.
 WALL_SECONDS, START_SECONDS = 120, 900
 MEMORY = 1 << 30
 MB = 1 << 20
 TABLES = ("csv", "csv", "csv", "csv", "tsv", "gzip", "parquet", "parquet")
 JSON_KINDS = ("state", "rule", "certificate")
-KINDS = (*TABLES, "fit", "scores", "game", "model", "owner", *JSON_KINDS)
+KINDS = (
+    *(*TABLES, "fit", "compare", "scores", "apply", "game", "model", "model", "owner"),
+    *JSON_KINDS,
+)
 CELLS = (
     *("1", "2.5", "-3", "0", "7e2", "+1", " 4 ", "1e999", "-inf", "NaN", "nan", "NA"),
     *("", "", "x", "red", "true", "false", "2020-01-01", "1,5", '"', '""', "\n", "\r"),
@@ -210,9 +216,49 @@ def json_file(kind: str, rng: random.Random, seeds: dict[str, list[bytes]]) -> b
     if rng.random() < 0.3:
         return mutated(content, rng)
     found = json.loads(content)
+    if rng.random() < 0.1:
+        return disordered(found, rng)
     for _ in range(rng.choice((1, 1, 3))):
         found = changed(found, rng)
     return json.dumps(found).encode()
+
+
+def disordered(value: Any, rng: random.Random) -> bytes:
+    """Return JSON text with what no value can hold: a key twice, nesting, digits."""
+    mark = "a place of its own"
+    return (
+        json.dumps(marked(value, mark, rng))
+        .replace(
+            json.dumps(mark),
+            rng.choice(
+                (
+                    "[" * 10**5,
+                    '{"a":' * 10**5,
+                    "[" * 900 + "]" * 900,
+                    '{"a": 1, "a": 2}',
+                    "1" * 5000,
+                    "1e999",
+                    "-Infinity",
+                    "NaN",
+                    '"\\ud800"',
+                    '"' + "a" * 10**6 + '"',
+                    "[" + "0," * 10**6 + "0]",
+                )
+            ),
+        )
+        .encode()
+    )
+
+
+def marked(value: Any, mark: str, rng: random.Random) -> Any:
+    """Put a mark in one place of a JSON value."""
+    if isinstance(value, dict) and value and rng.random() < 0.9:
+        key = rng.choice(list(value))
+        return value | {key: marked(value[key], mark, rng)}
+    if isinstance(value, list) and value and rng.random() < 0.9:
+        at = rng.randrange(len(value))
+        return [*value[:at], marked(value[at], mark, rng), *value[at + 1 :]]
+    return mark
 
 
 def model(rng: random.Random, seeds: dict[str, list[bytes]]) -> bytes:
@@ -301,7 +347,7 @@ def made(index: int, seed: int, seeds: dict[str, list[bytes]]) -> tuple[str, byt
         return kind, parquet(rng)
     if kind == "game":
         return kind, game(rng)
-    if kind in ("fit", "scores"):
+    if kind in ("fit", "compare", "scores", "apply"):
         return kind, table(rng, ",") if rng.random() < 0.5 else labelled(rng)
     if kind == "owner":
         return kind, mutated(OWNER, rng)
@@ -317,9 +363,19 @@ def arguments(kind: str, path: Path, folder: Path, rng: random.Random) -> list[s
     """Return a command that reads the input."""
     if kind == "game":
         return ["game", str(path)]
-    if kind == "model":
-        return ["predict", str(folder / "rows.csv"), "-m", str(path)]
     watched, rows = str(folder / "watched.prudent"), str(folder / "rows.csv")
+    if kind == "model":
+        return rng.choice(
+            (
+                ["predict", rows, "-m", str(path)],
+                ["certify", rows, "-m", str(path), "--target", "y"],
+                ["monitor", str(path), "--data", rows, "--target", "y"],
+                ["card", str(path), "-o", str(folder / "card.html")],
+            )
+        )
+    if kind == "apply":
+        rule = rng.choice(sorted(folder.glob("rule-*.json")))
+        return ["apply", str(rule), str(path), *rng.choice(((), ("--keep", "y")))]
     if kind == "state":
         command = ["monitor", watched, "--data", rows, "--target", "y"]
         return [*command, "--state", str(path), "--again"]
@@ -334,7 +390,7 @@ def arguments(kind: str, path: Path, folder: Path, rng: random.Random) -> list[s
     if kind in ("certificate", "owner"):
         target = folder / f"card.{rng.choice(('html', 'md', 'json'))}"
         return ["card", watched, f"--{kind}", str(path), "-o", str(target)]
-    if kind in ("fit", "scores"):
+    if kind in ("fit", "compare", "scores"):
         command = [str(path), "--target", "y", "--promise", rng.choice(PROMISES)]
         if kind == "scores":
             command += [*rng.choice(SCORE_OPTIONS), "--unseen", "drawn later"]
@@ -348,6 +404,9 @@ def arguments(kind: str, path: Path, folder: Path, rng: random.Random) -> list[s
             command += ["--time", rng.choice("ab")]
         if rng.random() < 0.2:
             command += ["--groups", rng.choice("ab")]
+        if kind == "compare":
+            methods = ["--methods", rng.choice(("lda", "majority,lda")), "--cv", "2"]
+            return ["compare", *command, *methods, "--no-best", "--quiet"]
         return ["fit", *command, "--method", "lda", "-o", str(folder / "made.prudent")]
     options = ["describe", str(path)]
     if rng.random() < 0.8:
@@ -390,7 +449,7 @@ def outcome(kind: str, content: bytes, folder: Path, rng: random.Random) -> str:
     errors = [line for line in said_lines if not line.startswith("note:")]
     # A game may have no intruder within the bound; else 6 says that memory ran out.
     # A promise that cannot be made ends `fit` and `promise` with 6, too.
-    limit = code == 6 and kind not in ("game", "fit", "scores")
+    limit = code == 6 and kind not in ("game", "fit", "compare", "scores")
     if code == 5 or limit or "Traceback" in err.getvalue():
         return f"exit code {int(code)}: {' '.join(errors)[-300:]}"
     if code in (0, 7, 8):  # 7 and 8: a promise is broken, the rows drift
@@ -457,7 +516,7 @@ def seeded(folder: Path) -> dict[str, list[bytes]]:
         if code:
             raise SystemExit(f"no rule for {promise!r}: exit code {int(code)}.")
         rules.append(rule.read_bytes())
-        rule.unlink()
+        rule.rename(folder / f"rule-{len(rules)}.json")
     return {
         "model": found,
         "state": [stored.read_bytes()],
@@ -486,7 +545,8 @@ def work(start: int, end: int, seed: int, *, only: bool) -> None:
             report.write(f"{index} begin {kind}\n")
             if only:
                 Path(f"fuzz-{index}.{kind}").write_bytes(content)
-            signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)  # ends the process
+            limit = MODEL_CPU_SECONDS if kind == "model" else CPU_SECONDS
+            signal.setitimer(signal.ITIMER_PROF, limit)  # ends the process
             rng = random.Random(f"{seed}/{index}/options")
             try:
                 said = outcome(kind, content, folder, rng)

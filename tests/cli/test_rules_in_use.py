@@ -182,6 +182,20 @@ def test_certify_wants_a_model_or_answers(made, prudent, tmp_path):
     assert "truth 'dog' is not among --classes" in done.err
 
 
+def test_rule_of_answers_without_its_column_of_labels_is_refused(
+    made, prudent, tmp_path
+):
+    path = made("judge")
+    fields = json.loads(path.read_text())
+    assert fields["kind"] == "answers"
+    del fields["label"]
+    path.write_text(json.dumps(fields))
+    data = write(tmp_path / "new.csv", table(30, seed=2))
+    done = prudent("apply", path, data)
+    assert done.code == 4
+    assert "names no column of the labels that it is about" in done.err
+
+
 def test_smoothed_rules_are_certified_from_files_only(made, prudent, tmp_path):
     path = made("classes", "--ties", "smoothed", "--id", "id")
     new = write(tmp_path / "new.csv", table(300, seed=7))

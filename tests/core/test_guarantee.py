@@ -120,6 +120,12 @@ def test_pickle_and_copy_keep_every_field():
     assert copy.deepcopy(guarantee) == guarantee
 
 
+def test_state_of_a_file_is_held_to_what_an_argument_is():
+    state = promise().__getstate__() | {"bound": 7.0}
+    with pytest.raises(ValueError, match=r"`bound` must lie in \[0, 1\], got 7.0"):
+        Guarantee.__new__(Guarantee).__setstate__(state)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -127,6 +133,9 @@ def test_pickle_and_copy_keep_every_field():
         ({"sense": "<"}, "`sense` must be '<=' or '>=', got '<'"),
         ({"bound": 1.5}, r"`bound` must lie in \[0, 1\], got 1.5"),
         ({"bound": float("nan")}, "got nan"),
+        ({"bound": 10**300}, r"`bound` must lie in \[0, 1\]"),
+        ({"evidence": {"wrong": np.inf}}, "`evidence` must be numbers, got wrong inf"),
+        ({"evidence": {"gap": np.nan}}, "`evidence` must be numbers, got gap nan"),
         ({"confidence": 1.0}, r"`confidence` must lie in \(0, 1\).*got 1.0"),
     ],
 )

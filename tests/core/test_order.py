@@ -124,6 +124,8 @@ def test_the_latest_rows_reach_back_to_a_change_of_time():
     assert latest_rows(dates, 0.3)[1].tolist() == [2]
     with pytest.raises(ValueError, match="none is left to learn from"):
         latest_rows(np.array([2, 2, 2]), 0.3)
+    with pytest.raises(ValueError, match="none is left to learn from"):
+        latest_rows(np.array([2]), 0.3)
 
 
 def test_times_of_groups_and_times_that_lack():

@@ -180,9 +180,15 @@ def test_model_that_cannot_predict_is_refused(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in members.items():
             archive.writestr(name, content)
-    (tmp_path / "t.csv").write_bytes(GOOD)
-    said = command("predict", tmp_path / "t.csv", "-m", path, code=None)
-    assert said.count("\n") == 1 + ("note:" in said)
+    data = tmp_path / "t.csv"
+    data.write_bytes(GOOD)
+    for arguments in (
+        ("predict", data, "-m", path),
+        ("certify", data, "-m", path, "--target", "y"),
+        ("monitor", path, "--data", data, "--target", "y"),
+    ):
+        said = command(*arguments, code=None)
+        assert said.count("\n") == 1 + ("note:" in said)
 
 
 def command(*arguments, code):

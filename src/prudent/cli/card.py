@@ -20,6 +20,7 @@ from prudent.cli.output import check_writable, replacing
 from prudent.cli.rules import LoadedRule, load
 from prudent.core.assumptions import first_in_words
 from prudent.core.guarantee import ALARMS, COUNTED_AS, NOT_A_RATE, Guarantee
+from prudent.core.strict_json import parsed
 from prudent.core.validation import shown
 from prudent.io.errors import thousands
 
@@ -240,13 +241,13 @@ def _facts(path: Path, loaded: LoadedModel | LoadedRule) -> dict[str, Any]:
 def _read_certificate(path: Path) -> tuple[Guarantee, ...]:
     """Promises that prudent certify --json has written."""
     try:
-        items = json.loads(path.read_bytes())
+        items = parsed(path.read_bytes())
         return tuple(Guarantee.from_dict(item) for item in items)
     except OSError as error:
         raise CommandError(
             f"cannot read {path}: {error.strerror}", ExitCode.MODEL
         ) from error
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise CommandError(
             f"{path} is no certificate. Give a file written by prudent certify --json",
             ExitCode.MODEL,

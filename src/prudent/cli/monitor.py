@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
-from prudent.cli.loading import fingerprint, open_data
+from prudent.cli.loading import failing_as_data, fingerprint, open_data
 from prudent.cli.models import LoadedModel, refuse_without_groups
 from prudent.cli.options import (
     Groups,
@@ -35,6 +35,7 @@ from prudent.cli.output import (
 )
 from prudent.cli.rules import LoadedRule, load
 from prudent.cli.subgroups import items_of
+from prudent.core.strict_json import parsed
 from prudent.io.errors import counted, thousands
 
 if TYPE_CHECKING:
@@ -147,7 +148,8 @@ def monitor(
         text = f"{data} {what}: it holds no new rows"
         note(text, always=True)
     table = _read(data, target, reading, loaded, groups)
-    _count(found, loaded, table, normal, drift=drift, again=again)
+    with failing_as_data(model):
+        _count(found, loaded, table, normal, drift=drift, again=again)
     if state is not None:
         replace_state(state, found.to_dict(), before)
     _show(found, model, data, loaded.features, report, json_file)
@@ -395,10 +397,10 @@ def read_state(path: Path) -> tuple[dict[str, Any] | None, bytes | None]:
             f"cannot read {path}: {error.strerror}. Name another file", ExitCode.MODEL
         ) from error
     try:
-        state = json.loads(content)
+        state = parsed(content)
         if not isinstance(state["format"], int):
             raise TypeError
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise CommandError(
             f"{path} is damaged, or is no state of prudent monitor. Restore it from a "
             "backup, or start a new state",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -186,7 +186,7 @@ def load_rule(path: Path) -> LoadedRule:
 
     try:
         rule = Rule.from_json(path.read_text(encoding="utf-8"))
-        _check_columns(rule.record)
+        _check_columns(rule)
         # The cells of a table are text, whatever the groups were.
         return LoadedRule(path, replace(rule, groups=tuple(map(str, rule.groups))))
     except (OSError, UnicodeDecodeError) as error:
@@ -197,8 +197,9 @@ def load_rule(path: Path) -> LoadedRule:
         raise CommandError(f"{path}: {sentence}", ExitCode.MODEL) from error
 
 
-def _check_columns(record: Mapping[str, Any]) -> None:
+def _check_columns(rule: Rule) -> None:
     """Refuse a rule whose record does not say which columns of a table it reads."""
+    record = rule.record
     columns = record.get("columns")
     if not isinstance(columns, list) or not columns:
         raise ValueError("the rule names no columns; make it with prudent promise")
@@ -206,6 +207,9 @@ def _check_columns(record: Mapping[str, Any]) -> None:
     for name in [*columns, *(name for name in others if name is not None)]:
         if not isinstance(name, str):
             raise ValueError(f"the rule names a column {name!r}, which is no text")
+    scores_of_classes = len(columns) > 1 and rule.classes
+    if rule.kind == "answers" and not scores_of_classes and "label" not in record:
+        raise ValueError("the rule names no column of the labels that it is about")
 
 
 def numbers_in(table: Table, name: str) -> NDArray[np.float64]:

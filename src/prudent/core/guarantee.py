@@ -191,7 +191,11 @@ default=None
             for text in self.assumptions
         )
         object.__setattr__(self, "assumptions", members)
-        object.__setattr__(self, "evidence", MappingProxyType(dict(self.evidence)))
+        evidence = dict(self.evidence)
+        for name, number in evidence.items():
+            if math.isnan(number) or (name in COUNTS and math.isinf(number)):
+                raise ValueError(f"`evidence` must be numbers, got {name} {number}.")
+        object.__setattr__(self, "evidence", MappingProxyType(evidence))
 
     def check(
         self,
@@ -540,8 +544,6 @@ default=None
                 raise ValueError(f"an assumption must be a text, got {text!r}.")
         evidence = known.get("evidence", {})
         known["evidence"] = {name: float(value) for name, value in evidence.items()}
-        if any(map(math.isnan, known["evidence"].values())):
-            raise ValueError(f"`evidence` must be numbers, got {evidence!r}.")
         return cls(**known)
 
     @property
@@ -580,10 +582,9 @@ default=None
         return {**self.__dict__, "evidence": dict(self.evidence)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Members come back from files as the plain sentences that they are.
-        members = tuple(assumption_of(text) for text in state["assumptions"])
-        evidence = MappingProxyType(dict(state["evidence"]))
-        vars(self).update(state, assumptions=members, evidence=evidence)
+        # What comes out of a file is held to the same as what is given.
+        vars(self).update(state)
+        self.__post_init__()
 
 
 # Promises of so many classes or more are said together.
@@ -645,6 +646,12 @@ COUNTED_AS: Mapping[str, str] = {
     "precision": "positive",
     "probability": "positive",
 }
+
+#: Numbers of the evidence that count rows, and so have an end.
+COUNTS = frozenset(
+    {"calibration rows", "training rows", "latest rows", "rank", "answered", "wrong"}
+    | {*COUNTED_AS.values()}
+)
 
 
 def violated_rows(

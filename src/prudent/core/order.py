@@ -178,7 +178,7 @@ def latest_rows(times: NDArray[Any], share: float) -> tuple[IntArray, IntArray]:
     The latest ceil(share n) rows, extended back to a change of time. Raises ValueError
     where no earlier row would be left.
     """
-    n_late = min(max(math.ceil(share * len(times) - 1e-9), 1), len(times) - 1)
+    n_late = max(1, min(math.ceil(share * len(times) - 1e-9), len(times) - 1))
     first = np.sort(times)[len(times) - n_late]
     late = times >= first
     if late.all():

@@ -15,6 +15,7 @@ import numpy as np
 
 from prudent._version import __version__
 from prudent.core.guarantee import Guarantee
+from prudent.core.strict_json import parsed
 from prudent.core.validation import plain
 from prudent.rules.scores import CalibrationScores
 
@@ -128,11 +129,9 @@ def fields_of_rule(text: str) -> tuple[dict[str, Any], KeptScores | None]:
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"a rule of {len(text)} characters is too long to be one.")
     try:
-        fields = json.loads(
-            text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant
-        )
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"this is no rule: no JSON can be read ({error}).") from None
+        fields = parsed(text)
+    except ValueError as error:
+        raise ValueError(f"this is no rule: {error}") from None
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         other = fields.get("format") if isinstance(fields, dict) else None
         raise ValueError(
@@ -170,6 +169,8 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         kind in ("sets", "labels") and not classes
     ):
         raise ValueError("the rule must name its classes, each once.")
+    if kind == "labels" and not priority:
+        raise ValueError("the rule must name the labels of its promises (`priority`).")
     if not set(priority) <= set(classes):
         raise ValueError("`priority` of the rule names labels that are no classes.")
     columns = [str(name) for name in fields["columns"]]
@@ -266,17 +267,6 @@ def _label(value: Any) -> Any:
     if not isinstance(value, str | int | float | bool):
         raise ValueError(f"labels of a rule are text or numbers, got {value!r:.40}.")
     return value
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise ValueError("the rule names a part twice, so that readers would differ.")
-    return fields
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON: a rule writes such numbers as text.")
 
 
 def _as_json(value: Any) -> Any:
