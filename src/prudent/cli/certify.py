@@ -237,7 +237,8 @@ def certify(
         )
     if write_json([_record(promise) for promise in found], json_file):
         return
-    _print(found, taken, data, confidence, jointly=not per_claim)
+    with failing_as_data(model):
+        _print(found, taken, data, confidence, jointly=not per_claim)
 
 
 def _print(
@@ -307,7 +308,8 @@ def _by_file(
 
         X, y = _labelled(frame, truth, kept, loaded)
         seen = FITTED if loaded.has_seen(data) else ""
-        compared = remembers_rows(loaded.estimator, X)
+        with failing_as_data(path):
+            compared = remembers_rows(loaded.estimator, X)
         new = COMPARED if compared else UNSEEN.format("the model")
         return Taken(loaded.estimator, X, y, together, promises, seen, new, parts)
     import numpy as np

@@ -354,7 +354,9 @@ def check_fraction(
     name: str, value: Any, interval: Literal["(0, 1)", "(0, 1]", "[0, 1]"] = "(0, 1)"
 ) -> None:
     """Refuse a parameter that is no number of an interval."""
-    inside = isinstance(value, Real) and 0 <= value <= 1
+    # As it is: a whole number may be larger than any double.
+    number: Any = value if isinstance(value, Real) else math.nan
+    inside = 0 <= number <= 1
     ends = {0: "[" in interval, 1: "]" in interval}
     if not (inside and ends.get(value, True)):
         raise ValueError(f"`{name}` must lie in {interval}, got {shown(value)}.")
