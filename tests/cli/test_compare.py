@@ -333,3 +333,25 @@ def test_rare_classes_may_be_left_out(prudent, table_file):
     )
     assert outcome.code == 0
     assert "1 of 3 classes have fewer than 5 rows and are left out: 'w'" in outcome.err
+
+
+def test_rows_handed_over_are_shown_only_where_asked_for(prudent, tmp_path):
+    path = tmp_path / "report.html"
+    asked = (
+        *("compare", "breast_cancer", "--methods", "minimax", "--baselines", "lda"),
+        *("--no-best", "--promise", "error <= 5%", "--report", str(path), "--quiet"),
+    )
+    prudent(*asked)
+    assert "Some rows that" not in path.read_text(encoding="utf-8")
+    prudent(*asked, "--examples", "--print-all")
+    page = path.read_text(encoding="utf-8")
+    assert "Some rows that lda hands over" in page
+    assert "<details>" not in page
+    assert "--examples" not in page.split("What was run")[1]
+
+
+@pytest.mark.parametrize("option", ["--examples", "--print-all"])
+def test_options_of_the_report_need_one(prudent, option):
+    outcome = prudent("compare", "iris", option)
+    assert outcome.code == 2
+    assert f"{option} is about the report: give --report FILE, too." in outcome.err

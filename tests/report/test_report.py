@@ -238,7 +238,9 @@ def test_saved_report_is_the_same_page_byte_for_byte(comparison, page, tmp_path)
 
 
 def test_notebooks_show_what_is_saved(comparison, monkeypatch, tmp_path):
-    monkeypatch.setattr("prudent.report.render", lambda shown, _: shown.data.sha256)
+    monkeypatch.setattr(
+        "prudent.report.render", lambda shown, *_, **__: shown.data.sha256
+    )
     path = comparison.save_report(tmp_path / "report.html")
     assert path.read_text() == comparison._repr_html_() == comparison.data.sha256
 

@@ -9,7 +9,16 @@ import typer
 
 from prudent.cli.exits import ExitCode, UsageError
 from prudent.cli.fit import built
-from prudent.cli.options import JsonFile, Param, Quiet, Report, Seed, names
+from prudent.cli.options import (
+    JsonFile,
+    Param,
+    PrintAll,
+    Quiet,
+    Report,
+    Seed,
+    names,
+    refuse_without_report,
+)
 from prudent.cli.output import (
     check_writable,
     print_table,
@@ -44,11 +53,13 @@ def audit(
     ] = 0.01,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = 1,
     report: Report = None,
+    print_all: PrintAll = False,
     json_file: JsonFile = None,
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
     """Fit a method on laws whose truth is known, and test what it promises there."""
+    refuse_without_report(report, print_all=print_all)
     check_writable(report, json_file)
     estimator = built(method, param or [], seed)
     if not all(size.isdecimal() for size in names(sizes)):
@@ -80,7 +91,8 @@ def audit(
         from prudent.report.audits import audit_page
 
         again = _command_of_worst(found, method, param or [])
-        write_report(audit_page(f"audit of {method}", found, again), report)
+        title = f"audit of {method}"
+        write_report(audit_page(title, found, again, print_all=print_all), report)
     if found.verdict == "broken":
         raise typer.Exit(ExitCode.BROKEN_PROMISE)
 

@@ -68,7 +68,10 @@ COLOURS = {
 }
 NARROWEST = 60
 # Options that change what is printed, not what is found, and the two that come first.
-NOT_REPEATED = ("data", "target", "report", "json_file", "quiet", "jobs", "strict")
+NOT_REPEATED = (
+    *("data", "target", "report", "print_all", "examples", "json_file", "quiet"),
+    *("jobs", "strict"),
+)
 # Options of `compare` that `fit` has too.
 SHARED = (
     *("by", "groups", "time", "min_class_rows", "features", "drop", "missing"),
@@ -134,6 +137,15 @@ def compare(
     seed: options.Seed = 0,
     jobs: Annotated[int, typer.Option(help="Processes; -1 takes all cores.")] = 1,
     report: options.Report = None,
+    print_all: options.PrintAll = False,
+    examples: Annotated[
+        bool,
+        typer.Option(
+            "--examples",
+            help="Show in the report some rows of the table that are handed over; "
+            "without it the report holds none.",
+        ),
+    ] = False,
     json_file: options.JsonFile = None,
     sample: Annotated[
         str,
@@ -165,6 +177,7 @@ def compare(
         )
     if jobs == 0:
         raise UsageError("--jobs takes a number of processes, or -1 for all cores.")
+    options.refuse_without_report(report, examples=examples, print_all=print_all)
     check_writable(report, json_file)
     items = items_of(by)
     wish = options.checked_promise(promise, confidence, detector=False, by=items)
@@ -208,7 +221,11 @@ def compare(
         _show(comparison)
     write_json(comparison.to_dict(), json_file)
     stream = sys.stderr if taken else sys.stdout
-    _close(comparison, report, stream=stream, quiet=quiet)
+    if report is not None:
+        shown = rows.frame if examples else None
+        comparison.save_report(report, examples=shown, print_all=print_all)
+    if not quiet:
+        _say_where(comparison, report, stream)
     return ExitCode.INTERRUPTED if interrupted else _outcome(comparison, strict=strict)
 
 
@@ -290,7 +307,7 @@ def _read(
         X=training.X,
         y=training.y,
         features=tuple(training.preparation.names),
-        is_text=training.preparation.is_text,
+        levels=training.preparation.levels,
         groups=training.groups,
         times=training.times,
         inside=memberships(by, training.frame) if by else None,
@@ -360,17 +377,12 @@ def _painted(cell: str) -> str:
     return typer.style(cell, fg=COLOURS[cell]) if cell in COLOURS else cell
 
 
-def _close(
-    comparison: Comparison, report: Path | None, *, stream: TextIO, quiet: bool
-) -> None:
-    """Write the report and say where it is and how to repeat it."""
-    closing = [f"reproduce: {comparison.settings.command}"]
+def _say_where(comparison: Comparison, report: Path | None, stream: TextIO) -> None:
+    """Say where the report is, and how to repeat the comparison."""
     if report is not None:
-        comparison.save_report(report)
         size = report.stat().st_size / 1000
-        closing.insert(0, f"report: {report} ({size:.0f} kB)")
-    if not quiet:
-        print("\n".join(closing), file=stream)
+        print(f"report: {report} ({size:.0f} kB)", file=stream)
+    print(f"reproduce: {comparison.settings.command}", file=stream)
 
 
 def _outcome(comparison: Comparison, *, strict: bool) -> ExitCode:

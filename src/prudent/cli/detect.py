@@ -94,12 +94,14 @@ def detect(
         ),
     ] = False,
     report: options.Report = None,
+    print_all: options.PrintAll = False,
     sample: options.Sample = options.DEFAULT_SAMPLE,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
 ) -> None:
     """Learn one class (all rows without --target) and flag the rows unlike it."""
     most_rows = options.sample_size(sample)
+    options.refuse_without_report(report, print_all=print_all)
     check_writable(output, report, model_out)
     if promise is not None:
         asked = options.checked_promise(promise, confidence, detector=True)
@@ -156,7 +158,10 @@ def detect(
 
         notes = [] if drawn is None else [f"Fitted and measured on {drawn}."]
         notes += spread
-        write_report(detection_page(title, detection, heads, line, notes), report)
+        page = detection_page(
+            *(title, detection, heads, line, notes), print_all=print_all
+        )
+        write_report(page, report)
 
 
 @dataclass(frozen=True)

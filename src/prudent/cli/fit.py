@@ -363,7 +363,7 @@ def _say_order(training: TrainingData, n_latest: int, seed: int) -> None:
         X=training.X,
         y=training.y,
         features=tuple(training.preparation.names),
-        is_text=training.preparation.is_text,
+        levels=training.preparation.levels,
         groups=training.groups,
         times=training.times,
     )

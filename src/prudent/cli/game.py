@@ -8,7 +8,7 @@ import typer
 
 from prudent.cli.exits import UsageError
 from prudent.cli.loading import failing_as_data, open_data
-from prudent.cli.options import Quiet, Reading, Report
+from prudent.cli.options import PrintAll, Quiet, Reading, Report, refuse_without_report
 from prudent.cli.output import check_writable, print_table, write_report
 from prudent.io.errors import TableError, counted
 
@@ -48,9 +48,11 @@ def game(
         typer.Option(help="Randomised rule, or deterministic one."),
     ] = "soft",
     report: Report = None,
+    print_all: PrintAll = False,
     quiet: Quiet = False,
 ) -> None:
     """Solve a finite rejection game: its value, a best rule, and the certificate."""
+    refuse_without_report(report, print_all=print_all)
     check_writable(report)
     if (game_file is None) != demo:
         raise UsageError("give a GAMEFILE or --demo, one of the two.")
@@ -76,7 +78,8 @@ def game(
     if report is not None:
         from prudent.report.detectors import game_page
 
-        write_report(game_page(solved, summary, columns, rules), report)
+        page = game_page(solved, summary, columns, rules, print_all=print_all)
+        write_report(page, report)
 
 
 def _probabilities(game_file: str) -> NDArray[Any]:

@@ -18,12 +18,14 @@ from prudent.cli.models import LoadedModel, refuse_without_groups
 from prudent.cli.options import (
     Groups,
     JsonFile,
+    PrintAll,
     Quiet,
     Reading,
     Report,
     Trusted,
     Truth,
     grouped,
+    refuse_without_report,
 )
 from prudent.cli.output import (
     check_writable,
@@ -83,6 +85,7 @@ def monitor(
         typer.Option(metavar="FILE", help="What earlier runs counted; is kept."),
     ] = None,
     report: Report = None,
+    print_all: PrintAll = False,
     level: Annotated[
         float | None,
         typer.Option(
@@ -125,6 +128,7 @@ def monitor(
     """
     if level is not None and not 0 < level < 1:
         raise UsageError(f"--level must lie in (0, 1), got {level:g}.")
+    refuse_without_report(report, print_all=print_all)
     check_writable(report, json_file)
     stored, before = (None, None) if state is None else read_state(state)
     loaded = load(model, trusted)
@@ -152,7 +156,7 @@ def monitor(
         _count(found, loaded, table, normal, drift=drift, again=again)
     if state is not None:
         replace_state(state, found.to_dict(), before)
-    _show(found, model, data, loaded.features, report, json_file)
+    _show(found, model, data, loaded.features, report, json_file, print_all)
     return found.exit_code
 
 
@@ -356,6 +360,7 @@ def _show(
     features: list[str],
     report: Path | None,
     json_file: str | None,
+    print_all: bool,
 ) -> None:
     """Print the table, or JSON, and write the report."""
     from prudent.cli.watching import RunSummary, named
@@ -382,6 +387,7 @@ def _show(
                 if promise.monitor is not None and promise.monitor.n_
             ],
             summary.record,
+            print_all=print_all,
         )
         write_report(page, report)
 

@@ -51,6 +51,24 @@ Quiet = Annotated[
 Report = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write an HTML report here.")
 ]
+PrintAll = Annotated[
+    bool,
+    typer.Option(
+        "--print-all", help="Fold nothing in the report, so that all of it is printed."
+    ),
+]
+
+
+def refuse_without_report(report: Path | None, **wanted: bool) -> None:
+    """Refuse options about the report where none is asked for."""
+    for name, is_wanted in wanted.items():
+        if is_wanted and report is None:
+            raise UsageError(
+                f"--{name.replace('_', '-')} is about the report: give --report FILE, "
+                "too."
+            )
+
+
 JsonFile = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout.")
 ]

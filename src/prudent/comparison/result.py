@@ -22,6 +22,7 @@ from prudent.evaluation.records import (
     MethodRow,
     RegionMap,
 )
+from prudent.evaluation.table import rows_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,13 +104,20 @@ class Comparison(Findings):
         """
         return figures(self)
 
-    def save_report(self, path: str | Path) -> Path:
+    def save_report(
+        self, path: str | Path, *, examples: Any = None, print_all: bool = False
+    ) -> Path:
         """Write the report: one HTML file that needs no network.
 
         Parameters
         ----------
         path : str or Path
             File to write; its folder must exist.
+        examples : data frame or array of shape (n_samples, n_features), default=None
+            The rows that were compared: the report shows some that the recommended
+            method hands over. None: it holds no row of the data.
+        print_all : bool, default=False
+            Fold nothing, so that all of the report is printed.
 
         Returns
         -------
@@ -120,10 +128,23 @@ class Comparison(Findings):
         ------
         OSError
             If the file cannot be written.
+        ValueError
+            If `examples` are not as many rows as were compared.
         """
+        from prudent.report import render
+
+        shown = None if examples is None else self._examples(examples)
+        text = render(self, self.to_dict(), examples=shown, print_all=print_all)
         target = Path(path)
-        target.write_text(self._repr_html_(), encoding="utf-8", newline="\n")
+        target.write_text(text, encoding="utf-8", newline="\n")
         return target
+
+    def _examples(self, X: Any) -> dict[str, list[Any]] | None:
+        """Rows of the table that the method shown in detail hands over."""
+        row = words.in_detail(self)
+        if row is None or not row.examples:
+            return None
+        return rows_at(X, [place for place, _ in row.examples], self.data.n_rows)
 
     def _repr_html_(self) -> str:
         from prudent.report import render

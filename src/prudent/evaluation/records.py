@@ -159,6 +159,24 @@ class ClassRate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ColumnRange:
+    """Values of a column with which rows are handed over more often than others.
+
+    Numbers from `low` to `high`, None where there is no end; or a word of a text
+    column; or, where all three are None, no value: the cell is missing.
+    """
+
+    column: str
+    low: float | None = None
+    high: float | None = None
+    word: str | None = None
+    n: int  # rows tested that have such a value
+    handed_over: float  # share of these
+    elsewhere: float  # share of the others
+    p_value: float  # corrected for all values of all columns that were looked at
+
+
+@dataclass(frozen=True, kw_only=True)
 class Needs:
     """Rows that a table has to hold for the promise asked for."""
 
@@ -227,6 +245,10 @@ class MethodRow:
     own: tuple[PromiseCheck, ...] = ()  # what the method promises by itself
     own_kept: Kept | None = None
     no_difference_from: str | None = None
+    # Where rows are handed over more often, the most striking first; some of the rows
+    # handed over: their positions in the table, and their classes.
+    ranges: tuple[ColumnRange, ...] = ()
+    examples: tuple[tuple[int, str], ...] = ()
     sets: Sets | None = None  # that the plain method gives by itself
     why_undecided: str | None = None  # and why they may hold every class
     confusion: Matrix = ()  # rows by true (outer) and predicted class

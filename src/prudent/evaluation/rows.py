@@ -32,6 +32,7 @@ from prudent.evaluation.frame import (
     summed_by,
     verdict,
 )
+from prudent.evaluation.handed_over import column_ranges, handed_over, some_of
 from prudent.evaluation.methods import Method
 from prudent.evaluation.promising import rows_needed
 from prudent.evaluation.records import (
@@ -102,6 +103,13 @@ def method_row(method: Method, evaluation: Evaluation, task: Task) -> MethodRow:
         regions=evaluation.regions,
         parameters=evaluation.parameters,
     )
+    if asked is not None:
+        tested, is_left = handed_over(evaluation, task)
+        row = replace(
+            row,
+            ranges=column_ranges(task.rows, tested, is_left),
+            examples=some_of(task.rows, tested[is_left], task.settings.random_state),
+        )
     return _judged(row, () if asked is None else asked.items, own)
 
 

@@ -32,7 +32,7 @@ class LabelledRows:
     X: FloatArray  # (n, d): numbers, and codes of words; missing cells are NaN
     y: NDArray[Any]  # (n,)
     features: tuple[str, ...]
-    is_text: tuple[bool, ...]  # columns that hold codes
+    levels: tuple[tuple[str, ...], ...]  # words behind the codes of each column, or ()
     groups: NDArray[Any] | None = None  # (n,): rows that belong together
     inside: Memberships | None = None  # which subgroups hold each row
     times: NDArray[Any] | None = None  # (n,): when, of groups when the latest row was
@@ -41,6 +41,11 @@ class LabelledRows:
     missing: Literal["fill", "mean"] = "fill"  # how cells are filled within each fold
     constant: tuple[str, ...] = ()  # columns of one value that were left out
     notes: tuple[str, ...] = ()  # what a reader should know about the table
+
+    @property
+    def is_text(self) -> tuple[bool, ...]:
+        """Columns that hold codes of words."""
+        return tuple(map(bool, self.levels))
 
     @cached_property
     def classes(self) -> NDArray[Any]:
@@ -68,6 +73,19 @@ class LabelledRows:
         if self.inside is None:
             return self.X
         return np.column_stack([self.X, self.inside.members])
+
+    @property
+    def frame(self) -> pa.Table:
+        """The rows as a data frame, with the words behind codes."""
+        columns = {}
+        described = zip(self.features, self.X.T, self.levels, strict=True)
+        for name, values, levels in described:
+            cells = values
+            if levels:
+                codes = np.where(np.isnan(values), len(levels), values).astype(np.intp)
+                cells = np.array([*levels, None], dtype=object)[codes]
+            columns[name] = pa.array(cells, from_pandas=True)
+        return pa.table(columns)
 
     @property
     def parts(self) -> ColumnsBehind | None:
@@ -111,7 +129,7 @@ def labelled_rows(X: Any, y: Any, groups: Any = None, time: Any = None) -> Label
         values = check_array(X, dtype=None, ensure_all_finite=False)
         features = tuple(f"x{j}" for j in range(values.shape[1]))
         if values.dtype.kind in "biuf":
-            columns = [(values[:, j], False) for j in range(values.shape[1])]
+            columns = [(values[:, j], ()) for j in range(values.shape[1])]
         else:
             columns = [_words_or_numbers(values[:, j]) for j in range(values.shape[1])]
     table = np.column_stack([values for values, _ in columns]).astype(np.float64)
@@ -131,30 +149,46 @@ def labelled_rows(X: Any, y: Any, groups: Any = None, time: Any = None) -> Label
         X=table,
         y=labels,
         features=features,
-        is_text=tuple(is_text for _, is_text in columns),
+        levels=tuple(levels for _, levels in columns),
         groups=None if groups is None else check_groups(groups, len(table)),
         times=None if time is None else check_times(time, len(table), groups),
     )
 
 
-def _column(series: nw.Series[Any]) -> tuple[NDArray[Any], bool]:
+def _column(series: nw.Series[Any]) -> tuple[NDArray[Any], tuple[str, ...]]:
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-        return series.cast(nw.Float64).to_numpy().astype(np.float64), False
+        return series.cast(nw.Float64).to_numpy().astype(np.float64), ()
     values = series.to_list()
     return _words_or_numbers(np.array(values, dtype=object))
 
 
-def _words_or_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], bool]:
+def _words_or_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], tuple[str, ...]]:
     """Floats where every cell is a number or missing; else codes of sorted words."""
     missing = np.array([v is None or v != v for v in values.tolist()], dtype=bool)
     present = values[~missing].tolist()
     numbers = np.full(len(values), np.nan)
     if all(isinstance(v, (int, float, np.number)) for v in present):
         numbers[~missing] = np.array(present, dtype=np.float64)
-        return numbers, False
-    _, codes = np.unique([str(v) for v in present], return_inverse=True)
+        return numbers, ()
+    levels, codes = np.unique([str(v) for v in present], return_inverse=True)
     numbers[~missing] = codes
-    return numbers, True
+    return numbers, tuple(levels.tolist())
+
+
+def rows_at(X: Any, places: Sequence[int], n_rows: int) -> dict[str, list[Any]]:
+    """Columns of some rows of a data frame or an array of so many rows."""
+    frame: Any = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        frame = np.asarray(frame)
+    if len(frame) != n_rows:
+        raise ValueError(
+            f"`examples` must be the {n_rows} rows that were compared, got "
+            f"{len(frame)}."
+        )
+    chosen = frame[list(places)]
+    if isinstance(frame, nw.DataFrame):
+        return chosen.to_dict(as_series=False)
+    return {f"x{j}": column.tolist() for j, column in enumerate(chosen.T)}
 
 
 def constant_columns(X: FloatArray) -> list[int]:

@@ -568,6 +568,11 @@ def recommended(findings: Findings) -> MethodRow | None:
     return next(inside, best)
 
 
+def in_detail(findings: Findings) -> MethodRow | None:
+    """The row that a reader is told more of: that to use, or else the first."""
+    return recommended(findings) or next(iter(findings.ran), None)
+
+
 def can_be_used(row: MethodRow) -> bool:
     """Whether a row keeps the promise and is of use to anybody."""
     asked = row.asked

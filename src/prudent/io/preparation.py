@@ -62,6 +62,11 @@ class Preparation:
         return [column.name for column in self.columns]
 
     @property
+    def levels(self) -> tuple[tuple[str, ...], ...]:
+        """Words behind the codes of each column, () of numbers."""
+        return tuple(column.levels for column in self.columns)
+
+    @property
     def is_text(self) -> tuple[bool, ...]:
         """Columns that hold codes of words."""
         return tuple(bool(column.levels) for column in self.columns)

@@ -42,7 +42,9 @@ SAID = {
 }
 
 
-def audit_page(title: str, audit: Audit, command: str | None) -> str:
+def audit_page(
+    title: str, audit: Audit, command: str | None, *, print_all: bool = False
+) -> str:
     """One offline HTML document on an audit.
 
     `command` makes the worst draw of a broken promise again.
@@ -82,9 +84,9 @@ def audit_page(title: str, audit: Audit, command: str | None) -> str:
                 wide=True,
             )
         )
-    return page(
-        f"prudent: {title}", _answer(audit, rows, command), parts, audit.to_dict()
-    )
+    answer = _answer(audit, rows, command)
+    data = audit.to_dict()
+    return page(f"prudent: {title}", answer, parts, data, print_all=print_all)
 
 
 def _answer(audit: Audit, rows: Sequence[Sequence[str]], command: str | None) -> Answer:

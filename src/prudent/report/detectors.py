@@ -36,6 +36,8 @@ def detection_page(
     columns: Sequence[str],
     line: Sequence[str],
     notes: Sequence[str] = (),
+    *,
+    print_all: bool = False,
 ) -> str:
     """One HTML document on a detector: its promise, and its scores as aggregates."""
     result = Section(
@@ -66,7 +68,9 @@ def detection_page(
     )
     data = {"columns": list(columns), "line": list(line), "quantiles": quantiles}
     answer = of_detection(detection, columns, line)
-    return page(f"prudent: {title}", answer, [result, scores], data)
+    return page(
+        f"prudent: {title}", answer, [result, scores], data, print_all=print_all
+    )
 
 
 def _scores(score: NDArray[np.float64], normal: NDArray[np.bool_]) -> Figure:
@@ -94,6 +98,8 @@ def game_page(
     sentences: Sequence[str],
     columns: Sequence[str],
     rules: Sequence[Sequence[str]],
+    *,
+    print_all: bool = False,
 ) -> str:
     """One HTML document on a rejection game: value, rule, security curve."""
     result = Section("result", "Value and certificate", sentences)
@@ -135,7 +141,8 @@ def game_page(
         not_promised="Anything against a stronger intruder, or under another law.",
         figures=csv_of(columns, rules),
     )
-    return page("prudent: rejection game", answer, [result, rule, security], data)
+    sections = [result, rule, security]
+    return page("prudent: rejection game", answer, sections, data, print_all=print_all)
 
 
 SIZE = (7.2, 3.4)
@@ -153,6 +160,8 @@ def monitor_page(
     table: tuple[Sequence[str], Sequence[Sequence[str]]],
     promises: Sequence[tuple[str, PromiseMonitor]],
     data: dict[str, Any],
+    *,
+    print_all: bool = False,
 ) -> str:
     """One offline HTML document on what a monitor has seen.
 
@@ -181,7 +190,8 @@ def monitor_page(
     ]
     if data["drift"] is not None:
         parts.append(_drift(data["drift"]["columns"], data["level"]))
-    return page(title, of_monitor(data, heads, lines), parts, data)
+    answer = of_monitor(data, heads, lines)
+    return page(title, answer, parts, data, print_all=print_all)
 
 
 def _promise(monitor: PromiseMonitor) -> Figure:

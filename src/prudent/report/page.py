@@ -185,9 +185,17 @@ LONGEST_TEXT = 160
 
 
 def page(
-    title: str, answer: Answer, sections: Sequence[Section], data: dict[str, Any]
+    title: str,
+    answer: Answer,
+    sections: Sequence[Section],
+    data: dict[str, Any],
+    *,
+    print_all: bool = False,
 ) -> str:
-    """Return one HTML document: the answer, then sections, and data for programs."""
+    """Return one HTML document: the answer, then sections, and data for programs.
+
+    With `print_all` nothing is folded, so that all of it is printed.
+    """
     script, look = _resource("page.js"), _resource("style.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
@@ -198,6 +206,7 @@ def page(
             answer=answer,
             tables_as_csv=Markup(answer.figures.replace("<", "\\u003c")),
             sections=sections,
+            print_all=print_all,
             script=Markup(script),
             script_digest=digest,
             style=Markup(look),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +13,8 @@ from prudent.core.checks import PromiseCheck
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation import words
 from prudent.evaluation.columns import cells, columns, key
-from prudent.evaluation.records import Findings
-from prudent.io.errors import cut, percent
+from prudent.evaluation.records import ColumnRange, Findings, MethodRow
+from prudent.io.errors import counted, cut, percent, shown
 from prudent.report import figures
 from prudent.report.answers import of_comparison
 from prudent.report.page import (
@@ -26,20 +27,29 @@ from prudent.report.page import (
 )
 
 MOST_NAMES = 200  # of features, in the data of a page
+MOST_COLUMNS = 8  # of rows that are shown
 
 
-def render(findings: Findings, data: dict[str, Any]) -> str:
+def render(
+    findings: Findings,
+    data: dict[str, Any],
+    *,
+    examples: Mapping[str, Sequence[Any]] | None = None,
+    print_all: bool = False,
+) -> str:
     """Return the report of a comparison as one HTML document.
 
     It refers to nothing outside itself, works without its script (which only sorts the
-    table), holds no row of the data, and is the same for the same findings byte for
-    byte. `data` are the findings as JSON types, for programs that read the page.
+    table), and is the same for the same findings byte for byte. It holds no row of the
+    data but the `examples`: those that the row shown in detail names, in their order.
+    `data` are the findings as JSON types, for programs that read the page.
     """
     return page(
         f"prudent: {findings.data.name}",
         of_comparison(findings),
-        sections(findings),
+        sections(findings, examples),
         _with_few_names(data),
+        print_all=print_all,
     )
 
 
@@ -71,7 +81,9 @@ DECIDED = "wrong when decided"
 NO_ROOM = 1.0
 
 
-def sections(findings: Findings) -> list[Section]:
+def sections(
+    findings: Findings, examples: Mapping[str, Sequence[Any]] | None = None
+) -> list[Section]:
     """All sections, in the order of the page; what few readers need is folded."""
     asked = findings.settings.promise != "none"
     return [
@@ -79,7 +91,7 @@ def sections(findings: Findings) -> list[Section]:
         *([_frontier(findings)] if findings.frontier and findings.ran else []),
         *([_subgroups(findings)] if _is_by_subgroup(findings) else []),
         _promises(findings),
-        *([_handed_over(findings)] if asked and findings.ran else []),
+        *([_handed_over(findings, examples)] if asked and findings.ran else []),
         *(
             replace(section, folded=True)
             for section in (
@@ -166,8 +178,10 @@ def _frontier(findings: Findings) -> Section:
     )
 
 
-def _handed_over(findings: Findings) -> Section:
-    """Of which classes rows are left to people, by each method."""
+def _handed_over(
+    findings: Findings, examples: Mapping[str, Sequence[Any]] | None
+) -> Section:
+    """Of which classes rows are left to people, by each method; and of which values."""
     counts = findings.measured.filter(
         compute.field("asked") & compute.is_valid(compute.field("fold"))
     )
@@ -196,9 +210,72 @@ def _handed_over(findings: Findings) -> Section:
             "them. A class that is handed over much more often than others gets less "
             "help." + (f" Shown are {MOST_CLASSES} classes." if few else "")
         ],
-        tables=[first_rows("Handed over, by class", ("method", *labels), lines)],
+        tables=[
+            first_rows("Handed over, by class", ("method", *labels), lines),
+            *_by_value(words.in_detail(findings)),
+            *([] if examples is None else [_examples(findings, examples)]),
+        ],
         wide=True,
     )
+
+
+RANGES = (
+    "Seen here, not promised. Ranges of each column were searched for the one with "
+    "which most more rows are handed over; shown are those that an exact test, "
+    "corrected for all that were looked at, does not put down to chance (5 %)."
+)
+
+
+def _by_value(row: MethodRow | None) -> list[Table]:
+    """Values of single columns with which a method hands over more rows."""
+    if row is None or not row.ranges:
+        return []
+    lines = [
+        (
+            cut(found.column),
+            _values_in_words(found),
+            f"{found.n}",
+            percent(found.handed_over),
+            percent(found.elsewhere),
+        )
+        for found in row.ranges
+    ]
+    columns = ("column", "value", "rows", "handed over", "of all others")
+    caption = f"Where {row.method} hands over more often"
+    return [Table(caption, columns, lines, note=RANGES)]
+
+
+def _values_in_words(found: ColumnRange) -> str:
+    """A range, a word, or a missing cell."""
+    if found.word is not None:
+        return shown(found.word)
+    if found.low is not None and found.high is not None:
+        return f"{found.low:.4g} to {found.high:.4g}"
+    if found.low is not None:
+        return f"at least {found.low:.4g}"
+    return "missing" if found.high is None else f"at most {found.high:.4g}"
+
+
+def _examples(findings: Findings, examples: Mapping[str, Sequence[Any]]) -> Table:
+    """Some rows that are handed over, the columns that tell most first."""
+    row = words.in_detail(findings)
+    assert row is not None
+    telling = [found.column for found in row.ranges]
+    names = sorted(examples, key=lambda name: name not in telling)
+    chosen = [map(_short, examples[name]) for name in names[:MOST_COLUMNS]]
+    labels = [cut(label) for _, label in row.examples]
+    lines = [*zip(labels, *chosen, strict=True)]
+    columns = "class", *map(cut, names[:MOST_COLUMNS])
+    more = len(names) - MOST_COLUMNS
+    note = f"{counted(more, 'column')} more are not shown." if more > 0 else ""
+    return Table(f"Some rows that {row.method} hands over", columns, lines, note=note)
+
+
+def _short(cell: Any) -> str:
+    """A cell of the table; "" for a missing one."""
+    if cell is None or cell != cell:
+        return ""
+    return f"{cell:.4g}" if isinstance(cell, float) else cut(cell)
 
 
 def _worst_classes(findings: Findings) -> Section:

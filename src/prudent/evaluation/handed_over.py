@@ -1,0 +1,122 @@
+"""Which rows get no single answer: in each column the values with which more do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from scipy.stats import hypergeom
+
+from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.evaluation.evaluate import Evaluation, Task, plain_sample
+from prudent.evaluation.records import ColumnRange
+from prudent.evaluation.table import LabelledRows
+
+LEVEL = 0.05
+# Rows looked at, parts of nearly equal rows of a column of numbers, ranges that are
+# told, and rows that may be shown.
+MOST_ROWS = 20_000
+N_PARTS = 5
+MOST_RANGES = 6
+MOST_EXAMPLES = 5
+
+
+def handed_over(evaluation: Evaluation, task: Task) -> tuple[IntArray, BoolArray]:
+    """Rows tested, each once, and whether they got no single answer."""
+    once = task.settings.n_folds  # the folds of one repeat test each row once
+    tested = np.concatenate([fold.test for fold in task.folds[:once]])
+    decided = [f.asked.decided for f in evaluation.folds[:once] if f.asked is not None]
+    drawn = plain_sample(len(tested), MOST_ROWS, task.settings.random_state)
+    return tested[drawn], ~np.concatenate(decided)[drawn]
+
+
+def some_of(
+    table: LabelledRows, rows: IntArray, random_state: int
+) -> tuple[tuple[int, str], ...]:
+    """A few of the rows, drawn plainly, with their classes."""
+    drawn = np.sort(rows[plain_sample(len(rows), MOST_EXAMPLES, random_state)])
+    return tuple(zip(drawn.tolist(), map(str, table.y[drawn].tolist()), strict=True))
+
+
+def column_ranges(
+    table: LabelledRows, rows: IntArray, is_left: BoolArray
+) -> tuple[ColumnRange, ...]:
+    """Values of single columns with which significantly more rows are handed over.
+
+    A column of numbers is cut into parts of nearly equal rows, of which runs are looked
+    at; a text column into its words. Of each column the values that stand out most are
+    held against all other rows by an exact test (hypergeometric), corrected for all
+    that were looked at (Bonferroni).
+    """
+    if is_left.all() or not is_left.any():
+        return ()
+    found, looks = [], 0
+    for j, levels in enumerate(table.levels):
+        values = table.X[rows, j]
+        candidates = [*(_words(values, levels) if levels else _runs(values))]
+        looks += len(candidates)
+        best = max(candidates, key=lambda c: _excess(c[0], is_left), default=None)
+        if best is not None:
+            found.append((j, *best))
+    found.sort(key=lambda each: -_excess(each[1], is_left))
+    ranges = []
+    for j, inside, (low, high, word) in found[:MOST_RANGES]:
+        n, left = int(inside.sum()), int(is_left[inside].sum())
+        p = looks * hypergeom.sf(left - 1, len(is_left), int(is_left.sum()), n)
+        if p <= LEVEL:
+            ranges.append(
+                ColumnRange(
+                    column=table.features[j],
+                    low=low,
+                    high=high,
+                    word=word,
+                    n=n,
+                    handed_over=left / n,
+                    elsewhere=float(is_left[~inside].mean()),
+                    p_value=float(p),
+                )
+            )
+    return tuple(ranges)
+
+
+Ends = tuple[float | None, float | None, str | None]
+
+
+def _runs(values: FloatArray) -> Iterator[tuple[BoolArray, Ends]]:
+    """Runs of the parts of a column of numbers, and its missing cells."""
+    missing = np.isnan(values)
+    present = values[~missing]
+    if missing.any() and len(present):
+        yield missing, (None, None, None)
+    if not len(present):
+        return
+    cuts = np.quantile(present, np.arange(1, N_PARTS) / N_PARTS, method="inverted_cdf")
+    parts = np.searchsorted(np.unique(cuts), values, side="left")  # NaN comes last
+    last = int(parts[~missing].max())
+    for first in range(last + 1):
+        for end in range(first, last + 1):
+            inside = (parts >= first) & (parts <= end) & ~missing
+            if inside.all() or end - first == last:
+                continue
+            low = None if first == 0 else float(values[inside].min())
+            high = None if end == last else float(values[inside].max())
+            yield inside, (low, high, None)
+
+
+def _words(
+    values: FloatArray, levels: Sequence[str]
+) -> Iterator[tuple[BoolArray, Ends]]:
+    """Words of a text column, and its missing cells."""
+    for code in np.unique(values[~np.isnan(values)]).astype(np.intp).tolist():
+        yield values == code, (None, None, levels[code])
+    if np.isnan(values).any():
+        yield np.isnan(values), (None, None, None)
+
+
+def _excess(inside: BoolArray, is_left: BoolArray) -> float:
+    """How many standard deviations more of the rows inside are handed over."""
+    n, all_rows, share = int(inside.sum()), len(is_left), float(is_left.mean())
+    if n in (0, all_rows):
+        return 0.0
+    spread = n * share * (1 - share) * (all_rows - n) / (all_rows - 1)
+    return float((is_left[inside].sum() - n * share) / np.sqrt(spread))
