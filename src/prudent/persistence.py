@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent._skops import dumps, loads, untrusted_types
 from prudent._version import __version__
+from prudent.core.strict_json import parsed
 from prudent.soundness import is_sound
 
 FORMAT = 3
@@ -278,7 +279,7 @@ def _header(content: bytes, path: str) -> Header:
     try:
         with ZipFile(io.BytesIO(content)) as archive:
             _refuse_sizes(archive, len(content), path)
-            stored = json.loads(archive.read(HEADER))
+            stored = parsed(archive.read(HEADER))
             if stored.get("format") != FORMAT:
                 raise ModelFileError(
                     f"{path} has format {stored.get('format')!r} (prudent "
@@ -286,10 +287,12 @@ def _header(content: bytes, path: str) -> Header:
                     f"format {FORMAT}. Fit the model again."
                 )
         stored["digest"] = hashlib.sha256(content).hexdigest()
-        words = [*stored["features"], stored.get("table", "")]
+        header = Header(**stored)
+        words = [header.version, header.estimator, header.table, *header.features]
+        words += [*header.classes, *header.parameters, *header.parameters.values()]
         if not all(isinstance(word, str) for word in words):
             raise TypeError
-        return Header(**stored)
+        return header
     except ModelFileError:
         raise
     except Exception as error:  # whatever damage makes the libraries raise

@@ -194,6 +194,10 @@ def test_rule_of_answers_without_its_column_of_labels_is_refused(
     done = prudent("apply", path, data)
     assert done.code == 4
     assert "names no column of the labels that it is about" in done.err
+    path.write_text(json.dumps(fields | {"label": ""}))
+    done = prudent("certify", data, "--truth", "y", "-m", path)
+    assert done.code == 4
+    assert "names a column '', which is no text" in done.err
 
 
 def test_smoothed_rules_are_certified_from_files_only(made, prudent, tmp_path):

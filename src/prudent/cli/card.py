@@ -225,7 +225,7 @@ def _facts(path: Path, loaded: LoadedModel | LoadedRule) -> dict[str, Any]:
     for_whom["columns"] = ", ".join(header.features)
     for promise in getattr(loaded.last, "guarantees_", ())[:1]:
         first = first_in_words(promise.evidence)
-        if first is not None:
+        if first is not None and "latest rows" in promise.evidence:
             n_latest = thousands(int(promise.evidence["latest rows"]))
             units = "groups" if promise.unit == "group" else "rows"
             for_whom["period"] = f"from {first}: the latest {n_latest} {units}"

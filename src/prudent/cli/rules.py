@@ -205,8 +205,8 @@ def _check_columns(rule: Rule) -> None:
         raise ValueError("the rule names no columns; make it with prudent promise")
     others = [record.get(key) for key in ("label", "group", "id", "ordinary", "key")]
     for name in [*columns, *(name for name in others if name is not None)]:
-        if not isinstance(name, str):
-            raise ValueError(f"the rule names a column {name!r}, which is no text")
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"the rule names a column {name!r:.40}, which is no text")
     scores_of_classes = len(columns) > 1 and rule.classes
     if rule.kind == "answers" and not scores_of_classes and "label" not in record:
         raise ValueError("the rule names no column of the labels that it is about")

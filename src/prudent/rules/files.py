@@ -173,6 +173,7 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("the rule must name the labels of its promises (`priority`).")
     if not set(priority) <= set(classes):
         raise ValueError("`priority` of the rule names labels that are no classes.")
+    _check_record(fields)
     columns = [str(name) for name in fields["columns"]]
     _one_of("scores", fields.get("scores", AS_GIVEN), SCORES)
     guarantees = tuple(Guarantee.from_dict(g) for g in fields["guarantees"])
@@ -192,6 +193,18 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
             "columns": columns,
         },
     }
+
+
+def _check_record(fields: Mapping[str, Any]) -> None:
+    """Refuse what readers show or look up, where it is no text or number."""
+    data = fields.get("data") or {}
+    shown = {name: fields.get(name) for name in RECORDED}
+    del shown["columns"], shown["data"]
+    for name, value in {**shown, **{f"data.{key}": data[key] for key in data}}.items():
+        if not isinstance(value, str | int | float | None):
+            raise ValueError(
+                f"`{name}` of the rule must be a text or a number, got {value!r:.40}."
+            )
 
 
 def _kept(fields: Mapping[str, Any]) -> KeptScores | None:
