@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent._skops import dumps, loads, untrusted_types
 from prudent._version import __version__
 from prudent.core.strict_json import parsed
+from prudent.io.replacing import write_whole
 from prudent.soundness import is_sound
 
 FORMAT = 3
@@ -191,7 +192,7 @@ def save(
     }
     with ZipFile(buffer, "a") as archive:
         archive.writestr(HEADER, json.dumps(header, indent=1))
-    Path(path).write_bytes(buffer.getvalue())
+    write_whole(path, buffer.getvalue())
 
 
 def foreign_types(estimator: Any) -> list[str]:

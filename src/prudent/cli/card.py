@@ -16,13 +16,14 @@ from prudent.cli import options
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import fingerprint
 from prudent.cli.monitor import read_state
-from prudent.cli.output import check_writable, replacing
+from prudent.cli.output import check_writable
 from prudent.cli.rules import LoadedRule, load
 from prudent.core.assumptions import first_in_words
 from prudent.core.guarantee import ALARMS, COUNTED_AS, NOT_A_RATE, Guarantee
 from prudent.core.strict_json import parsed
 from prudent.core.validation import shown
 from prudent.io.errors import thousands
+from prudent.io.replacing import replacing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,7 +93,7 @@ def card(
         text = json.dumps(page, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     else:
         text = as_html(page) if output.suffix == ".html" else as_markdown(page)
-    with replacing(output.resolve()) as stream:
+    with replacing(output) as stream:
         stream.write(text)
     for sentence in page["promise"]:
         print(sentence)

@@ -11,8 +11,9 @@ import typer
 from prudent.cli import options
 from prudent.cli.exits import CommandError, ExitCode
 from prudent.cli.models import load_model
-from prudent.cli.output import check_writable, replacing
+from prudent.cli.output import check_writable
 from prudent.io.errors import listed
+from prudent.io.replacing import replacing
 
 COLUMNS = {
     "log odds": "the log odds of each class, made of the probabilities",
@@ -53,7 +54,7 @@ def export(
     except ValueError as error:
         sentence = str(error).rstrip(".")
         raise CommandError(f"{model}: {sentence}", ExitCode.MODEL) from error
-    with replacing(output.resolve()) as stream:
+    with replacing(output) as stream:
         stream.write(text + "\n")
     made = COLUMNS[rule.record["scores"]]
     print(f"{output} is about {made} {listed(rule.record['columns'])}")

@@ -31,7 +31,6 @@ from prudent.cli.output import (
     check_writable,
     note,
     print_table,
-    replacing,
     write_json,
     write_report,
 )
@@ -39,6 +38,7 @@ from prudent.cli.rules import LoadedRule, load
 from prudent.cli.subgroups import items_of
 from prudent.core.strict_json import parsed
 from prudent.io.errors import counted, thousands
+from prudent.io.replacing import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Self, TextIO
+from typing import IO, Any, Self
 
 from prudent.cli.exits import CommandError, ExitCode
 from prudent.io.errors import aligned
+from prudent.io.replacing import replacing, write_whole
 
 # A report takes half of it at most.
 LEAST_FREE_BYTES = 1_000_000
@@ -109,13 +110,13 @@ def write_json(found: Any, file: str | None) -> bool:
     if file == STDOUT:
         print(text)
         return True
-    Path(file).write_text(text + "\n", encoding="utf-8")
+    write_whole(file, text + "\n")
     return False
 
 
 def write_report(page: str, report: Path) -> None:
     """Write a page, and say where it is."""
-    report.write_text(page, "utf-8")
+    write_whole(report, page)
     note(f"report: {report}")
 
 
@@ -154,31 +155,13 @@ def write_rows(
 
 
 @contextmanager
-def _opened(output: Path | None) -> Iterator[TextIO]:
+def _opened(output: Path | None) -> Iterator[IO[str]]:
     """Write next to the file and take its place at the end, never half-written."""
     if output is None:
         yield sys.stdout
         return
-    target = output.resolve()
-    is_special = target.exists() and not target.is_file()  # a pipe, a device
-    if is_special or not os.access(target.parent, os.W_OK):
-        with target.open("w", encoding="utf-8", newline="") as stream:
-            yield stream
-        return
-    with replacing(target) as stream:
+    with replacing(output) as stream:
         yield stream
-
-
-@contextmanager
-def replacing(target: Path) -> Iterator[TextIO]:
-    """Write next to a file and take its place at the end; else it is as it was."""
-    part = target.with_name(f"{target.name}.part")
-    try:
-        with part.open("w", encoding="utf-8", newline="") as stream:
-            yield stream
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 class Progress:

@@ -14,10 +14,11 @@ from prudent.cli import options
 from prudent.cli.exits import UsageError
 from prudent.cli.loading import failing_as_data, fingerprint, open_data
 from prudent.cli.options import names
-from prudent.cli.output import check_writable, note, replacing
+from prudent.cli.output import check_writable, note
 from prudent.cli.rules import numbers_in
 from prudent.cli.scores import complete_rows, labels_of_columns, score_columns
 from prudent.io.errors import TableError, counted, listed, shown
+from prudent.io.replacing import replacing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -208,7 +209,7 @@ def promise(
     for rule, output in zip(rules, outputs, strict=True):
         _note_on_errors(rule)
         rule = _recorded(rule, record, excluded)
-        with replacing(output.resolve()) as stream:
+        with replacing(output) as stream:
             stream.write(rule.to_json(keep_scores=keep_scores) + "\n")
         print(f"{counted(len(values), 'row')} of {data} make {output}")
         for guarantee in rule.guarantees:

@@ -13,6 +13,7 @@ from prudent.cli.output import note, write_rows
 from prudent.cli.rules import numbers_in
 from prudent.cli.scores import complete_rows, labels_of_columns, score_columns
 from prudent.io.errors import thousands
+from prudent.io.replacing import write_whole
 
 if TYPE_CHECKING:
     from prudent import ThresholdBands
@@ -140,7 +141,7 @@ def write_bands(bands: ThresholdBands, path: Path) -> None:
         )
     else:
         text = json.dumps(bands.to_dict(), separators=(",", ":"), allow_nan=False)
-        path.write_text(text + "\n", encoding="utf-8")
+        write_whole(path, text + "\n")
     note(f"limits at all thresholds of {bands.kind}, all at once: {path}")
 
 

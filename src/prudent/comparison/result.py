@@ -23,6 +23,7 @@ from prudent.evaluation.records import (
     RegionMap,
 )
 from prudent.evaluation.table import rows_at
+from prudent.io.replacing import write_whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +137,7 @@ class Comparison(Findings):
         shown = None if examples is None else self._examples(examples)
         text = render(self, self.to_dict(), examples=shown, print_all=print_all)
         target = Path(path)
-        target.write_text(text, encoding="utf-8", newline="\n")
+        write_whole(target, text)
         return target
 
     def _examples(self, X: Any) -> dict[str, list[Any]] | None:
