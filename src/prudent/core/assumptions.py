@@ -104,6 +104,10 @@ class Assumption(StrEnum):
         "the class means and covariances are exactly those given (plug-in estimates "
         "where they come from rows)"
     )
+    UNIMODAL = (
+        "the rows of each class, seen along the normal of each plane, follow a "
+        "unimodal law"
+    )
     SHRUNK = "the covariances are shrunk by {shrinkage:g} towards their diagonal"
     REGULARISED = "the covariances are those of a regularised estimate"
     FLOORED = "{floor:g} of each feature's variance is added to the covariances"

@@ -13,14 +13,16 @@ square is at most omega = |a|'sigma, Chebyshev's inequality for
 
     P <= (1 + u omega k / sqrt(w (1 + k^2)))^2 / (1 + k^2),    k = t / sqrt(w),
 
-which is Cantelli's bound where nothing rounds (u = 0).
+which is Cantelli's bound where nothing rounds (u = 0). A class that is unimodal along
+the normal lies beyond the plane with less than half of this probability; the user guide
+proves it.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -29,6 +31,8 @@ from scipy.special import ndtr
 from prudent.core.types import FloatArray
 
 DOUBLE = np.finfo(np.float64)
+#: Laws that a bound covers: all, or those that are unimodal along the normal.
+Laws = Literal["any", "unimodal"]
 #: Entry (i, j) of a covariance, and the mean of feature i, are trusted to this share of
 #: sigma_i sigma_j and of sigma_i: the accuracy of accumulated moments.
 MOMENT_ROUNDING = 1e-13
@@ -124,10 +128,21 @@ class ClassMargin:
             return ahead / self.deviation - self.radius
         return math.inf if ahead > 0 else -math.inf
 
-    def error(self, offset: float, side: float, shift: float = 0.0) -> float:
-        """Largest probability of a row that is not predicted on its side."""
+    def error(
+        self, offset: float, side: float, shift: float = 0.0, laws: Laws = "any"
+    ) -> float:
+        """Largest probability of a row that is not predicted on its side.
+
+        A row of a class that is unimodal along the normal is lost if it lies beyond a
+        plane that is eta deviations nearer, or if rounding adds more than that, which
+        has probability (blur / eta)^2 at most by Chebyshev's inequality.
+        """
         kappa = self.kappa(offset, side, shift)
-        return min(1.0, chebyshev(kappa, self.blur) + self.overflow)
+        bound = chebyshev(kappa, self.blur)
+        if laws == "unimodal":
+            eta = self.blur ** (2 / 3)
+            bound = min(bound, vysochanskij_petunin(kappa - eta) + eta)
+        return min(1.0, bound + self.overflow)
 
     def normal_error(self, offset: float, side: float) -> float:
         """Largest probability of a row not on its side, if the class is normal.
@@ -173,6 +188,18 @@ def chebyshev(kappa: float, blur: float = 0.0) -> float:
         return 0.0
     widened = 1 + blur * kappa / math.hypot(1.0, kappa)
     return min(1.0, (widened / math.hypot(1.0, kappa)) ** 2)
+
+
+def vysochanskij_petunin(kappa: float) -> float:
+    """Largest probability of a unimodal law `kappa` deviations above its mean.
+
+    With c = 1 / (1 + kappa^2), the bound for all laws, it is the larger of 4 c / 9 and
+    (4 c - 1) / 3: the first from kappa^2 = 5/3 on. Attained. Mercadier and Strobel
+    (2021), A one-sided Vysochanskii-Petunin inequality with financial applications,
+    European Journal of Operational Research 295, 374-377.
+    """
+    c = chebyshev(kappa)
+    return max(4 * c / 9, (4 * c - 1) / 3)
 
 
 def certified_radius(
@@ -328,14 +355,18 @@ def least_favourable_rows(
     random: np.random.RandomState,
     *,
     positive: bool,
+    laws: Laws = "any",
 ) -> FloatArray:
-    """Draw rows with exactly these moments that err with probability 1 / (1 + k^2).
+    """Draw rows with exactly these moments that err as often as any of these laws.
 
     k is the number of standard deviations from the mean to the plane a'z = b. With
     v = S a / sqrt(a'S a), a row is mean + v t + g: g is normal with covariance
-    S - v v' and lies along the plane, t has two values, one just beyond the plane
-    with probability 1 / (1 + k^2), mean 0 and variance 1. `positive` is the class with
-    a'z >= b; it must vary along the normal, and its mean lie strictly on its side.
+    S - v v' and lies along the plane, t has mean 0 and variance 1. Among all laws t has
+    two values, one just beyond the plane with probability 1 / (1 + k^2). Among
+    unimodal ones it is a value, the mode, or uniform from there to L on: the mode lies
+    1 / k on the own side, or just beyond the plane where k^2 < 5/3, and L is
+    3 (1 + k^2) / (2 k) towards the other side. `positive` is the class with a'z >= b;
+    it must vary along the normal, and its mean lie strictly on its side.
     Marshall and Olkin (1960), Annals of Mathematical Statistics 31.
     """
     deviation = math.sqrt(max(float(normal @ covariance @ normal), 0.0))
@@ -353,11 +384,18 @@ def least_favourable_rows(
     g = random.standard_normal((n_samples, len(mean))) @ root.T
     g -= np.outer(g @ normal / deviation, v)
     g -= np.outer(g @ normal / (normal @ normal), normal)
-    beyond = random.uniform(size=n_samples) < 1 / (1 + kappa * kappa)
     rounding = 64 * float(DOUBLE.eps) * float(np.abs(normal) @ np.abs(mean)) / deviation
     outward = -kappa * (1 + PUSH) - rounding
-    t = np.where(beyond, outward, 1 / kappa) * (1 if positive else -1)
-    return mean + np.outer(t, v) + g
+    drawn = random.uniform(size=n_samples)
+    if laws == "any":
+        t = np.where(drawn < 1 / (1 + kappa * kappa), outward, 1 / kappa)
+    else:
+        length = 3 * (1 + kappa * kappa) / (2 * kappa)
+        is_far = 3 * kappa * kappa >= 5
+        mode, end = (1 / kappa, -length) if is_far else (outward, length)
+        spread = 2 * abs(mode) / length  # share of the uniform part
+        t = mode + end * np.minimum(drawn / spread, 1.0) * (drawn < spread)
+    return mean + np.outer(t if positive else -t, v) + g
 
 
 def worst_moments(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
-from prudent.minimax.certificate import ClassMargin
+from prudent.minimax.certificate import ClassMargin, Laws
 from prudent.minimax.classification.classifier import MinimaxProbabilityClassifier
 from prudent.minimax.classification.learn import linear_promises
 from prudent.minimax.radii import given_radii
@@ -28,6 +28,7 @@ def worst_case_error(
     mean_radius: ArrayLike = 0.0,
     covariance_radius: ArrayLike = 0.0,
     covariance_factor: ArrayLike = 1.0,
+    laws: Laws = "any",
 ) -> FloatArray:
     """Largest error of each of two classes that a plane makes under any law.
 
@@ -46,18 +47,22 @@ def worst_case_error(
 (2,), default=0, 0, 1
         nu >= 0, rho >= 0 and gamma >= 1: how far means and covariances may lie from
         those of `moments`, as in :class:`~prudent.MinimaxProbabilityClassifier`.
+    laws : {"any", "unimodal"}, default="any"
+        Laws that are covered: any, or those that are unimodal along w.
 
     Returns
     -------
     ndarray of shape (2,)
-        In the order of ``moments.classes``: 1 / (1 + k^2) with k = (s (w'm + b) /
-        sqrt(gamma w'(S + rho I) w) - nu)_+ and s = -1, 1; attained by some law.
-        Rounding of the decision value and of the moments is added.
+        In the order of ``moments.classes``: c = 1 / (1 + k^2) with k = (s (w'm + b) /
+        sqrt(gamma w'(S + rho I) w) - nu)_+ and s = -1, 1; for unimodal laws the larger
+        of 4 c / 9 and (4 c - 1) / 3. Attained by some law. Rounding of the decision
+        value and of the moments is added.
 
     Raises
     ------
     ValueError
-        If shapes disagree, a number is not finite or a radius out of range.
+        If shapes disagree, a number is not finite, a radius out of range or `laws`
+        unknown.
 
     References
     ----------
@@ -76,7 +81,10 @@ def worst_case_error(
     ... )
     >>> worst_case_error([1.0], -2.0, moments).round(3).tolist()
     [0.2, 0.2]
+    >>> worst_case_error([1.0], -2.0, moments, laws="unimodal").round(3).tolist()
+    [0.089, 0.089]
     """
+    _check_laws(laws)
     if len(moments.classes) != 2:
         raise ValueError(f"`moments` must hold 2 classes, got {len(moments.classes)}.")
     w, b = _plane(coef, intercept, moments, 1)
@@ -93,7 +101,7 @@ def worst_case_error(
             gamma=float(radii.factor[k]),
             arithmetic=arithmetic,
         )
-        errors.append(margin.error(-float(b[0]), side))
+        errors.append(margin.error(-float(b[0]), side, laws=laws))
     return np.array(errors)
 
 
@@ -104,6 +112,7 @@ def best_intercept(
     mean_radius: ArrayLike = 0.0,
     covariance_radius: ArrayLike = 0.0,
     covariance_factor: ArrayLike = 1.0,
+    laws: Laws = "any",
 ) -> tuple[float, float]:
     """Intercept of the best worst case for a normal that somebody else has chosen.
 
@@ -114,8 +123,8 @@ def best_intercept(
     ----------
     coef : array-like of shape (n_features,) or (1, n_features)
         Normal w of the plane, pointing to ``moments.classes[1]``: w'm is larger there.
-    moments, mean_radius, covariance_radius, covariance_factor
-        As in :func:`worst_case_error`.
+    moments, mean_radius, covariance_radius, covariance_factor, laws
+        As in :func:`worst_case_error`. The intercept is the same for both `laws`.
 
     Returns
     -------
@@ -125,7 +134,8 @@ def best_intercept(
         deviations and their mean radius away from the plane.
     alpha : float
         Accuracy in [0, 1] that both classes keep under every law, k^2 / (1 + k^2) less
-        rounding; 0 where k <= 0, as for every other intercept.
+        rounding (or more, under unimodal laws); 0 where k <= 0, as for every other
+        intercept.
 
     Raises
     ------
@@ -186,11 +196,14 @@ def best_intercept(
         mean_radius=mean_radius,
         covariance_radius=covariance_radius,
         covariance_factor=covariance_factor,
+        laws=laws,
     )
     return intercept, float(1 - errors.max())
 
 
-def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ...]:
+def guarantees_of(
+    classifier: Any, moments: ClassMoments, *, laws: Laws = "any"
+) -> tuple[Guarantee, ...]:
     """Promises for a linear classifier that somebody else has fitted.
 
     Parameters
@@ -204,11 +217,13 @@ def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ..
     moments : ClassMoments
         Moments of the same classes, with full scatter. They need not come from the
         rows that the classifier was fitted to.
+    laws : {"any", "unimodal"}, default="any"
+        As in :func:`worst_case_error`, along the normal between each two classes.
 
     Returns
     -------
     tuple of Guarantee
-        One bound on the error rate of each class, under every law with these moments:
+        One bound on the error rate of each class, under all `laws` with these moments:
         the sum over the classes it may lose to. Rounding of the scores is added: that
         of single precision for a model fitted to rows of single precision.
 
@@ -237,6 +252,7 @@ def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ..
     >>> [round(promise.bound, 2) for promise in promises]
     [0.33, 0.14]
     """
+    _check_laws(laws)
     for name in ("coef_", "intercept_", "classes_"):
         if not hasattr(classifier, name):
             raise TypeError(
@@ -265,7 +281,13 @@ def guarantees_of(classifier: Any, moments: ClassMoments) -> tuple[Guarantee, ..
         )
     sizes = _sizes_of_terms(classifier, w)
     arithmetic = _arithmetic(classifier.coef_)
-    return linear_promises(classes, _linear_errors(w, b, moments, sizes, arithmetic))
+    errors = _linear_errors(w, b, moments, sizes, arithmetic, laws)
+    return linear_promises(classes, errors, laws)
+
+
+def _check_laws(laws: str) -> None:
+    if laws not in get_args(Laws):
+        raise ValueError(f"`laws` must be 'any' or 'unimodal', got {laws!r}.")
 
 
 def _largest_score_wins(classifier: Any, n_classes: int) -> bool:
@@ -320,8 +342,9 @@ def _linear_errors(
     moments: ClassMoments,
     sizes: FloatArray,
     arithmetic: np.finfo[Any],
+    laws: Laws,
 ) -> FloatArray:
-    """Largest error of each class under any law, (K,), of linear scores w z + b.
+    """Largest error of each class under these laws, (K,), of linear scores w z + b.
 
     The class of the largest score wins; the errors against the others are added.
     """
@@ -331,7 +354,7 @@ def _linear_errors(
             moments, k, w[k] - w[l], size=sizes[k] + sizes[l], arithmetic=arithmetic
         )
         shift = float(abs(b[k]) + abs(b[l]))
-        errors[k] += margin.error(float(b[l] - b[k]), 1.0, shift=shift)
+        errors[k] += margin.error(float(b[l] - b[k]), 1.0, shift=shift, laws=laws)
     return np.minimum(errors, 1.0)
 
 

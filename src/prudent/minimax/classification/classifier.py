@@ -27,7 +27,7 @@ from prudent.estimator_tools import (
     warn_constant_features,
 )
 from prudent.exceptions import PrudentWarning
-from prudent.minimax.certificate import least_favourable_rows, worst_moments
+from prudent.minimax.certificate import Laws, least_favourable_rows, worst_moments
 from prudent.minimax.classification.learn import Learned, learn
 from prudent.minimax.classification.model import winner
 from prudent.minimax.curve import ParetoFrontier, pareto_frontier
@@ -96,6 +96,11 @@ default="empirical"
     bound : {"union", "exact"}, default="union"
         For more than two classes: add the bounds of the duels, or solve for the
         exact one, which needs the extra ``prudent[solvers]``.
+    laws : {"any", "unimodal"}, default="any"
+        Laws that the bounds cover: any with the moments of a class, or those that are
+        unimodal along the normal of each plane (their density rises to one peak and
+        falls after it), which cuts a bound c = 1 / (1 + kappa^2) to 4 c / 9, or to
+        (4 c - 1) / 3 where that is more. The planes are the same.
     on_degenerate : {"raise", "warn"}, default="raise"
         For classes with the same mean: raise, or predict the heavier one.
     random_state : int, RandomState or None, default=None
@@ -114,7 +119,7 @@ default="empirical"
     kappa_ : float, or ndarray of shape (n_pairs,)
         Standard deviations between plane and means in the worst case.
     class_worst_case_error_ : ndarray of shape (n_classes,)
-        Largest error of each class under any law with its moments.
+        Largest error of each class under any of the `laws` with its moments.
     worst_case_accuracy_, worst_case_error_ : float
         One minus the largest class error, and that error; prior-weighted means for
         ``objective="mean"``.
@@ -152,11 +157,12 @@ default="empirical"
 
     Notes
     -----
-    Guarantee: under every law with the class means and covariances used, the error of
-    class k is at most ``class_worst_case_error_[k]``. Without `uncertainty` the
-    moments are plug-in estimates, and the bound is conditional on them. The bound is
-    tight for two classes, a union bound for more. It is evaluated for the plane as it
-    predicts, rounding included. Weights other than 0 and 1 remove the confidence.
+    Guarantee: under every one of the `laws` with the class means and covariances used,
+    the error of class k is at most ``class_worst_case_error_[k]``. Without
+    `uncertainty` the moments are plug-in estimates, and the bound is conditional on
+    them. The bound is tight for two classes, a union bound for more. It is evaluated
+    for the plane as it predicts, rounding included. Weights other than 0 and 1 remove
+    the confidence.
     With ``uncertainty="gaussian"``, which assumes that the classes are normal, the
     promise is Phi(-kappa) of each plane, summed over the planes of a class: on the
     event that the radii hold, of probability `confidence`, a normal class lies beyond
@@ -167,6 +173,9 @@ default="empirical"
     ----------
     Lanckriet, El Ghaoui, Bhattacharyya, Jordan (2002). A robust minimax approach to
     classification. JMLR 3, 555-582.
+
+    Mercadier, Strobel (2021). A one-sided Vysochanskii-Petunin inequality with
+    financial applications. European Journal of Operational Research 295, 374-377.
 
     Examples
     --------
@@ -196,6 +205,7 @@ default="empirical"
         "uncertainty": [StrOptions({"gaussian", "bootstrap"}), None],
         "confidence": [Interval(Real, 0, 1, closed="neither")],
         "bound": [StrOptions({"union", "exact"})],
+        "laws": [StrOptions({"any", "unimodal"})],
         "on_degenerate": [StrOptions({"raise", "warn"})],
         "random_state": ["random_state"],
     }
@@ -219,6 +229,7 @@ default="empirical"
         uncertainty: Literal["gaussian", "bootstrap"] | None = None,
         confidence: float = 0.95,
         bound: Literal["union", "exact"] = "union",
+        laws: Laws = "any",
         on_degenerate: Literal["raise", "warn"] = "raise",
         random_state: Any = None,
     ) -> None:
@@ -238,6 +249,7 @@ default="empirical"
         self.uncertainty = uncertainty
         self.confidence = confidence
         self.bound = bound
+        self.laws = laws
         self.on_degenerate = on_degenerate
         self.random_state = random_state
 
@@ -304,6 +316,7 @@ default="empirical"
             uncertainty=self.uncertainty,
             confidence=self.confidence,
             bound=self.bound,
+            laws=self.laws,
             constant_if_coinciding=self.on_degenerate == "warn",
             exact=given,
             repeated=not self._has_plain_weights,
@@ -360,6 +373,11 @@ default="empirical"
                         f"empirical moments: leave `{name}` at {neutral!r}, got "
                         f"{value!r}."
                     )
+        if self.laws != "any" and self.uncertainty == "gaussian":
+            raise ValueError(
+                "uncertainty='gaussian' assumes normal classes, which says more than "
+                "laws='unimodal': leave one of them out."
+            )
         if self.bound == "exact" and (
             self.uncertainty is not None or np.any(np.asarray(self.mean_radius))
         ):
@@ -482,7 +500,7 @@ default="empirical"
     def least_favourable(
         self, class_label: Any, n_samples: int, random_state: Any = None
     ) -> FloatArray:
-        """Draw rows of a law that attains the bound on the error of a class.
+        """Draw rows of a law, one of `laws`, that attains the bound on a class's error.
 
         Parameters
         ----------
@@ -530,6 +548,7 @@ default="empirical"
             n_samples,
             check_random_state(random_state),
             positive=k == 1,
+            laws=self.laws,
         )
 
     def _check_two_classes(self, method: str) -> None:

@@ -16,8 +16,10 @@ from prudent.core.validation import shown
 from prudent.exceptions import DegenerateDataError, SingularCovarianceError
 from prudent.minimax.certificate import (
     ClassMargin,
+    Laws,
     certified_exit_probability,
     chebyshev,
+    vysochanskij_petunin,
 )
 from prudent.minimax.curve import Balance, ParetoCurve
 from prudent.minimax.solver import solve_on_curve, solve_validated
@@ -85,9 +87,14 @@ class Duel:
 
     @property
     def errors(self) -> tuple[float, float]:
+        """Certified worst-case errors of the plane as it predicts, under any law."""
+        return self.errors_under("any")
+
+    def errors_under(self, laws: Laws) -> tuple[float, float]:
         """Certified worst-case errors of the plane as it predicts."""
         below, above = self.margins
-        return below.error(self.offset, -1.0), above.error(self.offset, 1.0)
+        negative = below.error(self.offset, -1.0, laws=laws)
+        return negative, above.error(self.offset, 1.0, laws=laws)
 
     @property
     def normal_errors(self) -> tuple[float, float]:
@@ -96,15 +103,15 @@ class Duel:
         negative = below.normal_error(self.offset, -1.0)
         return negative, above.normal_error(self.offset, 1.0)
 
-    @property
-    def exact_errors(self) -> tuple[float, float]:
+    def exact_errors(self, laws: Laws = "any") -> tuple[float, float]:
         """Worst-case errors of the plane in exact arithmetic."""
-        return chebyshev(self.class_kappa[0]), chebyshev(self.class_kappa[1])
+        bound = chebyshev if laws == "any" else vysochanskij_petunin
+        return bound(self.class_kappa[0]), bound(self.class_kappa[1])
 
     @property
     def excess(self) -> float:
         """What rounding adds to the worst-case errors of an exact plane, at most."""
-        pairs = zip(self.errors, self.exact_errors, strict=True)
+        pairs = zip(self.errors, self.exact_errors(), strict=True)
         return max(error - exact for error, exact in pairs)
 
 
@@ -112,18 +119,21 @@ def class_errors(
     classes: Classes,
     duels: tuple[Duel, ...],
     bound: Literal["union", "exact"],
+    laws: Laws,
     *,
     certified: bool,
 ) -> FloatArray:
     """Worst-case probability, at most, that each class loses some duel, (K,).
 
     The sum over its duels or, for `bound` "exact" and three classes or more, the tight
-    probability of their union. Not `certified`: of planes in exact arithmetic, and by
-    the sum.
+    probability of their union under any law, if that is less. Not `certified`: of
+    planes in exact arithmetic, and by the sum.
     """
     errors = np.zeros(len(classes.label))
     for duel in duels:
-        errors[list(duel.pair)] += duel.errors if certified else duel.exact_errors
+        errors[list(duel.pair)] += (
+            duel.errors_under(laws) if certified else duel.exact_errors(laws)
+        )
     errors = np.minimum(errors, 1.0)
     if bound == "exact" and len(errors) > 2 and certified:
         return exact_errors(classes, duels, errors)

@@ -25,6 +25,7 @@ from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
+from prudent.minimax.certificate import Laws
 from prudent.minimax.classification.duels import (
     Classes,
     Duel,
@@ -47,6 +48,7 @@ from prudent.minimax.radii import (
 )
 
 Uncertainty = Literal["gaussian", "bootstrap"] | None
+UNIMODAL_TAIL = "one-sided Vysochanskij-Petunin inequality (Mercadier & Strobel 2021)"
 NORMAL_TAIL = "normal tail beyond kappa, radii of normal samples (prudent, user guide)"
 
 
@@ -84,6 +86,7 @@ def learn(
     uncertainty: Uncertainty,
     confidence: float,
     bound: Literal["union", "exact"],
+    laws: Laws,
     constant_if_coinciding: bool,
     exact: bool,
     repeated: bool,
@@ -116,7 +119,7 @@ def learn(
     duels = solve_duels(classes, objective, weights, constant_if_coinciding)
     # A null direction of estimated covariances: kappa is infinite, by definition.
     proves_nothing = estimated and any(duel.is_separable for duel in duels)
-    errors = class_errors(classes, duels, bound, certified=not proves_nothing)
+    errors = class_errors(classes, duels, bound, laws, certified=not proves_nothing)
     trivial = float(prior.max()) if objective == "mean" else None
     worst = float(errors.max() if trivial is None else prior @ errors)
     normal = uncertainty == "gaussian" and not repeated
@@ -128,6 +131,7 @@ def learn(
         origin=uncertainty or ("given" if exact else "plug-in"),
         covariance=covariance,
         with_radii=used.are_positive,
+        laws=laws,
         confidence=None if repeated else confidence,
         trivial=trivial,
     )
@@ -242,6 +246,7 @@ def class_guarantees(
     origin: Origin,
     covariance: CovarianceRule,
     with_radii: bool,
+    laws: Laws,
     confidence: float | None,
     trivial: float | None,
 ) -> tuple[Guarantee, ...]:
@@ -259,9 +264,11 @@ def class_guarantees(
     known, numbers = known_moments(
         origin, covariance, with_radii=with_radii, floor=floor
     )
+    source = f"Lanckriet et al. 2002, Theorem {3 if with_radii else 2}"
+    if laws == "unimodal":
+        known, source = (*known, Assumption.UNIMODAL), UNIMODAL_TAIL
     if sure:
-        known, numbers = (Assumption.NORMALITY,), {}
-    theorem = f"Lanckriet et al. 2002, Theorem {3 if with_radii else 2}"
+        known, numbers, source = (Assumption.NORMALITY,), {}, NORMAL_TAIL
     evidence = {
         "kappa": min(duel.kappa for duel in duels),
         "duality gap": max(duel.gap for duel in duels),
@@ -281,23 +288,29 @@ def class_guarantees(
             assumptions=known,
             scope=labels[k : k + 1].tolist()[0],
             evidence=evidence,
-            source=NORMAL_TAIL if sure else theorem,
+            source=source,
         )
         for k in np.flatnonzero(~unproved)
     )
 
 
-def linear_promises(labels: NDArray[Any], errors: FloatArray) -> tuple[Guarantee, ...]:
+def linear_promises(
+    labels: NDArray[Any], errors: FloatArray, laws: Laws
+) -> tuple[Guarantee, ...]:
     """One promise for each class of a linear classifier that somebody has fitted."""
+    known: tuple[Assumption, ...] = (Assumption.MOMENTS_GIVEN_OR_PLUG_IN,)
+    source = "Lanckriet et al. 2002, Lemma 1"
+    if laws == "unimodal":
+        known, source = (*known, Assumption.UNIMODAL), UNIMODAL_TAIL
     return tuple(
         Guarantee(
             quantity="class error rate",
             bound=float(error),
             sense="<=",
             scope=label,
-            assumptions=(Assumption.MOMENTS_GIVEN_OR_PLUG_IN,),
+            assumptions=known,
             evidence={"classes": len(labels)},
-            source="Lanckriet et al. 2002, Lemma 1",
+            source=source,
         )
         for label, error in zip(labels.tolist(), errors, strict=True)
     )
