@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.linear_model import LogisticRegression
 
-from prudent import Assumption, ClassMoments, MinimaxProbabilityClassifier
+from prudent import Assumption, ClassMoments, MinimaxProbabilityClassifier, audit
 from prudent.minimax import best_intercept, guarantees_of, worst_case_error
 from prudent.minimax.certificate import (
     ClassMargin,
@@ -224,3 +224,12 @@ def test_bad_settings_are_refused():
         guarantees_of(LogisticRegression().fit(X, y), moments, laws="peak")
     with pytest.raises(ValueError, match="'laws' parameter"):
         MinimaxProbabilityClassifier(laws="peak").fit(X, y)
+
+
+def test_an_audit_does_not_hold_it_to_laws_of_two_peaks():
+    """The law of two points attains the bound for any law, and breaks this one."""
+    for laws in ("any", "unimodal"):
+        model = MinimaxProbabilityClassifier(laws=laws)
+        result = audit(model, laws="two points", sizes=[60], budget=20)
+        assert not any(row.is_refuted for row in result.rows)
+        assert bool(result.rows) == (laws == "any")

@@ -27,8 +27,8 @@ ASKED_ONE_BY_ONE = 12
 ROUNDING = 1e-9
 # What is assumed and never known of a law.
 UNKNOWN = "never known"
-# The law of a group given its number, and covariances that are those of no rows: a
-# floor only makes them larger.
+# The law of a group given its number; covariances that are those of no rows (a floor
+# only makes them larger), and training rows, which are a law of many peaks.
 BY_GROUP = {
     Assumption.EXCHANGEABLE_GROUP,
     Assumption.EXCHANGEABLE_GROUP_LATEST,
@@ -36,7 +36,7 @@ BY_GROUP = {
     Assumption.GROUPS,
     Assumption.GROUPS_LATEST,
 }
-CHANGED = {Assumption.SHRUNK, Assumption.REGULARISED}
+CHANGED = {Assumption.SHRUNK, Assumption.REGULARISED, Assumption.UNIMODAL}
 
 
 def demands(claim: Guarantee) -> frozenset[str]:
