@@ -79,8 +79,20 @@ def test_nothing_is_cut_on_a_screen(report, tmp_path, width):
     assert said["rows"] > 3
 
 
+def pages_of(report, folder):
+    pdf = folder / "report.pdf"
+    chromium(folder, f"--print-to-pdf={pdf}", report.as_uri())
+    return len(re.findall(rb"/Type\s*/Page[^s]", pdf.read_bytes()))
+
+
 def test_it_prints_on_two_to_four_pages(report, tmp_path):
-    pdf = tmp_path / "report.pdf"
-    chromium(tmp_path, f"--print-to-pdf={pdf}", report.as_uri())
-    pages = len(re.findall(rb"/Type\s*/Page[^s]", pdf.read_bytes()))
-    assert 2 <= pages <= 4
+    assert 2 <= pages_of(report, tmp_path) <= 4
+
+
+def test_all_methods_print_on_four_pages_and_more_where_nothing_is_folded(
+    comparison, tmp_path
+):
+    folded = comparison.save_report(tmp_path / "folded.html")
+    assert 2 <= pages_of(folded, tmp_path) <= 4
+    whole = comparison.save_report(tmp_path / "whole.html", print_all=True)
+    assert pages_of(whole, tmp_path) > 6
