@@ -91,6 +91,7 @@ def test_the_card_of_a_model_from_fit_to_monitor(prudent, files, tmp_path):
     page = (tmp_path / "card.html").read_text()
     assert "a &lt;b&gt; &amp; c" in page
     assert "No statement of conformity." in page
+    assert "<tr><th>about</th><th>status</th>" in page  # not cut on a phone
     text = (tmp_path / "card.md").read_text()
     for heading in HEADINGS.values():
         assert f"## {heading}\n" in text

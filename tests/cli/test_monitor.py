@@ -447,6 +447,9 @@ def test_report_is_one_offline_page(operator, tmp_path):
     assert page.count("<svg") == 3
     assert "error of class &#39;bad&#39;" in page
     assert 'class="broken"' in page
+    assert 'class="drift"' in page
+    # The table of what is watched is wider than half a page.
+    assert '<section id="result" class="wide"' in page
     assert "http" not in page.replace("http-equiv", "")
     assert len(page) < 150_000
     assert "Mean position" in page

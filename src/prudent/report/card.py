@@ -303,7 +303,7 @@ def as_html(card: Mapping[str, Any], explorer: str = "") -> str:
     )
 
 
-COLUMNS = ("about", "quantity", "rows", "seen", "limit", "status")
+COLUMNS = ("about", "status", "quantity", "rows", "seen", "limit")
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -343,7 +343,10 @@ footer {{ margin-top: 1rem; opacity: .75; font-size: .85rem; }}
 
 
 def _cells(line: Mapping[str, Any]) -> list[str]:
-    return ["" if line[name] is None else str(line[name]) for name in COLUMNS]
+    cells = {name: "" if line[name] is None else str(line[name]) for name in COLUMNS}
+    if line["seen"] is not None:
+        cells["seen"] = f"{line['seen']:.4g}"
+    return [cells[name] for name in COLUMNS]
 
 
 def _number(name: str, number: float) -> str:

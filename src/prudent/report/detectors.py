@@ -175,6 +175,7 @@ def monitor_page(
             "Promises",
             sentences,
             tables=[Table("What is watched", heads, lines)],
+            wide=True,
         )
     ]
     parts += [
