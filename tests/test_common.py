@@ -71,7 +71,7 @@ def test_labels_of_every_integer_type_are_answered_as_words(estimator, dtype, ro
     X, y = X[y != "unclear"], y[y != "unclear"]
     largest = 1 if dtype == "bool" else np.iinfo(dtype).max
     smallest = 0 if dtype == "bool" else np.iinfo(dtype).min
-    labels = np.where(y == "ill", largest, smallest).astype(dtype)
+    labels = np.array([largest if word == "ill" else smallest for word in y], dtype)
     expected = fitted(estimator, X, y)
     model = fitted(estimator, X, labels)
     np.testing.assert_array_equal(model.classes_, np.unique(labels))

@@ -7,6 +7,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -163,15 +164,15 @@ def in_sql(fields, rows, expression):
     """What SQLite makes of the rows, and the answers in its types."""
     columns = list(rows[0])
     named = ", ".join(f'"{name}"' for name in columns)
-    database = sqlite3.connect(":memory:")
-    database.execute(f"CREATE TABLE scores ({named})")
     numbers = [
         [row[c] if c == "where" else float(row[c]) for c in columns] for row in rows
     ]
     places = ", ".join("?" * len(columns))
-    database.executemany(f"INSERT INTO scores VALUES ({places})", numbers)
-    found = database.execute(f"SELECT {expression} FROM scores ORDER BY rowid")
-    return [value for (value,) in found]
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute(f"CREATE TABLE scores ({named})")
+        database.executemany(f"INSERT INTO scores VALUES ({places})", numbers)
+        found = database.execute(f"SELECT {expression} FROM scores ORDER BY rowid")
+        return [value for (value,) in found]
 
 
 @pytest.mark.parametrize("name", RULES)
