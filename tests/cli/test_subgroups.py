@@ -130,7 +130,11 @@ def test_rows_of_an_unseen_subgroup_are_noted(prudent, tables):
     ("promise", "more", "sentence"),
     [
         ("error <= 9%", ("--by", "sexe"), "--by: no column 'sexe'; there are age, sex"),
-        ("error <= 9%", ("--by", "age"), "--by: 'age' has 62 values: give bands, such"),
+        (
+            "error <= 9%",
+            ("--by", "age"),
+            "--by: 'age' has 62 values: give bands, --by age:",
+        ),
         ("error <= 9%", ("--by", "y"), "--by: 'y' is the target"),
         ("error <= 9%", ("--by", ","), "--by names no column"),
         ("error <= 9%", ("--by", "age:9,3"), "--by: the bands of 'age:9,3' must be"),

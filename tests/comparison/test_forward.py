@@ -13,6 +13,7 @@ from scipy.stats import binomtest
 
 import prudent
 from prudent import ClassMoments
+from prudent.comparison.protocol import DEFAULT_PROMISE
 from prudent.evaluation.choice import ChosenClassifier
 from prudent.evaluation.evaluate import make_folds, training_moments
 from prudent.evaluation.order import order_line
@@ -90,6 +91,10 @@ def test_a_table_in_time_says_so_and_keeps_its_promise():
         assert "5 folds forward in time, seed 0" in str(found)
         assert "in time: no change with time shown (p = 0." in str(found)
         assert found.data.order.startswith("no change with time shown")
+        command = found.settings.command
+        assert command.startswith("prudent.compare(X, y, ")
+        assert "cv=5, time=time, random_state=0" in command
+        assert (f"promise={promise!r}" in command) == (promise != DEFAULT_PROMISE)
         assert found.to_dict()["data"]["order"] == found.data.order
         # The first block is learned from only.
         n_tested = sum(fold.n_test for fold in found.folds) / len(found.rows)

@@ -76,6 +76,8 @@ def test_times_are_recognised(table, spelled, n_days):
     assert note.startswith("column 'when' looks like a time")
     leaves = "--drop when leaves it out" if n_days == 10 else "dropped"
     assert leaves in note
+    in_iso = spelled(1).startswith("2024-")
+    assert ("--time when, written as 2026-03-02" in note) is not in_iso
     assert "--time when" in note
 
 

@@ -87,10 +87,14 @@ def memberships(items: Sequence[str], frame: Any) -> Memberships:
 @contextmanager
 def naming_option() -> Iterator[None]:
     """Let what is wrong with subgroups name the option."""
+    from prudent.estimator_tools.subgroups import BandsNeeded
+
     try:
         yield
     except ValueError as error:
         sentence = str(error).removeprefix("subgroups: ").rstrip(".")
+        if isinstance(error, BandsNeeded):
+            sentence = f"{error.reason}: give bands, --by {error.bands}"
         raise CommandError(f"--by: {sentence}", ExitCode.DATA) from error
 
 

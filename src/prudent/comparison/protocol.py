@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from importlib.metadata import version
+from inspect import signature
 from itertools import groupby
 from numbers import Integral
 from typing import Any
@@ -251,8 +252,36 @@ def compare(
         prepare()
     rows = replace(labelled_rows(X, y, groups, time), inside=inside)
     chosen = protocol.with_best(chosen, len(rows.X))
-    command = f"prudent.compare(X, y, cv={cv}, random_state={random_state})"
+    command = _in_python(
+        promise=promise,
+        confidence=confidence,
+        best=best,
+        cv=cv,
+        n_repeats=n_repeats,
+        groups=groups,
+        subgroups=subgroups,
+        time=time,
+        costs=costs,
+        random_state=random_state,
+        sample=sample,
+    )
     return run(rows, chosen, protocol, command=command)
+
+
+def _in_python(**settings: Any) -> str:
+    """The call of `compare` with these settings, but for methods of one's own.
+
+    What is at its default is left out, but for folds and seed; arrays stand by name.
+    """
+    defaults = signature(compare).parameters
+    given = []
+    for name, value in settings.items():
+        is_plain = isinstance(value, str | int | float)
+        default = defaults[name].default
+        is_default = value == default if is_plain else value is default
+        if name in ("cv", "random_state") or not is_default:
+            given.append(f"{name}={value!r}" if is_plain else f"{name}={name}")
+    return f"prudent.compare({', '.join(['X', 'y', *given])})"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -25,6 +25,18 @@ SubgroupsOption = Sequence[str | int] | str | int | Callable[[Any], Any] | None
 MISSING, REST = "missing", "rest"
 
 
+class BandsNeeded(ValueError):
+    """A column of too many numbers to be parted by each; `bands` would do."""
+
+    def __init__(self, reason: str, bands: str) -> None:
+        super().__init__(reason, bands)
+        self.reason = reason
+        self.bands = bands
+
+    def __str__(self) -> str:
+        return f"{self.reason}: give bands, such as {self.bands!r}."
+
+
 @dataclass(frozen=True, eq=False)
 class Factor:
     """A column whose values, or bands of its values, part the rows."""
@@ -63,9 +75,9 @@ class Factor:
                 )
             seen = np.arange(len(self.bounds) + 1)
         elif values.dtype.kind == "f" and len(seen) > MOST_NUMBERS:
-            raise ValueError(
-                f"{shown(self.column)} has {len(seen)} values: give bands, such as "
-                f"'{self.name}:{_cuts(seen)}'."
+            raise BandsNeeded(
+                f"{shown(self.column)} has {len(seen)} values",
+                f"{self.name}:{_cuts(seen)}",
             )
         return Factor(
             self.column, self.bounds, tuple(seen.tolist()), bool(missing.any())

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -292,6 +293,14 @@ class Words:
         return look_like_times(self.levels[:MOST_INSPECTED_WORDS])
 
     @property
+    def time_option(self) -> str:
+        """How a column of times is given as one: in ISO 8601, if it is not yet."""
+        name = self.name
+        words = self.levels[:MOST_INSPECTED_WORDS]
+        spelled = "" if all(map(is_iso_time, words)) else ", written as 2026-03-02"
+        return f"--time {name}{spelled}"
+
+    @property
     def are_decimal_commas(self) -> bool:
         """Whether every word would be a number if its comma were the decimal mark."""
         words = [word for word in self.counts if self._is_word(word)]
@@ -359,6 +368,15 @@ def look_like_times(words: Sequence[str]) -> bool:
     (True, False)
     """
     return bool(words) and all(MOMENT.fullmatch(word) for word in words)
+
+
+def is_iso_time(word: str) -> bool:
+    """Whether a word is a date or a moment as ISO 8601 spells it."""
+    try:
+        datetime.fromisoformat(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _place(part: Table, found: BoolArray) -> Callable[[], str]:

@@ -329,7 +329,8 @@ def _choose_columns(
             notes.append(f"column {shown(name)} is text: dropped")
         elif found.are_all_different and not keep_identifiers:
             why = (
-                f"looks like a time: dropped (--time {name}, or --keep-identifiers)"
+                f"looks like a time: dropped ({found.time_option}, or "
+                "--keep-identifiers)"
                 if found.are_times
                 else "has a different word in every row: dropped as an identifier "
                 "(--keep-identifiers)"
@@ -346,8 +347,8 @@ def _choose_columns(
                 notes.append(found.mixed)
             if found.are_times:
                 notes.append(
-                    f"column {shown(name)} looks like a time: --time {name}; it is "
-                    "taken for words, of which later times are new ones (--drop "
+                    f"column {shown(name)} looks like a time: {found.time_option}; it "
+                    "is taken for words, of which later times are new ones (--drop "
                     f"{name} leaves it out)"
                 )
     if not chosen:
