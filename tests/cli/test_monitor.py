@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import prudent as library
 from prudent import Guarantee, MinimaxProbabilityClassifier, PromiseMonitor
@@ -217,6 +218,32 @@ def test_labels_that_come_a_week_later(operator):
     assert operator.run("both.csv", *STATE).code == 0
     assert operator.run("both.csv", *STATE).code == 3
     assert operator.run("both.csv", *STATE, target=False).code == 3
+
+
+def test_shares_of_answered_rows_need_no_labels(operator):
+    """All rows count, once: not again when their labels come."""
+    X, y = draw(400, 0)
+    model = library.SelectiveClassifier(
+        LogisticRegression(), error_rate=0.2, answered_share=0.3, random_state=0
+    ).fit(named(X), y)
+    library.save(model, "model.prudent")
+
+    def counts():
+        """Rows counted for the error rate, and for the share."""
+        return [p["monitor"]["n"] for p in operator.state()["promises"]]
+
+    operator.table("rows.csv", labels="none")
+    outcome = operator.run("rows.csv", *STATE, target=False)
+    assert outcome.code == 0, outcome.err
+    assert [g.quantity for g in model.guarantees_][1] == "answered share"
+    assert counts() == [0, 100]
+    operator.table("labelled.csv", labels="some")
+    assert operator.run("labelled.csv", *STATE).code == 0
+    n_answered = model.answers(named(draw(100, 1)[0])).sum()
+    assert counts()[1] == 100
+    assert 0 < counts()[0] <= min(75, n_answered)
+    assert operator.run("labelled.csv", *STATE, "--again").code == 0
+    assert counts()[1] == 200
 
 
 def test_labels_of_some_rows(operator):

@@ -134,7 +134,7 @@ def monitor(
     loaded = load(model, trusted)
     _refuse_other_subgroups(model, loaded, items_of(by))
     normal = normal or loaded.ordinary
-    if target is not None:
+    if target is not None or _watches_shares(loaded):
         refuse_without_groups(model, loaded.last, groups)
     found = _watch(model, loaded.estimator, state, stored, level, watch)
     if reference is not None:
@@ -158,6 +158,14 @@ def monitor(
         replace_state(state, found.to_dict(), before)
     _show(found, model, data, loaded.features, report, json_file, print_all)
     return found.exit_code
+
+
+def _watches_shares(loaded: LoadedModel | LoadedRule) -> bool:
+    """Whether rows without labels are counted for a promise."""
+    from prudent.core.guarantee import needs_labels
+
+    promises = getattr(loaded.estimator, "guarantees_", ())
+    return not all(map(needs_labels, promises))
 
 
 def _refuse_other_subgroups(
@@ -287,11 +295,12 @@ def _say_what_is_not_watched(
 ) -> None:
     """Give the reasons of this run: labels are missing, or what they mean."""
     from prudent.cli.watching import needs_normal
+    from prudent.core.guarantee import needs_labels
 
     for promise in found.promises:
         if promise.reason:
             continue
-        if target is None:
+        if target is None and needs_labels(promise.guarantee):
             promise.reason = "no --target"
         elif normal is None and needs_normal(promise.guarantee):
             promise.reason = "no --normal, the label of ordinary rows"
@@ -322,7 +331,10 @@ def _count(
     elif drift and found.drift is not None:
         text = f"{rows.name}: rows that were seen before, counted for their labels only"
         note(text, always=True)
-    found.count(loaded.estimator, X, rows.truth, normal, rows.groups, start)
+    found.count(
+        *(loaded.estimator, X, rows.truth, normal, rows.groups, start),
+        are_new=again or not seen,
+    )
     found.note_run(rows.digest, rows.features_digest, rows.truth, drift=look)
 
 

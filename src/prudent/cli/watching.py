@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from prudent.cli.exits import ExitCode
-from prudent.core.guarantee import ALARMS, Guarantee, violated_rows
+from prudent.core.guarantee import ALARMS, Guarantee, needs_labels, violated_rows
 from prudent.core.types import FloatArray
 from prudent.core.validation import plain
 from prudent.estimator_tools import counted_answers, rows_about
@@ -112,19 +112,19 @@ class Watch:
         normal: Any = None,
         groups: NDArray[Any] | None = None,
         start: int = 0,
+        *,
+        are_new: bool = True,
     ) -> None:
-        """Count the labelled rows, in the order they have.
+        """Count rows, in the order they have.
 
-        `truth` has labels as text, None for a row without one; `normal` is the label of
-        the rows a detector should accept, where its promise does not name one. Promises
-        about a random row of a new group need `groups`, and count one row of each.
-        `start` rows of all runs came before them.
+        `truth` has labels as text, None for a row without one, which counts for shares
+        of answered or flagged rows only; these leave rows out that are not `are_new`
+        but got their labels since. `normal` is the label of the rows a detector should
+        accept, where its promise does not name one. Promises about a random row of a
+        new group need `groups`, and count one row of each. `start` rows of all runs
+        came before them.
         """
         labelled = np.flatnonzero([label is not None for label in truth])
-        if not len(labelled):
-            return
-        X, truth = _safe_indexing(X, labelled), truth[labelled]
-        groups = None if groups is None else groups[labelled]
         known = {str(label): label for label in getattr(estimator, "classes_", ())}
         for promise in self.promises:
             if promise.monitor is None or promise.reason:
@@ -133,10 +133,12 @@ class Watch:
             spelled = known if scope is None else {**known, str(scope): scope}
             y = np.empty(len(truth), dtype=object)
             y[:] = [spelled.get(label, label) for label in truth]
-            rows = np.arange(len(y))
+            rows = labelled
+            if not needs_labels(promise.guarantee):
+                rows = np.arange(len(y) if are_new else 0)
             if needs_normal(promise.guarantee):
                 ordinary = quantity == "false alarm rate"
-                rows = np.flatnonzero((truth == normal) == ordinary)
+                rows = labelled[(truth[labelled] == normal) == ordinary]
             if promise.guarantee.subgroup is not None and len(rows):
                 own = _safe_indexing(X, rows)
                 rows = rows[rows_about(estimator, promise.guarantee, own)]
@@ -150,7 +152,7 @@ class Watch:
                 if alarm is not None and promise.alarm_row is None:
                     counted, _ = violated_rows(promise.guarantee, y[rows], *answers)
                     looked = promise.guarantee.rows_that_count(len(rows), together)
-                    stream = labelled[rows][looked][counted[looked]]
+                    stream = rows[looked][counted[looked]]
                     promise.alarm_row = start + int(stream[alarm - n_before - 1]) + 1
 
     def note_run(

@@ -654,6 +654,14 @@ COUNTS = frozenset(
 )
 
 
+def needs_labels(guarantee: Guarantee) -> bool:
+    """Whether rows without a label say nothing about a promise.
+
+    Shares of rows that are answered, or flagged, are seen without labels.
+    """
+    return guarantee.quantity not in ("answered share", "flagged share")
+
+
 def violated_rows(
     guarantee: Guarantee,
     y_true: ArrayLike,
