@@ -312,7 +312,11 @@ def another_array(content: bytes, rng: random.Random) -> bytes:
         array = np.concatenate([array, array]) if array.ndim else array
     elif array.size and array.dtype.kind in "if":
         array = array.copy()
-        wild = (-1, 0, 2**30) if array.dtype.kind == "i" else (np.nan, np.inf, -1e300)
+        wild = (
+            (-1, 0, 100, 2**30) if array.dtype.kind == "i" else (np.nan, np.inf, -1e300)
+        )
+        if array.dtype.itemsize == 1:
+            wild = wild[:-1]
         array.reshape(-1)[rng.randrange(array.size)] = rng.choice(wild)
     stream = io.BytesIO()
     np.save(stream, array, allow_pickle=False)

@@ -188,7 +188,7 @@ def test_rule_of_answers_without_its_column_of_labels_is_refused(
     path = made("judge")
     fields = json.loads(path.read_text())
     assert fields["kind"] == "answers"
-    del fields["label"]
+    fields["label"] = None
     path.write_text(json.dumps(fields))
     data = write(tmp_path / "new.csv", table(30, seed=2))
     done = prudent("apply", path, data)

@@ -208,7 +208,7 @@ def _check_columns(rule: Rule) -> None:
         if not isinstance(name, str) or not name:
             raise ValueError(f"the rule names a column {name!r:.40}, which is no text")
     scores_of_classes = len(columns) > 1 and rule.classes
-    if rule.kind == "answers" and not scores_of_classes and "label" not in record:
+    if rule.kind == "answers" and not scores_of_classes and others[0] is None:
         raise ValueError("the rule names no column of the labels that it is about")
 
 
