@@ -3,7 +3,8 @@
 At its import skops imports all of scikit-learn, its test tools and Dask among it, to
 list the estimators that it trusts. A stored model needs few of these modules. So here
 skops is imported with an empty list, and the list grows by the estimators that a file
-names: what is trusted is what the whole list would trust.
+names: what is trusted is what the whole list would trust. It also looks through all
+modules once for each of some 400 NumPy functions; here it finds them in one pass.
 
 The copy with the short list is ours alone: whoever imports skops elsewhere gets one
 with its whole list. Where that has happened already, its copy is used.
@@ -13,11 +14,14 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from itertools import takewhile
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import sklearn.utils
 from sklearn.base import BaseEstimator
 
@@ -33,7 +37,7 @@ def _imported() -> ModuleType:
         return sys.modules["skops.io"]
     before = {*sys.modules}
     listing = sklearn.utils.all_estimators
-    sklearn.utils.all_estimators = list
+    sklearn.utils.all_estimators = _no_estimators
     try:
         return import_module("skops.io")
     finally:
@@ -41,6 +45,37 @@ def _imported() -> ModuleType:
         for name in {*sys.modules} - before:
             if name.partition(".")[0] == "skops":
                 del sys.modules[name]
+
+
+def _no_estimators() -> list[Any]:
+    """Stand in for the listing; the search for functions comes after its call."""
+    utils: Any = sys.modules["skops.io._utils"]
+    utils.whichmodule = partial(_first_module, utils.whichmodule, _modules_of_ufuncs())
+    return []
+
+
+def _modules_of_ufuncs() -> dict[tuple[str, int], str]:
+    """First module that has each NumPy function under a name, in order of import."""
+    first: dict[tuple[str, int], str] = {}
+    for module_name, module in sys.modules.copy().items():
+        if module_name in ("__main__", "__mp_main__"):
+            continue
+        for name, value in getattr(module, "__dict__", {}).copy().items():
+            if isinstance(value, np.ufunc):
+                first.setdefault((name, id(value)), module_name)
+    return first
+
+
+def _first_module(
+    search: Callable[[Any, str], str],
+    first: dict[tuple[str, int], str],
+    thing: Any,
+    name: str,
+) -> str:
+    """Answer as the search of skops does."""
+    if getattr(thing, "__module__", None) is None and (name, id(thing)) in first:
+        return first[name, id(thing)]
+    return search(thing, name)
 
 
 _io: Any = _imported()

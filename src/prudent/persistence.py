@@ -140,7 +140,8 @@ def save(
     estimator : estimator
         One of prudent's or scikit-learn's, or one that holds such.
     path : str or Path
-        File to write.
+        File to write, next to it first: at every moment it holds what was there
+        before, or the whole model.
     trusted : sequence of str, default=()
         Full names of further types and functions that the file may hold, such as
         "lightgbm.sklearn.LGBMClassifier": errors name them. `load` has to be told of
