@@ -39,6 +39,7 @@ CLASSIFIERS = {
     "Neyman-Pearson": NeymanPearsonClassifier(
         PLAIN, max_class_error={1: 0.5}, random_state=0
     ),
+    "calibrated": RiskCalibratedClassifier(stopping="holdout", random_state=0),
 }
 DETECTORS = {
     "full": ConformalDetector(),
@@ -138,7 +139,7 @@ def test_rows_of_the_fit_are_refused_and_counted(name, where, tmp_path):
     if where == "in a pipeline" and name != "full":
         model = make_pipeline(StandardScaler(), model)
     if where == "in a grid":
-        model = GridSearchCV(model, {"confidence": [model.confidence]}, cv=2)
+        model = GridSearchCV(model, {"random_state": [0]}, cv=2)
         model.scoring = lambda model, X, y: 0.0
     model = fitted(model, X, y)
     if where == "loaded":

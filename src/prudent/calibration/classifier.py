@@ -389,6 +389,7 @@ default="full"
             weighted=not (weight == 1).all(),
         )
         self._keep(learned, classes)
+        remember_rows(self, X, warn=False)
         return self
 
     @available_if(learns_statistics)
@@ -429,6 +430,7 @@ default="full"
             of the first batch.
         """
         self._validate_params()
+        self._known_rows = None  # of a stream no rows are kept, only statistics
         stream: Stream | None = getattr(self, "_stream", None)
         first = stream is None
         rows, y, weight, _ = self._read_training(X, y, sample_weight, first=first)
@@ -716,7 +718,6 @@ def held_out_trial(
         groups,
     )
     remember_rows(classifier, coded, split, warn=groups is None)
-    classifier._known_rows = None  # of rows as they are coded here, not as they came
     trial = Trial(block.taken(split.fit), block.taken(split.held_out))
     # What the held-out rows alone know is not known to a fit they judge.
     seen = trial.seen_levels(classifier._reader.n_levels)

@@ -631,8 +631,8 @@ def _plan_by(
         ],
     )
     print(
-        f"Rows new to the model, like those of {data}, of which each subgroup has as "
-        "many as it needs in 99 of 100 draws."
+        f"Rows new to the model, of which each subgroup has as many as it needs in 99 "
+        f"of 100 draws if its share is that in {data}."
     )
     print(
         f"They certify a rate of at most {settings['bound']:g} in every subgroup at "
