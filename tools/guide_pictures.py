@@ -47,27 +47,98 @@ def audits(ax):
     legend_beside(ax)
 
 
+def table(title):
+    """Heads and lines of the table of other libraries whose title starts so."""
+    page = (FOLDER.parent / "peers.rst").read_text(encoding="utf-8")
+    body = page.split(f"\n{title}")[1].split(".. list-table::")[1].split("\n\n")[1]
+    return [
+        [
+            cell.strip().removeprefix("- ").replace("\N{NO-BREAK SPACE}", " ")
+            for cell in row.strip().splitlines()
+        ]
+        for row in body.split("   * ")[1:]
+    ]
+
+
+def name_rows(ax, names):
+    """Names at the lines of a dot plot, the first one above."""
+    ax.set_yticks(range(len(names)), names)
+    ax.invert_yaxis()
+
+
 def alarms(ax):
     """False alarms of each detector on each table of the page of other libraries."""
-    page = (FOLDER.parent / "peers.rst").read_text(encoding="utf-8")
-    table = page.split("~~~\n\n.. list-table::")[1].split("\n\n")[1]
-    head, *lines = [
-        [cell.strip().removeprefix("- ") for cell in row.strip().splitlines()]
-        for row in table.split("   * ")[1:]
-    ]
+    head, *lines = table("Detectors asked for")
     sets = slice(head.index("milliseconds") + 1, None)
     for place, line in enumerate(lines):
         rates = [float(cell) for cell in line[sets]]
         ax.plot(rates, [place] * len(rates), "o", color=BLUE, alpha=0.6, markersize=4)
     ax.axvline(0.05, color=RED, linestyle="--")
-    ax.set_yticks(range(len(lines)), [line[0] for line in lines])
-    ax.invert_yaxis()
+    name_rows(ax, [line[0] for line in lines])
     ax.set(xlabel="false alarms on fresh ordinary rows; dashed: the 5 % asked for")
+
+
+def sizes(ax):
+    """Our sets over MAPIE's on each of ten tables, for each number of training rows."""
+    _, *lines = table("On each of them")
+    asked = "asked for the same 90 %"
+    for place, (_, *cells) in enumerate(lines):
+        for at_90, at_95 in zip(cells[::2], cells[1::2], strict=True):
+            if "/" not in at_90:
+                continue
+            ours, theirs = (float(part.split()[0]) for part in at_90.split("/"))
+            is_larger = "larger" in at_90
+            colour, marker = (RED, "X") if is_larger else (BLUE, "o")
+            label = (
+                f"{asked}, ours larger" if is_larger else f"{asked}, ours not larger"
+            )
+            ax.plot(ours / theirs, place - 0.15, marker, color=colour, label=label)
+            promised = float(at_95.split("/")[1].split()[0])
+            style = {"marker": "|", "color": GREY, "markeredgewidth": 2}
+            label = "both promise 90 %"
+            ax.plot(ours / promised, place + 0.2, linestyle="", label=label, **style)
+    ax.axvline(1, color=GREY, linestyle="--")
+    name_rows(ax, [line[0] for line in lines])
+    ax.set(xlabel="labels in our sets / in those of MAPIE's cross")
+    found = dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
+    legend_beside(ax, handles=[*found.values()], labels=[*found])
+
+
+def errors(ax):
+    """Errors of each method on each table, and their means."""
+    head, *lines = table("Error out of fold")
+    by_name = {line[0]: [float(cell) for cell in line[1:]] for line in lines[:-1]}
+    means = by_name.pop("mean")
+    order = sorted(range(len(means)), key=means.__getitem__)
+    for place, j in enumerate(order):
+        here = [row[j] for row in by_name.values()]
+        label = "a table" if place == 0 else None
+        ax.plot(here, [place] * len(here), "o", color=BLUE, alpha=0.5, label=label)
+        label = "mean" if place == 0 else None
+        ax.plot(means[j], place, "D", color=RED, label=label)
+    name_rows(ax, [head[1:][j] for j in order])
+    ax.set(xlabel="error out of fold", xlim=(0, None))
+    legend_beside(ax)
+
+
+def sets(ax):
+    """Coverage and size of set-valued answers, of a promise of 90 % or of none."""
+    head, *lines = table("Set-valued answers")
+    ax.set_axis_off()
+    left, right = ax.inset_axes((0, 0, 0.47, 1)), ax.inset_axes((0.53, 0, 0.47, 1))
+    for panel, name in ((left, "coverage"), (right, "size")):
+        values = [float(line[head.index(name)]) for line in lines]
+        panel.plot(values, range(len(lines)), "o", color=BLUE)
+        panel.set(xlabel=f"{name}, mean of six tables", ylim=(len(lines) - 0.5, -0.5))
+        panel.grid(axis="y", alpha=0.3)
+    left.axvline(0.9, color=RED, linestyle="--")
+    left.set_yticks(range(len(lines)), [line[0] for line in lines])
+    right.set_yticks(range(len(lines)), [""] * len(lines))
 
 
 def main():
     """Draw and save them."""
-    for draw in (certification, monitoring, audits, alarms):
+    for draw in (certification, monitoring, audits, alarms, sizes, errors, sets):
         with style.context(STYLE_FILE), rc_context(PLAIN):
             figure = Figure(SIZE, layout="constrained")
             draw(figure.subplots())

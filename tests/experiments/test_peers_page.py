@@ -15,3 +15,14 @@ def test_figures_of_the_text_stand_in_the_tables():
     quoted = re.findall(r"\b\d\.\d{3}\b|\b\d+ of \d+\b", HEAD)
     assert len(quoted) > 15
     assert [figure for figure in quoted if figure not in tables] == []
+
+
+def test_every_loss_of_size_is_a_cross_in_the_picture():
+    page = PAGE.read_text(encoding="utf-8")
+    assert "MAPIE's rank" in page
+    assert "At an equal promise" in page
+    pictures = re.findall(r"figure:: (images/\w+\.svg)", page)
+    assert len(pictures) == 5
+    assert all((PAGE.parent / picture).is_file() for picture in pictures)
+    drawn = (PAGE.parent / "images" / "guide_sizes.svg").read_text(encoding="utf-8")
+    assert "ours larger" in drawn
