@@ -43,18 +43,18 @@ ones, at most 1000 rows of each. Every method sees the same folds.
 How sizes are compared
 ----------------------
 
-- **At an equal promise**, not at equal coverage: every method is asked for what makes it
-  promise the same. What it covered stands in brackets beside each size; one that covered
-  more has larger sets for it.
-- **With empty sets**, as MAPIE and crepes give them by default, where the tables say so.
-  Without them (our default) sets hold the predicted class, too: they cover more, and none
-  has fewer than one label, as in the rows *conformal, full* and *imprecise* of the table
-  of set-valued answers.
-- **MAPIE's rank.** By the formula that is quoted in `its pull request 973
-  <https://github.com/scikit-learn-contrib/MAPIE/pull/973>`__ the split classifier takes one
-  rank too high where (held-out rows + 1) (1 - level) is a whole number: at 90 % with 19,
-  29, ..., 119 rows. Its promise stays true, its sets are larger than need be. With the 30
-  and 60 rows held out here the rank is the right one.
+- **At an equal promise**, not at equal coverage: every method is asked for what makes
+  it promise the same. What it covered stands in brackets beside each size; one that
+  covered more has larger sets for it.
+- **With empty sets**, as MAPIE and crepes give them by default, where the tables say
+  so. Without them (our default) sets hold the predicted class, too: they cover more,
+  and none has fewer than one label, as in the rows *conformal, full* and *imprecise*
+  of the table of set-valued answers.
+- **MAPIE's rank.** By the formula quoted in `its pull request 973
+  <https://github.com/scikit-learn-contrib/MAPIE/pull/973>`__ the split classifier takes
+  one rank too high for some numbers of held-out rows: at 90 % for 19, 29, ..., 119. Its
+  promise stays true, its sets are larger than need be. With the 30 and 60 rows held out
+  here the rank is the right one.
 
 Where a peer is better
 ----------------------
@@ -116,8 +116,8 @@ Where ours is
      - 1.408, 1.255, 1.233, 1.189
      - MAPIE's cross 1.550, 1.382, 1.341, 1.283
    * - intruders missed at 5 % false alarms
-     - ``ConformalDetector`` promises them and missed 0.328; on satellite it raised 0.076
-       in these ten draws, and .048 (standard error .0025) in 150 others
+     - ``ConformalDetector`` promises them and missed 0.328; on satellite it raised
+       0.076 in these ten draws, and .048 (standard error .0025) in 150 others
      - PyOD's KNN 0.351 without a promise, 0.502 with a held-out cut; LOF 0.343, 0.542
    * - narrow sets
      - imprecise: covers 0.948 with 1.074 classes, ``u65`` 0.923
@@ -138,7 +138,7 @@ Where ours is
 
 MRCpy 3.0.0, with Fourier features, took about a second for a fit. It runs with current
 scikit-learn once its ``BasePhi`` is given scikit-learn's tags (one line, in
-``experiments/peers_promises.py``), and ``import MRCpy`` needs ``torch`` and ``gurobipy``.
+``experiments/peers_promises.py``); ``import MRCpy`` needs ``torch`` and ``gurobipy``.
 """
 
 GROUPS = {
