@@ -292,3 +292,15 @@ def test_rows_held_out_of_a_calibrated_fit_are_warned_of():
     model = RiskCalibratedClassifier(stopping="holdout", random_state=0)
     with pytest.warns(PrudentWarning, match="more than chance explains"):
         model.fit(np.r_[X, X], np.r_[y, y])
+
+
+def test_a_comparison_says_that_rows_stand_more_than_once():
+    X, y = rows(200)
+    doubled = {"X": np.r_[X, X[:30]], "y": np.r_[y, y[:30]]}
+    settings = {"methods": ["minimax"], "baselines": [], "promise": "none"}
+    told = prudent.compare(**doubled, **settings).data.notes
+    assert any(note.startswith("60 of 230 rows stand more than once") for note in told)
+    groups = np.r_[np.arange(200), np.arange(30)]
+    for quiet in ({"X": X, "y": y}, {**doubled, "groups": groups}):
+        notes = prudent.compare(**quiet, **settings).data.notes
+        assert not any("more than once" in note for note in notes)

@@ -24,6 +24,7 @@ from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import hold_out
 from prudent.core.types import FloatArray
+from prudent.estimator_tools import copied_rows
 from prudent.estimator_tools.subgroups import memberships_of
 from prudent.evaluation import rows as ranked
 from prudent.evaluation.child import LimitedEvaluation, OutOfTime, prepare
@@ -65,7 +66,7 @@ from prudent.evaluation.table import (
 )
 from prudent.evaluation.words import needed
 from prudent.exceptions import InfeasibleError
-from prudent.io.errors import counted, listed
+from prudent.io.errors import counted, listed, thousands
 from prudent.io.survey import treatment
 from prudent.rules.subgroups import (
     Memberships,
@@ -424,6 +425,7 @@ def run(
             *([] if done is None else [done]),
             *([] if wish is None or wish.understood is None else [wish.understood]),
             *_notes_on_subgroups(rows, wish, n_folds, methods),
+            *_notes_on_copies(rows),
             *notes,
         ),
         order=_order(rows, wish, protocol.random_state),
@@ -613,6 +615,19 @@ def _order(rows: LabelledRows, wish: Wish | None, random_state: int) -> str:
         split = hold_out(len(rows.times), share, random, rows.groups, rows.times)
         n_latest = len(split.held_out)
     return order_line(rows, n_latest, random_state)
+
+
+def _notes_on_copies(rows: LabelledRows) -> list[str]:
+    """Say that rows are tested whose copies were learned from."""
+    n_copied = 0 if rows.groups is not None else copied_rows(rows.X)
+    if not n_copied:
+        return []
+    return [
+        f"{thousands(n_copied)} of {counted(len(rows.X), 'row')} stand more than once, "
+        "more than chance explains: where a copy of a tested row was learned from, "
+        "figures are too good; remove copies, or say by groups which rows belong "
+        "together"
+    ]
 
 
 def _notes_on_subgroups(

@@ -478,6 +478,17 @@ def remember_rows(
         _warn_of_copies(type(estimator).__name__, keys, split)
 
 
+def copied_rows(X: Any) -> int:
+    """How many rows of a table stand more than once; 0 where chance may be why."""
+    notes = RowNotes()
+    keys = notes.add(X)
+    known = notes.known()
+    if keys is None or known is None or not known.holds_copies():
+        return 0
+    _, count = np.unique(keys, return_counts=True)
+    return int(count[count > 1].sum())
+
+
 def warn_of_copies(name: str, X: Any) -> None:
     """Warn where rows that are to prove something are copies of others among them."""
     notes = RowNotes()
