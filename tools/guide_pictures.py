@@ -1,5 +1,6 @@
 """Draw the pictures of the guide that no paper has: docs/images/guide_*.svg."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,20 @@ def audits(ax):
     ax.axvline(0.1, color=RED, linestyle="--", label="promised on average")
     ax.axvline(truth.mean(), color=GREY, label=f"true on average: {truth.mean():.3f}")
     ax.set(xlabel="true false-alarm rate of the model", ylabel="models of 2000")
+    legend_beside(ax)
+
+
+def choosing(ax):
+    """How often 95 % limits of single thresholds are false somewhere on the curve."""
+    page = (FOLDER.parent / "user_guide" / "choosing.rst").read_text(encoding="utf-8")
+    body = page.split(".. list-table::")[1].split("\n\n")[1]
+    rows, false = (re.findall(r"- (\d+)", line) for line in body.split("   * ")[1:])
+    ax.plot([int(n) for n in rows], [int(n) for n in false], "o", color=BLUE)
+    ax.axhline(5, color=RED, linestyle="--", label="what one expects")
+    ax.set(
+        xlabel="rows behind the curve", ylabel="samples with a false limit, %",
+        ylim=(0, 100), xlim=(0, None),
+    )  # fmt: skip
     legend_beside(ax)
 
 
@@ -136,9 +151,14 @@ def sets(ax):
     right.set_yticks(range(len(lines)), [""] * len(lines))
 
 
+PICTURES = (
+    *(certification, monitoring, audits, choosing, alarms, sizes, errors, sets),
+)
+
+
 def main():
     """Draw and save them."""
-    for draw in (certification, monitoring, audits, alarms, sizes, errors, sets):
+    for draw in PICTURES:
         with style.context(STYLE_FILE), rc_context(PLAIN):
             figure = Figure(SIZE, layout="constrained")
             draw(figure.subplots())
