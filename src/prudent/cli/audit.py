@@ -70,7 +70,7 @@ def audit(
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=None)  # each draw has its own
     try:
-        found = run(
+        result = run(
             estimator,
             laws=laws if laws == "standard" else names(laws),
             budget=budget,
@@ -81,26 +81,26 @@ def audit(
         )
     except ValueError as error:
         raise UsageError(str(error)) from error
-    if not write_json(found.to_dict(), json_file):
-        print(f"{method}: {found.head}")
-        if found.rows:
-            print_table(HEADS, found.lines())
-        for line in found.remarks():
+    if not write_json(result.to_dict(), json_file):
+        print(f"{method}: {result.head}")
+        if result.rows:
+            print_table(HEADS, result.lines())
+        for line in result.remarks():
             print(line)
     if report is not None:
         from prudent.report.audits import audit_page
 
-        again = _command_of_worst(found, method, param or [])
+        again = _command_of_worst(result, method, param or [])
         title = f"audit of {method}"
-        write_report(audit_page(title, found, again, print_all=print_all), report)
-    if found.verdict == "broken":
+        write_report(audit_page(title, result, again, print_all=print_all), report)
+    if result.verdict == "broken":
         raise typer.Exit(ExitCode.BROKEN_PROMISE)
 
 
-def _command_of_worst(found: Audit, method: str, param: list[str]) -> str | None:
+def _command_of_worst(result: Audit, method: str, param: list[str]) -> str | None:
     """Spell the command that makes the worst draw of a broken promise again."""
-    worst = found.worst_case
-    if found.verdict != "broken" or worst is None:
+    worst = result.worst_case
+    if result.verdict != "broken" or worst is None:
         return None
     given = [word for each in param for word in ("--param", each)]
     draw = ["--laws", worst.law, "--sizes", str(worst.size), "--seed", str(worst.seed)]

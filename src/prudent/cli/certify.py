@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from prudent.core.guarantee import Guarantee
     from prudent.io import TableSource
+    from prudent.rules.bands import ThresholdBands
     from prudent.rules.subgroups import Memberships
 
 
@@ -191,7 +192,7 @@ def certify(
     from prudent.certification import certify as certified
 
     with failing_as_data(model):
-        found = certified(
+        certificates = certified(
             taken.estimator,
             taken.X,
             taken.y,
@@ -217,32 +218,43 @@ def certify(
                 f"with the limits below they hold together with confidence {jointly:g}"
             )
     if report is not None and not taken.seen:
-        every_promise = (*taken.promises, *found)
-        page = certificate_page(
-            *(taken.promises, found, bands),
-            seen_parts(
-                taken.estimator, taken.X, taken.y, taken.subgroups, every_promise
-            ),
-            data=data,
-            n_rows=len(taken.y),
-            model=model,
-            trusted=trusted,
-        )
-        write_report(page, report)
+        _write_page(report, certificates, taken, bands, data, model, trusted)
     if taken.seen:
         note(
             f"{data} {taken.seen}: these limits are too good, and say nothing about "
             "new rows. Give rows that it has not seen",
             always=True,
         )
-    if write_json([_record(promise) for promise in found], json_file):
+    if write_json([_record(promise) for promise in certificates], json_file):
         return
     with failing_as_data(model):
-        _print(found, taken, data, confidence, jointly=not per_claim)
+        _print(certificates, taken, data, confidence, jointly=not per_claim)
+
+
+def _write_page(
+    report: Path,
+    certificates: Sequence[Guarantee],
+    taken: Taken,
+    bands: ThresholdBands | None,
+    data: str,
+    model: Path | None,
+    trusted: list[str] | None,
+) -> None:
+    """Write the page of the certificates, with the slider over `bands` if given."""
+    promises = (*taken.promises, *certificates)
+    page = certificate_page(
+        *(taken.promises, certificates, bands),
+        seen_parts(taken.estimator, taken.X, taken.y, taken.subgroups, promises),
+        data=data,
+        n_rows=len(taken.y),
+        model=model,
+        trusted=trusted,
+    )
+    write_report(page, report)
 
 
 def _print(
-    found: Sequence[Guarantee],
+    certificates: Sequence[Guarantee],
     taken: Taken,
     data: str,
     confidence: float,
@@ -252,11 +264,11 @@ def _print(
     """Print what is certified, what it assumes, and how the model's promises fare."""
     new = "not new to the model" if taken.seen else taken.new
     print(f"{thousands(len(taken.y))} rows of {data}, {new}")
-    for promise in found:
+    for promise in certificates:
         print(_line(promise))
     held = "all at once with" if jointly else "each with"
     print(f"True {held} confidence {confidence:g}, assuming")
-    for assumption in found[0].assumed:
+    for assumption in certificates[0].assumed:
         print(f"- {assumption}")
     if not taken.seen:  # rows of the fit hold a model to nothing
         for line in _own_promises(taken):
@@ -505,8 +517,8 @@ def _own_promises(taken: Taken) -> Iterator[str]:
 
 
 def _record(promise: Guarantee) -> dict[str, Any]:
-    found = promise.to_dict()
-    return {name: found[name] for name in RECORDED}
+    recorded = promise.to_dict()
+    return {name: recorded[name] for name in RECORDED}
 
 
 @options.grouped
@@ -560,30 +572,30 @@ def plan(
         if data is not None:
             _plan_by(data, items, reading, settings, json_file)
             return
-        found = planned(**settings)
+        size = planned(**settings)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    if write_json({"settings": settings, **asdict(found)}, json_file):
+    if write_json({"settings": settings, **asdict(size)}, json_file):
         return
-    print(f"{thousands(found.rows)} rows that the model has not seen")
+    print(f"{thousands(size.rows)} rows that the model has not seen")
     up_to, behind = "Up to", ""
     if answered_share < 1:
-        counted = thousands(found.rows_answered)
+        counted = thousands(size.rows_answered)
         print(
             f"of which about {counted} count: each with probability {answered_share:g}"
         )
         up_to, behind = f"If {counted} count, up to", " that count"
     print(
-        f"{up_to} {thousands(found.wrong_allowed)} wrong ones certify a rate of at "
+        f"{up_to} {thousands(size.wrong_allowed)} wrong ones certify a rate of at "
         f"most {bound:g} with confidence {confidence:g}"
         + ("." if claims == 1 else f", for {claims:g} promises at once.")
     )
     print(
         f"If the rate is {expected:g}, that succeeds with probability "
-        f"{found.power:.3f}, and with more rows at least with {power:g}."
+        f"{size.power:.3f}, and with more rows at least with {power:g}."
     )
     print(
-        f"Without a wrong one {thousands(found.rows_without_errors)}{behind} would do."
+        f"Without a wrong one {thousands(size.rows_without_errors)}{behind} would do."
     )
 
 

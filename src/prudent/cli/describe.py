@@ -24,17 +24,17 @@ def describe(data: Data, columns: Columns, target: Target = None) -> None:
 
     source, target = open_data(data, target, columns)
     set_quiet(True)  # notes are part of the result here
-    found = look_through(source, target, columns)
-    training, _ = all_or_sample(found, SAMPLE, 0)
+    surveyed = look_through(source, target, columns)
+    training, _ = all_or_sample(surveyed, SAMPLE, 0)
     X = training.X
-    print(f"{data}  {found.n_rows} rows x {X.shape[1]} features")
+    print(f"{data}  {surveyed.n_rows} rows x {X.shape[1]} features")
     if target is not None:
         print_table(
             [f"class ({target})", "rows", "share"],
             [
-                [label, count, f"{count / found.n_rows:.1%}"]
+                [label, count, f"{count / surveyed.n_rows:.1%}"]
                 for label, count in sorted(
-                    zip(found.labels.tolist(), found.counts.tolist(), strict=True)
+                    zip(surveyed.labels.tolist(), surveyed.counts.tolist(), strict=True)
                 )
             ],
         )
@@ -60,7 +60,10 @@ def describe(data: Data, columns: Columns, target: Target = None) -> None:
             )
         ],
     )
-    for text in (*found.notes, *([found.treatment] if found.treatment else [])):
+    for text in (
+        *surveyed.notes,
+        *([surveyed.treatment] if surveyed.treatment else []),
+    ):
         print(f"note: {text}")
 
 

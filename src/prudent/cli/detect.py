@@ -104,17 +104,17 @@ def detect(
     options.refuse_without_report(report, print_all=print_all)
     check_writable(output, report, model_out)
     if promise is not None:
-        asked = options.checked_promise(promise, confidence, detector=True)
-        if asked is None:
+        wish = options.checked_promise(promise, confidence, detector=True)
+        if wish is None:
             raise UsageError("--promise none: a detector needs a false-alarm rate.")
-        false_alarm = asked.allowed
+        false_alarm = wish.allowed
     rows = read_normal(data, target, normal, columns, most_rows, seed)
     from prudent.evaluation.detection import build_detector
     from prudent.evaluation.detection import detect as run
 
     if not 0 < false_alarm < 1:
         raise UsageError(f"--false-alarm must lie in (0, 1), got {false_alarm:g}.")
-    found, n_normal = rows.found, rows.n_normal
+    surveyed, n_normal = rows.surveyed, rows.n_normal
     n_fitted = n_normal - n_normal // FOLDS
     certain = certainty(
         *(n_fitted, false_alarm, confidence),
@@ -132,7 +132,7 @@ def detect(
     with failing_as_data():
         frame, inside = rows.training.frame, rows.inside
         detection = run(detector, frame, inside, cv=FOLDS, random_state=seed)
-        n_flagged = _score_all(found, detection, output)
+        n_flagged = _score_all(surveyed, detection, output)
     title = f"{data}: {method} detector"
     heads, line = _summary(detection, n_flagged)
     drawn = drawn_from(rows.training)
@@ -152,7 +152,7 @@ def detect(
     if model_out is not None:
         save_detector(detection.detector, normal, model_out, data, average=average)
     if output is not None:
-        note(f"scores of {thousands(found.n_rows)} rows in {output}")
+        note(f"scores of {thousands(surveyed.n_rows)} rows in {output}")
     if report is not None:
         from prudent.report.detectors import detection_page
 
@@ -168,7 +168,7 @@ def detect(
 class NormalRows:
     """Rows of which some are to be learned."""
 
-    found: Survey
+    surveyed: Survey
     training: TrainingData
     inside: NDArray[np.bool_]  # which of them to learn: all without labels
     preparation: Any  # what encodes words and fills gaps; None for nothing
@@ -198,9 +198,9 @@ def read_normal(
     source, target = open_data(data, target, columns)
     if target is None and normal is not None:
         raise UsageError("--normal needs --target, the column that holds it.")
-    found = look_through(source, None, columns, handed_along=target)
+    surveyed = look_through(source, None, columns, handed_along=target)
     if target is not None:
-        known = found.labels.tolist()
+        known = surveyed.labels.tolist()
         if normal is None:
             raise UsageError(
                 f"--normal is missing. Labels of {target}: {listed(known)}."
@@ -209,7 +209,7 @@ def read_normal(
             raise TableError(
                 f"no row has {shown(target)} = {shown(normal)}. Labels: {listed(known)}"
             )
-    training, _ = all_or_sample(found, sample, seed)
+    training, _ = all_or_sample(surveyed, sample, seed)
     inside = np.ones(len(training.X), dtype=bool)
     if training.y is not None:
         inside = training.y == normal
@@ -220,10 +220,10 @@ def read_normal(
             f"Give at least {FEWEST_ROWS}"
         )
     preparation = preprocessing_of(training, inside, missing=columns.filling)
-    return NormalRows(found, training, inside, preparation)
+    return NormalRows(surveyed, training, inside, preparation)
 
 
-def _score_all(found: Survey, detection: Detection, output: Path | None) -> int:
+def _score_all(surveyed: Survey, detection: Detection, output: Path | None) -> int:
     """Flag and score every row, a part at a time; return how many are flagged.
 
     The file gets one line per row: its number in the table, the flag, the score.
@@ -232,7 +232,7 @@ def _score_all(found: Survey, detection: Detection, output: Path | None) -> int:
 
     def lines() -> Iterator[tuple[Any, ...]]:
         nonlocal n_flagged
-        for block in found.blocks():
+        for block in surveyed.blocks():
             frame = block.frame
             outlier = detection.detector.predict(frame) == -1
             score = detection.detector.decision_function(frame)

@@ -140,20 +140,19 @@ def fit(
     """Fit one method on all rows and write a model file for predict."""
     most_rows = options.sample_size(sample)
     if method == DETECTOR or normal is not None or options.is_of_detector(promise):
-        if method not in DETECTORS:
-            known = ", ".join(DETECTORS)
-            raise UsageError(f"detectors are {known}, got --method {method[:64]}.")
-        if groups is not None or select is not None or min_class_rows > 1:
-            raise UsageError(
-                "--groups, --select and --min-class-rows are not for detectors."
-            )
-        for option, given in (("--by", by), ("--time", time)):
-            if given is not None:
-                raise UsageError(f"{option} is not for detectors.")
-        if among != 1 or candidates is not None or time_limit is not None:
-            raise UsageError(
-                "--among, --candidates and --time-limit are not for detectors."
-            )
+        _refuse_for_detectors(
+            method,
+            {
+                "--groups, --select and --min-class-rows are": groups is not None
+                or select is not None
+                or min_class_rows > 1,
+                "--by is": by is not None,
+                "--time is": time is not None,
+                "--among, --candidates and --time-limit are": among != 1
+                or candidates is not None
+                or time_limit is not None,
+            },
+        )
         alarms = options.checked_promise(promise, confidence, detector=True)
         check_writable(output)
         rows = read_normal(data, target, normal, columns, most_rows, seed)
@@ -164,7 +163,7 @@ def fit(
         detector = _detector(method, rate, param or [], rows, seed, certain)
         with failing_as_data():
             detector.fit(rows.normal)
-        _say_fitted(method, f"{thousands(rows.n_normal)} normal rows", rows.found)
+        _say_fitted(method, f"{thousands(rows.n_normal)} normal rows", rows.surveyed)
         save_detector(detector, normal, output, data, average=average)
         return
     if "." not in method and method not in KNOWN:
@@ -172,19 +171,12 @@ def fit(
         raise UsageError(f"--method takes one of {known}, got {method[:64]!r}.")
     check_writable(output)
     items = items_of(by)
-    asked = options.checked_promise(promise, confidence, detector=False, by=items)
-    if average and confidence is not None:
-        raise UsageError("a promise on --average has no --confidence: leave one out.")
-    if average and (asked is None or asked.kind != "coverage"):
-        raise UsageError("--average is for promises of coverage and of false alarms.")
-    if among < 1:
-        raise UsageError(f"--among takes a whole number >= 1, got {among}.")
-    if among > 1 and (asked is None or average):
-        raise UsageError("--among is for promises with a confidence.")
+    wish = options.checked_promise(promise, confidence, detector=False, by=items)
+    _check_wish(wish, confidence, average=average, among=among)
     known_method = {**METHODS, **BASELINES}.get(method)
     if select is not None and (known_method is None or known_method.grid is None):
         raise UsageError(f"--select cv: {method} has no parameter to choose.")
-    if time is not None and asked is None and method not in CHOICES:
+    if time is not None and wish is None and method not in CHOICES:
         raise UsageError("--time says which rows prove a promise: give --promise, too.")
     if method in CHOICES:
         estimator = _choice(candidates, param, time_limit, seed)
@@ -193,33 +185,61 @@ def fit(
     else:
         estimator = built(method, param or [], seed)
     check_storable(estimator, trusted or ())
-    found = survey(data, target, columns, groups, min_class_rows, time)
-    parts = () if asked is None else asked.subgroups
-    columns_by = columns_in(found.source, parts, found.label)
+    surveyed = survey(data, target, columns, groups, min_class_rows, time)
+    parts = () if wish is None else wish.subgroups
+    columns_by = columns_in(surveyed.source, parts, surveyed.label)
     options_of_rows = (groups, most_rows, seed, columns.filling, columns_by, time)
-    read = partial(_read, found, *options_of_rows)
+    read = partial(_read, surveyed, *options_of_rows)
     with failing_as_data(), _progress_of_choice(estimator, quiet=quiet):
-        if asked is None:
+        if wish is None:
             chosen_by = None if select is None else known_method
-            said, fitted = _plain(estimator, chosen_by, found, read)
+            rows_in_words, fitted = _plain(estimator, chosen_by, surveyed, read)
         else:
-            said, fitted = _promising(
+            rows_in_words, fitted = _promising(
                 *(estimator, promise, confidence, read, seed),
                 by=items,
                 average=average,
                 among=among,
             )
-    if asked is not None and not fitted.guarantees_:
+    if wish is not None and not fitted.guarantees_:
         raise CommandError(
             f"{method} cannot promise {promise!r} on these rows: it would answer none. "
             "Ask for less, give more rows, or fit it with --promise none",
             ExitCode.DATA,
         )
     save_model(fitted, output, data, trusted or ())
-    _say_fitted(method, said, found)
+    _say_fitted(method, rows_in_words, surveyed)
     _say_choice(fitted)
     _say_promises(fitted)
     say_written(output)
+
+
+def _refuse_for_detectors(method: str, given: Mapping[str, bool]) -> None:
+    """Refuse a method that is no detector, and options that are for classifiers.
+
+    `given` says for each group of such options, named as the error begins, whether
+    any of them is used.
+    """
+    if method not in DETECTORS:
+        known = ", ".join(DETECTORS)
+        raise UsageError(f"detectors are {known}, got --method {method[:64]}.")
+    for names, is_given in given.items():
+        if is_given:
+            raise UsageError(f"{names} not for detectors.")
+
+
+def _check_wish(
+    wish: Wish | None, confidence: float | None, *, average: bool, among: int
+) -> None:
+    """Refuse --average and --among where the promise leaves them no meaning."""
+    if average and confidence is not None:
+        raise UsageError("a promise on --average has no --confidence: leave one out.")
+    if average and (wish is None or wish.kind != "coverage"):
+        raise UsageError("--average is for promises of coverage and of false alarms.")
+    if among < 1:
+        raise UsageError(f"--among takes a whole number >= 1, got {among}.")
+    if among > 1 and (wish is None or average):
+        raise UsageError("--among is for promises with a confidence.")
 
 
 def _detector(
@@ -277,7 +297,7 @@ def _read_parameters(
 
 
 def _read(
-    found: Survey,
+    surveyed: Survey,
     groups: str | None,
     sample: int | None,
     seed: int,
@@ -286,13 +306,13 @@ def _read(
     time: str | None,
 ) -> tuple[TrainingData, Any, str]:
     """Rows in memory, what fills and encodes them, and how many they are of."""
-    training, _ = all_or_sample(found, sample, seed, groups, by, time)
+    training, _ = all_or_sample(surveyed, sample, seed, groups, by, time)
     preparation = preprocessing_of(training, missing=filling)
-    return training, preparation, drawn_from(training) or _all_rows(found)
+    return training, preparation, drawn_from(training) or _all_rows(surveyed)
 
 
-def _all_rows(found: Survey) -> str:
-    return f"{thousands(found.n_rows)} rows"
+def _all_rows(surveyed: Survey) -> str:
+    return f"{thousands(surveyed.n_rows)} rows"
 
 
 def _promising(
@@ -313,7 +333,7 @@ def _promising(
     from prudent.evaluation.promising import promised, promising
     from prudent.rules.wish import parse_promise
 
-    training, preparation, said = read()
+    training, preparation, rows_in_words = read()
     y, groups = training.y, training.groups
     assert y is not None
     classes, counts = np.unique(y, return_counts=True)
@@ -350,7 +370,7 @@ def _promising(
         )
     if training.times is not None:
         _say_order(training, last.n_calibration_, seed)
-    return said, model
+    return rows_in_words, model
 
 
 def _say_order(training: TrainingData, n_latest: int, seed: int) -> None:
@@ -445,7 +465,7 @@ def _at_once(wish: Wish) -> str:
 
 
 def _plain(
-    estimator: Any, chosen_by: Method | None, found: Survey, read: Read
+    estimator: Any, chosen_by: Method | None, surveyed: Survey, read: Read
 ) -> tuple[str, Any]:
     """Fit, and say on which rows: all of them if they fit or moments suffice.
 
@@ -460,7 +480,7 @@ def _plain(
     from prudent.evaluation.table import in_front
 
     by_moments = chosen_by is None and hasattr(estimator, "fit_moments")
-    columns, notes = table_columns(found.preparation), RowNotes()
+    columns, notes = table_columns(surveyed.preparation), RowNotes()
 
     def noted(front: Any) -> Callable[[Any], Any]:
         def transform(frame: Any) -> Any:
@@ -469,21 +489,21 @@ def _plain(
 
         return transform
 
-    if by_moments and found.holds_numbers:
-        columns.fit(next(found.blocks()).frame)
-        moments = found.moments(noted(columns), **estimator._moment_options())
+    if by_moments and surveyed.holds_numbers:
+        columns.fit(next(surveyed.blocks()).frame)
+        moments = surveyed.moments(noted(columns), **estimator._moment_options())
         model = matched_by_name(columns, estimator.fit_moments(moments))
         notes.keep_with(model)
-        return _all_rows(found), model
-    training, preparation, said = read()
+        return _all_rows(surveyed), model
+    training, preparation, rows_in_words = read()
     model = matched_by_name(columns, in_front(preparation, estimator))
     if by_moments and preparation is not None:
         # What fills and encodes is learned from these rows, the method from all.
         front = model[:-1].fit(training.frame)
-        moments = found.moments(noted(front), **estimator._moment_options())
+        moments = surveyed.moments(noted(front), **estimator._moment_options())
         estimator.fit_moments(moments)
         notes.keep_with(model)
-        return _all_rows(found), model
+        return _all_rows(surveyed), model
     frame, y = training.frame, training.y
     if chosen_by is not None:
         model = _selected(model, chosen_by, frame, y)
@@ -492,7 +512,7 @@ def _plain(
             options = fit_options(model, groups=training.groups, time=training.times)
             model.fit(frame, y, **options)
     remember_rows(model, frame, warn=False)
-    return said, model
+    return rows_in_words, model
 
 
 def _selected(model: Any, method: Method, X: Any, y: Any) -> Any:
@@ -509,10 +529,10 @@ def _selected(model: Any, method: Method, X: Any, y: Any) -> Any:
     return chosen.best_estimator_
 
 
-def _say_fitted(method: str, said: str, found: Survey) -> None:
-    if found.treatment is not None:
-        note(found.treatment)
-    print(f"{method} on {said} x {len(found.preparation.names)} features")
+def _say_fitted(method: str, rows_in_words: str, surveyed: Survey) -> None:
+    if surveyed.treatment is not None:
+        note(surveyed.treatment)
+    print(f"{method} on {rows_in_words} x {len(surveyed.preparation.names)} features")
 
 
 def _choice(

@@ -83,9 +83,9 @@ def survey(
     source, target = open_data(data, target, columns, text_columns=together)
     if target is None:
         raise no_target(source)
-    found = look_through(source, target, columns.without(groups).without(time))
-    frequent = found.without_rare_classes(min_class_rows)
-    for text in frequent.notes[len(found.notes) :]:
+    surveyed = look_through(source, target, columns.without(groups).without(time))
+    frequent = surveyed.without_rare_classes(min_class_rows)
+    for text in frequent.notes[len(surveyed.notes) :]:
         note(text)
     return frequent
 
@@ -115,7 +115,7 @@ def look_through(
         )
         if isinstance(source, DelimitedSource) and source.n_bytes > MUCH_TEXT:
             note("parquet is read several times as fast as text")
-    found = survey_table(
+    surveyed = survey_table(
         source,
         target,
         features=names(columns.features) or None,
@@ -125,13 +125,13 @@ def look_through(
         keep_identifiers=columns.keep_identifiers,
         handed_along=handed_along,
     )
-    for text in found.notes:
+    for text in surveyed.notes:
         note(text)
-    return found
+    return surveyed
 
 
 def all_or_sample(
-    found: Survey,
+    surveyed: Survey,
     sample: int | None,
     seed: int,
     groups: str | None = None,
@@ -149,9 +149,9 @@ def all_or_sample(
     from prudent.estimator_tools import check_times
     from prudent.io import Table, all_rows, sample_rows
 
-    source = found.source
+    source = surveyed.source
     if isinstance(source, Table):
-        training = all_rows(found)
+        training = all_rows(surveyed)
         if groups is not None:
             together = source.words(groups)[training.rows]
             training = replace(training, groups=together)
@@ -166,6 +166,30 @@ def all_or_sample(
             frame = beside(source, training.frame, by, training.rows)
             training = replace(training, frame=frame)
         return training, None
+    _refuse_too_large(source, sample, groups, by, time)
+    training, others = sample_rows(surveyed, sample, seed)
+    if training.y is None:
+        return training, others
+    drawn = np.isin(surveyed.labels, training.y)
+    if not drawn.all():
+        labels = listed(map(repr, map(str, surveyed.labels[~drawn].tolist())))
+        text = (
+            f"no row of {labels} was drawn: a class without rows plays no part, and "
+            "nothing is promised of it (--sample with more rows draws some)"
+        )
+        note(text)
+        training = replace(training, notes=(*training.notes, text))
+    return training, None if others is None else others.select(surveyed.labels[drawn])
+
+
+def _refuse_too_large(
+    source: TableSource,
+    sample: int | None,
+    groups: str | None,
+    by: Sequence[str],
+    time: str | None,
+) -> None:
+    """Refuse what a sample of a table that does not fit into memory cannot answer."""
     if by:
         raise CommandError(
             f"--by: {source.name} does not fit into memory, and a sample may hold no "
@@ -191,19 +215,6 @@ def all_or_sample(
             "Leave out --sample off, or fit a method that learns from moments",
             ExitCode.LIMIT,
         )
-    training, others = sample_rows(found, sample, seed)
-    if training.y is None:
-        return training, others
-    drawn = np.isin(found.labels, training.y)
-    if not drawn.all():
-        labels = listed(map(repr, map(str, found.labels[~drawn].tolist())))
-        text = (
-            f"no row of {labels} was drawn: a class without rows plays no part, and "
-            "nothing is promised of it (--sample with more rows draws some)"
-        )
-        note(text)
-        training = replace(training, notes=(*training.notes, text))
-    return training, None if others is None else others.select(found.labels[drawn])
 
 
 def _times_in(source: Table, name: str, rows: IntArray) -> list[Any]:

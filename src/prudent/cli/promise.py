@@ -137,7 +137,6 @@ def promise(
     score of one of two classes (--score, --positive), or how unusual a row looks
     (--anomaly).
     """
-    from prudent.certification.planning import queue_in_words, share_of_people
     from prudent.rules.promise import joint_rules
 
     check_writable(*outputs)
@@ -212,12 +211,19 @@ def promise(
         with replacing(output) as stream:
             stream.write(rule.to_json(keep_scores=keep_scores) + "\n")
         print(f"{counted(len(values), 'row')} of {data} make {output}")
-        for guarantee in rule.guarantees:
-            print(f"Promised: {guarantee}")
-            if share_of_people(guarantee) is not None:
-                print(f"{queue_in_words(guarantee)}.")
+        _say_promised(rule)
     if excluded:
         print(f"Nothing is promised about rows of {listed(map(repr, excluded))}.")
+
+
+def _say_promised(rule: Rule) -> None:
+    """Print every promise of a rule; of a share, what it means for a day's queue."""
+    from prudent.certification.planning import queue_in_words, share_of_people
+
+    for guarantee in rule.guarantees:
+        print(f"Promised: {guarantee}")
+        if share_of_people(guarantee) is not None:
+            print(f"{queue_in_words(guarantee)}.")
 
 
 def _check_promises(
