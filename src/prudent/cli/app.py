@@ -39,8 +39,8 @@ COMMANDS = {
 }
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         from importlib.metadata import version
 
         typer.echo(f"prudent {__version__}")

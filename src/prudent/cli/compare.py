@@ -231,10 +231,10 @@ def compare(
 
 def _check_names(methods: str, baselines: str) -> None:
     """Refuse unknown names before anything is imported; dotted paths come later."""
-    asked = [] if methods == "all" else [n for n in names(methods) if "." not in n]
+    chosen = [] if methods == "all" else [n for n in names(methods) if "." not in n]
     references = [] if baselines == "none" else names(baselines)
     for option, given, known, offered in (
-        ("--methods", asked, {**METHODS, **BASELINES}, METHODS),
+        ("--methods", chosen, {**METHODS, **BASELINES}, METHODS),
         ("--baselines", references, BASELINES, BASELINES),
     ):
         unknown = [name for name in given if name not in known]
@@ -247,9 +247,9 @@ def _check_names(methods: str, baselines: str) -> None:
 
 
 def _chosen(methods: str, baselines: str, param: list[str] | None) -> Any:
-    asked = "all" if methods == "all" else list(dict.fromkeys(names(methods)))
+    chosen = "all" if methods == "all" else list(dict.fromkeys(names(methods)))
     references = () if baselines == "none" else tuple(dict.fromkeys(names(baselines)))
-    return with_parameters(asked, [r for r in references if r not in asked], param)
+    return with_parameters(chosen, [r for r in references if r not in chosen], param)
 
 
 def with_parameters(
@@ -292,12 +292,12 @@ def _read(
 
     from prudent.evaluation.table import LabelledRows
 
-    found = survey(data, target, columns, groups, min_class_rows, time)
-    parts = columns_in(found.source, by, found.label)
-    training, others = all_or_sample(found, sample, seed, groups, parts, time)
-    label = str(found.label)
+    surveyed = survey(data, target, columns, groups, min_class_rows, time)
+    parts = columns_in(surveyed.source, by, surveyed.label)
+    training, others = all_or_sample(surveyed, sample, seed, groups, parts, time)
+    label = str(surveyed.label)
     # Arrow's pool would keep the memory of the columns while methods are fitted.
-    del found
+    del surveyed
     default_memory_pool().release_unused()
     drawn = _notes_on_sample(training, others)
     for text in drawn:
@@ -343,7 +343,7 @@ def _costs(path: Path, rows: LabelledRows) -> NDArray[Any]:
 
 
 def _run(
-    rows: LabelledRows, chosen: Any, protocol: Protocol, *, quiet: bool, **told: Any
+    rows: LabelledRows, chosen: Any, protocol: Protocol, *, quiet: bool, **settings: Any
 ) -> tuple[Comparison, bool]:
     """Compare with the progress shown; Ctrl-C returns what finished, and True."""
     from prudent.comparison import ComparisonInterrupted
@@ -356,10 +356,12 @@ def _run(
         failing_as_data(),
     ):
         try:
-            found = run(rows, chosen, protocol, progress=progress.update, **told)
+            comparison = run(
+                rows, chosen, protocol, progress=progress.update, **settings
+            )
         except ComparisonInterrupted as partial:
             return partial.comparison, True
-    return found, False
+    return comparison, False
 
 
 def _show(comparison: Comparison) -> None:
@@ -421,10 +423,10 @@ def _options(
         if value is False:
             typed.append(parameter.secondary_opts[0])
             continue
-        for one in value if isinstance(value, (list, tuple)) else [value]:
+        for item in value if isinstance(value, (list, tuple)) else [value]:
             typed.append(parameter.opts[0])
-            if one is not True:
-                typed.append(str(one))
+            if item is not True:
+                typed.append(str(item))
     return typed
 
 

@@ -75,9 +75,9 @@ def datasets(
     """List the bundled tables, their sizes and licences."""
     if name is None:
         heads = ["name", "rows", "features", "classes", "target", "licence", "source"]
-        told = ["name", "n_rows", "n_features", "n_classes", *heads[4:]]
+        attributes = ["name", "n_rows", "n_features", "n_classes", *heads[4:]]
         tables = BUNDLED.values()
-        print_table(heads, [[getattr(t, one) for one in told] for t in tables])
+        print_table(heads, [[getattr(t, a) for a in attributes] for t in tables])
         return
     if name not in BUNDLED:
         raise UsageError(f"no bundled table {name!r}. There are: {', '.join(BUNDLED)}.")

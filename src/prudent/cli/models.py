@@ -402,9 +402,9 @@ def _encoded(part: Any) -> Iterator[tuple[str, Encoded]]:
     encoder = next((step for step in steps if hasattr(step, "categories_")), None)
     if encoder is not None and len(encoder.categories_) == len(names):
         refuses = encoder.get_params().get("handle_unknown") == "error"
-        for name, found in zip(names, encoder.categories_, strict=True):
-            levels = [word for word in found.tolist() if isinstance(word, str)]
-            missing = None if any(word is None for word in found) else float("nan")
+        for name, categories in zip(names, encoder.categories_, strict=True):
+            levels = [word for word in categories.tolist() if isinstance(word, str)]
+            missing = None if any(word is None for word in categories) else float("nan")
             if levels:
                 yield str(name), Encoded(tuple(sorted(levels)), missing, refuses)
         return

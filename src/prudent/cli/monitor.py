@@ -136,15 +136,15 @@ def monitor(
     normal = normal or loaded.ordinary
     if target is not None or _watches_shares(loaded):
         refuse_without_groups(model, loaded.last, groups)
-    found = _watch(model, loaded.estimator, state, stored, level, watch)
+    watching = _watch(model, loaded.estimator, state, stored, level, watch)
     if reference is not None:
-        _compare_with(found, reference, reading, loaded, state)
-    if not found.promises and found.drift is None:
+        _compare_with(watching, reference, reading, loaded, state)
+    if not watching.promises and watching.drift is None:
         raise CommandError(
             f"{model} makes no promise and holds no reference rows. Give --reference",
             ExitCode.MODEL,
         )
-    _say_what_is_not_watched(found, target, normal)
+    _say_what_is_not_watched(watching, target, normal)
     if state is not None:
         check_writable(state.with_name(f"{state.name}.part"))
     if loaded.has_seen(data):
@@ -153,11 +153,11 @@ def monitor(
         note(text, always=True)
     table = _read(data, target, reading, loaded, groups)
     with failing_as_data(model):
-        _count(found, loaded, table, normal, drift=drift, again=again)
+        _count(watching, loaded, table, normal, drift=drift, again=again)
     if state is not None:
-        replace_state(state, found.to_dict(), before)
-    _show(found, model, data, loaded.features, report, json_file, print_all)
-    return found.exit_code
+        replace_state(state, watching.to_dict(), before)
+    _show(watching, model, data, loaded.features, report, json_file, print_all)
+    return watching.exit_code
 
 
 def _watches_shares(loaded: LoadedModel | LoadedRule) -> bool:
@@ -205,11 +205,11 @@ def _watch(
             f"is {digest[:SHORT]}..). Start a new state",
             ExitCode.MODEL,
         )
-    for option, asked in (("level", level), ("watch", watch)):
-        if asked is not None and stored.get(option) != asked:
+    for option, given in (("level", level), ("watch", watch)):
+        if given is not None and stored.get(option) != given:
             raise UsageError(
                 f"{path} was begun with --{option} {stored.get(option)}, not with "
-                f"--{option} {asked}. Leave the option out, or start a new state."
+                f"--{option} {given}. Leave the option out, or start a new state."
             )
     try:
         return Watch.resumed(estimator, stored)
@@ -256,14 +256,14 @@ def _digest(data: str) -> str:
         return whole
     digest = hashlib.sha256()
     folder = Path(data)
-    found = folder.rglob("*") if folder.is_dir() else Path().glob(data)
-    for path in sorted(path for path in found if path.is_file()):
+    paths = folder.rglob("*") if folder.is_dir() else Path().glob(data)
+    for path in sorted(path for path in paths if path.is_file()):
         digest.update(f"{path.name}\0{fingerprint(str(path))}\0".encode())
     return digest.hexdigest()
 
 
 def _compare_with(
-    found: Watch,
+    watching: Watch,
     reference: str,
     reading: Reading,
     loaded: LoadedModel | LoadedRule,
@@ -271,33 +271,33 @@ def _compare_with(
 ) -> None:
     """Take the rows of --reference, unless the state holds them already."""
     rows = _read(reference, None, reading, loaded)
-    if found.reference == rows.digest:
+    if watching.reference == rows.digest:
         return
-    if found.reference is not None:
+    if watching.reference is not None:
         raise UsageError(
             f"{path} compares with other reference rows "
-            f"({found.reference[:SHORT]}.., {reference} is {rows.digest[:SHORT]}..). "
-            "Leave --reference out, or start a new state."
+            f"({watching.reference[:SHORT]}.., {reference} is "
+            f"{rows.digest[:SHORT]}..). Leave --reference out, or start a new state."
         )
-    if found.drift is not None and found.drift.n_:
+    if watching.drift is not None and watching.drift.n_:
         raise UsageError(
             f"{path} compares with the calibration scores of the model. Leave "
             "--reference out, or start a new state."
         )
-    n_kept = found.compare_with(rows.codes, rows.digest)
+    n_kept = watching.compare_with(rows.codes, rows.digest)
     n_rows = len(rows.codes)
     if n_kept < n_rows:
         note(f"{thousands(n_kept)} of {thousands(n_rows)} reference rows are drawn")
 
 
 def _say_what_is_not_watched(
-    found: Watch, target: str | None, normal: str | None
+    watching: Watch, target: str | None, normal: str | None
 ) -> None:
     """Give the reasons of this run: labels are missing, or what they mean."""
     from prudent.cli.watching import needs_normal
     from prudent.core.guarantee import needs_labels
 
-    for promise in found.promises:
+    for promise in watching.promises:
         if promise.reason:
             continue
         if target is None and needs_labels(promise.guarantee):
@@ -307,7 +307,7 @@ def _say_what_is_not_watched(
 
 
 def _count(
-    found: Watch,
+    watching: Watch,
     loaded: LoadedModel | LoadedRule,
     rows: Rows,
     normal: str | None,
@@ -320,22 +320,22 @@ def _count(
     Rows that were looked at for drift before their labels came are not looked at
     again when the labels do.
     """
-    _refuse_counted(found, rows, again=again)
-    seen = [u for u in found.updates if u["features"] == rows.features_digest]
+    _refuse_counted(watching, rows, again=again)
+    seen = [u for u in watching.updates if u["features"] == rows.features_digest]
     look = drift and (again or not any(u["drift"] for u in seen))
     X = loaded.rows(rows.frame)
     _note_unseen_subgroups(loaded, rows.name, X)
-    start = found.start_of(rows.features_digest, are_new=look)
+    start = watching.start_of(rows.features_digest, are_new=look)
     if look:
-        found.see(X, rows.codes, start)
-    elif drift and found.drift is not None:
+        watching.see(X, rows.codes, start)
+    elif drift and watching.drift is not None:
         text = f"{rows.name}: rows that were seen before, counted for their labels only"
         note(text, always=True)
-    found.count(
+    watching.count(
         *(loaded.estimator, X, rows.truth, normal, rows.groups, start),
         are_new=again or not seen,
     )
-    found.note_run(rows.digest, rows.features_digest, rows.truth, drift=look)
+    watching.note_run(rows.digest, rows.features_digest, rows.truth, drift=look)
 
 
 def _note_unseen_subgroups(loaded: LoadedModel | LoadedRule, name: str, X: Any) -> None:
@@ -352,13 +352,13 @@ def _note_unseen_subgroups(loaded: LoadedModel | LoadedRule, name: str, X: Any) 
         note(text, always=True)
 
 
-def _refuse_counted(found: Watch, rows: Rows, *, again: bool) -> None:
+def _refuse_counted(watching: Watch, rows: Rows, *, again: bool) -> None:
     """Refuse a table that was counted, unless it has got its labels since."""
     has_labels = any(label is not None for label in rows.truth)
-    for earlier in [] if again else found.updates:
+    for earlier in [] if again else watching.updates:
         if earlier["data"] == rows.digest and (earlier["labelled"] or not has_labels):
             text = f"{rows.name} was counted on {earlier['time'][:10]}. "
-            if found.drift is not None and not found.drift.n_:
+            if watching.drift is not None and not watching.drift.n_:
                 text += "To see drift in rows that were counted, start a new --state"
             else:
                 text += "Give --again to count it twice"

@@ -202,13 +202,15 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     hints = get_type_hints(command, include_extras=True)
     own, behind, groups = [], [], {}
     for name, parameter in inspect.signature(command).parameters.items():
-        kind = hints[name]
-        if not (isinstance(kind, type) and is_dataclass(kind)):
-            own.append(_option(name, kind, parameter.default))
+        annotation = hints[name]
+        if not (isinstance(annotation, type) and is_dataclass(annotation)):
+            own.append(_option(name, annotation, parameter.default))
             continue
-        groups[name] = kind
-        kinds = get_type_hints(kind, include_extras=True)
-        behind += [_option(f.name, kinds[f.name], f.default) for f in fields(kind)]
+        groups[name] = annotation
+        inner = get_type_hints(annotation, include_extras=True)
+        behind += [
+            _option(f.name, inner[f.name], f.default) for f in fields(annotation)
+        ]
     parameters = [*own, *behind]
 
     @wraps(command)
@@ -223,9 +225,9 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _option(name: str, kind: Any, default: Any) -> inspect.Parameter:
+def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
     )
 
 
@@ -306,7 +308,9 @@ def read_costs(path: Path, labels: Sequence[str]) -> list[list[float]]:
             for line in lines
         }
         others = [name for name in answers if name not in labels]
-        return [[cells[true][said] for said in [*labels, *others]] for true in labels]
+        return [
+            [cells[true][answer] for answer in [*labels, *others]] for true in labels
+        ]
     except OSError as error:
         raise CommandError(
             f"cannot read {path}: {error.strerror}. Name a CSV file of costs",

@@ -102,11 +102,11 @@ def check_writable(*files: Path | str | None) -> None:
             )
 
 
-def write_json(found: Any, file: str | None) -> bool:
+def write_json(content: Any, file: str | None) -> bool:
     """Write JSON where it is asked for; whether standard output is taken by it."""
     if file is None:
         return False
-    text = json.dumps(found, indent=1, allow_nan=False)
+    text = json.dumps(content, indent=1, allow_nan=False)
     if file == STDOUT:
         print(text)
         return True

@@ -94,16 +94,16 @@ def predict(
         for part in source.parts(list(dict.fromkeys([*preparation.names, *kept]))):
             frame = preparation.frame(part)
             n_rows += frame.num_rows
-            found: list[Iterable[Any]] = [part.text(n).to_pylist() for n in kept]
+            cells: list[Iterable[Any]] = [part.text(n).to_pylist() for n in kept]
             if columns.missing != "drop-rows":
                 rows = loaded.rows(frame)
-                found += [column for _, find in answers for column in find(rows)]
+                cells += [column for _, find in answers for column in find(rows)]
             else:
                 whole = without_gaps(frame.drop_columns(preparation.beside))
                 n_left_out += int((~whole).sum())
                 rows = loaded.rows(frame.filter(whole))
-                found += _answers_of_some(answers, rows, whole.tolist())
-            yield from zip(*found, strict=True)
+                cells += _answers_of_some(answers, rows, whole.tolist())
+            yield from zip(*cells, strict=True)
 
     with failing_as_data(model):
         said = [name for heads, _ in answers for name in heads]
@@ -139,13 +139,13 @@ def _checked(
 
 def _answers_of_some(answers: Answers, X: Any, whole: list[bool]) -> list[list[Any]]:
     """Columns of answers for the whole rows `X`, and nothing for the others."""
-    found = []
+    filled = []
     for heads, find in answers:
         columns = find(X) if len(X) else [[]] * len(heads)
         for column in columns:
-            said = iter(column)
-            found.append([next(said) if is_whole else "" for is_whole in whole])
-    return found
+            remaining = iter(column)
+            filled.append([next(remaining) if is_whole else "" for is_whole in whole])
+    return filled
 
 
 def _promises_coverage(last: Any) -> bool:

@@ -59,8 +59,8 @@ def table_of(source: TableSource, columns: Sequence[str]) -> pa.Table:
 
     from prudent.io.preparation import Column, Preparation, look_through
 
-    found, _ = look_through(source, [Column(name) for name in columns])
-    taken = Preparation(tuple(cells.decided for cells in found), gaps=True)
+    contents, _ = look_through(source, [Column(name) for name in columns])
+    taken = Preparation(tuple(cells.decided for cells in contents), gaps=True)
     parts = [taken.frame(part) for part in source.parts(list(columns))]
     return pa.concat_tables(parts)
 

@@ -72,12 +72,12 @@ class Watch:
             )
             for guarantee, reason in zip(guarantees, reasons, strict=True)
         ]
-        found = cls(digest, level, watch, promises)
+        begun = cls(digest, level, watch, promises)
         if getattr(estimator, "calibration_scores_", None) is not None:
-            found.drift = DriftMonitor.from_detector(
-                estimator, level=level, random_state=found.seed
+            begun.drift = DriftMonitor.from_detector(
+                estimator, level=level, random_state=begun.seed
             )
-        return found
+        return begun
 
     @property
     def seed(self) -> int:
@@ -248,8 +248,8 @@ class Watch:
     @classmethod
     def resumed(cls, estimator: Any, state: dict[str, Any]) -> Self:
         """Go on from what `to_dict` gave, for the same model; from nothing else."""
-        found = cls.over(estimator, state["model"], state["level"], state["watch"])
-        for promise, stored in zip(found.promises, state["promises"], strict=True):
+        watch = cls.over(estimator, state["model"], state["level"], state["watch"])
+        for promise, stored in zip(watch.promises, state["promises"], strict=True):
             if stored["monitor"] is not None:
                 promise.monitor = PromiseMonitor.from_dict(stored["monitor"])
                 if promise.monitor.guarantee != promise.guarantee:
@@ -257,20 +257,20 @@ class Watch:
             promise.alarm_time = stored["alarm_time"]
             promise.alarm_row = stored["alarm_row"]
         if state["drift"] is not None:
-            found.drift = DriftMonitor.from_dict(state["drift"], estimator)
-        found.drift_time, found.reference = state["drift_time"], state["reference"]
-        found.drift_row = state["drift_row"]
-        found.updates = list(state["updates"])
-        rows = [found.drift_row, *(promise.alarm_row for promise in found.promises)]
-        times = [found.drift_time, *(promise.alarm_time for promise in found.promises)]
+            watch.drift = DriftMonitor.from_dict(state["drift"], estimator)
+        watch.drift_time, watch.reference = state["drift_time"], state["reference"]
+        watch.drift_row = state["drift_row"]
+        watch.updates = list(state["updates"])
+        rows = [watch.drift_row, *(promise.alarm_row for promise in watch.promises)]
+        times = [watch.drift_time, *(promise.alarm_time for promise in watch.promises)]
         if not (
-            all(text is None or type(text) is str for text in [*times, found.reference])
+            all(text is None or type(text) is str for text in [*times, watch.reference])
             and all(row is None or (type(row) is int and row > 0) for row in rows)
-            and all({n: type(v) for n, v in u.items()} == UPDATE for u in found.updates)
-            and found.to_dict() == state
+            and all({n: type(v) for n, v in u.items()} == UPDATE for u in watch.updates)
+            and watch.to_dict() == state
         ):
             raise ValueError("no run wrote this state")
-        return found
+        return watch
 
 
 def needs_normal(guarantee: Guarantee) -> bool:

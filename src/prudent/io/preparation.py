@@ -85,13 +85,13 @@ class Preparation:
         """
         for name in self.names:
             check_column(name, source.names)
-        found, _ = look_through(source, self.columns)
-        for cells in found:
+        contents, _ = look_through(source, self.columns)
+        for cells in contents:
             if cells.text is not None:
                 raise cells.text.not_numbers()
-        refuse_infinite(found)
+        refuse_infinite(contents)
         if not self.gaps:
-            refuse_missing(c for c in found if c.column.name not in self.beside)
+            refuse_missing(c for c in contents if c.column.name not in self.beside)
 
     def frame(self, part: Table) -> pa.Table:
         """Return the features by name: numbers (NaN) and words (null for missing)."""
@@ -188,20 +188,20 @@ class Cells:
 
 def refuse_infinite(cells: Iterable[Cells]) -> None:
     """Raise `TableError` if there is an infinite number in some of the columns."""
-    for found in cells:
-        if found.infinite_place is not None and found.text is None:
-            name = found.column.name
+    for column in cells:
+        if column.infinite_place is not None and column.text is None:
+            name = column.column.name
             raise TableError(
                 f"column {shown(name)} has "
-                f"{counted(found.n_infinite, 'infinite value')} "
-                f"(first at {found.infinite_place()}). Correct the cells or "
+                f"{counted(column.n_infinite, 'infinite value')} "
+                f"(first at {column.infinite_place()}). Correct the cells or "
                 f"use --drop {name}"
             )
 
 
 def refuse_missing(cells: Iterable[Cells]) -> None:
     """Raise `TableError` if there is a missing cell in some of the columns."""
-    gaps = {found.column.name: found.gaps for found in cells if found.gaps}
+    gaps = {column.column.name: column.gaps for column in cells if column.gaps}
     if gaps:
         where = [f"{name}: {count}" for name, count in gaps.items()]
         raise TableError(
@@ -229,8 +229,8 @@ def look_through(
         gathering: list[Cells | Words] = [*cells, *words]
         for part in parts:
             kept = part if only is None else part.only(only(part))
-            for found in gathering if kept.n_rows else ():
-                found.add(kept)
+            for column in gathering if kept.n_rows else ():
+                column.add(kept)
         return cells, words[0] if words else None
 
     return gathered(source, [*(column.name for column in columns), *labels], look)
@@ -311,7 +311,7 @@ class Words:
         """Where the first empty cell is."""
         return self._places["empty"]()
 
-    def _told(self) -> tuple[Counter[str], dict[str, int], str]:
+    def _words_among_cells(self) -> tuple[Counter[str], dict[str, int], str]:
         """Cells that are there, those that are words, and where and how many."""
         present = Counter(
             {w: n for w, n in self.counts.items() if w not in MISSING_WORDS}
@@ -329,14 +329,14 @@ class Words:
     @property
     def mixed(self) -> str | None:
         """Say where the words are, if most cells are numbers."""
-        present, bad, where = self._told()
+        present, bad, where = self._words_among_cells()
         if self.more_words or 2 * sum(bad.values()) >= present.total():
             return None
         return f"column {shown(self.name)} is taken for text: {where} no number)"
 
     def not_numbers(self) -> TableError:
         """Say which cell is not a number, and what to do with the column."""
-        present, _, where = self._told()
+        present, _, where = self._words_among_cells()
         if self.are_decimal_commas:
             advice = "use --decimal ,"
         elif len(present) <= FEW_WORDS:
@@ -379,6 +379,6 @@ def is_iso_time(word: str) -> bool:
     return True
 
 
-def _place(part: Table, found: BoolArray) -> Callable[[], str]:
+def _place(part: Table, rows: BoolArray) -> Callable[[], str]:
     """Look up later where the first of some rows is: finding the line takes a while."""
-    return lambda: part.place(int(np.argmax(found)))
+    return lambda: part.place(int(np.argmax(rows)))

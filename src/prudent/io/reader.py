@@ -166,11 +166,11 @@ class ParquetSource:
 def _open_parquet(files: list[Path], name: str) -> ParquetSource:
     with _readable(name):
         described = [parquet.read_metadata(file) for file in files]
-        schemas = [found.schema.to_arrow_schema() for found in described]
+        schemas = [metadata.schema.to_arrow_schema() for metadata in described]
         for schema in schemas:
             check_unique(schema.names)
         schema = pa.unify_schemas(schemas, promote_options="default")
-    n_rows = sum(found.num_rows for found in described)
+    n_rows = sum(metadata.num_rows for metadata in described)
     if n_rows <= 0:
         raise TableError(f"no data rows: {name}.")
     # A row number that pandas wrote in front of the data is no feature.
@@ -278,10 +278,10 @@ def _of_files(path: str, target: Any, columns: Sequence[Any] | None) -> Iterator
     typed = () if target is None else (target,)
     files = [path]
     if not Path(path).exists() and any(mark in path for mark in MARKS):
-        found = [str(file) for file in _matching(path)]
+        matching = [str(file) for file in _matching(path)]
         # Parquet files are one table, in which one of them may have no rows.
-        if not all(file.endswith(".parquet") for file in found):
-            files = found
+        if not all(file.endswith(".parquet") for file in matching):
+            files = matching
     for file in files:
         opened = open_table(file, header=None, typed_columns=typed, one_column=True)
         wanted = [*(opened.names if columns is None else columns), *typed]

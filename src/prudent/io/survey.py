@@ -144,8 +144,8 @@ class Survey:
                 continue
             codes = np.zeros(part.n_rows, dtype=np.intp)
             if self.label is not None:
-                found, distinct = part.labels(self.label)
-                codes = np.searchsorted(words, distinct)[found]
+                places, distinct = part.labels(self.label)
+                codes = np.searchsorted(words, distinct)[places]
             yield Block(part, self.preparation, codes, rows)
 
     def moments(
@@ -201,8 +201,10 @@ def survey_table(
     refuse_infinite(cells)
     if missing == "error":
         refuse_missing(cells)
-    if missing == "drop-rows" and (n_unlabelled or any(found.gaps for found in cells)):
-        columns = [found.decided for found in cells]
+    if missing == "drop-rows" and (
+        n_unlabelled or any(column.gaps for column in cells)
+    ):
+        columns = [column.decided for column in cells]
         only = partial(_complete, columns, target)
         cells, words = look_through(source, columns, labels, most, only)
         n_left_out = n_available - cells[0].n_rows
@@ -236,16 +238,16 @@ def _concluded(
 ) -> Survey:
     """Leave out columns of one value, and note what else a reader should know."""
     n_rows = cells[0].n_rows
-    kept = [found for found in cells if not found.is_alike]
-    constant = {found.column.name: found for found in cells if found.is_alike}
+    kept = [column for column in cells if not column.is_alike]
+    constant = {alike.column.name: alike for alike in cells if alike.is_alike}
     if not kept:
         raise TableError(f"every feature column is constant: {listed(constant)}.")
-    for name, found in constant.items():
-        why = "has no value at all" if found.gaps == n_rows else "is constant"
+    for name, alike in constant.items():
+        why = "has no value at all" if alike.gaps == n_rows else "is constant"
         notes.append(f"column {shown(name)} {why}: dropped")
-    columns = tuple(found.decided for found in kept)
+    columns = tuple(column.decided for column in kept)
     pairs = zip(columns, kept, strict=True)
-    numeric = {c.name: found.inspected for c, found in pairs if not c.levels}
+    numeric = {c.name: contents.inspected for c, contents in pairs if not c.levels}
     X = np.column_stack([np.empty((len(cells[0].inspected), 0)), *numeric.values()])
     notes += notes_on_features(X[~np.isnan(X).any(axis=1)], [*numeric], n_rows)
     counts = {"": n_rows} if words is None else words.counts
@@ -255,8 +257,8 @@ def _concluded(
     if target is not None:
         labels = labels_from_words(spelled, target)
         notes += notes_on_classes(labels.tolist(), sizes.tolist(), len(kept))
-    n_missing = sum(found.gaps for found in kept)
-    read = [found.column.name for found in (kept if only is None else cells)]
+    n_missing = sum(column.gaps for column in kept)
+    read = [contents.column.name for contents in (kept if only is None else cells)]
     return Survey(
         source=source,
         preparation=Preparation(columns, gaps=n_missing > 0),
@@ -320,34 +322,34 @@ def _choose_columns(
     chosen: list[Cells] = []
     notes: list[str] = []
     for of_column in cells:
-        name, found = of_column.column.name, of_column.text
-        if found is None:
+        name, text = of_column.column.name, of_column.text
+        if text is None:
             chosen.append(of_column)
-        elif categorical == "error" or found.are_decimal_commas:
-            raise found.not_numbers()
+        elif categorical == "error" or text.are_decimal_commas:
+            raise text.not_numbers()
         elif categorical == "drop":
             notes.append(f"column {shown(name)} is text: dropped")
-        elif found.are_all_different and not keep_identifiers:
+        elif text.are_all_different and not keep_identifiers:
             why = (
-                f"looks like a time: dropped ({found.time_option}, or "
+                f"looks like a time: dropped ({text.time_option}, or "
                 "--keep-identifiers)"
-                if found.are_times
+                if text.are_times
                 else "has a different word in every row: dropped as an identifier "
                 "(--keep-identifiers)"
             )
             notes.append(f"column {shown(name)} {why}")
-        elif found.more_words:
+        elif text.more_words:
             raise TableError(
-                f"column {shown(name)} has more than {thousands(len(found.levels))} "
+                f"column {shown(name)} has more than {thousands(len(text.levels))} "
                 f"different words. use --drop {name}"
             )
         else:
             chosen.append(of_column)
-            if found.mixed is not None:
-                notes.append(found.mixed)
-            if found.are_times:
+            if text.mixed is not None:
+                notes.append(text.mixed)
+            if text.are_times:
                 notes.append(
-                    f"column {shown(name)} looks like a time: {found.time_option}; it "
+                    f"column {shown(name)} looks like a time: {text.time_option}; it "
                     "is taken for words, of which later times are new ones (--drop "
                     f"{name} leaves it out)"
                 )
@@ -447,15 +449,15 @@ def _collinear(X: FloatArray) -> list[int]:
     Z = (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
     remaining = Z.T @ Z / n_rows
     threshold = 100 * n_features * np.finfo(float).eps
-    found = []
+    dependent = []
     for j in range(n_features):
         pivot = remaining[j, j]
         if pivot < threshold:
-            found.append(j)
+            dependent.append(j)
         else:
             row = remaining[j, j:].copy()
             remaining[j:, j:] -= np.outer(row, row / pivot)
-    return found
+    return dependent
 
 
 def treatment(is_text: Sequence[bool], n_missing: int, missing: str) -> str | None:
@@ -500,13 +502,13 @@ def training_data(
     return all_rows(survey_table(source, target, **options))
 
 
-def all_rows(found: Survey) -> TrainingData:
+def all_rows(survey: Survey) -> TrainingData:
     """All rows of a surveyed table."""
-    return _joined(found, list(found.blocks()))
+    return _joined(survey, list(survey.blocks()))
 
 
 def sample_rows(
-    found: Survey, size: int, random_state: int
+    survey: Survey, size: int, random_state: int
 ) -> tuple[TrainingData, ClassMoments | None]:
     """A plain draw of rows without replacement, and moments of the other rows.
 
@@ -519,15 +521,17 @@ def sample_rows(
     pass, which holds no other row.
     """
     rng = np.random.default_rng(random_state)
-    n_drawn = min(size, found.n_rows)
-    positions = np.sort(rng.choice(found.n_rows, n_drawn, replace=False, shuffle=False))
+    n_drawn = min(size, survey.n_rows)
+    positions = np.sort(
+        rng.choice(survey.n_rows, n_drawn, replace=False, shuffle=False)
+    )
     drawn: list[Block] = []
-    n_columns = len(found.preparation.names)
-    empty = ClassMoments.empty(np.unique(found.labels), n_columns)
+    n_columns = len(survey.preparation.names)
+    empty = ClassMoments.empty(np.unique(survey.labels), n_columns)
 
     def others() -> Iterator[ClassMoments]:
         seen = 0
-        for block in found.blocks():
+        for block in survey.blocks():
             n_rows = len(block.rows)
             first, last = np.searchsorted(positions, [seen, seen + n_rows])
             chosen = np.zeros(n_rows, dtype=bool)
@@ -535,23 +539,23 @@ def sample_rows(
             seen += n_rows
             drawn.append(block.only(chosen))
             rest = block.only(~chosen)
-            if len(rest.rows) and found.holds_numbers:
-                labels = found.labels[rest.codes]
-                yield ClassMoments.from_arrays(rest.X, labels, classes=found.labels)
+            if len(rest.rows) and survey.holds_numbers:
+                labels = survey.labels[rest.codes]
+                yield ClassMoments.from_arrays(rest.X, labels, classes=survey.labels)
 
     moments = ClassMoments.reduce(chain([empty], others()))
-    return _joined(found, drawn), moments if found.holds_numbers else None
+    return _joined(survey, drawn), moments if survey.holds_numbers else None
 
 
-def _joined(found: Survey, blocks: Sequence[Block]) -> TrainingData:
+def _joined(survey: Survey, blocks: Sequence[Block]) -> TrainingData:
     """The rows of some blocks together."""
     codes = np.concatenate([block.codes for block in blocks])
     return TrainingData(
         frame=pa.concat_tables([block.frame for block in blocks]),
-        y=None if found.label is None else found.labels[codes],
-        preparation=found.preparation,
-        notes=found.notes,
-        constant=found.constant,
+        y=None if survey.label is None else survey.labels[codes],
+        preparation=survey.preparation,
+        notes=survey.notes,
+        constant=survey.constant,
         rows=np.concatenate([block.rows for block in blocks]),
-        n_available=found.n_rows,
+        n_available=survey.n_rows,
     )

@@ -182,9 +182,9 @@ def _rests_on(promises: Sequence[Guarantee]) -> list[str]:
     """The everyday sentence where it says all, and the others as they are."""
     sentences: dict[str, None] = {}
     for promise in promises:
-        for assumption, said in zip(promise.assumptions, promise.assumed, strict=True):
+        for assumption, text in zip(promise.assumptions, promise.assumed, strict=True):
             everyday = isinstance(assumption, Assumption) and assumption in EVERYDAY
-            sentence = said[:1].upper() + said[1:] + "."
+            sentence = text[:1].upper() + text[1:] + "."
             sentences[SAME_SOURCE if everyday else sentence] = None
     return list(sentences)
 

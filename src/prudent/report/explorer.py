@@ -69,7 +69,7 @@ def limits_at(
     first, second, *rest = bands["limit"][place]
     if bands["kind"] == "answers":
         return {"error": first, "answered": second, "people": 1 - second}
-    found: dict[str, float | None] = {
+    figures: dict[str, float | None] = {
         "missed": first,
         "alarms": second,
         "people": None,
@@ -78,14 +78,14 @@ def limits_at(
     }
     box = bands["share"] if prevalence is None else [prevalence, prevalence]
     if box is None:
-        return found
+        return figures
     low, high = box
     right = low * (1 - first)
     raised = right + (1 - low) * second
     people = rest[0] if prevalence is None else prevalence + (1 - prevalence) * second
     error = max(low * first + (1 - low) * second, high * first + (1 - high) * second)
     precision = right / raised if raised > 0 else 0.0
-    return {**found, "people": people, "error": error, "precision": precision}
+    return {**figures, "people": people, "error": error, "precision": precision}
 
 
 def seen_at(bands: Mapping[str, Any], place: int) -> dict[str, float | None]:

@@ -232,35 +232,35 @@ def _by_value(row: MethodRow | None) -> list[Table]:
         return []
     lines = [
         (
-            cut(found.column),
-            _values_in_words(found),
-            f"{found.n}",
-            percent(found.handed_over),
-            percent(found.elsewhere),
+            cut(values.column),
+            _values_in_words(values),
+            f"{values.n}",
+            percent(values.handed_over),
+            percent(values.elsewhere),
         )
-        for found in row.ranges
+        for values in row.ranges
     ]
     columns = ("column", "value", "rows", "handed over", "of all others")
     caption = f"Where {row.method} hands over more often"
     return [Table(caption, columns, lines, note=RANGES)]
 
 
-def _values_in_words(found: ColumnRange) -> str:
+def _values_in_words(values: ColumnRange) -> str:
     """A range, a word, or a missing cell."""
-    if found.word is not None:
-        return shown(found.word)
-    if found.low is not None and found.high is not None:
-        return f"{found.low:.4g} to {found.high:.4g}"
-    if found.low is not None:
-        return f"at least {found.low:.4g}"
-    return "missing" if found.high is None else f"at most {found.high:.4g}"
+    if values.word is not None:
+        return shown(values.word)
+    if values.low is not None and values.high is not None:
+        return f"{values.low:.4g} to {values.high:.4g}"
+    if values.low is not None:
+        return f"at least {values.low:.4g}"
+    return "missing" if values.high is None else f"at most {values.high:.4g}"
 
 
 def _examples(findings: Findings, examples: Mapping[str, Sequence[Any]]) -> Table:
     """Some rows that are handed over, the columns that tell most first."""
     row = words.in_detail(findings)
     assert row is not None
-    telling = [found.column for found in row.ranges]
+    telling = [values.column for values in row.ranges]
     names = sorted(examples, key=lambda name: name not in telling)
     chosen = [map(_short, examples[name]) for name in names[:MOST_COLUMNS]]
     labels = [cut(label) for _, label in row.examples]
