@@ -42,7 +42,7 @@ from prudent.dask.blocks import (
     chosen,
     masks,
 )
-from prudent.estimator_tools import MomentFitMixin, is_covariance_estimator
+from prudent.estimator_tools import MomentFitMixin, RowNotes, is_covariance_estimator
 from prudent.minimax import MinimaxOutlierDetector
 
 Draws = NDArray[np.uint64]
@@ -113,7 +113,8 @@ def fit(
     # Only a wrapped estimator may know what to do with columns that are no numbers.
     as_frames = needs_frames(estimator) or (is_conformal and estimator.estimator)
     chunks = Chunks.of(X, y, target, client, as_frames=bool(as_frames))
-    vars(estimator).pop("feature_names_in_", None)
+    for name in ("feature_names_in_", "_known_rows"):
+        vars(estimator).pop(name, None)
     if isinstance(estimator, LowDensityRejector):
         fit_rejector(estimator, chunks)
     elif isinstance(estimator, MinimaxOutlierDetector):
@@ -172,8 +173,9 @@ def fit_conformal(
     heads = chunks.map(_head)
     classifies = isinstance(estimator, ConformalClassifier)
     if classifies:
-        estimator.classes_ = _classes(labels for size, labels in heads if size)
-    rows = NumberedRows(chunks, [size for size, _ in heads])
+        estimator.classes_ = _classes(labels for size, _, labels in heads if size)
+    rows = NumberedRows(chunks, [size for size, *_ in heads])
+    RowNotes.joined([notes for _, notes, _ in heads]).keep_with(estimator)
     estimator.n_rows_, estimator.method_ = rows.n_rows, "split"
     if classifies:
         if estimator.subgroups is not None:
@@ -210,7 +212,7 @@ def fit_rejector(detector: LowDensityRejector, chunks: Chunks) -> None:
     """
     detector._validate_params()
     check_settings(detector)
-    _fit_held_out(detector, _numbered(chunks))
+    _fit_held_out(detector, _numbered(detector, chunks))
 
 
 def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> None:
@@ -231,7 +233,7 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
     if detector.threshold == "distribution_free":
         detector.fit_moments(_moments(chunks, options, None))
         return
-    rows = _numbered(chunks)
+    rows = _numbered(detector, chunks)
     rng = check_random_state(detector.random_state)
     split = hold_out(rows.n_rows, detector.calibration_size, rng)
     detector._check_learnable(len(split.fit), rows.n_rows)
@@ -265,10 +267,10 @@ def _calibrate(estimator: Any, rows: NumberedRows, split: HeldOut) -> None:
     estimator._adopt(estimator._rule(scores))
 
 
-def _head(block: Block) -> tuple[int, NDArray[Any] | None]:
-    """Rows of a block and their labels."""
+def _head(block: Block) -> tuple[int, RowNotes, NDArray[Any] | None]:
+    """Number of the rows of a block, what tells them, and their labels."""
     X, y = block
-    return len(X), None if y is None else np.unique(y)
+    return len(X), RowNotes.taken(X), None if y is None else np.unique(y)
 
 
 def _moments(
@@ -285,13 +287,16 @@ def _moments(
     return moments
 
 
-def _numbered(chunks: Chunks) -> NumberedRows:
-    """Check and count the rows of every block."""
-    return NumberedRows(chunks, chunks.map(_checked_size))
+def _numbered(detector: Any, chunks: Chunks) -> NumberedRows:
+    """Check and count the rows of every block; the detector keeps what tells them."""
+    notes = chunks.map(_checked_notes)
+    RowNotes.joined([own for _, own in notes]).keep_with(detector)
+    return NumberedRows(chunks, [size for size, _ in notes])
 
 
-def _checked_size(block: Block) -> int:
-    return len(check_array(block[0], dtype=np.float64, ensure_min_samples=0))
+def _checked_notes(block: Block) -> tuple[int, RowNotes]:
+    X = check_array(block[0], dtype=np.float64, ensure_min_samples=0)
+    return len(X), RowNotes.taken(X)
 
 
 def _block_moments(
@@ -359,6 +364,7 @@ def _read(
     readers = [head[0] for head in heads if head]
     worker._reader = readers[0].merged(readers[1:])
     sizes = [head[2] if head else 0 for head in heads]
+    RowNotes.joined([head[3] for head in heads if head]).keep_with(estimator)
     trials = blocks.transform(_trial, worker, classes)
     return worker._reader, trials, sizes, classes
 
@@ -397,14 +403,14 @@ def _folds(
 
 def _read_head(
     chunk: Block, worker: RiskCalibratedClassifier
-) -> tuple[Reader, NDArray[Any], int] | None:
+) -> tuple[Reader, NDArray[Any], int, RowNotes] | None:
     """What the reading of all blocks needs to know about one that has rows."""
     X, y = chunk
     if y is None or len(X) == 0:
         return None
     worker = copy(worker)
     _, labels, *_ = worker._read_training(X, y, None)
-    return worker._reader, np.unique(labels), len(labels)
+    return worker._reader, np.unique(labels), len(labels), RowNotes.taken(X)
 
 
 def _trial(

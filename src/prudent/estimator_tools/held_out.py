@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -436,6 +436,26 @@ class RowNotes:
 
     keys: list[Keys] = field(default_factory=list)  # of the rows of each block
     cells: list[Keys] = field(default_factory=list)  # of the first rows, by columns
+
+    @classmethod
+    def taken(cls, X: Any) -> Self:
+        """Notes of one block of rows."""
+        notes = cls()
+        notes.add(X)
+        return notes
+
+    @classmethod
+    def joined(cls, parts: Iterable[Self]) -> Self:
+        """Notes of all blocks, of each of which there are notes."""
+        notes, first = cls(), list[list[Keys]]()
+        for part in parts:
+            notes.keys += part.keys
+            if part.cells:
+                first.append(part.cells)
+        notes.cells = [
+            np.concatenate(column)[:MOST_ROWS] for column in zip(*first, strict=True)
+        ]
+        return notes
 
     def add(self, X: Any) -> Keys | None:
         """Note some rows, and return their keys (n,); None for what is no table."""

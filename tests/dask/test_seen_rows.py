@@ -1,0 +1,88 @@
+"""Rows of a fit on blocks, among rows that are meant to be new."""
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+import prudent
+from prudent import (
+    ConformalClassifier,
+    ConformalDetector,
+    LowDensityRejector,
+    MinimaxOutlierDetector,
+    RiskCalibratedClassifier,
+    certify,
+)
+from prudent.dask import fit
+
+pytestmark = pytest.mark.filterwarnings("ignore:chunks are small")
+CHUNKS = (130, 0, 170, 250, 50)
+CLASSIFIERS = {
+    "conformal": ConformalClassifier(
+        LogisticRegression(), method="split", random_state=0
+    ),
+    "calibrated": RiskCalibratedClassifier(random_state=0),
+    "calibrated, held out": RiskCalibratedClassifier(
+        stopping="holdout", random_state=0
+    ),
+}
+DETECTORS = {
+    "conformal": ConformalDetector(method="split", random_state=0),
+    "density": LowDensityRejector(false_alarm_rate=0.1, random_state=0),
+    "minimax": MinimaxOutlierDetector(random_state=0),
+}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def rows(n=600, seed=0):
+    y = np.arange(n) % 2
+    return np.random.default_rng(seed).normal(size=(n, 4)) + y[:, None], y
+
+
+def refused(model, X, y, path):
+    new, labels = rows(100, seed=1)
+    assert certify(model, new, labels if len(np.unique(y)) > 1 else np.ones(100))
+    prudent.save(model, path)
+    for known in (model, prudent.load(path)):
+        with pytest.raises(ValueError, match="certify: 80 of these 80 rows were in"):
+            certify(known, X[-80:], y[-80:])
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_rows_that_a_classifier_learned_from_on_blocks_are_refused(name, tmp_path):
+    X, y = rows()
+    table = da.from_array(X, chunks=(CHUNKS, 4))
+    model = fit(clone(CLASSIFIERS[name]), table, y)
+    refused(model, X, y, tmp_path / "model.prudent")
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_rows_that_a_detector_learned_from_on_blocks_are_refused(name, tmp_path):
+    X, _ = rows()
+    table = da.from_array(X, chunks=(CHUNKS, 4))
+    model = fit(clone(DETECTORS[name]), table)
+    refused(model, X, np.ones(len(X)), tmp_path / "model.prudent")
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_rows_of_frames_on_blocks_are_refused_in_another_order_of_columns(name):
+    X, y = rows()
+    frame = pd.DataFrame(X, columns=[*"abcd"]).assign(label=y)
+    table = dd.from_pandas(frame, npartitions=3)
+    model = fit(clone(CLASSIFIERS[name]), table, target="label")
+    with pytest.raises(ValueError, match="80 of these 80 rows were in the fit"):
+        certify(model, frame[[*"abcd"]][-80:], y[-80:])
+    from prudent.estimator_tools import refuse_seen_rows
+
+    with pytest.raises(ValueError, match="80 of these 80 rows were in the fit"):
+        refuse_seen_rows("certify", model, frame[[*"dbca"]][-80:])
