@@ -16,8 +16,8 @@ ones, at most 1000 rows of each. Every method sees the same folds.
    :alt: Mean number of labels in a set over the number of training rows, by library
 
    Labels in a set, on those of ten tables fixed before any was looked at that have rows
-   enough: smaller is better at the same promise. The dotted line promises 80 % where the
-   others promise 90 %.
+   enough: smaller is better at the same promise. The dotted line promises 80 % where
+   the others promise 90 %.
 
 .. figure:: images/guide_sizes.svg
    :alt: Our set sizes over those of MAPIE's cross on each table, losses as red crosses
