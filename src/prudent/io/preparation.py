@@ -195,7 +195,7 @@ def refuse_infinite(cells: Iterable[Cells]) -> None:
                 f"column {shown(name)} has "
                 f"{counted(column.n_infinite, 'infinite value')} "
                 f"(first at {column.infinite_place()}). Correct the cells or "
-                f"use --drop {name}"
+                f"use --drop {listed([name])}"
             )
 
 
@@ -342,9 +342,9 @@ class Words:
         elif len(present) <= FEW_WORDS:
             advice = "use --categorical onehot (or drop)"
         elif all(count == 1 for count in present.values()):
-            advice = f"It looks like an identifier: use --drop {self.name}"
+            advice = f"It looks like an identifier: use --drop {listed([self.name])}"
         else:
-            advice = f"use --drop {self.name} or --categorical drop"
+            advice = f"use --drop {listed([self.name])} or --categorical drop"
         noun = "a number" if where.endswith("is") else "numbers"
         return TableError(
             f"column {shown(self.name)} is text: {where} not {noun}). {advice}"

@@ -341,7 +341,7 @@ def _choose_columns(
         elif text.more_words:
             raise TableError(
                 f"column {shown(name)} has more than {thousands(len(text.levels))} "
-                f"different words. use --drop {name}"
+                f"different words. use --drop {listed([name])}"
             )
         else:
             chosen.append(of_column)
@@ -394,7 +394,7 @@ def notes_on_features(X: FloatArray, names: Sequence[str], n_rows: int) -> list[
     every = "every row" if len(X) == n_rows else f"all of {thousands(len(X))} rows"
     notes = [
         f"column {shown(names[j])} has a different whole number in {every}: "
-        f"an identifier? It is kept; use --drop {names[j]} to leave it out"
+        f"an identifier? It is kept; use --drop {listed([names[j]])} to leave it out"
         for j in _identifiers(X)
     ]
     collinear = [names[j] for j in _collinear(X)]
