@@ -15,7 +15,6 @@ from prudent import (
     ConformalDetector,
     LowDensityRejector,
     MinimaxOutlierDetector,
-    RiskCalibratedClassifier,
     certify,
 )
 from prudent.dask import fit
@@ -25,10 +24,6 @@ CHUNKS = (130, 0, 170, 250, 50)
 CLASSIFIERS = {
     "conformal": ConformalClassifier(
         LogisticRegression(), method="split", random_state=0
-    ),
-    "calibrated": RiskCalibratedClassifier(random_state=0),
-    "calibrated, held out": RiskCalibratedClassifier(
-        stopping="holdout", random_state=0
     ),
 }
 DETECTORS = {
