@@ -3,6 +3,7 @@
 from prudent.adversarial.density.detector import LowDensityRejector
 from prudent.adversarial.game.divergence import divergence_bound, divergence_of
 from prudent.adversarial.game.model import OperatingPoint, SecurityCurve
+from prudent.adversarial.game.properties import has_property
 from prudent.adversarial.game.rejection_game import RejectionGame
 
 __all__ = [
@@ -12,4 +13,5 @@ __all__ = [
     "SecurityCurve",
     "divergence_bound",
     "divergence_of",
+    "has_property",
 ]
