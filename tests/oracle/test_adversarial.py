@@ -8,6 +8,8 @@ from scipy.optimize import brentq, linprog, nnls
 
 from prudent import RejectionGame
 from prudent.adversarial import divergence_of
+from prudent.rules.rule import FalseAlarms
+from prudent.rules.scores import CalibrationScores
 
 pytestmark = pytest.mark.oracle
 
@@ -301,3 +303,27 @@ def test_known_miss_rates_are_those_of_the_best_test():
                 -law, A_ub=[p], b_ub=[rate], bounds=(0, 1), method="highs-ds"
             )
             assert miss == pytest.approx(1 + powers.fun, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n", "rate"), [(19, 0.07), (30, 0.5), (45, 0.05), (200, 0.333)]
+)
+def test_exact_ranks_are_the_unbiased_quantile_of_least_variance(n, rate):
+    """Uhlmann's estimator takes rank k or k + 1 by a coin.
+
+    The rate of false alarms below the r-th of n scores is Beta(r, n + 1 - r).
+    """
+    scores = CalibrationScores((np.arange(n, dtype=float),), (None,))
+    coins = (np.arange(4000) + 0.5) / 4000
+    ranks = np.array(
+        [FalseAlarms(scores=scores, coin=u).rule(rate).record["rank"] for u in coins]
+    )
+    k = int((n + 1) * rate)
+    assert set(ranks) <= {k, k + 1}
+    mean = ranks / (n + 1)
+    variance = mean * (1 - mean) / (n + 2)
+    share = (n + 1) * rate - k
+    expected = share * (1 - share) / ((n + 1) * (n + 2)) + rate * (1 - rate) / (n + 2)
+    assert mean.mean() == pytest.approx(rate, abs=1e-4)
+    assert variance.mean() + mean.var() == pytest.approx(expected, rel=1e-3)
+    assert expected <= 1 / (4 * (n + 1))
