@@ -5,8 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.optimize import brentq, linprog, nnls
+from sklearn.linear_model import LogisticRegression
 
-from prudent import RejectionGame
+from prudent import LowDensityRejector, RejectionGame
 from prudent.adversarial import divergence_of
 from prudent.rules.rule import FalseAlarms
 from prudent.rules.scores import CalibrationScores
@@ -327,3 +328,15 @@ def test_exact_ranks_are_the_unbiased_quantile_of_least_variance(n, rate):
     assert mean.mean() == pytest.approx(rate, abs=1e-4)
     assert variance.mean() + mean.var() == pytest.approx(expected, rel=1e-3)
     assert expected <= 1 / (4 * (n + 1))
+    rows = np.random.default_rng(0).normal(size=(3 * n, 2))
+    for seed in range(3):
+        detector = LowDensityRejector(
+            estimator=LogisticRegression(),
+            false_alarm_rate=rate,
+            calibration_size=1 / 3,
+            exact=True,
+            random_state=seed,
+        ).fit(rows)
+        (promise,) = detector.guarantees_
+        assert (promise.bound, detector.n_calibration_) == (rate, n)
+        assert detector.rule_.record["rank"] in (k, k + 1)
