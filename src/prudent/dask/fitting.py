@@ -98,6 +98,10 @@ def fit(
     which the promise does not depend on. Bootstrap radii draw each row a Poisson
     number of times, so that a resample has n rows up to sqrt(n).
 
+    What makes a promise by rows held out keeps 8 bytes a row, by which
+    :func:`~prudent.certify` refuses the rows of the fit; `RiskCalibratedClassifier` on
+    blocks does not, and takes them.
+
     Examples
     --------
     >>> import dask.array as da
