@@ -15,7 +15,8 @@ import signal
 import sys
 from pathlib import Path
 
-FOLDER = Path(sys.argv[1]).resolve()
+# Without a folder nothing is run: tests are looked for in this file too.
+FOLDER = Path(sys.argv[1] if __name__ == "__main__" else ".").resolve()
 ACTS = {"write", "writelines", "close", "flush", "truncate"}
 EVENTS = {"open", "os.rename", "os.remove", "os.truncate"}
 
@@ -98,4 +99,5 @@ def main():
             return
 
 
-main()
+if __name__ == "__main__":
+    main()
