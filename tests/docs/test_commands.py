@@ -38,6 +38,13 @@ TARGETS["getting_started.rst"] = "diagnosis"
 LONG = set(TARGETS)
 
 
+def pages():
+    """README and the pages of the docs, without those that a build writes."""
+    every = [*(ROOT / "docs").rglob("*.rst"), ROOT / "README.md"]
+    built = {"_build", "gallery", "generated"}
+    return [page for page in every if built.isdisjoint(page.parts)]
+
+
 def commands(page):
     """Commands at the beginning of a line of a literal block, in their order.
 
@@ -86,7 +93,7 @@ def test_commands_of_a_page_run(name, tmp_path, monkeypatch):
     fill(tmp_path, target if name in TARGETS else "income", "old.csv", "new.csv")
     fill(tmp_path, None, "normal.csv")
     fill(tmp_path, "label", "today.csv")
-    (page,) = [ROOT / name] if name == "README.md" else (ROOT / "docs").rglob(name)
+    (page,) = [page for page in pages() if page.name == name]
     shown = commands(page)
     assert shown
     for command in [*HERE[name], *shown]:
@@ -98,10 +105,7 @@ def test_commands_of_a_page_run(name, tmp_path, monkeypatch):
 
 
 def test_no_page_with_commands_is_left_out():
-    pages = [*(ROOT / "docs").rglob("*.rst"), ROOT / "README.md"]
-    built = {"_build", "gallery", "generated"}
-    pages = [page for page in pages if built.isdisjoint(page.parts)]
-    shown = {page.name for page in pages if commands(page)}
+    shown = {page.name for page in pages() if commands(page)}
     assert shown <= set(HERE) | set(ELSEWHERE)
     for name, test in ELSEWHERE.items():
         words = (ROOT / test).read_text("utf-8")
