@@ -500,10 +500,8 @@ def remember_rows(
 
 def copied_rows(X: Any) -> int:
     """How many rows of a table stand more than once; 0 where chance may be why."""
-    notes = RowNotes()
-    keys = notes.add(X)
-    known = notes.known()
-    if keys is None or known is None or not known.holds_copies():
+    keys = _keys_with_copies(X)
+    if keys is None:
         return 0
     _, count = np.unique(keys, return_counts=True)
     return int(count[count > 1].sum())
@@ -511,11 +509,20 @@ def copied_rows(X: Any) -> int:
 
 def warn_of_copies(name: str, X: Any) -> None:
     """Warn where rows that are to prove something are copies of others among them."""
+    keys = _keys_with_copies(X)
+    if keys is not None:
+        _warn_of_copies(name, keys, None)
+
+
+def _keys_with_copies(X: Any) -> Keys | None:
+    """The keys of rows some of which are copies; None where there are none to be seen.
+
+    Rows that stand more than once are copies only where chance is not why.
+    """
     notes = RowNotes()
     keys = notes.add(X)
     known = notes.known()
-    if keys is not None and known is not None and known.holds_copies():
-        _warn_of_copies(name, keys, None)
+    return keys if known is not None and known.holds_copies() else None
 
 
 def _warn_of_copies(name: str, keys: Keys, split: HeldOut | None) -> None:

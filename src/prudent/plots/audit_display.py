@@ -103,14 +103,14 @@ class AuditDisplay(Display):
         beyond = ax.inset_axes((0.62, 0, 0.38, 1))
         self.axes_, self.points_ = (rates, beyond), []
         for is_refuted, style in STYLE.items():
-            found = [i for i, row in enumerate(shown) if row.is_refuted is is_refuted]
-            if not found:
+            places = [i for i, row in enumerate(shown) if row.is_refuted is is_refuted]
+            if not places:
                 continue
             label = style["label"] if name is None else f"{name}: {style['label']}"
             style = {"linestyle": "", "clip_on": False, **style, **look, "label": label}
-            means = [shown[i].mean_truth for i in found]
-            self.points_ += rates.plot(means, found, **style)
-            for i in found:
+            means = [shown[i].mean_truth for i in places]
+            self.points_ += rates.plot(means, places, **style)
+            for i in places:
                 _draw_beyond(beyond, i, shown[i], {**style, "label": None})
         for i, row in enumerate(shown):
             _tick(rates, row.mean_bound, i, "bound" if i == 0 else None)

@@ -35,7 +35,7 @@ FIGURE = (
     "draws beyond the bound with its exact interval, and the share that may be (tick). "
     "The most suspicious come first."
 )
-SAID = {
+VERDICTS = {
     "no violation found": ("No violation found", "plain"),
     "broken": ("Broken", "bad"),
     "nothing to test": ("Nothing to test", "plain"),
@@ -91,7 +91,7 @@ def audit_page(
 
 def _answer(audit: Audit, rows: Sequence[Sequence[str]], command: str | None) -> Answer:
     """The verdict, and on what it rests."""
-    verdict, tone = SAID[audit.verdict]
+    verdict, tone = VERDICTS[audit.verdict]
     refuted = sum(row.is_refuted for row in audit.rows)
     laws = list(dict.fromkeys(row.law for row in audit.rows))
     sentences = [
