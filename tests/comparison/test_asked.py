@@ -10,10 +10,10 @@ from sklearn.linear_model import LogisticRegression
 import prudent
 from prudent.core.binomial import fewest_rows, high_probability_rank
 from prudent.core.rows import hold_out
+from prudent.estimator_tools.labelled_rows import labelled_rows
 from prudent.evaluation import promising
 from prudent.evaluation.evaluate import make_folds
 from prudent.evaluation.promising import held_out_share, wrap
-from prudent.evaluation.table import labelled_rows
 from prudent.exceptions import InfeasibleError
 from prudent.rules.wish import parse_promise
 

@@ -17,9 +17,9 @@ import prudent
 from prudent.comparison import ComparisonInterrupted
 from prudent.comparison.protocol import Protocol, run
 from prudent.core.binomial import clopper_pearson
+from prudent.estimator_tools.labelled_rows import labelled_rows
 from prudent.evaluation.evaluate import make_folds
 from prudent.evaluation.methods import choose
-from prudent.evaluation.table import labelled_rows
 
 compare = partial(prudent.compare, promise="none")
 BASELINES = {"methods": (), "baselines": ("lda", "qda")}

@@ -14,10 +14,10 @@ from scipy.stats import binomtest
 import prudent
 from prudent import ClassMoments
 from prudent.comparison.protocol import DEFAULT_PROMISE
+from prudent.estimator_tools.labelled_rows import labelled_rows
+from prudent.estimator_tools.order import order_in_time
 from prudent.evaluation.choice import ChosenClassifier
 from prudent.evaluation.evaluate import make_folds, training_moments
-from prudent.evaluation.order import order_line
-from prudent.evaluation.table import labelled_rows
 
 METHODS = {"methods": ["conformal"], "baselines": ["lda"], "best": False}
 N = 600
@@ -161,7 +161,8 @@ def test_what_changes_is_called_by_its_name(change, named):
     table = {"age": X[:, 1].copy(), "dose": X[:, 0], "site": site}
     y = y.astype(object)
     change(table, y)
-    line = order_line(labelled_rows(pd.DataFrame(table), y, None, DAYS), None)
+    rows_in_time = labelled_rows(pd.DataFrame(table), y, None, DAYS)
+    line = str(order_in_time(rows_in_time, None))
     assert re.search(rf"p = 0.005; most: {named}, about 2025-0", line), line
 
 
@@ -173,7 +174,9 @@ def test_a_file_sorted_by_class_within_its_times_shows_no_change():
     X, y = rows()
     times = np.arange(N) // 60
     order = np.lexsort((y, times))
-    line = order_line(labelled_rows(X[order], y[order], None, times[order]), 180)
+    line = str(
+        order_in_time(labelled_rows(X[order], y[order], None, times[order]), 180)
+    )
     assert line.startswith("no change with time shown")
 
 

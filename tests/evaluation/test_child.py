@@ -12,9 +12,9 @@ from tests.comparison.conftest import Majority
 from prudent import compare
 from prudent.comparison.protocol import Protocol
 from prudent.comparison.protocol import run as run_protocol
+from prudent.estimator_tools.labelled_rows import labelled_rows
 from prudent.evaluation.methods import Method
 from prudent.evaluation.records import Failure
-from prudent.evaluation.table import labelled_rows
 
 
 def sleep(X, y):

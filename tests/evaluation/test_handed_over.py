@@ -6,8 +6,8 @@ import pytest
 from scipy.stats import binom
 
 from prudent import compare
+from prudent.estimator_tools.labelled_rows import labelled_rows
 from prudent.evaluation.handed_over import column_ranges
-from prudent.evaluation.table import labelled_rows
 
 
 def table(n, rng, words=("a", "b", "c")):

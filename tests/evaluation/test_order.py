@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binomtest
 
 from prudent.core.order import order_test
-from prudent.evaluation.order import _columns, order_line, ordered_rows
-from prudent.evaluation.table import LabelledRows
+from prudent.estimator_tools.labelled_rows import LabelledRows
+from prudent.estimator_tools.order import _columns, order_in_time, ordered_rows
 
 
 def table(X, y, times):
@@ -88,6 +88,6 @@ def test_a_large_table_takes_a_second():
     y = (X[:, 0] + random.normal(size=5000) > 0).astype(int)
     rows = table(X, y, np.arange(5000.0))
     start = time.process_time()
-    line = order_line(rows, 1500)
+    line = str(order_in_time(rows, 1500))
     assert line.startswith("no change with time shown (p = 0.")
     assert time.process_time() - start < 3  # 1 s where nothing else runs

@@ -61,6 +61,9 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
         Fitted to the rows not held out.
     n_calibration_ : int
         Held-out rows.
+    order_test_ : OrderInTime
+        After a fit with `time`: whether the rows change with time, by an exact test
+        (`p_value`, `changed`, `when`); its text is one line.
     n_bins_ : int
         Bins asked for; edges that fall on equal scores are one.
     guarantees_ : tuple of Guarantee

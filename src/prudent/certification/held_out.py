@@ -20,7 +20,7 @@ from prudent.core.classes import max_probability, told_apart
 from prudent.core.rows import held_out_count
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
-from prudent.estimator_tools import HeldOutEstimator, fit_options, refuse_dask
+from prudent.estimator_tools import HeldOutEstimator, fit_inside, refuse_dask
 from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import PrudentWarning
 
@@ -129,10 +129,11 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
             self.estimator_, self._unlearned = self.estimator, []
         else:
             self._refuse_unlearned(y)
-            options = fit_options(
-                self.estimator, groups=self._fit_groups, time=self._fit_times
+            self.estimator_ = fit_inside(
+                *(clone(self.estimator), X, y),
+                groups=self._fit_groups,
+                time=self._fit_times,
             )
-            self.estimator_ = clone(self.estimator).fit(X, y, **options)
         if not hasattr(self.estimator_, "classes_"):
             raise TypeError(
                 f"{type(self).__name__}: {model_name(self.estimator)} is no "

@@ -87,6 +87,9 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         Labels with a limit, the most important first.
     n_calibration_ : int
         Held-out rows.
+    order_test_ : OrderInTime
+        After a fit with `time`: whether the rows change with time, by an exact test
+        (`p_value`, `changed`, `when`); its text is one line.
     rule_ : prudent.rules.rule.Rule
         What answers the scores of rows, and on what evidence.
     guarantees_ : tuple of Guarantee

@@ -99,6 +99,9 @@ class SelectiveClassifier(HeldOutClassifier):
         Held-out rows of each.
     n_calibration_ : int
         Held-out rows.
+    order_test_ : OrderInTime
+        After a fit with `time`: whether the rows change with time, by an exact test
+        (`p_value`, `changed`, `when`); its text is one line.
     n_answered_, n_wrong_ : int
         Held-out rows answered, and those of them answered wrong.
     answered_share_ : float

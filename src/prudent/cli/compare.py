@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from prudent.comparison import Comparison
     from prudent.comparison.protocol import Protocol
     from prudent.core.moments import ClassMoments
-    from prudent.evaluation.table import LabelledRows
+    from prudent.estimator_tools.labelled_rows import LabelledRows
     from prudent.io import TrainingData
 
 COLOURS = {
@@ -290,7 +290,7 @@ def _read(
     """Rows in memory, moments of those that are not, and the name of the target."""
     from pyarrow import default_memory_pool
 
-    from prudent.evaluation.table import LabelledRows
+    from prudent.estimator_tools.labelled_rows import LabelledRows
 
     surveyed = survey(data, target, columns, groups, min_class_rows, time)
     parts = columns_in(surveyed.source, by, surveyed.label)

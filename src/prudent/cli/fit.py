@@ -42,6 +42,7 @@ from prudent.io.errors import counted, thousands
 
 if TYPE_CHECKING:
     from prudent.core.guarantee import Guarantee
+    from prudent.estimator_tools.order import OrderInTime
     from prudent.io import Survey, TrainingData
     from prudent.rules.wish import Wish
 
@@ -329,7 +330,7 @@ def _promising(
     """Fit the method so that it makes the promise asked for, and say on which rows."""
     import numpy as np
 
-    from prudent.estimator_tools import fit_options
+    from prudent.estimator_tools import fit_inside
     from prudent.evaluation.promising import promised, promising
     from prudent.rules.wish import parse_promise
 
@@ -354,8 +355,7 @@ def _promising(
     beside = [name for name in training.frame.column_names if name not in features]
     model = of_a_table(training.preparation, wrapped, beside)
     with native_output_left_out():
-        options = fit_options(model, groups=groups, time=training.times)
-        model.fit(training.frame, y, **options)
+        fit_inside(model, training.frame, y, groups=groups, time=training.times)
     last = last_step(model)
     last.guarantees_ = promised(last, wish, among)
     if among > 1:
@@ -369,14 +369,16 @@ def _promising(
             for g in last.guarantees_
         )
     if training.times is not None:
-        _say_order(training, last.n_calibration_, seed)
+        # Here columns have their names.
+        last.order_test_ = _order(training, last.n_calibration_, seed)
+        note(str(last.order_test_))
     return rows_in_words, model
 
 
-def _say_order(training: TrainingData, n_latest: int, seed: int) -> None:
-    """Say whether the rows change with time."""
-    from prudent.evaluation.order import order_line
-    from prudent.evaluation.table import LabelledRows
+def _order(training: TrainingData, n_latest: int, seed: int) -> OrderInTime:
+    """Whether the rows change with time, columns by their names."""
+    from prudent.estimator_tools.labelled_rows import LabelledRows
+    from prudent.estimator_tools.order import order_in_time
 
     assert training.y is not None
     rows = LabelledRows(
@@ -387,7 +389,7 @@ def _say_order(training: TrainingData, n_latest: int, seed: int) -> None:
         groups=training.groups,
         times=training.times,
     )
-    note(order_line(rows, n_latest, seed))
+    return order_in_time(rows, n_latest, seed)
 
 
 def _cells(wish: Wish, training: TrainingData) -> dict[str, int]:
@@ -473,11 +475,11 @@ def _plain(
     """
     from prudent.estimator_tools import (
         RowNotes,
-        fit_options,
+        fit_inside,
         matched_by_name,
         remember_rows,
     )
-    from prudent.evaluation.table import in_front
+    from prudent.estimator_tools.labelled_rows import in_front
 
     by_moments = chosen_by is None and hasattr(estimator, "fit_moments")
     columns, notes = table_columns(surveyed.preparation), RowNotes()
@@ -509,8 +511,8 @@ def _plain(
         model = _selected(model, chosen_by, frame, y)
     else:
         with native_output_left_out():
-            options = fit_options(model, groups=training.groups, time=training.times)
-            model.fit(frame, y, **options)
+            times, groups = training.times, training.groups
+            fit_inside(model, frame, y, groups=groups, time=times)
     remember_rows(model, frame, warn=False)
     return rows_in_words, model
 

@@ -228,7 +228,7 @@ def preprocessing_of(
     training: TrainingData, rows: Any = None, *, missing: Literal["fill", "mean"]
 ) -> Any:
     """What fills and encodes the rows, or some of them; None if there is no need."""
-    from prudent.evaluation.table import preprocessing
+    from prudent.estimator_tools.labelled_rows import preprocessing
 
     preparation = training.preparation
     X = training.X if rows is None else training.X[rows]

@@ -25,6 +25,14 @@ from prudent.core.moments import ClassMoments
 from prudent.core.rows import hold_out
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import copied_rows
+from prudent.estimator_tools.labelled_rows import (
+    LabelledRows,
+    constant_columns,
+    fingerprint,
+    labelled_rows,
+    preprocessing,
+)
+from prudent.estimator_tools.order import order_in_time
 from prudent.estimator_tools.subgroups import memberships_of
 from prudent.evaluation import rows as ranked
 from prudent.evaluation.child import LimitedEvaluation, OutOfTime, prepare
@@ -48,7 +56,6 @@ from prudent.evaluation.methods import (
     choose,
     competing,
 )
-from prudent.evaluation.order import order_line
 from prudent.evaluation.promising import (
     fewest_held_out,
     held_out_share,
@@ -57,13 +64,6 @@ from prudent.evaluation.promising import (
 )
 from prudent.evaluation.records import Data, Failure, FoldScore, MethodRow, Settings
 from prudent.evaluation.rows import needs_of
-from prudent.evaluation.table import (
-    LabelledRows,
-    constant_columns,
-    fingerprint,
-    labelled_rows,
-    preprocessing,
-)
 from prudent.evaluation.words import needed
 from prudent.exceptions import InfeasibleError
 from prudent.io.errors import counted, listed, thousands
@@ -614,7 +614,7 @@ def _order(rows: LabelledRows, wish: Wish | None, random_state: int) -> str:
         share = held_out_share(wish)
         split = hold_out(len(rows.times), share, random, rows.groups, rows.times)
         n_latest = len(split.held_out)
-    return order_line(rows, n_latest, random_state)
+    return str(order_in_time(rows, n_latest, random_state))
 
 
 def _notes_on_copies(rows: LabelledRows) -> list[str]:

@@ -13,6 +13,7 @@ from pyarrow import compute
 from prudent.core.assumptions import name_of_assumption
 from prudent.core.checks import PromiseCheck
 from prudent.core.validation import plain
+from prudent.estimator_tools.labelled_rows import rows_at
 from prudent.evaluation import words
 from prudent.evaluation.columns import cells, columns, figures, table_lines
 from prudent.evaluation.records import (
@@ -22,7 +23,6 @@ from prudent.evaluation.records import (
     MethodRow,
     RegionMap,
 )
-from prudent.evaluation.table import rows_at
 from prudent.io.replacing import write_whole
 
 

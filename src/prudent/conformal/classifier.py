@@ -43,7 +43,7 @@ from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import (
     HeldOutEstimator,
-    fit_options,
+    fit_inside,
     one_thread,
     probability_columns,
     refuse_dask,
@@ -317,10 +317,7 @@ def fitted_scores(classifier: Any, X: Any, y: NDArray[Any]) -> LabelScores:
         # The classifier's own model keeps no groups together, and need not here.
         groups = None if own else classifier._fit_groups
         times = None if own else classifier._fit_times
-        options = {}
-        if groups is not None or times is not None:
-            options = fit_options(estimator, groups=groups, time=times)
-        fitted = clone(estimator).fit(X, y, **options)
+        fitted = fit_inside(clone(estimator), X, y, groups=groups, time=times)
     if kind == "probability" and not hasattr(fitted, "predict_proba"):
         kind = "margin"  # known only now of one that chooses among several
     return LabelScores(fitted, classes, kind)
@@ -424,6 +421,9 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
     method_ : {"full", "cross", "split"}
     n_rows_, n_calibration_ : int
         Rows that fit or rank; rows that rank ("split").
+    order_test_ : OrderInTime
+        After a fit with `time`: whether the rows change with time, by an exact test
+        (`p_value`, `changed`, `when`); its text is one line.
     class_count_ : ndarray of shape (n_classes,)
         Rows of each class that rank.
     estimator_, estimators_ : classifier, list of classifier

@@ -74,6 +74,8 @@ class HeldOutEstimator(BaseEstimator):
     _fit_times: NDArray[Any] | None = None
     # Evidence of rows that are held out because they are the latest; None without.
     _latest: Mapping[str, float] | None = None
+    # Whether a fit with times tests their order; not where it is tested once for many.
+    _tests_order: bool = True
     # Of parts of the population with promises of their own; None without.
     _subgroups: Subgroups | None = None
     # Of the rows that rank, while the promise is made.
@@ -92,6 +94,17 @@ class HeldOutEstimator(BaseEstimator):
         times = None if time is None else check_times(time, _num_samples(X), groups)
         split = self._hold_out(X, random, groups, times)
         self._latest = None if times is None else _evidence(times[split.held_out])
+        self.__dict__.pop("order_test_", None)
+        if times is not None and self._tests_order:
+            from prudent.estimator_tools.order import order_of_fit
+
+            self.order_test_ = order_of_fit(
+                *(X, y),
+                times=times,
+                groups=groups,
+                n_latest=len(split.held_out),
+                random_state=getattr(self, "random_state", None),
+            )
         remember_rows(self, X, split, warn=groups is None)
         fit, held_out = split.fit, split.held_out
         learned, known = (None, None) if y is None else (y[fit], y[held_out])
@@ -326,23 +339,26 @@ def hold_out_rows(
     return hold_out(n_rows, share, random, labels, times)
 
 
-def fit_options(
-    estimator: Any, *, groups: Any = None, time: Any = None
-) -> dict[str, Any]:
-    """What `fit` takes besides rows and labels: groups and times, where it knows them.
+def fit_inside(
+    estimator: Any, X: Any, y: Any, *, groups: Any = None, time: Any = None
+) -> Any:
+    """Fit an estimator, with groups and times if it takes them; None stands for none.
 
-    None stands for none.
+    It is a part of what tests the order of the times itself, once.
     """
     prefix, last = "", estimator
     if isinstance(estimator, Pipeline):
         step, last = estimator.steps[-1]
         prefix = f"{step}__"
     given = {"groups": groups, "time": time}
-    return {
+    options = {
         prefix + name: values
         for name, values in given.items()
         if values is not None and has_fit_parameter(last, name)
     }
+    if isinstance(last, HeldOutEstimator):
+        last._tests_order = False
+    return estimator.fit(X, y, **options)
 
 
 # --- times of rows --------------------------------------------------------------------

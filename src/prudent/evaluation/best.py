@@ -92,6 +92,9 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         failed; "failed", why.
     n_calibration_ : int
         Rows held out.
+    order_test_ : OrderInTime
+        After a fit with `time`: whether the rows change with time, by an exact test
+        (`p_value`, `changed`, `when`); its text is one line.
     subgroups_, subgroup_count_
         With `subgroups`: their names, and the held-out rows of each, as of `model_`.
     n_candidates_ : int
@@ -233,6 +236,7 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
             (chosen, "feature_names_in_"),
             (model, "subgroups_"),
             (model, "subgroup_count_"),
+            (model, "order_test_"),
         ):
             self.__dict__.pop(known, None)
             if hasattr(origin, known):

@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing
 from prudent.core.binomial import high_probability_rank
 from prudent.core.checks import PromiseCheck, check_promises
 from prudent.estimator_tools import held_against
-from prudent.evaluation.table import in_front
+from prudent.estimator_tools.labelled_rows import in_front
 
 # Probability with which a rate of one detector lies between limits.
 OWN = 0.9

@@ -26,7 +26,8 @@ from prudent.core.moments import ClassMoments
 from prudent.core.order import forward_folds
 from prudent.core.rows import hold_out, one_row_per_group
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.estimator_tools import fit_options, predict_set
+from prudent.estimator_tools import fit_inside, predict_set
+from prudent.estimator_tools.labelled_rows import LabelledRows, in_front
 from prudent.evaluation.choice import chosen_in
 from prudent.evaluation.estimators import FEWEST_TO_LEARN
 from prudent.evaluation.frame import Measured, Tally, counted
@@ -43,7 +44,6 @@ from prudent.evaluation.promising import (
     promising,
 )
 from prudent.evaluation.records import RegionMap, Settings
-from prudent.evaluation.table import LabelledRows, in_front
 from prudent.exceptions import InfeasibleError, PrudentWarning
 from prudent.rules.rule import Rule
 from prudent.rules.wish import Wish
@@ -126,8 +126,9 @@ class Task:
         X = rows.parted if parted else rows.X
         groups = None if rows.groups is None else rows.groups[chosen]
         times = None if rows.times is None else rows.times[chosen]
-        options = fit_options(estimator, groups=groups, time=times)
-        return estimator.fit(X[chosen], rows.y[chosen], **options)
+        return fit_inside(
+            estimator, X[chosen], rows.y[chosen], groups=groups, time=times
+        )
 
 
 def make_folds(

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.stats import hypergeom
 
 from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.estimator_tools.labelled_rows import LabelledRows
 from prudent.evaluation.evaluate import Evaluation, Task, plain_sample
 from prudent.evaluation.records import ColumnRange
-from prudent.evaluation.table import LabelledRows
 
 LEVEL = 0.05
 # Rows looked at, parts of nearly equal rows of a column of numbers, ranges that are

@@ -13,10 +13,10 @@ from sklearn.pipeline import Pipeline
 from prudent.core.binomial import fewest_rows
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import IntArray
+from prudent.estimator_tools.labelled_rows import in_front
 from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.evaluation.estimators import FrequentClasses
 from prudent.evaluation.records import Needs
-from prudent.evaluation.table import in_front
 from prudent.rules.wish import CONFIDENCE, FORMS, Wish, rounded
 
 # Draws that may leave a class too few held-out rows.

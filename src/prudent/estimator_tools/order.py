@@ -1,12 +1,16 @@
-"""Whether the rows of a table change with time, in one line."""
+"""Whether the rows of a table change with time."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
@@ -17,16 +21,99 @@ from prudent.core.assumptions import time_in_words
 from prudent.core.order import MOST_ROWS, as_number, order_test
 from prudent.core.rows import one_row_per_group
 from prudent.core.types import FloatArray, IntArray
-from prudent.evaluation.table import LabelledRows, preprocessing
+from prudent.estimator_tools.held_out import check_groups
+from prudent.estimator_tools.labelled_rows import (
+    LabelledRows,
+    labelled_rows,
+    preprocessing,
+)
 
 LEVEL = 0.05
 FEWEST_ROWS = 4
 N_FOLDS = 5
+#: Of more features every k-th is looked at.
+MOST_FEATURES = 300
 #: What the column of out-of-fold probabilities is called.
 LABELS = "labels of like rows"
 
 
-def order_line(rows: LabelledRows, n_latest: int | None, random_state: int = 0) -> str:
+@dataclass(frozen=True, slots=True)
+class OrderInTime:
+    """What the test of order says of rows; as a text, in one line.
+
+    Attributes
+    ----------
+    p_value : float or None
+        In (0, 1]: at most e with probability at most e if the rows in the order of
+        their times are exchangeable. None where fewer than four can be tested.
+    changed : str
+        What changes most: a feature, its spread or its gaps, a class, or "labels of
+        like rows"; empty where nothing is tested.
+    when : str
+        About since when, a date or a number; empty where nothing is tested.
+    latest : str
+        What the promise is about, such as "rows like the latest 171"; empty without.
+    """
+
+    p_value: float | None
+    changed: str = ""
+    when: str = ""
+    latest: str = ""
+
+    def __str__(self) -> str:
+        if self.p_value is None:
+            return "too few rows to test whether they change with time"
+        if self.p_value > LEVEL:
+            return f"no change with time shown (p = {self.p_value:.2g})"
+        about = f": the promise is about {self.latest}" if self.latest else ""
+        return (
+            f"the rows change with time (p = {self.p_value:.2g}; most: {self.changed}, "
+            f"about {self.when}){about}"
+        )
+
+
+def order_of_fit(
+    X: Any,
+    y: NDArray[Any],
+    *,
+    times: NDArray[Any],
+    groups: ArrayLike | None,
+    n_latest: int,
+    random_state: Any,
+) -> OrderInTime:
+    """Say whether the rows of a fit change with time.
+
+    Parameters
+    ----------
+    X : array-like, data frame or sparse matrix of shape (n, d)
+        Of what is no table of numbers and words without infinite cells, the classes
+        alone are looked at.
+    y : ndarray of shape (n,)
+    times : ndarray of shape (n,)
+        As `check_times` gives them.
+    groups : array-like of shape (n,) or None
+    n_latest : int
+        Latest rows that the promise rests on.
+    random_state : int or other
+        Of the test, where it is a whole number; else 0, so that no draw of a fit is
+        used up.
+    """
+    try:
+        rows = labelled_rows(X, y, groups, times)
+    except (TypeError, ValueError):
+        no_cells, known = np.empty((len(y), 0)), None
+        if groups is not None:
+            known = check_groups(groups, len(y))
+        rows = LabelledRows(
+            X=no_cells, y=y, features=(), levels=(), groups=known, times=times
+        )
+    seed = int(random_state) if isinstance(random_state, Integral) else 0
+    return order_in_time(rows, n_latest, seed)
+
+
+def order_in_time(
+    rows: LabelledRows, n_latest: int | None, random_state: int = 0
+) -> OrderInTime:
     """Say whether rows change with time, by the test of `prudent.core.order`.
 
     Parameters
@@ -37,36 +124,29 @@ def order_line(rows: LabelledRows, n_latest: int | None, random_state: int = 0) 
         Latest rows that a promise rests on; None where nothing is promised.
     random_state : int, default=0
         Of the orders, of rows of equal time, and of folds.
-
-    Returns
-    -------
-    str
-        With the p-value, and where it is at most 0.05 the column that changes most and
-        when.
     """
     assert rows.times is not None
     order = ordered_rows(rows, random_state)
     if len(order) < FEWEST_ROWS:
-        return "too few rows to test whether they change with time"
+        return OrderInTime(None)
     columns, names = _columns(rows, order, random_state)
     # Of an indicator place and spread are the same.
     pairs = zip(rows.features, rows.is_text, strict=True)
     measured = [name for name, is_text in pairs if not is_text]
     found = order_test(columns, random_state=random_state)
-    if found.p_value > LEVEL:
-        return f"no change with time shown (p = {found.p_value:.2g})"
     changed = names[found.column]
     if found.of_spread and changed in measured:
         changed = f"spread of {changed}"
     time = rows.times[order[min(found.row, len(order) - 1)]]
-    when = time_in_words(as_number(time), dated=rows.times.dtype.kind == "M")
-    about = ""
+    latest = ""
     if n_latest is not None:
         unit = "rows" if rows.groups is None else "groups"
-        about = f": the promise is about {unit} like the latest {n_latest}"
-    return (
-        f"the rows change with time (p = {found.p_value:.2g}; most: {changed}, about "
-        f"{when}){about}"
+        latest = f"{unit} like the latest {n_latest}"
+    return OrderInTime(
+        p_value=found.p_value,
+        changed=changed,
+        when=time_in_words(as_number(time), dated=rows.times.dtype.kind == "M"),
+        latest=latest,
     )
 
 
@@ -93,13 +173,15 @@ def _columns(
     Prepared features, an indicator of each class, and the probability of the true
     label by a logistic regression fitted to other rows, drawn without regard to time.
     """
-    X, codes = rows.X[order], rows.codes[order]
-    prepared, names = X, list(rows.features)
-    preparation = preprocessing(X, rows.is_text, missing=rows.missing)
+    step = max(math.ceil(len(rows.features) / MOST_FEATURES), 1)
+    features, is_text = rows.features[::step], rows.is_text[::step]
+    X, codes = rows.X[order, ::step], rows.codes[order]
+    prepared, names = X, list(features)
+    preparation = preprocessing(X, is_text, missing=rows.missing)
     if preparation is not None:
         prepared = np.asarray(preparation.fit_transform(X), dtype=np.float64)
         names = [
-            _feature(name, rows.features)
+            _feature(name, features)
             for name in preparation.get_feature_names_out(
                 np.array([f"x{j}" for j in range(X.shape[1])], dtype=object)
             ).tolist()
@@ -107,6 +189,8 @@ def _columns(
     classes = np.flatnonzero(np.bincount(codes, minlength=len(rows.classes)))
     indicators = (codes[:, None] == classes).astype(np.float64)
     names += [f"class {label}" for label in rows.classes[classes].tolist()]
+    if not features:
+        return indicators, names
     probable = _probabilities(prepared, codes, random_state)
     return np.column_stack([prepared, indicators, probable]), [*names, LABELS]
 
