@@ -12,18 +12,16 @@ from prudent.estimator_tools.answers import (
     rows_about,
     rule_answers,
 )
+from prudent.estimator_tools.given import check_groups, check_times, refuse_dask
 from prudent.estimator_tools.held_out import (
     HeldOutEstimator,
     RowNotes,
-    check_groups,
-    check_times,
     copied_rows,
     exported_rule,
     fit_inside,
     hold_out_rows,
     one_thread,
     probability_columns,
-    refuse_dask,
     refuse_seen_rows,
     remember_rows,
     remembers_rows,

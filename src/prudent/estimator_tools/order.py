@@ -21,7 +21,7 @@ from prudent.core.assumptions import time_in_words
 from prudent.core.order import MOST_ROWS, as_number, order_test
 from prudent.core.rows import one_row_per_group
 from prudent.core.types import FloatArray, IntArray
-from prudent.estimator_tools.held_out import check_groups
+from prudent.estimator_tools.given import check_groups
 from prudent.estimator_tools.labelled_rows import (
     LabelledRows,
     labelled_rows,
