@@ -1,10 +1,14 @@
 """Kernel and landmark fits."""
 
+import re
+
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from sklearn.metrics.pairwise import rbf_kernel
 
 from prudent import MinimaxOutlierDetector, MinimaxProbabilityClassifier
+from prudent.exceptions import PrudentWarning, SingularCovarianceError
 from prudent.minimax.kernel import landmark_span, span_of
 
 X_SIX = np.array([0, 0.5, 1, 2, 2.6, 3.5])[:, None]
@@ -42,12 +46,104 @@ def test_dual_coefficients_are_over_the_training_rows_in_their_order():
     )
 
 
-def test_kernel_radius_is_never_zero_and_is_recorded():
+def test_a_radius_that_nobody_sets_is_a_share_of_the_diagonal_and_recorded():
     X, y = moons()
     model = MinimaxProbabilityClassifier(kernel="rbf").fit(X, y)
     np.testing.assert_allclose(model.covariance_radius_, 1e-3)
     assert np.isfinite(model.kappa_)
     assert model.guarantees_ == ()
+
+
+def quadratic(X):
+    """Features of the kernel (z'w + 1)^2 in two dimensions, without the constant."""
+    root = np.sqrt(2)
+    x, z = X.T
+    return np.column_stack([root * x, root * z, x * x, z * z, root * x * z])
+
+
+@pytest.mark.parametrize("radius", [0, [0, 0.2]])
+def test_radius_zero_of_a_kernel_is_zero(radius):
+    """Theorem 6 as it stands, by a direct search among the planes of the features."""
+    X, y = moons()
+    model = MinimaxProbabilityClassifier(
+        kernel="poly", degree=2, gamma=1.0, coef0=1.0, covariance_radius=radius
+    ).fit(X, y)
+    np.testing.assert_array_equal(model.covariance_radius_, np.full(2, radius))
+    assert model.covariance_floor_ == 0
+    Z = quadratic(X)
+    gap = Z[y == 1].mean(axis=0) - Z[y == 0].mean(axis=0)
+    added = np.broadcast_to(radius, 2)
+    spread = [
+        np.cov(Z[y == k].T, bias=True) + added[k] * np.eye(Z.shape[1]) for k in (0, 1)
+    ]
+
+    def inverse_kappa(a):
+        a = a / (a @ gap)
+        return sum(np.sqrt(a @ S @ a) for S in spread)
+
+    start = np.linalg.solve(sum(spread), gap)
+    least = minimize(inverse_kappa, start, method="BFGS", options={"gtol": 1e-9})
+    assert model.kappa_ == pytest.approx(1 / least.fun, rel=1e-8)
+
+
+def test_radius_zero_of_a_positive_definite_kernel_gives_alpha_1_and_says_so():
+    X, y = moons()
+    model = MinimaxProbabilityClassifier(kernel="rbf", gamma=1.0, covariance_radius=0)
+    with pytest.warns(PrudentWarning, match="kappa is infinite"):
+        model.fit(X, y)
+    assert model.worst_case_accuracy_ == 1
+    np.testing.assert_array_equal(model.covariance_radius_, 0)
+    assert model.guarantees_ == ()
+
+
+def test_radius_zero_of_a_nearly_singular_kernel_is_floored_and_recorded():
+    X, y = moons(300)
+    model = MinimaxProbabilityClassifier(kernel="rbf", gamma=0.01, covariance_radius=0)
+    with pytest.warns(PrudentWarning, match="was added to both"):
+        model.fit(X, y)
+    assert model.covariance_floor_ > 0
+    np.testing.assert_array_equal(model.covariance_radius_, 0)
+
+
+def test_one_class_halfspace_at_radius_zero_is_theorem_7():
+    X, _ = moons()
+    settings = {
+        "region": "halfspace",
+        "threshold": "distribution_free",
+        "false_alarm_rate": 0.8,
+    }
+    detector = MinimaxOutlierDetector(
+        kernel="poly", degree=2, gamma=1.0, coef0=0.0, covariance_radius=0, **settings
+    ).fit(X)
+    Z = quadratic(X)[:, 2:]  # without a constant and linear part
+    mean = Z.mean(axis=0)
+    weights = np.linalg.solve(np.cov(Z.T, bias=True), mean)
+    zeta = np.sqrt(mean @ weights)
+    np.testing.assert_allclose(detector.score_samples(X), Z @ weights, rtol=1e-6)
+    assert detector.offset_ == pytest.approx(zeta**2 - 0.5 * zeta, rel=1e-9)
+
+
+@pytest.mark.parametrize(("gamma", "radius"), [(1, 0), (1, 1e-20), (0.1, 0)])
+def test_one_class_names_a_radius_that_is_enough(gamma, radius):
+    X, _ = moons()
+    detector = MinimaxOutlierDetector(
+        kernel="rbf",
+        gamma=gamma,
+        region="halfspace",
+        covariance_radius=radius,
+        random_state=0,
+    )
+    with pytest.raises(SingularCovarianceError, match="or more") as refused:
+        detector.fit(X)
+    named = float(re.search(r"set it to (\S+) or more", str(refused.value))[1])
+    assert named < 1e-9
+    detector.set_params(covariance_radius=named).fit(X)
+
+
+def test_one_class_ellipsoid_of_a_kernel_refuses_radius_zero():
+    detector = MinimaxOutlierDetector(kernel="rbf", covariance_radius=0)
+    with pytest.raises(ValueError, match="infinitely far away"):
+        detector.fit(moons()[0])
 
 
 def test_linear_kernel_equals_the_linear_fit():

@@ -132,22 +132,58 @@ def kernel_problem():
     return t[:, None], np.exp(-((t[:, None] - t) ** 2) / 2)
 
 
+def kernel_moments(K):
+    """Means l and matrices L'L of Theorem 6, class of the first three rows first."""
+    means = np.stack([K[:3].mean(axis=0), K[3:].mean(axis=0)])
+    L = (K[:3] - means[0], K[3:] - means[1])
+    return means, np.stack([part.T @ part / 3 for part in L])
+
+
+def kernel_kappa(means, forms):
+    """Least sum of roots of the quadratic forms, over coefficients of the rows."""
+    g = cp.Variable(6)
+    spread = cp.norm(root(forms[0]) @ g) + cp.norm(root(forms[1]) @ g)
+    return 1 / least(spread, [g @ (means[0] - means[1]) == 1])
+
+
 @pytest.mark.parametrize("rho", [(0.01, 0.01), (0.05, 0.2)])
 def test_theorem_6_kernel_plane(rho):
     t, K = kernel_problem()
-    g = cp.Variable(6)
-    spread = 0
-    means = []
-    for rows, radius in ((K[:3], rho[0]), (K[3:], rho[1])):
-        mean = rows.mean(axis=0)
-        L = (rows - mean) / math.sqrt(3)
-        spread += cp.norm(root(L.T @ L + radius * K) @ g)
-        means.append(mean)
-    kappa = 1 / least(spread, [g @ (means[0] - means[1]) == 1])
+    means, spreads = kernel_moments(K)
+    kappa = kernel_kappa(means, spreads + np.multiply.outer(rho, K))
     model = MinimaxProbabilityClassifier(
         kernel="rbf", gamma=0.5, covariance_radius=rho[::-1]
     ).fit(t, [1, 1, 1, 0, 0, 0])
     assert model.kappa_ == pytest.approx(kappa, rel=1e-6)
+
+
+def test_section_5_3_a_kernel_matrix_with_a_ridge():
+    """K + ridge I in place of K: in the coordinates of the rows and in the radius."""
+    _, K = kernel_problem()
+    ridge, rho = 0.1, 0.02
+    regular = K + ridge * np.eye(6)
+    means, spreads = kernel_moments(regular)
+    kappa = kernel_kappa(means, spreads + rho * regular)
+    model = MinimaxProbabilityClassifier(kernel="precomputed", covariance_radius=rho)
+    model.fit(regular, [1, 1, 1, 0, 0, 0])
+    assert model.kappa_ == pytest.approx(kappa, rel=1e-6)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.02])
+def test_section_5_3_a_ridge_on_the_coefficients(rho):
+    """L'L + rho K + ridge I: the moments of kernel values, with a radius `ridge`."""
+    _, K = kernel_problem()
+    ridge = 0.1
+    means, spreads = kernel_moments(K)
+    forms = spreads + rho * K
+    kappa = kernel_kappa(means, forms + ridge * np.eye(6))
+    model = MinimaxProbabilityClassifier.from_moments(
+        means[::-1], forms[::-1], counts=[3, 3], covariance_radius=ridge
+    )
+    assert model.kappa_ == pytest.approx(kappa, rel=1e-6)
+    if not rho:  # the rows of K are all that is needed
+        rows = MinimaxProbabilityClassifier(covariance_radius=ridge)
+        assert rows.fit(K, [1, 1, 1, 0, 0, 0]).kappa_ == pytest.approx(kappa, rel=1e-6)
 
 
 def test_theorem_7_kernel_halfspace_closed_form():

@@ -12,7 +12,7 @@ from prudent.core.types import FloatArray, IntArray
 
 SMALLEST_PIVOT = 1e-13
 LANDMARK_RIDGE = 1e-10
-#: Additive radius of kernel fits, as a share of the mean of the kernel's diagonal.
+#: Additive radius of kernel fits that set none, as a share of the mean diagonal of K.
 DEFAULT_KERNEL_RADIUS = 1e-3
 
 
@@ -22,7 +22,7 @@ class Span:
 
     `rows` (N, r) holds G, `factor` (r, r) the lower triangular coordinates of the r
     columns of K in `columns` (of `n_columns`), `default_radius` the additive radius
-    without which every direction outside the span would be impossible.
+    of those who set none: at 0 a positive definite kernel separates any rows.
     """
 
     rows: FloatArray

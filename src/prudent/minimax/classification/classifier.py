@@ -81,9 +81,11 @@ default="empirical"
         A float a in [0, 1] shrinks to (1 - a) S + a diag(S).
     mean_radius : float or array-like of shape (n_classes,), default=0.0
         Mahalanobis radius nu >= 0 in which the class mean is known.
-    covariance_radius : float or array-like of shape (n_classes,), default=0.0
-        Frobenius radius rho >= 0, in squared units of the features. 0 for a kernel
-        means 1e-3 of the mean of the kernel's diagonal.
+    covariance_radius : float, array-like of shape (n_classes,) or None, default=None
+        Frobenius radius rho >= 0, in squared units of the features. None is 0 for a
+        linear fit and 1e-3 of the mean of the kernel's diagonal for a kernel, most of
+        which separate any rows at 0 (`kappa_` is infinite or `covariance_floor_` > 0,
+        with a warning).
     covariance_factor : float or array-like of shape (n_classes,), default=1.0
         Factor gamma >= 1 by which the true covariance may exceed the given one.
     uncertainty : {None, "gaussian", "bootstrap"}, default=None
@@ -200,7 +202,7 @@ default="empirical"
         "priors": ["array-like", None],
         "covariance": "no_validation",  # see `covariance_rule`
         "mean_radius": [Real, "array-like"],
-        "covariance_radius": [Real, "array-like"],
+        "covariance_radius": [Real, "array-like", None],
         "covariance_factor": [Real, "array-like"],
         "uncertainty": [StrOptions({"gaussian", "bootstrap"}), None],
         "confidence": [Interval(Real, 0, 1, closed="neither")],
@@ -224,7 +226,7 @@ default="empirical"
         priors: ArrayLike | None = None,
         covariance: Any = "empirical",
         mean_radius: ArrayLike = 0.0,
-        covariance_radius: ArrayLike = 0.0,
+        covariance_radius: ArrayLike | None = None,
         covariance_factor: ArrayLike = 1.0,
         uncertainty: Literal["gaussian", "bootstrap"] | None = None,
         confidence: float = 0.95,
@@ -367,7 +369,8 @@ default="empirical"
             }
             for name, neutral in taken.items():
                 value = getattr(self, name)
-                if not np.all(np.asarray(value, dtype=object) == neutral):
+                is_neutral = np.asarray(value, dtype=object) == neutral
+                if value is not None and not np.all(is_neutral):
                     raise ValueError(
                         f"uncertainty={self.uncertainty!r} takes all radii from the "
                         f"empirical moments: leave `{name}` at {neutral!r}, got "

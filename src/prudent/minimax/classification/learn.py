@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -82,7 +82,7 @@ def learn(
     costs: ArrayLike | None,
     priors: ArrayLike | None,
     covariance: CovarianceRule,
-    radii: tuple[ArrayLike, ArrayLike, ArrayLike],
+    radii: tuple[ArrayLike, ArrayLike | None, ArrayLike],
     uncertainty: Uncertainty,
     confidence: float,
     bound: Literal["union", "exact"],
@@ -162,7 +162,7 @@ def _with_rows(moments: ClassMoments) -> tuple[BoolArray, ClassMoments]:
 def _radii(
     moments: ClassMoments,
     rows: Rows | None,
-    given: tuple[ArrayLike, ArrayLike, ArrayLike],
+    given: tuple[ArrayLike, ArrayLike | None, ArrayLike],
     seen: BoolArray,
     uncertainty: Uncertainty,
     confidence: float,
@@ -170,17 +170,15 @@ def _radii(
     random: np.random.RandomState,
 ) -> Radii:
     """Radii of the classes with rows: from their data, or as given."""
-    radii = given_radii(*given, len(seen)).restricted_to(seen)
     if uncertainty == "gaussian":
         return gaussian_radii(moments, confidence)
     if uncertainty == "bootstrap":
         assert rows is not None
         return bootstrap_radii(moments, rows, confidence, random)
-    if span is None:
-        return radii
-    # Without a radius every kernel fit separates its training rows perfectly.
-    rho = np.where(radii.covariance > 0, radii.covariance, span.default_radius)
-    return replace(radii, covariance=rho)
+    mean, covariance, factor = given
+    if covariance is None:
+        covariance = 0.0 if span is None else span.default_radius
+    return given_radii(mean, covariance, factor, len(seen)).restricted_to(seen)
 
 
 def _classes(

@@ -63,7 +63,9 @@ class MinimaxOutlierDetector(
         the rate; None: the rate holds on average over training samples. For
         "calibrated" only.
     covariance, covariance_radius
-        As in MinimaxProbabilityClassifier; the metric is S + rho I.
+        As in MinimaxProbabilityClassifier; the metric is S + rho I. With a kernel an
+        ellipsoid needs rho > 0, since rows outside the span of the training rows would
+        be infinitely far away.
     mean_radius, covariance_factor : float, default=0.0, 1.0
         As there, for "distribution_free".
     random_state : int, RandomState or None, default=None
@@ -135,7 +137,7 @@ class MinimaxOutlierDetector(
         "confidence": [Interval(Real, 0, 1, closed="neither"), None],
         "covariance": "no_validation",  # see `covariance_rule`
         "mean_radius": [Interval(Real, 0, None, closed="left")],
-        "covariance_radius": [Interval(Real, 0, None, closed="left")],
+        "covariance_radius": [Interval(Real, 0, None, closed="left"), None],
         "covariance_factor": [Interval(Real, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
@@ -155,7 +157,7 @@ class MinimaxOutlierDetector(
         confidence: float | None = None,
         covariance: Any = "empirical",
         mean_radius: float = 0.0,
-        covariance_radius: float = 0.0,
+        covariance_radius: float | None = None,
         covariance_factor: float = 1.0,
         random_state: Any = None,
     ) -> None:
@@ -229,6 +231,13 @@ class MinimaxOutlierDetector(
                 f"region='ellipsoid' with kernel={self.kernel!r} and threshold="
                 f"{self.threshold!r} is undefined: use region='halfspace', or a named "
                 "kernel with threshold='calibrated'."
+            )
+        if self.covariance_radius == 0:
+            raise ValueError(
+                "region='ellipsoid' with a kernel needs covariance_radius > 0, got "
+                f"{self.covariance_radius!r}: rows outside the span of the training "
+                "rows would be infinitely far away. Leave it at None, or use "
+                "region='halfspace'."
             )
 
     def _hold_out(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy.linalg import eigvalsh
 
 from prudent.core.classes import check_not_tiny, constant_features
 from prudent.core.guarantee import Guarantee
@@ -13,8 +14,9 @@ from prudent.core.linalg import CovarianceRule, estimate_covariances
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows
 from prudent.core.types import FloatArray, IntArray
-from prudent.exceptions import DegenerateDataError
+from prudent.exceptions import DegenerateDataError, SingularCovarianceError
 from prudent.minimax.certificate import ClassMargin, certified_radius
+from prudent.minimax.curve import TINY_PIVOT
 from prudent.minimax.kernel import Span
 from prudent.minimax.one_class.model import HalfSpace, Model, ellipsoid, halfspace
 from prudent.minimax.radii import Origin, known_moments
@@ -47,7 +49,7 @@ def learn(
     region: Literal["ellipsoid", "halfspace"],
     covariance: CovarianceRule,
     mean_radius: float,
-    covariance_radius: float,
+    covariance_radius: float | None,
     covariance_factor: float,
     false_alarm_rate: float | None,
     exact: bool,
@@ -73,10 +75,12 @@ def learn(
         rows_of=None if rows is None else rows.of_class,
     )
     rho = covariance_radius
-    if span is not None and not rho:
-        rho = span.default_radius
+    if rho is None:
+        rho = 0.0 if span is None else span.default_radius
     mean, mean_lo = moments.mean[0, features], moments.mean_lo[0, features]
     S = covariances[0][np.ix_(features, features)] + rho * np.eye(len(features))
+    if span is not None:
+        _check_regular(S, rho, span)
     shape = (
         halfspace(mean, S)
         if region == "halfspace"
@@ -119,6 +123,21 @@ def _varying_features(moments: ClassMoments, span: Span | None) -> IntArray:
             "rows that vary."
         )
     return features
+
+
+def _check_regular(S: FloatArray, rho: float, span: Span) -> None:
+    """Raise SingularCovarianceError where rounding decides what a kernel's S forbids.
+
+    S (r, r) includes rho I. A variance is known to within a multiple of eps of the
+    largest one; the coordinates of a span have no names that an error could tell.
+    """
+    least = 2 * TINY_PIVOT * len(S) * float(S.diagonal().max())
+    if rho < least and not float(eigvalsh(S, subset_by_index=[0, 0])[0]) >= least:
+        raise SingularCovarianceError(
+            "the covariance of the class in the feature space of the kernel is "
+            f"singular at covariance_radius={rho:g}: set it to {2 * least:.1e} or "
+            f"more, or leave it at None, which is {span.default_radius:.3g} here."
+        )
 
 
 def _moment_offset(
