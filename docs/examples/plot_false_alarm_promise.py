@@ -25,4 +25,6 @@ print(f"other digits rejected: {caught.mean():.3f}")
 
 # %%
 rates = np.linspace(0.05, 0.4, 15)
-FalseAlarmDisplay.from_estimator(detector, projection.transform(rest), rates)
+FalseAlarmDisplay.from_estimator(
+    detector, projection.transform(rest), false_alarm_rates=rates
+)

@@ -30,7 +30,9 @@ def normals():
 
 
 def test_security_curve_draws_what_the_frame_holds(game, ax):
-    display = SecurityCurveDisplay.from_estimator(game, [0.5, 0.1, 0.9], ax=ax)
+    display = SecurityCurveDisplay.from_estimator(
+        game, false_alarm_rates=[0.5, 0.1, 0.9], ax=ax
+    )
     frame = display.frame()
     assert frame["false_alarm_rate"].to_pylist() == [0.1, 0.5, 0.9]
     soft, hard, uniform = display.lines_
@@ -53,7 +55,9 @@ def test_security_curve_makes_its_own_axes_and_covers_all_rates(game):
 
 def test_false_alarms_are_those_of_the_refitted_rates(normals, ax):
     detector = LowDensityRejector(random_state=0).fit(normals[:300])
-    display = FalseAlarmDisplay.from_estimator(detector, normals[300:], [0.3, 0.1])
+    display = FalseAlarmDisplay.from_estimator(
+        detector, normals[300:], false_alarm_rates=[0.3, 0.1]
+    )
     frame = display.plot(ax).frame()
     for i, rate in enumerate((0.1, 0.3)):
         rejected = detector.with_false_alarm_rate(rate).predict(normals[300:]) < 0
@@ -74,7 +78,9 @@ def test_false_alarm_display_makes_its_own_axes(normals):
 
 def test_security_curve_shows_what_knowing_the_intruder_is_worth(game, ax):
     q = game.adversary_
-    display = SecurityCurveDisplay.from_estimator(game, [0.1, 0.5], known=q, ax=ax)
+    display = SecurityCurveDisplay.from_estimator(
+        game, false_alarm_rates=[0.1, 0.5], known=q, ax=ax
+    )
     known = display.frame()["known_miss_rate"].to_numpy()
     np.testing.assert_array_equal(display.lines_[3].get_ydata(), known)
     assert (known <= display.curve.soft_miss_rates + 1e-12).all()

@@ -31,4 +31,4 @@ def test_the_chosen_one_is_marked_and_those_that_failed_come_last():
 
 def test_a_model_that_chose_nothing_is_refused():
     with pytest.raises(ValueError, match="LogisticRegression chose nothing"):
-        ChoiceDisplay.from_estimator(LogisticRegression())
+        ChoiceDisplay.from_estimator(LogisticRegression().fit([[0], [1]], [0, 1]))

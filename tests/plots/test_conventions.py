@@ -2,151 +2,473 @@
 
 import inspect
 import math
+from collections.abc import Sequence
+from functools import cache
 
+import joblib
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
-from matplotlib import pyplot
+from matplotlib import pyplot, rcParams
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 
 import prudent
 from prudent import plots
 from prudent.plots.display import Display, thousands_on_axis
 
 X, y = load_breast_cancer(return_X_y=True)
+X = X[:, [0, 1, 4]]
 OLD, NEW = np.arange(300), np.arange(300, 569)
+ORDINARY = np.where(y == 1, 1, -1)
 
 
-def selective():
+class Arrays:
+    """Rows and labels as NumPy arrays."""
+
+    @staticmethod
+    def rows(values):
+        return values
+
+    @staticmethod
+    def labels(values):
+        return values
+
+
+class PandasFrames:
+    """Rows and labels of pandas, whose index is not that of their places."""
+
+    @staticmethod
+    def rows(values):
+        columns = [f"column {j}" for j in range(values.shape[1])]
+        return pd.DataFrame(values, columns=columns, index=range(len(values), 0, -1))
+
+    @staticmethod
+    def labels(values):
+        return pd.Series(values, index=range(len(values), 0, -1))
+
+
+class PolarsFrames:
+    """Rows and labels of polars."""
+
+    @staticmethod
+    def rows(values):
+        columns = [f"column {j}" for j in range(values.shape[1])]
+        return pl.DataFrame(dict(zip(columns, values.T, strict=True)))
+
+    @staticmethod
+    def labels(values):
+        return pl.Series(values)
+
+
+def fitted(model, given, rows=OLD, labels=y):
+    return model.fit(given.rows(X[rows]), given.labels(labels[rows]))
+
+
+def new(given, labels=y):
+    return given.rows(X[NEW]), given.labels(labels[NEW])
+
+
+@cache
+def selective(given):
     model = prudent.SelectiveClassifier(
         LinearDiscriminantAnalysis(), error_rate=0.1, random_state=0
     )
-    return plots.SelectiveDisplay, "from_estimator", (model.fit(X[OLD], y[OLD]), *new())
+    return fitted(model, given)
 
 
-def neyman_pearson():
+@cache
+def neyman_pearson(given):
     model = prudent.NeymanPearsonClassifier(
         LinearDiscriminantAnalysis(), max_class_error={0: 0.1}, random_state=0
     )
-    fitted = model.fit(X[OLD], y[OLD])
-    return plots.ClassErrorDisplay, "from_estimator", (fitted, *new())
+    return fitted(model, given)
 
 
-def conformal():
-    model = prudent.ConformalClassifier(random_state=0).fit(X[OLD], y[OLD])
-    return plots.SetSizeDisplay, "from_estimator", (model, *new())
+@cache
+def conformal(given):
+    model = prudent.ConformalClassifier(LinearDiscriminantAnalysis(), random_state=0)
+    return fitted(model, given)
 
 
-def detector():
-    model = prudent.LowDensityRejector(random_state=0).fit(X[OLD][y[OLD] == 1])
-    signs = np.where(y[NEW] == 1, 1, -1)
-    return plots.DetectorScoreDisplay, "from_estimator", (model, X[NEW], signs)
+@cache
+def rejector(given):
+    model = prudent.LowDensityRejector(random_state=0)
+    return model.fit(given.rows(X[OLD][y[OLD] == 1]))
 
 
-def drift():
-    monitor = prudent.DriftMonitor(random_state=0).fit(X[OLD]).update(X[NEW])
-    return plots.DriftDisplay, "from_monitor", (monitor,)
+@cache
+def minimax(given):
+    return fitted(prudent.MinimaxProbabilityClassifier(), given)
 
 
-def cost():
-    compared = prudent.compare(X, y, methods=["minimax"], baselines=["lda"])
-    return plots.CostCurveDisplay, "from_comparison", (compared,)
+@cache
+def imprecise(given):
+    return fitted(prudent.ImpreciseDiscriminantAnalysis(imprecision=2.0), given)
 
 
-def monitor():
-    promise = prudent.Guarantee(quantity="error rate", bound=0.1, sense="<=")
-    seen = prudent.PromiseMonitor(promise).update([0, 1] * 20)
-    return plots.MonitorDisplay, "from_monitor", (seen,)
+@cache
+def imprecise_cv(given):
+    model = prudent.ImpreciseDiscriminantAnalysisCV(imprecisions=[0.5, 2.0], cv=3)
+    return fitted(model, given)
 
 
-def guarantee():
-    model = prudent.MinimaxProbabilityClassifier().fit(X[OLD], y[OLD])
-    return plots.GuaranteeDisplay, "from_estimator", (model, *new())
+@cache
+def calibrated(given):
+    return fitted(prudent.RiskCalibratedClassifier(max_iter=10, random_state=0), given)
 
 
-def subgroups():
-    model = prudent.ConformalClassifier(
-        LinearDiscriminantAnalysis(),
-        subgroups=lambda rows: rows[:, :1] < [12, 15],
-        random_state=0,
+@cache
+def binned(given):
+    model = prudent.BinnedCalibrationClassifier(
+        LinearDiscriminantAnalysis(), n_bins=3, random_state=0
     )
-    fitted = model.fit(X[OLD], y[OLD])
-    return plots.SubgroupDisplay, "from_estimator", (fitted, *new())
+    return fitted(model, given)
 
 
-def audit():
-    detector_ = prudent.MinimaxOutlierDetector(false_alarm_rate=0.1)
-    found = prudent.audit(detector_, laws=["line"], sizes=(60,), budget=10)
-    return plots.AuditDisplay, "from_audit", (found,)
+@cache
+def logistic(given):
+    return fitted(LogisticRegression(max_iter=2000), given)
 
 
-def new():
-    return X[NEW], y[NEW]
+@cache
+def best(given):
+    model = prudent.BestClassifier(
+        ["lda", "qda"], promise="error <= 20%", random_state=0
+    )
+    return fitted(model, given)
 
 
-MADE = (
-    *(selective, neyman_pearson, conformal, detector, drift, cost, monitor),
-    *(guarantee, subgroups, audit),
-)
+@cache
+def game(given):
+    model = prudent.RejectionGame(divergence_bound=3)
+    return model.fit(given.labels(np.array([0.01, 0.04, 0.15, 0.3, 0.5])))
 
 
-@pytest.fixture(scope="module", params=MADE, ids=lambda made: made.__name__)
-def made(request):
-    return request.param()
+def by_size(rows):
+    return np.asarray(rows)[:, :1] < [12, 15]
 
 
-def test_the_class_method_draws_on_the_axes_given_and_returns_the_display(made):
-    display_class, method, given = made
+@cache
+def in_subgroups(given):
+    model = prudent.ConformalClassifier(
+        LinearDiscriminantAnalysis(), subgroups=by_size, random_state=0
+    )
+    return fitted(model, given)
+
+
+@cache
+def comparison(given):
+    return prudent.compare(
+        given.rows(X),
+        given.labels(y),
+        promise="error <= 20%",
+        methods=["minimax"],
+        baselines=["lda"],
+        best=False,
+    )
+
+
+@cache
+def comparison_of_subgroups(given):
+    large = np.column_stack([X[:, 0], X[:, 0] > 14])
+    return prudent.compare(
+        pd.DataFrame(large, columns=["radius", "large"]),
+        y,
+        promise="coverage >= 90% in every class and large",
+        methods=["lda"],
+        baselines=(),
+        cv=3,
+    )
+
+
+@cache
+def promise_monitor(given):
+    promise = prudent.Guarantee(quantity="error rate", bound=0.1, sense="<=")
+    wrong = given.labels(np.array([0, 1] * 20))
+    return prudent.PromiseMonitor(promise).update(wrong)
+
+
+@cache
+def drift_monitor(given):
+    monitor = prudent.DriftMonitor(random_state=0)
+    return monitor.fit(given.rows(X[OLD])).update(given.rows(X[NEW]))
+
+
+@cache
+def audit(given):
+    detector = prudent.MinimaxOutlierDetector(false_alarm_rate=0.1)
+    return prudent.audit(detector, laws=["line"], sizes=(60,), budget=10)
+
+
+def promise():
+    return prudent.Guarantee(quantity="error rate", bound=0.1, sense="<=")
+
+
+def scores(given):
+    return given.labels(X[NEW, 0])
+
+
+def right(given):
+    return given.labels((X[NEW, 0] > 15) == (y[NEW] == 0))
+
+
+def answers_at_rates(given):
+    low = X[NEW, :1] < np.quantile(X[:, 0], [0.1, 0.3])
+    return given.labels(ORDINARY[NEW]), given.rows(np.where(low, -1, 1)), [0.1, 0.3]
+
+
+#: What each class method of each display is given: positional arguments and settings.
+GIVEN = {
+    ("AuditDisplay", "from_audit"): lambda g: ((audit(g),), {}),
+    ("CalibrationPathDisplay", "from_estimator"): lambda g: (
+        (calibrated(g), *new(g)),
+        {},
+    ),
+    ("ChoiceDisplay", "from_estimator"): lambda g: ((best(g),), {}),
+    ("ClassErrorDisplay", "from_estimator"): lambda g: (
+        (neyman_pearson(g), *new(g)),
+        {},
+    ),
+    ("ClassErrorDisplay", "from_predictions"): lambda g: ((new(g)[1], scores(g)), {}),
+    ("CostCurveDisplay", "from_comparison"): lambda g: ((comparison(g),), {}),
+    ("DetectorScoreDisplay", "from_estimator"): lambda g: (
+        (rejector(g), *new(g, ORDINARY)),
+        {},
+    ),
+    ("DetectorScoreDisplay", "from_predictions"): lambda g: (
+        (new(g, ORDINARY)[1], scores(g)),
+        {"cut": 12.0},
+    ),
+    ("DriftDisplay", "from_monitor"): lambda g: ((drift_monitor(g),), {}),
+    ("FalseAlarmDisplay", "from_estimator"): lambda g: (
+        (rejector(g), *new(g, ORDINARY)),
+        {"false_alarm_rates": g.labels(np.array([0.3, 0.1]))},
+    ),
+    ("FalseAlarmDisplay", "from_predictions"): lambda g: (answers_at_rates(g), {}),
+    ("GuaranteeDisplay", "from_comparison"): lambda g: ((comparison(g),), {}),
+    ("GuaranteeDisplay", "from_estimator"): lambda g: ((minimax(g), *new(g)), {}),
+    ("GuaranteeDisplay", "from_predictions"): lambda g: (
+        (new(g)[1], new(g)[1], [promise()]),
+        {},
+    ),
+    ("ImprecisionPathDisplay", "from_cross_validation"): lambda g: (
+        (imprecise_cv(g),),
+        {},
+    ),
+    ("ImprecisionPathDisplay", "from_estimator"): lambda g: (
+        (imprecise(g), *new(g)),
+        {"imprecisions": g.labels(np.array([4.0, 0.5]))},
+    ),
+    ("MinimaxGeometryDisplay", "from_estimator"): lambda g: ((minimax(g), *new(g)), {}),
+    ("MonitorDisplay", "from_monitor"): lambda g: ((promise_monitor(g),), {}),
+    ("ReliabilityDisplay", "from_estimator"): lambda g: ((binned(g),), {}),
+    ("ReliabilityDisplay", "from_predictions"): lambda g: (
+        (new(g)[1], g.labels(1 / X[NEW, 0])),
+        {"label": 1},
+    ),
+    ("SecurityCurveDisplay", "from_estimator"): lambda g: (
+        (game(g),),
+        {
+            "false_alarm_rates": g.labels(np.array([0.5, 0.1])),
+            "known": g.labels(np.full(5, 0.2)),
+        },
+    ),
+    ("SelectiveDisplay", "from_estimator"): lambda g: ((selective(g), *new(g)), {}),
+    ("SelectiveDisplay", "from_predictions"): lambda g: (
+        (new(g)[1], new(g)[1], scores(g)),
+        {"limit": 0.1},
+    ),
+    ("SetRegionDisplay", "from_estimator"): lambda g: (
+        (conformal(g), *new(g)),
+        {"grid_size": 10},
+    ),
+    ("SetSizeDisplay", "from_estimator"): lambda g: ((conformal(g), *new(g)), {}),
+    ("SetSizeDisplay", "from_predictions"): lambda g: (
+        (new(g)[1], g.rows(X[NEW, :2] > 15), [0, 1]),
+        {},
+    ),
+    ("SubgroupDisplay", "from_comparison"): lambda g: (
+        (comparison_of_subgroups(Arrays),),
+        {},
+    ),
+    ("SubgroupDisplay", "from_estimator"): lambda g: ((in_subgroups(g), *new(g)), {}),
+    ("SubgroupDisplay", "from_predictions"): lambda g: (
+        (new(g)[1], new(g)[1], promise()),
+        {"subgroups": by_size, "X": new(g)[0]},
+    ),
+    ("ThresholdBandsDisplay", "from_estimator"): lambda g: (
+        (logistic(g), *new(g)),
+        {},
+    ),
+    ("ThresholdBandsDisplay", "from_predictions"): lambda g: (
+        (right(g), scores(g)),
+        {"kind": "answers"},
+    ),
+}
+
+
+def class_methods(display):
+    return [method for method in vars(display) if method.startswith("from_")]
+
+
+def test_every_class_method_of_every_display_is_tried_here():
+    public = {
+        (name, method)
+        for name in plots.__all__
+        for method in class_methods(getattr(plots, name))
+    }
+    assert set(GIVEN) == public
+
+
+def draw(key, given=Arrays, **settings):
+    name, method = key
+    arguments, own = GIVEN[key](given)
+    return getattr(getattr(plots, name), method)(*arguments, **own, **settings)
+
+
+def taking(*names):
+    """Those of the class methods that take all of these arguments."""
+    return [
+        key
+        for key in GIVEN
+        if set(names) <= set(signature(getattr(getattr(plots, key[0]), key[1])))
+    ]
+
+
+def signature(method):
+    return inspect.signature(method).parameters
+
+
+def identity(key):
+    return ".".join(key)
+
+
+every = pytest.mark.parametrize("key", GIVEN, ids=identity)
+of_estimators = pytest.mark.parametrize("key", taking("estimator"), ids=identity)
+of_rows = pytest.mark.parametrize("key", taking("estimator", "X", "y"), ids=identity)
+of_predictions = pytest.mark.parametrize("key", taking("y_true"), ids=identity)
+every_class = pytest.mark.parametrize("name", plots.__all__)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_shown(monkeypatch):
+    """Displays draw, and leave it to the caller to show."""
+
+    def shown(*_, **__):
+        raise AssertionError("a display shows nothing by itself")
+
+    pyplot.switch_backend("agg")
+    monkeypatch.setattr(pyplot, "show", shown)
+    monkeypatch.setattr(Figure, "show", shown)
+    yield
+    pyplot.close("all")
+
+
+@every
+def test_the_class_method_draws_on_the_axes_given_and_returns_the_display(key):
     ax = Figure().subplots()
-    display = getattr(display_class, method)(*given, ax=ax)
-    assert isinstance(display, display_class)
+    display = draw(key, ax=ax)
+    assert isinstance(display, getattr(plots, key[0]))
     assert display.ax_ is ax
     assert display.figure_ is ax.figure
     assert ax.has_data() or display.ax_.child_axes
     assert display.frame().num_rows > 0
+    assert not pyplot.get_fignums()
 
 
-def test_without_axes_a_new_figure_is_made(made):
-    display_class, method, given = made
-    pyplot.switch_backend("agg")
-    before = len(pyplot.get_fignums())
-    display = getattr(display_class, method)(*given)
-    assert len(pyplot.get_fignums()) == before + 1
-    display.plot()
-    assert len(pyplot.get_fignums()) == before + 2
-    pyplot.close("all")
+@every
+def test_without_axes_a_new_figure_is_made(key):
+    display = draw(key)
+    assert len(pyplot.get_fignums()) == 1
+    assert display.plot() is display
+    assert len(pyplot.get_fignums()) == 2
+    assert display.figure_ is pyplot.gcf()
 
 
-def test_a_name_is_in_the_legend_and_keywords_reach_the_artists(made):
-    display_class, method, given = made
+@every
+def test_a_second_drawing_shows_the_same_with_the_name_it_had(key):
+    first, second, third = (Figure().subplots() for _ in range(3))
+    display = draw(key, ax=first, name="mine")
+    numbers = display.frame()
+    assert display.plot(second) is display
+    assert display.ax_ is second
+    assert artists(first) == artists(second)
+    assert legend_of(first) == legend_of(second)
+    display.plot(ax=third, name="yours")
+    assert [text.replace("yours", "mine") for text in legend_of(third)] == legend_of(
+        first
+    )
+    assert any("yours" in text for text in legend_of(third))
+    assert display.frame().equals(numbers)
+
+
+def panels(ax):
+    """The axes, those within them and those that share their place."""
+    return [ax, *ax.child_axes, *(a for a in ax.figure.axes if a is not ax)]
+
+
+def artists(ax):
+    return [
+        (len(p.lines), len(p.patches), len(p.collections), len(p.texts))
+        for p in panels(ax)
+    ]
+
+
+def legend_of(ax):
+    legends = [panel.get_legend() for panel in panels(ax) if panel.get_legend()]
+    titles = [legend.get_title().get_text() for legend in legends]
+    return titles + [t.get_text() for legend in legends for t in legend.get_texts()]
+
+
+@every
+def test_the_name_is_in_the_legend_and_keywords_reach_the_artists(key):
     ax = Figure().subplots()
-    getattr(display_class, method)(*given, ax=ax, name="mine", color="#123456")
-    panels = [ax, *ax.child_axes]
-    legends = [panel.get_legend() for panel in panels if panel.get_legend()]
-    texts = [text.get_text() for legend in legends for text in legend.get_texts()]
-    assert any("mine" in text for text in texts)
-    drawn = [*panels[0].lines, *panels[0].patches, *panels[0].collections]
-    drawn += [line for panel in panels[1:] for line in panel.lines]
-    colours = {_colour(artist) for artist in drawn}
-    assert "#123456" in colours
+    draw(key, ax=ax, name="mine", color="#123456")
+    assert any("mine" in text for text in legend_of(ax))
+    drawn = [
+        artist
+        for panel in panels(ax)
+        for artist in (*panel.lines, *panel.patches, *panel.collections)
+    ]
+    assert "#123456" in {colour_of(artist) for artist in drawn}
 
 
-def _colour(artist):
-    from matplotlib.colors import to_hex
-
+def colour_of(artist):
     get = getattr(artist, "get_color", None) or artist.get_facecolor
-    value = np.atleast_1d(get())
-    return to_hex(get()) if isinstance(get(), str) else to_hex(np.atleast_2d(value)[0])
+    colour = get()
+    return (
+        to_hex(colour) if isinstance(colour, str) else to_hex(np.atleast_2d(colour)[0])
+    )
 
 
-def test_the_legend_hides_no_data(made):
-    display_class, method, given = made
+@every
+def test_every_line_that_a_display_keeps_has_its_name_in_the_legend(key):
+    ax = Figure().subplots()
+    display = draw(key, ax=ax, name="mine")
+    for attribute, kept in vars(display).items():
+        if not attribute.endswith(("line_", "lines_")) or kept is None:
+            continue
+        lines = [kept] if not isinstance(kept, Sequence) else kept
+        named = {
+            line.get_color() for line in lines if line.get_label() in legend_of(ax)
+        }
+        assert named == {line.get_color() for line in lines}, attribute
+
+
+@every
+def test_the_legend_hides_no_data(key):
     figure = Figure(layout="constrained")
     ax = figure.subplots()
-    getattr(display_class, method)(*given, ax=ax, name="mine")
+    draw(key, ax=ax, name="mine")
     figure.draw_without_rendering()
-    for panel in (ax, *ax.child_axes):
+    for panel in panels(ax):
         if panel.get_legend() is not None:
             legend, data = (
                 box.get_window_extent() for box in (panel.get_legend(), panel.patch)
@@ -154,17 +476,96 @@ def test_the_legend_hides_no_data(made):
             assert not legend.shrunk(0.98, 0.98).overlaps(data)
 
 
-@pytest.mark.parametrize("name", plots.__all__)
-def test_every_class_method_takes_axes_a_name_and_keywords(name):
+@every
+def test_the_settings_of_matplotlib_are_left_as_they_were(key):
+    before = dict(rcParams)
+    draw(key, ax=Figure().subplots())
+    assert dict(rcParams) == before
+
+
+@every
+def test_what_is_drawn_is_left_as_it_was(key):
+    (source, *_), _ = GIVEN[key](Arrays)
+    before = joblib.hash(source)
+    draw(key, ax=Figure().subplots())
+    assert joblib.hash(source) == before
+
+
+@every
+@pytest.mark.parametrize("given", [PandasFrames, PolarsFrames])
+def test_data_frames_give_the_numbers_of_arrays(key, given):
+    plain, framed = (
+        draw(key, kind, ax=Figure().subplots()).frame() for kind in (Arrays, given)
+    )
+    names = framed.column_names
+    assert plain.num_columns == len(names)
+    for column, other in zip(plain.columns, framed.columns, strict=True):
+        if column.type in ("double", "float"):
+            np.testing.assert_allclose(column.to_numpy(), other.to_numpy())
+        else:
+            texts = [str(value).removeprefix("column ") for value in other.to_pylist()]
+            assert texts == [str(value) for value in column.to_pylist()]
+
+
+@every
+def test_a_subclass_makes_displays_of_its_own_class(key):
+    name, method = key
+    own = type("Own", (getattr(plots, name),), {})
+    arguments, settings = GIVEN[key](Arrays)
+    made = getattr(own, method)(*arguments, **settings, ax=Figure().subplots())
+    assert type(made) is own
+
+
+@of_estimators
+def test_a_model_that_is_not_fitted_is_refused(key):
+    name, method = key
+    (estimator, *rest), settings = GIVEN[key](Arrays)
+    with pytest.raises(NotFittedError):
+        getattr(getattr(plots, name), method)(clone(estimator), *rest, **settings)
+    assert not pyplot.get_fignums()
+
+
+@of_rows
+def test_rows_and_labels_of_different_lengths_are_refused(key):
+    name, method = key
+    (estimator, rows, labels), settings = GIVEN[key](Arrays)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        getattr(getattr(plots, name), method)(estimator, rows, labels[1:], **settings)
+    assert not pyplot.get_fignums()
+
+
+@of_predictions
+def test_predictions_and_labels_of_different_lengths_are_refused(key):
+    name, method = key
+    (labels, *rest), settings = GIVEN[key](Arrays)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        getattr(getattr(plots, name), method)(labels[1:], *rest, **settings)
+    assert not pyplot.get_fignums()
+
+
+@every_class
+def test_what_is_shown_comes_first_and_every_setting_has_its_name(name):
     display = getattr(plots, name)
     assert issubclass(display, Display)
-    methods = [m for m in vars(display) if m.startswith("from_")]
-    assert methods
-    for method in methods:
-        found = inspect.signature(getattr(display, method)).parameters
-        assert {"ax", "name"} <= set(found)
-        assert found["ax"].kind == found["name"].kind == inspect.Parameter.KEYWORD_ONLY
-        assert any(p.kind == inspect.Parameter.VAR_KEYWORD for p in found.values())
+    assert class_methods(display)
+    for method in class_methods(display):
+        parameters = list(signature(getattr(display, method)).values())
+        *_, axes, named, look = parameters
+        assert (axes.name, named.name, look.kind) == ("ax", "name", look.VAR_KEYWORD)
+        assert "Returns\n" in getattr(display, method).__doc__
+        for parameter in parameters[:-1]:
+            is_data = parameter.default is parameter.empty or parameter.name in "Xy"
+            assert parameter.kind == parameter.KEYWORD_ONLY or is_data
+        if method == "from_predictions":
+            assert parameters[0].name == "y_true"
+        if method == "from_estimator":
+            assert parameters[0].name == "estimator"
+    for parameter in signature(display).values():
+        is_setting = parameter.default is not parameter.empty
+        assert not is_setting or parameter.kind == parameter.KEYWORD_ONLY
+    own = list(signature(display.plot).values())
+    assert [p.name for p in own] == ["self", "ax", "name", "kwargs"]
+    assert own[2].kind == own[2].KEYWORD_ONLY
 
 
 def test_no_bar_lies_across_the_cut():
@@ -193,8 +594,8 @@ def test_infinite_scores_are_drawn_at_the_ends():
 
 
 def test_the_point_of_a_selective_classifier_is_what_it_does():
-    display_class, _, (model, rows, labels) = selective()
-    display = display_class.from_estimator(model, rows, labels)
+    model, (rows, labels) = selective(Arrays), new(Arrays)
+    display = plots.SelectiveDisplay.from_estimator(model, rows, labels)
     answered = model.answers(rows)
     wrong = model.predict(rows)[answered] != labels[answered]
     (x,), (y_,) = display.point_.get_data()
@@ -204,8 +605,8 @@ def test_the_point_of_a_selective_classifier_is_what_it_does():
 
 
 def test_the_errors_at_the_threshold_are_those_of_the_model():
-    display_class, _, (model, rows, labels) = neyman_pearson()
-    display = display_class.from_estimator(model, rows, labels)
+    model, (rows, labels) = neyman_pearson(Arrays), new(Arrays)
+    display = plots.ClassErrorDisplay.from_estimator(model, rows, labels)
     answers = model.predict(rows)
     for line, label in zip(display.lines_, (0, 1), strict=True):
         at, error = line.get_data()
@@ -253,3 +654,41 @@ def test_regions_without_a_class_are_not_the_first_class():
 )
 def test_numbers_at_axes_have_their_digits_in_groups(value, text):
     assert thousands_on_axis(value) == text
+
+
+def test_false_alarms_are_counted_on_ordinary_rows_whatever_flags_them():
+    model, (rows, labels) = rejector(Arrays), new(Arrays, ORDINARY)
+    rates = [0.3, 0.1]
+    answers = [model.with_false_alarm_rate(rate).predict(rows) for rate in rates]
+    by_model, by_answers = (
+        plots.FalseAlarmDisplay.from_estimator(
+            model, rows, labels, false_alarm_rates=rates
+        ),
+        plots.FalseAlarmDisplay.from_predictions(
+            labels, np.column_stack(answers), rates
+        ),
+    )
+    assert by_model.frame().equals(by_answers.frame())
+    measured = [np.mean(answer[labels == 1] == -1) for answer in answers[::-1]]
+    assert by_answers.frame()["measured"].to_pylist() == measured
+
+
+@pytest.mark.parametrize(
+    ("labels", "answers", "message"),
+    [
+        ([1, -1], [1, -1], r"a column for each of the 1 false-alarm rates, got shape"),
+        ([1, -1], [[1], [0]], "must be 1 for ordinary rows and -1 for others"),
+        ([-1, -1], [[1], [1]], "no row is ordinary: `y_true` is 1 nowhere"),
+    ],
+)
+def test_answers_of_no_detector_are_refused(labels, answers, message):
+    with pytest.raises(ValueError, match=message):
+        plots.FalseAlarmDisplay.from_predictions(labels, answers, [0.1])
+
+
+@pytest.mark.parametrize("display", ["CalibrationPath", "MinimaxGeometry"])
+def test_rows_without_labels_are_refused(display):
+    model = {"CalibrationPath": calibrated, "MinimaxGeometry": minimax}[display]
+    made = getattr(plots, f"{display}Display")
+    with pytest.raises(ValueError, match="`y`"):
+        made.from_estimator(model(Arrays), X[NEW])

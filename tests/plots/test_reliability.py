@@ -70,7 +70,7 @@ def test_numbers_of_any_model():
 @pytest.mark.parametrize(
     ("truth", "numbers", "message"),
     [
-        ([1, 0], [0.5], "one entry for each"),
+        ([1, 0], [0.5], "inconsistent numbers of samples"),
         ([], [], "at least 1 row"),
         ([1, 0], [0.5, np.nan], "1 of 2 rows have no number"),
     ],

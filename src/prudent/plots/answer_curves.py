@@ -10,7 +10,11 @@ import numpy as np
 import pyarrow as pa
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
 
 from prudent.certification import NeymanPearsonClassifier, SelectiveClassifier
 from prudent.certification.held_out import answer_scores, class_scores
@@ -96,6 +100,7 @@ class SelectiveDisplay(Display):
         ValueError
             If the estimator has a threshold for each of several subgroups.
         """
+        check_is_fitted(estimator)
         if not hasattr(estimator, "threshold_"):
             raise ValueError(
                 "each subgroup of this model has a threshold of its own: give the rows "
@@ -275,6 +280,7 @@ class ClassErrorDisplay(Display):
         ValueError
             If there is no single threshold: more than two classes, or subgroups.
         """
+        check_is_fitted(estimator)
         n_limited = len(estimator.priority_)
         is_plain = np.ndim(estimator.thresholds_) == 1
         if len(estimator.classes_) != 2 or n_limited != 1 or not is_plain:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from prudent.evaluation.choice import chosen_in
 from prudent.plots.display import BLUE, GREEN, GREY, Display, legend_beside
@@ -66,11 +67,16 @@ class ChoiceDisplay(Display):
         **kwargs
             Of matplotlib, for the bars.
 
+        Returns
+        -------
+        ChoiceDisplay
+
         Raises
         ------
         ValueError
             If it made no choice.
         """
+        check_is_fitted(estimator)
         chosen = chosen_in(estimator)
         if chosen is None:
             raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import pyarrow as pa
@@ -65,6 +65,7 @@ class CostCurveDisplay(Display):
     """
 
     frontier: Frontier
+    _: KW_ONLY
     places: Mapping[str, int] | None = None
 
     @classmethod
@@ -103,7 +104,7 @@ class CostCurveDisplay(Display):
         settings = comparison.settings
         names = (*settings.methods, *settings.baselines)
         places = {method: place for place, method in enumerate(names)}
-        return cls(comparison.frontier, places).plot(ax, name=name, **kwargs)
+        return cls(comparison.frontier, places=places).plot(ax, name=name, **kwargs)
 
     def frame(self) -> pa.Table:
         """One row for each promise, with a column for each method."""

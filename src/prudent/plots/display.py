@@ -28,10 +28,13 @@ class Display(ABC):
         Axes drawn on by `plot`.
     figure_ : matplotlib Figure
         Figure of `ax_`.
+    name_ : str or None
+        What the legend called that which is shown when it was named last.
     """
 
     ax_: Axes
     figure_: Figure | SubFigure
+    name_: str | None = None
 
     def plot(
         self, ax: Axes | None = None, *, name: str | None = None, **kwargs: Any
@@ -43,7 +46,7 @@ class Display(ABC):
         ax : matplotlib Axes, default=None
             Where to draw.
         name : str, default=None
-            What the legend calls that which is shown.
+            What the legend calls that which is shown; None: as it did last.
         **kwargs
             Of matplotlib, for the lines, bars or points of what is shown: such as
             ``color``, ``linewidth`` and ``alpha``.
@@ -58,7 +61,8 @@ class Display(ABC):
 
                 _, ax = pyplot.subplots()
             self.ax_, self.figure_ = ax, ax.figure
-            self._draw(ax, name, kwargs)
+            self.name_ = self.name_ if name is None else name
+            self._draw(ax, self.name_, kwargs)
         return self
 
     @abstractmethod

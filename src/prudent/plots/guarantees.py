@@ -10,7 +10,11 @@ import numpy as np
 import pyarrow as pa
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
 
 from prudent.adversarial import LowDensityRejector
 from prudent.core.binomial import clopper_pearson
@@ -115,11 +119,16 @@ class GuaranteeDisplay(Display):
         **kwargs
             Of matplotlib, for the points.
 
+        Returns
+        -------
+        GuaranteeDisplay
+
         Raises
         ------
         ValueError
             If `X` and `y` have different lengths, or `groups` are missing.
         """
+        check_is_fitted(estimator)
         labels = column_or_1d(y)
         check_consistent_length(X, labels)
         together = None if groups is None else np.asarray(groups)
@@ -178,6 +187,7 @@ class GuaranteeDisplay(Display):
         -------
         GuaranteeDisplay
         """
+        check_consistent_length(y_true, y_pred)
         answers, labels = answers_from(y_pred, y_true, classes), column_or_1d(y_true)
         rows, level = np.arange(len(labels)), level / max(1, len(promises))
         held = held_against(answers, promises, rows, labels)
@@ -287,9 +297,9 @@ class FalseAlarmDisplay(Display):
     rates : ndarray of shape (n_rates,)
         False-alarm rates asked for, rising.
     false_alarms : ndarray of int, shape (n_rates,)
-        Normal rows rejected at each.
+        Ordinary rows flagged at each.
     n : int
-        Normal rows.
+        Ordinary rows.
     level : float, default=0.05
         The intervals have confidence 1 - `level` each.
 
@@ -322,8 +332,9 @@ class FalseAlarmDisplay(Display):
         cls,
         estimator: LowDensityRejector,
         X: Any,
-        false_alarm_rates: ArrayLike | None = None,
+        y: ArrayLike | None = None,
         *,
+        false_alarm_rates: ArrayLike | None = None,
         level: float = 0.05,
         ax: Axes | None = None,
         name: str | None = None,
@@ -336,7 +347,10 @@ class FalseAlarmDisplay(Display):
         estimator : fitted LowDensityRejector
             Its `guarantee` and `strategy` apply at every rate.
         X : array-like of shape (n_samples, n_features)
-            Normal rows not used in the fit.
+            Rows not used in the fit.
+        y : array-like of shape (n_samples,), default=None
+            1 for ordinary rows, -1 for others, which raise no false alarm; None: all
+            are ordinary.
         false_alarm_rates : array-like of shape (n_rates,), default=None
             In (0, 1); None: 20 equal steps to 0.4.
         level : float, default=0.05
@@ -347,13 +361,95 @@ class FalseAlarmDisplay(Display):
             What the legend calls it.
         **kwargs
             Of matplotlib, for the line of the measured rates.
+
+        Returns
+        -------
+        FalseAlarmDisplay
         """
         if false_alarm_rates is None:
             false_alarm_rates = np.linspace(0.02, 0.4, 20)
-        rates = np.sort(np.asarray(false_alarm_rates, dtype=np.float64))
-        answers = [estimator.with_false_alarm_rate(rate).predict(X) for rate in rates]
-        false_alarms = np.array([np.count_nonzero(answer < 0) for answer in answers])
-        display = cls(rates, false_alarms, len(answers[0]), level=level)
+        rates = column_or_1d(false_alarm_rates).astype(np.float64)
+        answers = np.column_stack(
+            [estimator.with_false_alarm_rate(rate).predict(X) for rate in rates]
+        )
+        return cls.from_predictions(
+            np.ones(len(answers)) if y is None else y,
+            answers,
+            rates,
+            level=level,
+            ax=ax,
+            name=name,
+            **kwargs,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        false_alarm_rates: ArrayLike,
+        *,
+        level: float = 0.05,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Count the false alarms of any detector, asked for one rate after another.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            1 for ordinary rows, -1 for others, which raise no false alarm.
+        y_pred : array-like of shape (n_samples, n_rates)
+            Answers at each rate, a column each: -1 for flagged rows, 1 for others.
+        false_alarm_rates : array-like of shape (n_rates,)
+            That were asked for, in any order.
+        level : float, default=0.05
+            The intervals have confidence 1 - `level` each.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on new axes.
+        name : str, default=None
+            What the legend calls it.
+        **kwargs
+            Of matplotlib, for the line of the measured rates.
+
+        Returns
+        -------
+        FalseAlarmDisplay
+
+        Raises
+        ------
+        ValueError
+            If lengths differ, an answer is neither 1 nor -1, or no row is ordinary.
+
+        Examples
+        --------
+        >>> from prudent.plots import FalseAlarmDisplay
+        >>> answers = [[1, -1], [1, 1], [1, 1], [1, 1], [-1, -1]]
+        >>> display = FalseAlarmDisplay.from_predictions(
+        ...     [1, 1, 1, 1, -1], answers, [0.1, 0.3]
+        ... )
+        >>> display.frame()["measured"].to_pylist()
+        [0.0, 0.25]
+        """
+        truth, rates = column_or_1d(y_true), column_or_1d(false_alarm_rates)
+        answers, asked = np.asarray(y_pred), rates.astype(np.float64)
+        if answers.ndim != 2 or answers.shape[1] != len(asked):
+            raise ValueError(
+                "`y_pred` must have a column for each of the "
+                f"{len(asked)} false-alarm rates, got shape {answers.shape}."
+            )
+        check_consistent_length(truth, answers)
+        if not np.isin(answers, (-1, 1)).all() or not np.isin(truth, (-1, 1)).all():
+            raise ValueError(
+                "`y_true` and `y_pred` must be 1 for ordinary rows and -1 for others."
+            )
+        ordinary = truth == 1
+        if not ordinary.any():
+            raise ValueError("no row is ordinary: `y_true` is 1 nowhere.")
+        order = np.argsort(asked, kind="stable")
+        counts = np.count_nonzero(answers[ordinary] == -1, axis=0)
+        display = cls(asked[order], counts[order], int(ordinary.sum()), level=level)
         return display.plot(ax, name=name, **kwargs)
 
     def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:

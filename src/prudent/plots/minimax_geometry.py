@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from prudent.core.types import FloatArray
 from prudent.minimax import MinimaxProbabilityClassifier
@@ -99,12 +100,17 @@ class MinimaxGeometryDisplay(Display):
         **kwargs
             Of matplotlib, for the two outlines.
 
+        Returns
+        -------
+        MinimaxGeometryDisplay
+
         Raises
         ------
         ValueError
             If there is no such picture: another number of classes, one feature, a
-            kernel, or ellipsoids of no size.
+            kernel, or ellipsoids of no size; or if rows have no labels.
         """
+        check_is_fitted(estimator)
         if not hasattr(estimator, "coef_") or estimator.coef_.shape[0] != 1:
             raise ValueError(
                 "the geometry is that of a linear fit of two classes; use "
@@ -216,7 +222,11 @@ def _line(
 def _points(
     view: FloatArray, classes: NDArray[Any], X: ArrayLike | None, y: ArrayLike | None
 ) -> list[FloatArray]:
-    if X is None or y is None:
+    if X is None and y is None:
         return []
+    if X is None or y is None:
+        missing = "y" if y is None else "X"
+        raise ValueError(f"rows are shown by class: `{missing}` is missing.")
     rows, labels = np.asarray(X, dtype=np.float64), np.asarray(y)
+    check_consistent_length(rows, labels)
     return [rows[labels == label] @ view.T for label in classes]

@@ -10,6 +10,11 @@ import numpy as np
 import pyarrow as pa
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
 
 from prudent.calibration import RiskCalibratedClassifier
 from prudent.core.types import FloatArray
@@ -89,7 +94,20 @@ class CalibrationPathDisplay(Display):
             What the legend calls it.
         **kwargs
             Of matplotlib, for the two curves.
+
+        Returns
+        -------
+        CalibrationPathDisplay
+
+        Raises
+        ------
+        ValueError
+            If rows have no labels.
         """
+        check_is_fitted(estimator)
+        if (X is None) != (y is None):
+            missing = "y" if y is None else "X"
+            raise ValueError(f"the error on other rows needs `{missing}`, too.")
         return cls(
             estimator.loss_curve_,
             estimator.error_curve_,
@@ -219,12 +237,14 @@ class ImprecisionPathDisplay(Display):
             With u80, u65, coverage, and the mean set size over the number of classes.
         """
         grid = np.arange(101) / 20 if imprecisions is None else np.unique(imprecisions)
+        labels = column_or_1d(y)
+        check_consistent_length(X, labels)
         critical = estimator.critical_imprecision(X)
         classes = estimator.classes_
         sets = [critical <= c for c in grid]
         scores = {
-            name: np.array([score(y, Y, classes) for Y in sets])
-            for name, score in (
+            what: np.array([score(labels, Y, classes) for Y in sets])
+            for what, score in (
                 ("u80", u80_score),
                 ("u65", u65_score),
                 ("coverage", coverage_score),
@@ -263,15 +283,16 @@ class ImprecisionPathDisplay(Display):
         ImprecisionPathDisplay
             Mean over the folds, with a band of one standard deviation.
         """
+        check_is_fitted(estimator)
         results = estimator.cv_results_
         n_values = len(np.unique(results["imprecision"]))
         best = int(results["mean_test_score"].argmax()) // n_values
         part = slice(best * n_values, (best + 1) * n_values)
-        name = str(estimator.scoring)
+        scoring = str(estimator.scoring)
         return cls(
             results["imprecision"][part],
-            {name: results["mean_test_score"][part]},
-            deviations={name: results["std_test_score"][part]},
+            {scoring: results["mean_test_score"][part]},
+            deviations={scoring: results["std_test_score"][part]},
             chosen=estimator.imprecision_,
         ).plot(ax, name=name, **kwargs)
 
@@ -293,7 +314,9 @@ class ImprecisionPathDisplay(Display):
             self.lines_.append(line)
         self.chosen_line_ = None
         if self.chosen is not None:
-            self.chosen_line_ = ax.axvline(self.chosen, color=GREY, linestyle="--")
+            self.chosen_line_ = ax.axvline(
+                self.chosen, color=GREY, linestyle="--", label="in use"
+            )
         ax.set(xlabel="imprecision", ylabel="score")
         legend_beside(ax)
 

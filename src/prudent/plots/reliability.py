@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +11,11 @@ import pyarrow as pa
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 from pyarrow import compute
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
 
 from prudent.core.binomial import check_fraction
 from prudent.core.validation import shown
@@ -54,6 +58,7 @@ class ReliabilityDisplay(Display):
     """
 
     cells: pa.Table
+    _: KW_ONLY
     label: Any = None
     confidence: float = 0.95
 
@@ -100,9 +105,8 @@ class ReliabilityDisplay(Display):
                 f"{', '.join(map(shown, known))}."
             )
         own = cells.filter(compute.equal(cells["class"], pa.scalar(label)))
-        return cls(own, label, float(estimator.confidence)).plot(
-            ax, name=name, **kwargs
-        )
+        display = cls(own, label=label, confidence=float(estimator.confidence))
+        return display.plot(ax, name=name, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -148,13 +152,11 @@ class ReliabilityDisplay(Display):
             If shapes differ, there is no row, or a number is NaN.
         """
         check_fraction("confidence", confidence)
-        numbers = np.asarray(probabilities, dtype=np.float64)
-        positive = np.asarray(y_true) == label
-        if numbers.ndim != 1 or numbers.shape != positive.shape or not len(numbers):
-            raise ValueError(
-                "`y_true` and `probabilities` must have one entry for each of at least "
-                f"1 row, got shapes {positive.shape} and {numbers.shape}."
-            )
+        numbers = column_or_1d(probabilities).astype(np.float64)
+        positive = column_or_1d(y_true) == label
+        check_consistent_length(positive, numbers)
+        if not len(numbers):
+            raise ValueError("there must be at least 1 row, got none.")
         if np.isnan(numbers).any():
             raise ValueError(
                 f"{int(np.isnan(numbers).sum())} of {len(numbers)} rows have no number."
@@ -173,7 +175,8 @@ class ReliabilityDisplay(Display):
                 "upper": bins.upper,
             }
         )
-        return cls(cells, label, confidence).plot(ax, name=name, **kwargs)
+        display = cls(cells, label=label, confidence=confidence)
+        return display.plot(ax, name=name, **kwargs)
 
     def frame(self) -> pa.Table:
         """The cells: their scores, rows, positive rows and limits."""
@@ -217,5 +220,4 @@ class ReliabilityDisplay(Display):
             ylim=(0, 1),
             title=f"limits of all cells at once, {100 * self.confidence:g} %",
         )
-        if name is not None:
-            legend_beside(ax)
+        legend_beside(ax)

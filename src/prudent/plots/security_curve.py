@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -40,22 +40,24 @@ class SecurityCurveDisplay(Display):
     >>> from prudent import RejectionGame
     >>> from prudent.plots import SecurityCurveDisplay
     >>> game = RejectionGame(divergence_bound=3).fit([0.01, 0.04, 0.15, 0.3, 0.5])
-    >>> SecurityCurveDisplay.from_estimator(game, [0.0, 0.5, 1.0]).frame()[
-    ...     "soft_miss_rate"
-    ... ].to_pylist()
+    >>> display = SecurityCurveDisplay.from_estimator(
+    ...     game, false_alarm_rates=[0.0, 0.5, 1.0]
+    ... )
+    >>> display.frame()["soft_miss_rate"].to_pylist()
     [1.0, 0.26892..., 0.0]
     """
 
     curve: SecurityCurve
+    _: KW_ONLY
     known: ArrayLike | None = None
 
     @classmethod
     def from_estimator(
         cls,
         estimator: RejectionGame,
+        *,
         false_alarm_rates: ArrayLike | None = None,
         known: ArrayLike | None = None,
-        *,
         ax: Axes | None = None,
         name: str | None = None,
         **kwargs: Any,
@@ -76,11 +78,15 @@ class SecurityCurveDisplay(Display):
             What the legend calls it.
         **kwargs
             Of matplotlib, for the curves.
+
+        Returns
+        -------
+        SecurityCurveDisplay
         """
         if false_alarm_rates is None:
             false_alarm_rates = np.linspace(0, 1, 101)
         curve = estimator.security_curve(np.sort(false_alarm_rates))
-        return cls(curve, known).plot(ax, name=name, **kwargs)
+        return cls(curve, known=known).plot(ax, name=name, **kwargs)
 
     def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
         rates = self.curve.false_alarm_rates

@@ -8,8 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from prudent.core.classes import discriminant_axes
 from prudent.core.moments import ClassMoments
@@ -102,6 +105,10 @@ class SetRegionDisplay(Display):
         **kwargs
             Of matplotlib, for the points of the rows.
 
+        Returns
+        -------
+        SetRegionDisplay
+
         Raises
         ------
         TypeError
@@ -109,7 +116,8 @@ class SetRegionDisplay(Display):
         ValueError
             If there are fewer than two features or two classes.
         """
-        rows, labels = np.asarray(X, dtype=np.float64), np.asarray(y)
+        rows, labels = np.asarray(X, dtype=np.float64), column_or_1d(y)
+        check_consistent_length(rows, labels)
         if rows.ndim != 2 or rows.shape[1] < 2:
             raise ValueError(
                 f"regions need at least two features, got X of shape {rows.shape}."
@@ -137,11 +145,8 @@ class SetRegionDisplay(Display):
         ).plot(ax, name=name, **kwargs)
 
     def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
-        import matplotlib.pyplot as plt
-        from matplotlib.colors import ListedColormap
-
         n_classes = len(self.classes)
-        colours = plt.get_cmap("tab10" if n_classes <= 10 else "tab20")(
+        colours = colormaps["tab10" if n_classes <= 10 else "tab20"](
             np.arange(n_classes) % 20
         )
         sizes = self.sets.sum(axis=-1)

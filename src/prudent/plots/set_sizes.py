@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -56,6 +56,7 @@ class SetSizeDisplay(Display):
     covered: IntArray
     rows: IntArray
     sizes: FloatArray
+    _: KW_ONLY
     promised: Mapping[str, float]
     level: float = 0.05
 
@@ -169,8 +170,8 @@ class SetSizeDisplay(Display):
             (rows & holds[:, None]).sum(axis=0),
             n_rows,
             (rows * size[:, None]).sum(axis=0) / np.maximum(n_rows, 1),
-            promised or {},
-            level,
+            promised=promised or {},
+            level=level,
         )
         return display.plot(ax, name=name, **kwargs)
 

@@ -12,7 +12,11 @@ from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
 
 from prudent.core.binomial import fewest_rows
 from prudent.core.guarantee import Guarantee, violated_rows
@@ -100,6 +104,7 @@ class SubgroupDisplay(Display):
         -------
         SubgroupDisplay
         """
+        check_is_fitted(estimator)
         labels = column_or_1d(y)
         check_consistent_length(X, labels)
         held = list(held_against(estimator, estimator.guarantees_, X, labels))
@@ -160,6 +165,7 @@ class SubgroupDisplay(Display):
         -------
         SubgroupDisplay
         """
+        check_consistent_length(y_true, y_pred)
         about, broken = violated_rows(promise, y_true, y_pred, classes)
         inside = memberships_of(subgroups, about if X is None else X)
         parts: dict[str | None, BoolArray] = {None: np.ones(len(about), dtype=bool)}

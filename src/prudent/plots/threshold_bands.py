@@ -9,11 +9,14 @@ from typing import Any, Literal, Self
 import numpy as np
 import pyarrow as pa
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from prudent.certification import certify_thresholds
 from prudent.core.binomial import upper_limits
-from prudent.plots.display import BLUE, GREEN, RED, Display, legend_beside
+from prudent.core.validation import shown
+from prudent.plots.display import BLUE, GREEN, GREY, RED, Display, legend_beside
 from prudent.rules.bands import ThresholdBands
 
 COLOURS = (BLUE, RED, GREEN)
@@ -98,8 +101,8 @@ class ThresholdBandsDisplay(Display):
     @classmethod
     def from_predictions(
         cls,
+        y_true: ArrayLike,
         scores: ArrayLike,
-        y: ArrayLike,
         *,
         kind: Literal["alarms", "answers"],
         confidence: float = 0.95,
@@ -111,10 +114,10 @@ class ThresholdBandsDisplay(Display):
 
         Parameters
         ----------
+        y_true : array-like of bool, shape (n_samples,)
+            Whether each row is positive (alarms), or its answer right (answers).
         scores : array-like of shape (n_samples,)
             Of rows that the model has not seen.
-        y : array-like of bool, shape (n_samples,)
-            Whether each row is positive (alarms), or its answer right (answers).
         kind : {"alarms", "answers"}
             What a score above a threshold makes of a row.
         confidence : float, default=0.95
@@ -130,7 +133,11 @@ class ThresholdBandsDisplay(Display):
         -------
         ThresholdBandsDisplay
         """
-        bands = ThresholdBands.from_scores(scores, y, kind=kind, confidence=confidence)
+        truth, values = column_or_1d(y_true), column_or_1d(scores)
+        check_consistent_length(truth, values)
+        bands = ThresholdBands.from_scores(
+            values, truth, kind=kind, confidence=confidence
+        )
         return cls(bands).plot(ax, name=name, **kwargs)
 
     def frame(self) -> pa.Table:
@@ -172,10 +179,15 @@ class ThresholdBandsDisplay(Display):
                 ),
                 *ax.plot(thresholds, measured, ".", markersize=2, color=colour),
             ]
-        positive = "" if bands.positive is None else f" of {bands.positive!r}"
+        positive = "" if bands.positive is None else f" of {shown(bands.positive)}"
         ax.set(
             xlabel=f"threshold of the score{positive}",
             ylabel="share of rows",
             ylim=(0, 1.02),
         )
-        legend_beside(ax, title="limits at any threshold")
+        handles, _ = ax.get_legend_handles_labels()
+        handles += [
+            Line2D([], [], color=GREY, linewidth=0.6, label="of one fixed threshold"),
+            Line2D([], [], color=GREY, linestyle="", marker=".", label="measured"),
+        ]
+        legend_beside(ax, handles=handles, title="limits at any threshold")
