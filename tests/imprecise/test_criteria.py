@@ -1,6 +1,9 @@
 import numpy as np
 import pytest
+from mpmath import mp, mpf
+from sklearn.datasets import load_iris
 
+from prudent import ImpreciseDiscriminantAnalysis
 from prudent.core.classes import posterior_bounds
 from prudent.imprecise.criteria import CredalSet
 
@@ -145,3 +148,78 @@ def test_impossible_classes_have_probability_zero(function):
     lower[0, 2] = upper[0, 2] = -np.inf
     low, high = function(lower, upper)
     assert low[0, 2] == high[0, 2] == 0
+
+
+def smallest_expectation(values, prior, radius):
+    """The Choquet integral over the ball of priors, in 60 digits."""
+    order = sorted(range(len(values)), key=lambda k: values[k])
+    total = values[order[0]]
+    for i in range(1, len(values)):
+        mass = mp.fsum(mpf(prior[k]) for k in order[i:])
+        step = values[order[i]] - values[order[i - 1]]
+        total += step * max(mpf(0), mass - mpf(radius))
+    return total
+
+
+def prefers(lower, upper, costs, prior, radius, a, b):
+    gain = [mpf(row[b]) - mpf(row[a]) for row in costs]
+    ends = [low if d > 0 else up for d, low, up in zip(gain, lower, upper, strict=True)]
+    values = [d * mp.exp(mpf(end)) for d, end in zip(gain, ends, strict=True)]
+    return bool(smallest_expectation(values, prior, radius) > 0)
+
+
+@pytest.mark.parametrize("spread", [1.0, 30.0, 1e3, 1e5])
+@pytest.mark.parametrize("radius", [0.0, 0.02, 0.9, 0.999, 1.0, 100.0])
+def test_dominance_by_cost_is_that_of_sixty_digits(spread, radius):
+    rng = np.random.default_rng([int(spread), int(1000 * radius)])
+    with mp.workdps(60):
+        for _ in range(15):
+            k = rng.integers(2, 5)
+            lower = spread * rng.normal(size=k)
+            upper = lower + rng.exponential(size=k)
+            prior = rng.dirichlet(np.ones(k))
+            costs = rng.normal(size=(k, 3))
+            costs[:, 1] = costs[:, 0] + 10.0 ** -rng.uniform(0, 15, size=k)
+            found = CredalSet(lower[None], upper[None], prior, radius)
+            expected = [
+                [a != b and prefers(lower, upper, costs, prior, radius, a, b)]
+                for a in range(3)
+                for b in range(3)
+            ]
+            ours = found.dominance_by_cost(costs)[0]
+            np.testing.assert_array_equal(ours, np.reshape(expected, (3, 3)))
+
+
+@pytest.mark.parametrize("exponent", [-10, -25, -500, -1e6])
+def test_no_gain_is_too_small_to_be_preferred(exponent):
+    lower = upper = np.array([[0.0, exponent]])
+    costs = np.array([[0.0, 1.0], [0.0, 1.0]])  # the first decision is never dearer
+    found = CredalSet(lower, upper, np.array([0.5, 0.5]), 1.0).dominance_by_cost(costs)
+    assert found[0].tolist() == [[False, True], [False, False]]
+
+
+def test_what_rounding_leaves_of_a_prior_is_no_preference():
+    prior, radius = np.array([0.1, 0.2, 0.7]), 0.3  # in floats 0.1 + 0.2 exceeds 0.3
+    costs = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 0.0]])
+    lower = upper = np.zeros((1, 3))
+    assert not CredalSet(lower, upper, prior, radius).dominance_by_cost(costs).any()
+    smaller = CredalSet(lower, upper, prior, radius - 1e-13)
+    assert smaller.dominance_by_cost(costs)[0].tolist() == [[0, 1], [0, 0]]
+
+
+def test_a_decision_dearer_for_every_class_is_never_kept():
+    X, y = load_iris(return_X_y=True)
+    costs = np.array([[0.0, 1, 2], [1, 0, 2], [1, 1, 2]])
+    model = ImpreciseDiscriminantAnalysis(costs=costs, prior_imprecision=1e4)
+    rows = np.vstack([X[::10], X[:3] + 500.0])
+    kept = model.fit(X, y).predict_set(rows)
+    assert not kept[:, 2].any()
+    assert kept.any(axis=1).all()
+
+
+def test_a_ball_of_all_priors_reaches_the_cost_of_every_class():
+    lower = upper = np.array([[0.0, -1e4, -2e4], [-2e4, -1e4, 0.0]])
+    credal = CredalSet(lower, upper, EVEN, 1.0)
+    least, most = credal.expected_cost_bounds(COSTS)
+    np.testing.assert_allclose(least, [COSTS.min(axis=0)] * 2)
+    np.testing.assert_allclose(most, [COSTS.max(axis=0)] * 2)

@@ -148,7 +148,10 @@ class Answers:
         -----
         ``~dominance(X).any(axis=1)`` is ``predict_set(X)`` for criterion "maximality",
         whatever `criterion` is. It asks for more than the sets, so `max_nodes` is met
-        earlier; what stayed open is False, and its number is in the warning.
+        earlier; what stayed open is False, and its number is in the warning. Log joints
+        within 1e-9 of their size are ties, and ties are no preference; what the ball
+        leaves of a prior probability that it can move counts above 1e-14. Otherwise no
+        preference is too small to be seen.
 
         Examples
         --------

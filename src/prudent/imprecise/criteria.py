@@ -16,7 +16,8 @@ from scipy.special import logsumexp, softmax
 from prudent.core.classes import PRIOR_TOLERANCE, log_odds_bounds, log_probabilities
 from prudent.core.types import BoolArray, FloatArray
 
-_TIE = 1e-9  # log odds, or relative differences of expected cost, this close are tied
+_TIE = 1e-9  # log odds this close are tied; of log joints, relatively
+_REMAINDER = 1e-14  # of a probability whose mass the ball can move: none
 _STEPS = 100  # of a search that ends in a handful
 
 
@@ -85,8 +86,8 @@ class CredalSet:
     def dominance_by_cost(self, costs: FloatArray) -> BoolArray:
         """Which decision a costs less than which b in every model, entries (a, b).
 
-        The smallest expectation of v is > 0, with v_k = d_k l_k where
-        d_k = costs[k, b] - costs[k, a] > 0, else d_k u_k.
+        With d_k = costs[k, b] - costs[k, a], the smallest expectation of v is > 0,
+        where v_k = d_k l_k if d_k > 0, else d_k u_k.
         """
         n_decisions = costs.shape[1]
         preferred = np.zeros(
@@ -95,16 +96,38 @@ class CredalSet:
         for b in range(n_decisions):
             for a in range(n_decisions):
                 gain = costs[:, b] - costs[:, a]
-                if not (gain > 0).any():
-                    continue
-                exponent = np.where(gain > 0, self.lower, self.upper)
-                relevant = np.where(gain != 0, exponent, -np.inf)
-                exponent = exponent - relevant.max(axis=1, keepdims=True)
-                values = np.where(gain != 0, gain * np.exp(exponent), 0.0)
-                worst = least_favourable_prior(values, self.prior, self.radius)
-                expected = (worst * values).sum(axis=1)
-                preferred[:, a, b] = expected > _TIE * (np.abs(values) @ self.prior)
+                if (gain > 0).any():
+                    preferred[:, a, b] = self._gains_surely(gain)
         return preferred
+
+    def _gains_surely(self, gain: FloatArray) -> BoolArray:
+        """Is the smallest expectation of a gain (K,) over all models positive (n,)?
+
+        What is won and what is lost are compared under the worst prior by their logs:
+        no gain is too small to count beside another, however far apart the likelihoods.
+        """
+        bounds = np.where(gain > 0, self.lower, self.upper)
+        parts = self._log_weights(gain, bounds) + log_probabilities(np.abs(gain))
+        largest = parts.max(axis=1)
+        largest[largest == -np.inf] = 0.0
+        parts = np.exp(parts - largest[:, None])
+        won, lost = parts @ (gain > 0), parts @ (gain < 0)
+        tie = _TIE * (1.0 + np.abs(largest))
+        return np.asarray(won > (1.0 + tie) * lost, dtype=np.bool_)
+
+    def _log_weights(self, gain: FloatArray, bounds: FloatArray) -> FloatArray:
+        """Logs of pi f (n, K) for the prior in the ball with the least expected gain.
+
+        `gain` is (K,) or (n, K), `bounds` the logs of the likelihoods f. The prior
+        depends on the order of gain f alone, which is found from signs and logs.
+        """
+        size = log_probabilities(np.abs(gain)) + bounds
+        possible = size > -np.inf
+        smallest = np.min(size, axis=1, keepdims=True, where=possible, initial=0.0)
+        ranks = np.zeros_like(size)
+        np.multiply(np.sign(gain), size - smallest + 1.0, out=ranks, where=possible)
+        worst = least_favourable_prior(ranks, self.prior, self.radius)
+        return log_probabilities(worst) + bounds
 
     def expected_cost_bounds(self, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Smallest and largest posterior expected cost of each decision, attained."""
@@ -124,17 +147,11 @@ class CredalSet:
             ]
             return np.max(cuts, axis=0)
         # Dinkelbach: the best model for the excess over a level raises the level.
-        shift = self.upper.max(axis=1, keepdims=True)
-        light, heavy = np.exp(self.lower - shift), np.exp(self.upper - shift)
-        level = np.full(len(light), cost.min())
+        level = np.full(len(self.lower), cost.min())
         for _ in range(_STEPS):
             excess = cost - level[:, None]
-            likelihood = np.where(excess > 0, heavy, light)
-            weight = likelihood * least_favourable_prior(
-                -likelihood * excess, self.prior, self.radius
-            )
-            total = weight.sum(axis=1)
-            raised = np.divide(weight @ cost, total, out=level.copy(), where=total > 0)
+            bounds = np.where(excess > 0, self.upper, self.lower)
+            raised = softmax(self._log_weights(-excess, bounds), axis=1) @ cost
             if (raised <= level).all():
                 break
             level = np.maximum(level, raised)
@@ -303,6 +320,8 @@ def least_favourable_prior(
     mass = prior[order]
     before = np.cumsum(mass, axis=-1) - mass
     moved = np.clip(radius - before, 0.0, mass)
+    # What the rounding of these sums leaves of a class is nothing.
+    moved = np.where((moved > 0.0) & (mass - moved <= _REMAINDER), mass, moved)
     # The class of the least value, last in order, gets what the others lose.
     moved[..., -1] -= moved.sum(axis=-1)
     worst = np.empty_like(mass)
