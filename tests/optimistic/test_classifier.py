@@ -79,7 +79,7 @@ def test_radius_zero_nonparametric_with_threshold_one_is_the_mahalanobis_rule(bi
 
 def test_covariance_is_ledoit_wolf_on_standardised_columns(iris):
     X, y = iris
-    model = OptimisticScoreClassifier().fit(X, y)
+    model = OptimisticScoreClassifier(covariance="ledoit_wolf").fit(X, y)
     for c in range(3):
         rows = X[y == c]
         scale = rows.std(axis=0)
@@ -151,7 +151,7 @@ def test_bootstrap_radii_repeat_with_the_random_state(iris):
 
 def test_tuned_threshold_is_the_best_of_the_training_ratios(binary):
     X, y = binary
-    model = OptimisticScoreClassifier().fit(X, y)
+    model = OptimisticScoreClassifier(threshold="tuned").fit(X, y)
     scores = model.optimistic_scores(X)
     best = best_threshold(scores[:, 1] - scores[:, 0], y)
     assert model.log_threshold_ == pytest.approx(best.log_threshold)

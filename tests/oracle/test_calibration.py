@@ -43,9 +43,11 @@ def test_posteriors_equal_the_loops_of_algorithm_1(family, n_updates):
 )
 def test_start_equals_the_closed_form_classifier(family, reference):
     X, y = overlapping_clouds()
-    model = RiskCalibratedClassifier(family=family, max_iter=1, **ML).fit(X, y)
+    start = RiskCalibratedClassifier(
+        family=family, init="closed_form", max_iter=1, **ML
+    ).fit(X, y)
     np.testing.assert_allclose(
-        model.predict_proba(X), reference.fit(X, y).predict_proba(X), atol=1e-12
+        start.predict_proba(X), reference.fit(X, y).predict_proba(X), atol=1e-12
     )
 
 
