@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.covariance import ShrunkCovariance
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -313,6 +313,42 @@ def test_rules_give_positive_definite_matrices_and_say_so(rule, kind):
     assert model.covariance_kind_ == (
         rule if isinstance(rule, str) else "shrinkage 0.3"
     )
+
+
+class TowardsIdentity(BaseEstimator):
+    def __init__(self, alpha=0.5):
+        self.alpha = alpha
+
+    def fit(self, X, y=None):
+        S = X.T @ X / max(len(X) - 1, 1)
+        self.covariance_ = self.alpha * S + (1 - self.alpha) * np.eye(len(S))
+        return self
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 0.9])
+def test_a_covariance_towards_the_identity_is_rqda(alpha):
+    model = ImpreciseDiscriminantAnalysis(
+        imprecision=0.0, covariance=TowardsIdentity(alpha), scale=None
+    ).fit(X_REFERENCE[:-2], Y_REFERENCE[:-2])
+    joint = []
+    for k in range(3):
+        rows = X_REFERENCE[:-2][Y_REFERENCE[:-2] == k]
+        S = alpha * np.cov(rows.T) + (1 - alpha) * np.eye(2)  # (40)
+        np.testing.assert_allclose(model.covariances_[k], S)
+        density = multivariate_normal(rows.mean(axis=0), S).pdf(QUERIES)
+        joint.append(len(rows) * density)
+    expected = np.transpose(joint) / np.sum(joint, axis=0)[:, None]
+    np.testing.assert_allclose(model.predict_proba(QUERIES), expected)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_equal_classes_stay_together_and_predict_takes_the_first(kind):
+    X = np.vstack([X_REFERENCE[:4], -X_REFERENCE[:4]])
+    model = ImpreciseDiscriminantAnalysis(covariance_type=kind, imprecision=0.0)
+    model.fit(X, np.repeat(["b", "a"], 4))
+    middle = np.zeros((1, 2))
+    assert model.predict_set(middle).tolist() == [[True, True]]
+    assert model.predict(middle).tolist() == ["a"]
 
 
 def test_ledoit_wolf_equals_scikit_learns_in_scaled_units():
