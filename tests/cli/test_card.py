@@ -131,7 +131,7 @@ def test_the_card_of_a_rule(prudent, table_file, tmp_path):
         ),
         (
             {"quantity": "class error rate", "bound": 0.025, "scope": 1},
-            "Of the rows of class 1, at most 2.5 in 100 get another label.",
+            "Of the rows of class '1', at most 2.5 in 100 get another label.",
         ),
         (
             {"quantity": "false alarm rate", "bound": 0.01},
@@ -179,6 +179,28 @@ def test_promises_by_class_have_a_line_each():
         "class 'benign'",
         "class 'malignant'",
     ]
+
+
+def test_numbers_as_labels_are_written_as_in_the_terminal(
+    prudent, table_file, tmp_path
+):
+    pd = pytest.importorskip("pandas")
+    model = ConformalClassifier(condition="class", random_state=0)
+    model.fit(pd.DataFrame(X[:300], columns=NAMES), Y[:300])
+    save(model, tmp_path / "model.prudent")
+    frame = pd.DataFrame(X[300:], columns=NAMES).assign(y=Y[300:])
+    new = table_file(frame.to_csv(index=False), "new.csv")
+    certified = prudent(
+        *("certify", new, "-m", tmp_path / "model.prudent", "--truth", "y"),
+        *("--json", tmp_path / "c.json"),
+    )
+    assert "coverage of class '0': at least" in certified.out
+    args = ("card", tmp_path / "model.prudent", "--certificate", tmp_path / "c.json")
+    outcome = prudent(*args, "-o", tmp_path / "card.html")
+    assert outcome.code == 0, outcome.err
+    page = (tmp_path / "card.html").read_text()
+    assert "class &#x27;0&#x27;" in page
+    assert not re.search(r"class \d", page)
 
 
 def certificate(**fields):

@@ -21,7 +21,6 @@ from prudent.cli.rules import LoadedRule, load
 from prudent.core.assumptions import first_in_words
 from prudent.core.guarantee import ALARMS, COUNTED_AS, NOT_A_RATE, Guarantee
 from prudent.core.strict_json import parsed
-from prudent.core.validation import shown
 from prudent.io.errors import thousands
 from prudent.io.replacing import replacing
 
@@ -144,8 +143,10 @@ def certificate_page(
 
 def _known_parts(model: Any) -> list[dict[str, Any]]:
     """Classes of a model, and subgroups of too few rows, not counted here."""
+    from prudent.report.card import class_named
+
     classes = list(getattr(model, "classes_", ()))
-    parts: list[dict[str, Any]] = [{"about": f"class {shown(c)}"} for c in classes]
+    parts: list[dict[str, Any]] = [{"about": class_named(c)} for c in classes]
     calibration: Any = getattr(getattr(model, "rule_", None), "calibration", None)
     rate = getattr(model, "error_rate", None)
     if rate is not None and hasattr(calibration, "too_small"):
@@ -168,6 +169,7 @@ def seen_parts(
     from sklearn.utils import _safe_indexing
 
     from prudent.estimator_tools import held_against
+    from prudent.report.card import class_named
 
     left_out = (*COUNTED_AS, *NOT_A_RATE, *ALARMS)
     rates = [g for g in promises if g.quantity not in left_out]
@@ -188,7 +190,7 @@ def seen_parts(
     everything = np.arange(len(y))
     parts = [
         {
-            "about": f"class {shown(label)}",
+            "about": class_named(label),
             **counted(replace(overall, scope=label), everything),
         }
         for label in list(getattr(estimator, "classes_", ()))

@@ -14,7 +14,7 @@ from typing import Any
 from prudent.core.assumptions import LATEST, Assumption, time_in_words
 from prudent.core.binomial import fewest_rows
 from prudent.core.guarantee import COUNTED_AS, NOT_A_RATE, OF_FLAGGED, Guarantee
-from prudent.core.validation import shown
+from prudent.core.validation import plain
 
 SCHEMA = "prudent.card/1"
 OWNER = ("purpose", "oversight", "contact")
@@ -150,15 +150,21 @@ def in_everyday_words(promise: Guarantee) -> str:
     'Of the rows it answers, at most 5 in 100 are wrong.'
     """
     whose, what = IN_WORDS[promise.quantity]
-    label = "" if promise.scope is None else shown(promise.scope)
-    scope = f" of class {label}" if label else ""
+    named = "" if promise.scope is None else class_named(promise.scope)
+    label = named.removeprefix("class ")
+    scope = f" of {named}" if named else ""
     side = "at most" if promise.sense == "<=" else "at least"
     if promise.quantity == "expected cost":
         return f"{whose} {what.format(bound=f'{side} {promise.bound:.4g}')}."
     subgroup = "" if promise.subgroup is None else f" with {promise.subgroup}"
     words = {"scope": scope, "class": label, "as": f" as {label}" if label else ""}
-    named, acts = whose.format(**words) + subgroup, what.format(**words)
-    return f"{named}, {side} {_in_hundred(promise.bound)} {acts}."
+    about, acts = whose.format(**words) + subgroup, what.format(**words)
+    return f"{about}, {side} {_in_hundred(promise.bound)} {acts}."
+
+
+def class_named(label: Any) -> str:
+    """A class as the terminal names it: class '1'; in full: it says who is meant."""
+    return f"class {str(plain(label))!r}"
 
 
 def _in_hundred(rate: float) -> str:
@@ -222,7 +228,7 @@ def _line(promise: Guarantee, status: str) -> dict[str, Any]:
 def _about(promise: Guarantee) -> str:
     """Whom a promise is about: a class, a subgroup, both, or all rows."""
     by_class = promise.scope is not None and promise.quantity not in OF_FLAGGED
-    about = [f"class {shown(promise.scope)}"] if by_class else []
+    about = [class_named(promise.scope)] if by_class else []
     about += [] if promise.subgroup is None else [promise.subgroup]
     return ", ".join(about) or "all rows"
 
