@@ -26,8 +26,8 @@ TEST = re.compile(r"``(tests/[\w/]+\.py)::(\w+)``")
 NO_TEST = "No test is named."
 #: How many rows of each paper say so; whoever names a test lowers his number.
 WITHOUT_TEST = {
-    "Lanckriet": 12,
-    "Nguyen": 9,
+    "Lanckriet": 0,
+    "Nguyen": 0,
     "El-Yaniv": 14,
     "Carranza": 14,
     "Pérez": 14,

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import chi2, norm
 from sklearn.covariance import LedoitWolf
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
@@ -47,6 +48,24 @@ def test_reference_plane_through_the_moment_seam():
     assert model.gaussian_accuracy_ == pytest.approx(0.85469276137923, rel=1e-12)
     assert model.duality_gap_ <= 1e-9 * model.kappa_
     np.testing.assert_allclose(model.class_worst_case_error_, 0.4724173200651)
+
+
+def test_gaussian_accuracy_is_that_of_normal_classes_with_the_moments():
+    model = reference()
+    for side, mean, S in zip((-1, 1), MEANS, COVARIANCES, strict=True):
+        a, score = model.coef_[0], model.decision_function([mean])[0]
+        accuracy = norm.cdf(side * score / math.sqrt(a @ S @ a))
+        assert model.gaussian_accuracy_ == pytest.approx(accuracy, rel=1e-9)
+
+
+def test_covariance_radius_is_the_plane_of_covariances_with_rho_added():
+    rho = np.array([0.4, 0.2])
+    wider = COVARIANCES + rho[:, None, None] * np.eye(2)
+    plain = MinimaxProbabilityClassifier.from_moments(MEANS, wider, [100, 100])
+    robust = reference(covariance_radius=rho)
+    assert robust.kappa_ == pytest.approx(plain.kappa_, rel=1e-12)
+    np.testing.assert_allclose(robust.coef_, plain.coef_, rtol=1e-12)
+    np.testing.assert_allclose(robust.intercept_, plain.intercept_, rtol=1e-12)
 
 
 def test_radii_are_in_the_order_of_the_classes():
@@ -394,6 +413,17 @@ def test_measured_radii_carry_their_confidence(uncertainty):
         assert "plug-in" not in " ".join(g.assumptions)
 
 
+@pytest.mark.parametrize("uncertainty", ["gaussian", "bootstrap"])
+def test_the_radius_of_a_mean_is_that_of_the_limit_theorem(uncertainty):
+    X, y = blobs(n=200)
+    model = MinimaxProbabilityClassifier(
+        uncertainty=uncertainty, confidence=0.9, random_state=0
+    ).fit(X, y)
+    # Two classes with a mean and a covariance each share the doubt.
+    radius = math.sqrt(chi2.isf(0.1 / 4, 3) / 100)
+    np.testing.assert_allclose(model.mean_radius_, radius)
+
+
 def test_gaussian_radii_need_enough_rows():
     X, y = blobs(n=8, n_features=4)
     with pytest.raises(ValueError, match="class 0 has 4: use .*bootstrap"):
@@ -531,7 +561,7 @@ def test_null_direction_of_given_moments_is_a_proof():
 def test_overlapping_uncertainty_sets_are_said():
     with pytest.warns(PrudentWarning, match="uncertainty sets of two classes overlap"):
         model = reference(mean_radius=2)
-    assert model.worst_case_accuracy_ == 0
+    assert model.worst_case_error_ == 1
 
 
 def test_class_of_one_row_is_legal():

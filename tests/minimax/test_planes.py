@@ -228,6 +228,29 @@ def test_the_touching_point_of_constant_classes():
     np.testing.assert_allclose(one_side.touching_point, [0, 0], atol=1e-8)
 
 
+def test_kappa_is_the_size_of_the_largest_ellipsoids_that_a_plane_separates():
+    """Section 2.5: all points of both, and no plane for larger ones."""
+    rng = np.random.default_rng(0)
+    means, roots = rng.normal(size=(2, 3)), rng.normal(size=(2, 3, 5))
+    covariances = roots @ roots.transpose(0, 2, 1)
+    model = MinimaxProbabilityClassifier.from_moments(means, covariances, [9, 9])
+    directions = rng.normal(size=(10_000, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    surfaces = directions @ np.linalg.cholesky(covariances).transpose(0, 2, 1)
+    for size, separated in ((1 - 1e-9, True), (1.02, False)):
+        points = means[:, None] + size * model.kappa_ * surfaces
+        right = [(model.predict(points[k]) == k).all() for k in (0, 1)]
+        assert right == [separated, separated]
+    touching = solve(means[1] - means[0], *covariances[::-1]).touching_point
+    for mean, S in (
+        (means[0] - means[0], covariances[0]),
+        (means[1] - means[0], covariances[1]),
+    ):
+        gap = touching - mean
+        distance = math.sqrt(gap @ np.linalg.solve(S, gap))
+        assert distance == pytest.approx(model.kappa_, rel=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_best_intercept_of_fishers_direction_meets_a_search_and_bound_17(seed):
     rng = np.random.default_rng(seed)

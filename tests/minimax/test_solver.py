@@ -95,6 +95,14 @@ def test_equal_mean_radii_keep_the_plane_and_lower_kappa_by_the_radius():
     assert robust.kappa == pytest.approx(plain.kappa - 0.2, rel=1e-12)
 
 
+def test_equal_covariances_have_fishers_plane():
+    _, S, _ = random_problem(5, 50.0, 1.0, 0)
+    d = np.arange(1.0, 6.0)
+    plane, fisher = solve(d, S, S), np.linalg.solve(S, d)
+    np.testing.assert_allclose(plane.normal, fisher / (fisher @ d), rtol=1e-9)
+    assert plane.kappa == pytest.approx(math.sqrt(d @ fisher) / 2, rel=1e-12)
+
+
 def test_one_singular_class_with_the_optimum_inside():
     plane = solve([1, 0.3], I, np.diag([1.0, 0.0]))
     assert plane.kappa == pytest.approx(0.545, rel=1e-12)

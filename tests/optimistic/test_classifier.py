@@ -20,7 +20,14 @@ from sklearn.preprocessing import StandardScaler
 import prudent
 from prudent import ClassMoments, OptimisticScoreClassifier
 from prudent.exceptions import DegenerateDataError, PrudentWarning
-from prudent.optimistic import best_threshold, moment_divergence, moment_radius
+from prudent.optimistic import (
+    best_threshold,
+    clt_radius,
+    gaussian_scores,
+    moment_divergence,
+    moment_radius,
+    nonparametric_scores,
+)
 
 FROM_MOMENTS = {"covariance": "empirical", "threshold": "bayes", "radius": 0.1}
 
@@ -217,6 +224,52 @@ def test_nonparametric_tie_goes_to_the_nearer_class():
     X = [[0.3], [0.7]]
     np.testing.assert_array_equal(model.optimistic_scores(X), 0.0)
     np.testing.assert_array_equal(model.predict(X), [0, 1])
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "nonparametric"])
+def test_the_classifier_compares_the_scores_of_its_likelihood(binary, likelihood):
+    """Equations (9) and (12), from distances to each class."""
+    X, y = binary
+    model = OptimisticScoreClassifier(
+        likelihood=likelihood, radius=[0.1, 0.3], threshold=1.5
+    )
+    with pytest.warns(PrudentWarning, match="radii differ"):
+        model.fit(X, y)
+    logs = []
+    for mean, S, radius in zip(
+        model.means_, model.covariances_, model.radii_, strict=True
+    ):
+        gap = X - mean
+        M = np.einsum("ij,ij->i", gap, np.linalg.solve(S, gap.T).T)
+        if likelihood == "gaussian":
+            _, upper = gaussian_scores(M, 3, radius)
+            logs.append((upper - np.linalg.slogdet(S)[1]) / 2)
+        else:
+            _, q = nonparametric_scores(M, radius)
+            logs.append(-np.log1p(q))
+    np.testing.assert_allclose(
+        model.decision_function(X), logs[1] - logs[0] - math.log(1.5), atol=1e-10
+    )
+
+
+def test_algorithm_1_step_by_step(binary):
+    X, y = binary
+    logs = []
+    for k in (0, 1):
+        rows = X[y == k]
+        scale = rows.std(axis=0)
+        shrunk = ledoit_wolf((rows - rows.mean(axis=0)) / scale)[0]
+        S = shrunk * np.outer(scale, scale)
+        gap = X - rows.mean(axis=0)
+        M = np.einsum("ij,ij->i", gap, np.linalg.solve(S, gap.T).T)
+        _, upper = gaussian_scores(M, 3, clt_radius(3, len(rows)))
+        logs.append((upper - np.linalg.slogdet(S)[1]) / 2)
+    best = best_threshold(logs[1] - logs[0], y)
+    model = OptimisticScoreClassifier().fit(X, y)
+    assert model.log_threshold_ == pytest.approx(best.log_threshold, abs=1e-9)
+    np.testing.assert_array_equal(
+        model.predict(X), logs[1] - logs[0] >= best.log_threshold
+    )
 
 
 def test_most_plausible_moments_lie_on_the_sphere_and_attain_the_score(iris):

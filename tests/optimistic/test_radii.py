@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
+from scipy.stats import chi2, multivariate_normal
 
 from prudent.exceptions import DegenerateDataError, SingularCovarianceError
 from prudent.optimistic import (
@@ -37,6 +37,32 @@ def test_divergence_is_definition_2_1(d):
     assert moment_divergence(*first, *second) == pytest.approx(
         divergence(*first, *second), rel=1e-11
     )
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_divergence_is_affine_invariant(d):
+    rng = np.random.default_rng(d)
+    (m, S), (mu, Sigma) = random_moments(rng, d), random_moments(rng, d)
+    A, b = rng.normal(size=(d, d)) + 2 * np.eye(d), rng.normal(size=d)
+    mapped = (A @ m + b, A @ S @ A.T), (A @ mu + b, A @ Sigma @ A.T)
+    assert moment_divergence(*mapped[0], *mapped[1]) == pytest.approx(
+        moment_divergence(m, S, mu, Sigma), rel=1e-10
+    )
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_divergence_is_twice_the_kullback_leibler_divergence_of_normal_laws(d):
+    rng = np.random.default_rng(d)
+    first, second = random_moments(rng, d), random_moments(rng, d)
+    # Three nodes an axis are exact: the log ratio of the densities is quadratic.
+    nodes, weights = np.polynomial.hermite_e.hermegauss(3)
+    Z = np.stack(np.meshgrid(*[nodes] * d), axis=-1).reshape(-1, d)
+    mass = np.prod(np.meshgrid(*[weights] * d), axis=0).ravel()
+    X = first[0] + Z @ np.linalg.cholesky(first[1]).T
+    log_ratio = multivariate_normal(*first).logpdf(X)
+    log_ratio = log_ratio - multivariate_normal(*second).logpdf(X)
+    divergence = mass @ log_ratio / mass.sum()
+    assert moment_divergence(*first, *second) == pytest.approx(2 * divergence, rel=1e-9)
 
 
 def test_divergence_is_zero_only_between_equals():
