@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
@@ -18,6 +19,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from prudent import LowDensityRejector
+from prudent.adversarial.density.reference import GridReference
 from prudent.core.assumptions import Assumption
 from prudent.exceptions import InfeasibleError, PrudentWarning
 
@@ -48,6 +50,7 @@ def default():
     [
         ({}, 4, 4 / 91),
         ({"false_alarm_rate": 0.1}, 9, 9 / 91),
+        ({"calibration_size": 0.5}, 7, 7 / 151),
         ({"confidence": 0.95}, 1, 0.05),
         ({"exact": True, "false_alarm_rate": 10 / 91}, 10, 10 / 91),
     ],
@@ -55,13 +58,15 @@ def default():
 def test_rank_and_promise(params, k, bound):
     detector = quick(**params).fit(normal_rows())
     (promise,) = detector.guarantees_
-    assert (detector.n_calibration_, detector.k_) == (90, k)
+    n_held_out = round(300 * detector.calibration_size)
+    assert (detector.n_calibration_, detector.k_) == (n_held_out, k)
     assert promise.quantity == "false alarm rate"
     assert promise.bound == pytest.approx(bound)
     careful = "confidence" in params
     expected = Assumption.INDEPENDENT if careful else EXCHANGEABLE
     assert promise.assumptions == (expected,)
-    assert dict(promise.evidence) == {"calibration rows": 90.0, "rank": float(k)}
+    evidence = {"calibration rows": float(n_held_out), "rank": float(k)}
+    assert dict(promise.evidence) == evidence
     assert promise.confidence == (0.95 if careful else None)
     assert promise.average_over == (None if careful else "training samples")
 
@@ -192,6 +197,35 @@ def test_default_score_ranks_by_the_density(default):
     assert roc_auc_score(unlikely, -default.score_samples(rows)) > 0.97
 
 
+def accepted_region(n_rows, rate=0.1):
+    """Probability, volume and distance from the truth of what a detector accepts."""
+    side = np.linspace(-5, 5, 201)
+    cells = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    cell = (side[1] - side[0]) ** 2
+    mass = np.exp(-0.5 * (cells**2).sum(axis=1)) / (2 * np.pi) * cell
+    detector = LowDensityRejector(false_alarm_rate=rate, random_state=0)
+    is_accepted = detector.fit(normal_rows(n_rows, seed=1)).predict(cells) == 1
+    best = (cells**2).sum(axis=1) <= chi2(2).isf(rate)
+    return (
+        mass[is_accepted].sum(),
+        is_accepted.sum() * cell,
+        mass[is_accepted != best].sum(),
+    )
+
+
+def test_accepted_region_is_nearly_the_least_of_its_probability():
+    """Definitions 26 to 29: of all regions as probable, a disc is the smallest."""
+    mass, volume, difference = accepted_region(2000)
+    least = np.pi * chi2(2).isf(1 - mass)
+    assert 0.99 * least <= volume <= 1.1 * least
+    assert difference < 0.05
+
+
+def test_accepted_region_comes_nearer_to_the_truth_with_more_rows():
+    """Theorem 40, as far as two sizes can show it."""
+    assert accepted_region(4000)[2] < 0.7 * accepted_region(200)[2]
+
+
 def test_default_classifier_tells_rows_from_far_ones(default):
     classes = default.estimator_.predict(np.array([[0.0, 0.0], [9.0, 9.0]]))
     np.testing.assert_array_equal(classes, [1, 0])
@@ -286,6 +320,22 @@ def test_grid_reports_missing_mass_and_warns():
         detector.fit(normal_rows(2000))
     assert detector.missing_mass_ > 0.005
     assert detector.cell_size_ > 0
+
+
+def test_grid_has_the_least_cells_of_which_at_most_log_n_hold_one_row():
+    """The heuristic of Remark 41, on a geometric grid of sizes."""
+    for seed, n in enumerate((100, 1000, 5000)):
+        rows, random = normal_rows(n, seed=seed), np.random.RandomState(seed)
+        offset = random.random_sample(2)
+        grid = GridReference.from_rows(rows, np.random.RandomState(seed))
+        least, below = (
+            np.unique(np.floor(rows / size - offset), axis=0, return_counts=True)[1]
+            for size in (grid.size, grid.size / np.sqrt(2))
+        )
+        assert np.sum(least == 1) <= np.log(n) < np.sum(below == 1)
+    # The size of the detector is in standard deviations of its training rows.
+    detector = quick(reference="grid", calibration_size=0.5).fit(normal_rows(4000))
+    assert 0.1 < detector.cell_size_ < 3
 
 
 def test_cell_size_is_the_kernel_width_elsewhere():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prudent.adversarial import has_property
+from prudent.adversarial import divergence_of, has_property
 
 P = np.array([0.1, 0.2, 0.3, 0.4])
 POINTS = np.eye(4)
@@ -33,6 +33,19 @@ def test_example_4_lacks_property_c():
     assert not has_property(laws, "C", p)
     both = [*laws, *([a, b, d, c, e] for a, b, c, d, e in laws)]
     assert has_property(both, "C", p)
+
+
+@pytest.mark.parametrize("kind", ["kl", "l2", "chi2", "hellinger"])
+def test_lemma_15_what_moves_to_the_rarer_event_moves_away(kind):
+    """Of any law the transfer is a counterpart for properties A and B."""
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        p, q = np.sort(rng.dirichlet(np.ones(5))), rng.dirichlet(np.full(5, 0.5))
+        for j, k in zip(*np.triu_indices(5, 1), strict=True):
+            moved = q.copy()
+            moved[j], moved[k] = q[j] + q[k], 0.0
+            nearer, farther = divergence_of([q, moved], p, kind)
+            assert farther >= nearer - 1e-12
 
 
 def value(rule, laws):

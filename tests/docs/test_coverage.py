@@ -15,7 +15,7 @@ PAGE = (DOCS / "coverage.rst").read_text(encoding="utf-8")
 ITEMS = {
     "Lanckriet": 32,
     "Nguyen": 28,
-    "El-Yaniv": 39,
+    "El-Yaniv": 44,
     "Carranza": 43,
     "Pérez": 48,
 }
@@ -28,7 +28,7 @@ NO_TEST = "No test is named."
 WITHOUT_TEST = {
     "Lanckriet": 0,
     "Nguyen": 0,
-    "El-Yaniv": 14,
+    "El-Yaniv": 0,
     "Carranza": 14,
     "Pérez": 14,
 }

@@ -20,7 +20,7 @@ DivergenceName = Literal["kl", "l2", "chi2", "hellinger"]
 DIVERGENCES: tuple[DivergenceName, ...] = get_args(DivergenceName)
 
 _SUM_TOL = 1e-8
-_SMALLEST = 1e-300  # below it 1 / p overflows
+SMALLEST = 1e-300  # below it 1 / p overflows
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,11 +235,11 @@ def level_masses(values: ArrayLike, masses: ArrayLike) -> tuple[FloatArray, Floa
             "`values` and `masses` must have the same length, got "
             f"{len(value)} and {len(mass)}."
         )
-    disagree = (value >= _SMALLEST) != (mass > 0)
+    disagree = (value >= SMALLEST) != (mass > 0)
     if disagree.any():
         at = int(np.flatnonzero(disagree)[0])
         raise ValueError(
-            f"`values` and `masses` must be both 0 or both at least {_SMALLEST}, "
+            f"`values` and `masses` must be both 0 or both at least {SMALLEST}, "
             f"got {float(value[at])!r} and {float(mass[at])!r} at level {at}."
         )
     return value, mass
@@ -311,9 +311,9 @@ def _normalised(weights: FloatArray, name: str) -> FloatArray:
     scaled = np.ldexp(weights, -np.frexp(highest)[1])
     p: FloatArray = scaled / scaled.sum()
     lowest = float(np.min(p, where=p > 0, initial=1.0))
-    if lowest < _SMALLEST:
+    if lowest < SMALLEST:
         raise ValueError(
             f"`{name}` gives an event the probability {lowest!r}, below "
-            f"{_SMALLEST}: round it to 0 (always rejected)."
+            f"{SMALLEST}: round it to 0 (always rejected)."
         )
     return p
