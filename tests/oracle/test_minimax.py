@@ -88,6 +88,42 @@ def test_theorem_3_robust_plane_class_by_class(nu, rho, gamma):
     assert plane.kappa == pytest.approx(robust_kappa(d, Sx, Sy, nu, gamma), rel=1e-7)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_points_of_the_frontier_are_biased_minimax_machines(seed):
+    """Huang et al. (2004): hold one class's error, make the other's least."""
+    d, Sx, Sy = problem(4, seed, condition=10)
+    moments = ([np.zeros(4), d], [Sy, Sx], [9, 9])
+    frontier = MinimaxProbabilityClassifier.from_moments(*moments).pareto_frontier(6)
+    a = cp.Variable(4)
+    for kappas, errors in zip(
+        frontier.kappas[1:-1], frontier.errors[1:-1], strict=True
+    ):
+        held = kappas[1] * cp.norm(root(Sx) @ a)
+        kappa = 1 / least(cp.norm(root(Sy) @ a), [a @ d - held >= 1])
+        assert kappas[0] == pytest.approx(kappa, rel=1e-6)
+        machine = MinimaxProbabilityClassifier.from_moments(
+            *moments, objective="cost", costs=[[0, 1 / errors[0]], [1 / errors[1], 0]]
+        )
+        np.testing.assert_allclose(machine.class_worst_case_error_, errors, rtol=1e-8)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5])
+def test_the_mean_objective_is_the_minimum_error_machine(share):
+    """Huang et al. (2004): the largest weighted mean of both worst-case accuracies."""
+    d, Sx, Sy = problem(4, 1, condition=10)
+    machine = MinimaxProbabilityClassifier.from_moments(
+        [np.zeros(4), 3 * d],
+        [Sy, Sx],
+        [9, 9],
+        objective="mean",
+        priors=[1 - share, share],
+    )
+    errors = machine.pareto_frontier(100_001).errors
+    assert machine.worst_case_error_ == pytest.approx(
+        (errors @ [1 - share, share]).min(), rel=1e-7
+    )
+
+
 def test_additive_covariance_set_is_a_ridge():
     # max a'Sa over |S - S0|_F <= rho and S semidefinite equals a'(S0 + rho I)a.
     _, S0, _ = problem(3, 4)
