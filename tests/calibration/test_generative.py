@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import invwishart, multivariate_normal
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from calibration.rows import FAMILIES, overlapping_clouds
@@ -122,6 +123,63 @@ def test_own_priors_pull_means_and_covariances(family):
     )  # fmt: skip
 
 
+def log_posterior(S, X, mean, m1, m2):
+    """Of a covariance, up to a constant: the rows are jointly normal given it."""
+    n, d = X.shape
+    joint = np.kron(np.eye(n) + np.ones((n, n)) / m1, S)
+    rows = multivariate_normal(np.tile(mean, n), joint).logpdf(X.ravel())
+    return rows + invwishart(m2 - d - 1, m2 * np.eye(d)).logpdf(S)
+
+
+@pytest.mark.parametrize("family", ["full", "diag"])
+def test_exact_map_is_the_mode_of_the_normal_inverse_wishart_posterior(family):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 7)
+    X = rng.normal(size=(14, 2)) + 3.0 * y[:, None]
+    mean, m1, m2 = np.array([-2.0, 4.0]), 3.0, 12.0
+    model = RiskCalibratedClassifier(
+        family=family, max_iter=1, exact_map=True,
+        mean_prior_strength=m1, covariance_prior_strength=m2,
+        mean_prior=mean, covariance_prior=np.ones(2),
+    ).fit(X, y)  # fmt: skip
+    columns = [[0, 1]] if family == "full" else [[0], [1]]
+    for k in range(2):
+        for used in columns:
+            if family == "full":
+                mode = model.covariances_[k]
+            else:
+                mode = model.variances_[k][used][:, None]
+            given = X[y == k][:, used], mean[used], m1, m2
+            best = log_posterior(mode, *given)
+            for _ in range(60):
+                step = 0.02 * rng.normal(size=mode.shape)
+                other = mode + (step + step.T) * mode.diagonal().mean()
+                assert log_posterior(other, *given) < best
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_exact_map_adds_the_scatter_of_the_means(family):
+    X, y = overlapping_clouds()
+    mean = np.array([5.0, -3.0, 1.0])
+    settings = {"family": family, "max_iter": 1, "covariance_prior_strength": 30.0}
+    plain = RiskCalibratedClassifier(**settings).fit(X, y)
+    settings |= {"mean_prior": mean, "mean_prior_strength": 10.0}
+    neglected = RiskCalibratedClassifier(**settings).fit(X, y)
+    exact = RiskCalibratedClassifier(exact_map=True, **settings).fit(X, y)
+    np.testing.assert_array_equal(exact.means_, neglected.means_)
+    name = "variances_" if family.endswith("diag") else "covariances_"
+    gaps = plain.means_ - mean
+    terms = 10 * 40 / 50 * gaps[:, :, None] * gaps[:, None, :]
+    if family.startswith("tied"):
+        added = terms.sum(axis=0) / (120 + 30)
+    else:
+        added = terms / (40 + 30)
+    if name == "variances_":
+        added = np.diagonal(added, axis1=-2, axis2=-1)
+    ours = getattr(exact, name) - getattr(neglected, name)
+    np.testing.assert_allclose(ours, added, rtol=1e-9, atol=1e-10)
+
+
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
@@ -154,6 +212,73 @@ def test_the_best_of_several_random_starts_is_kept():
         RiskCalibratedClassifier(n_init=n, **settings).fit(X, y) for n in (1, 5)
     )
     assert five.loss_curve_[-1] <= one.loss_curve_[-1]
+
+
+def test_a_bootstrap_start_redraws_the_rows_of_each_class():
+    X = np.array([0.0, 1, 10, 100, 200, 201, 210, 300])[:, None]
+    y = np.repeat([0, 1], 4)
+    settings = {"max_iter": 1, "stopping": "none", "covariance_prior_strength": 1.0}
+    labels = RiskCalibratedClassifier(**settings).fit(X, y)
+    starts = set()
+    for seed in range(8):
+        model = RiskCalibratedClassifier(
+            init="bootstrap", random_state=seed, **settings
+        ).fit(X, y)
+        np.testing.assert_array_equal(model.priors_, labels.priors_)
+        sums = np.round(4 * model.means_[:, 0], 6)
+        for k, total in enumerate(sums):
+            own = X[y == k, 0]
+            draws = np.stack(np.meshgrid(own, own, own, own)).reshape(4, -1)
+            assert np.isclose(draws.sum(axis=0), total).any()
+        starts.add(tuple(sums))
+    assert len(starts) > 4
+
+
+def test_the_best_of_several_bootstrap_starts_is_kept():
+    X, y = overlapping_clouds()
+    settings = {"init": "bootstrap", "stopping": "none", "max_iter": 3}
+    losses = [
+        RiskCalibratedClassifier(n_init=n, random_state=0, **settings)
+        .fit(X, y)
+        .loss_curve_[-1]
+        for n in (1, 2, 6)
+    ]
+    assert losses[0] >= losses[1] >= losses[2]
+    assert losses[0] > losses[2]
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, "categorical"])
+def test_given_statistics_continue_a_path(family):
+    X, y = overlapping_clouds()
+    if family == "categorical":
+        X = np.clip(np.round(X), -1, 1)
+    settings = {"family": family, "stopping": "none", "line_search": False}
+    whole = RiskCalibratedClassifier(max_iter=9, **settings).fit(X, y)
+    first = RiskCalibratedClassifier(max_iter=5, **settings).fit(X, y)
+    start = [7.0 * part for part in first.statistics_]  # brought to the rows' weight
+    rest = RiskCalibratedClassifier(init=start, max_iter=5, **settings).fit(X, y)
+    np.testing.assert_allclose(rest.loss_curve_, whole.loss_curve_[4:], rtol=1e-9)
+    np.testing.assert_allclose(rest.statistics_[1], whole.statistics_[1], atol=1e-8)
+
+
+@pytest.mark.parametrize("spoil", ["shape", "nan", "weight"])
+def test_statistics_that_cannot_start_are_refused(spoil):
+    model = RiskCalibratedClassifier(stopping="none", max_iter=2).fit(*IRIS)
+    start = [part.copy() for part in model.statistics_]
+    if spoil == "shape":
+        start[1] = start[1][:, :2]
+    elif spoil == "nan":
+        start[2][0, 0, 0] = np.nan
+    else:
+        start[0][:] = 0.0
+    with pytest.raises(ValueError, match="`init` must hold finite statistics"):
+        RiskCalibratedClassifier(init=start).fit(*IRIS)
+
+
+def test_gradient_descent_starts_from_no_statistics():
+    model = RiskCalibratedClassifier(family="tied", init=[np.ones(3)], method="gd")
+    with pytest.raises(ValueError, match="`method='gd'` starts from labels"):
+        model.fit(*IRIS)
 
 
 def test_a_promise_pays_for_every_start():

@@ -437,13 +437,14 @@ class Objective:
         """
         return add_up(self.rows.map(_label_sums, self.family, self.n_classes))
 
-    def drawn(self, seed: int, draw: int) -> Statistics:
-        """Statistics s(X, Q) of random soft labels Q, to start from elsewhere.
+    def drawn(self, start: str, seed: int, draw: int) -> Statistics:
+        """Statistics s(X, Q) to start from elsewhere.
 
-        Every row draws its Q uniformly from the simplex. Equal seeds, draws and blocks
-        give equal labels.
+        With "random" every row draws its Q uniformly from the simplex; with "bootstrap"
+        the rows of a class, in each block, are drawn with replacement. Equal seeds,
+        draws and blocks give equal statistics.
         """
-        keys = [(seed, draw, number) for number in range(self.rows.n_blocks)]
+        keys = [(start, seed, draw, i) for i in range(self.rows.n_blocks)]
         return add_up(
             self.rows.map(_label_sums, self.family, self.n_classes, each=keys)
         )
@@ -543,24 +544,39 @@ def _label_sums(
     trial: Trial,
     family: Family,
     n_classes: int,
-    key: tuple[int, ...] | None = None,
+    key: tuple[Any, ...] | None = None,
 ) -> Statistics | None:
-    """Statistics of the labels of one block, or of random soft labels drawn by a key.
+    """Statistics of the labels of one block, or of a start drawn by a key.
 
-    None without rows.
+    The key is how to draw it, and numbers. None without rows.
     """
     block = trial.fitted
     if block is None:
         return None
     codes, weight = block.codes, weights(block)
-    if key is None:
+    if key is None or key[0] == "bootstrap":
+        if key is not None:
+            weight = _redrawn(codes, weight, np.random.default_rng(key[1:]))
         Q = np.zeros((n_classes, len(codes))).T
         Q[np.arange(len(codes)), codes] = weight
     else:
-        random = np.random.default_rng(key)
+        random = np.random.default_rng(key[1:])
         Q = random.dirichlet(np.ones(n_classes), size=len(codes))
         Q *= weight[:, np.newaxis]
     return family.statistics(block.X, Q)
+
+
+def _redrawn(
+    codes: IntArray, weight: FloatArray, random: np.random.Generator
+) -> FloatArray:
+    """Weights of a bootstrap sample within each class, whose total stays."""
+    drawn = np.zeros(len(codes))
+    for k in np.unique(codes):
+        own = np.flatnonzero(codes == k)
+        total = weight[own].sum()
+        counts = random.multinomial(len(own), weight[own] / total)
+        drawn[own] = counts * (total / len(own))
+    return drawn
 
 
 def _evaluate(

@@ -139,6 +139,10 @@ default="full"
         and 1 + 0.1 n_features for "full".
     mean_prior : array-like of shape (n_features,), default=None
         In the units of `X`; None is the overall mean.
+    exact_map : bool, default=False
+        With `mean_prior_strength` m1, covariances count the distance of the means from
+        `mean_prior`, m1 n_k / (m1 + n_k) (mu_k - mu_0)(mu_k - mu_0)': the mode of the
+        normal-inverse-Wishart posterior, of which the paper neglects this term.
     covariance_prior : array-like of shape (n_features, n_features) or \
 (n_features,), default=None
         Covariances, or variances alone, in the units of `X`; None is the overall
@@ -148,11 +152,14 @@ default="full"
         or one per categorical feature.
     batch_size : int, default=None
         Rows behind each step; the curves are always of all rows. None takes all.
-    init : {"closed_form", "random"}, default="closed_form"
-        Where to start: from the labels, or from random soft labels.
+    init : {"closed_form", "random", "bootstrap"} or list of ndarray, \
+default="closed_form"
+        Where to start: from the labels, from random soft labels, from rows drawn with
+        replacement within each class, or from statistics as in `statistics_`, whose
+        total weight is brought to that of the rows (not with `method="gd"`).
     n_init : int, default=1
-        Starts with `init="random"`, of which the best is kept: by the stopping rule
-        with "train" and "holdout", else by the training log loss.
+        Starts with `init` "random" or "bootstrap", of which the best is kept: by the
+        stopping rule with "train" and "holdout", else by the training log loss.
     method : {"rc", "gd", "tm", "dfe"}, default="rc"
         Calibration, or one of the baselines: gradient descent on softmax regression
         from the closed-form start ("tied", "tied_diag" only); the TM algorithm, RC
@@ -266,9 +273,10 @@ default="full"
         "mean_prior_strength": [_AT_LEAST_0],
         "covariance_prior_strength": [StrOptions({"auto"}), _AT_LEAST_0],
         "mean_prior": ["array-like", None],
+        "exact_map": ["boolean"],
         "covariance_prior": ["array-like", None],
         "level_prior_strength": [_AT_LEAST_0, "array-like"],
-        "init": [StrOptions({"closed_form", "random"})],
+        "init": [StrOptions({"closed_form", "random", "bootstrap"}), list],
         "n_init": [_AT_LEAST_1],
         "batch_size": [_AT_LEAST_1, None],
         "method": [StrOptions({"rc", "gd", "tm", "dfe"})],
@@ -294,10 +302,11 @@ default="full"
         mean_prior_strength: float = 0.0,
         covariance_prior_strength: float | str = "auto",
         mean_prior: ArrayLike | None = None,
+        exact_map: bool = False,
         covariance_prior: ArrayLike | None = None,
         level_prior_strength: float | ArrayLike = 1.0,
         batch_size: int | None = None,
-        init: str = "closed_form",
+        init: str | list[FloatArray] = "closed_form",
         n_init: int = 1,
         method: str = "rc",
         random_state: Any = None,
@@ -318,6 +327,7 @@ default="full"
         self.mean_prior_strength = mean_prior_strength
         self.covariance_prior_strength = covariance_prior_strength
         self.mean_prior = mean_prior
+        self.exact_map = exact_map
         self.covariance_prior = covariance_prior
         self.level_prior_strength = level_prior_strength
         self.batch_size = batch_size
@@ -656,6 +666,10 @@ def _columns(X: Any) -> tuple[Columns, BoolArray | None]:
 def settings_of(classifier: Any, n_classes: int) -> Settings:
     """The parameters of a classifier as the mathematics takes them."""
     is_tm = classifier.method == "tm"  # maximum likelihood, full steps
+    start: str | tuple[FloatArray, ...] = classifier.init
+    if not isinstance(start, str):
+        start = tuple(np.asarray(part, dtype=np.float64) for part in start)
+    starts_once = not isinstance(start, str) or start == "closed_form"
     costs = decision_costs = None
     if classifier.costs is not None:
         costs = decision_costs = class_costs(classifier.costs, n_classes)
@@ -678,7 +692,8 @@ def settings_of(classifier: Any, n_classes: int) -> Settings:
         decision_costs=decision_costs,
         generative_weight=classifier.generative_weight,
         batch_size=classifier.batch_size,
-        n_random_starts=classifier.n_init if classifier.init == "random" else 0,
+        n_starts=1 if starts_once else classifier.n_init,
+        start=start,
     )
 
 
@@ -696,6 +711,7 @@ def _prior_strengths(classifier: Any) -> PriorStrengths:
         levels=float(levels) if levels.ndim == 0 else tuple(levels.tolist()),
         mean=mean,
         covariance=covariance,
+        exact=classifier.exact_map,
     )
 
 

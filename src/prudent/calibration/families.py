@@ -100,6 +100,9 @@ class PriorStrengths:
     covariance : ndarray of shape (d, d) or (d,), or None
         What the covariances are shrunken towards, or the variances alone, in place
         of the overall variances.
+    exact : bool
+        Whether covariances count how far the means were from what they are shrunken
+        towards.
     """
 
     classes: float = 0.0
@@ -108,6 +111,7 @@ class PriorStrengths:
     levels: float | tuple[float, ...] = 0.0
     mean: FloatArray | None = None
     covariance: FloatArray | None = None
+    exact: bool = False
 
 
 def shrunken_log_priors(s0: FloatArray, strength: float) -> FloatArray:

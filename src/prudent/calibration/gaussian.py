@@ -644,7 +644,7 @@ class GaussianFamily:
 
         Sigma_k = s2_k / s0_k - mu_k mu_k', tied Sigma = v / M - sum_k p_k mu_k mu_k',
         both shrunk to (m2 Sigma_0 + n Sigma) / (m2 + n), n the rows behind the
-        covariance.
+        covariance; `exact` adds `_gaps` above the line.
         """
         s1, n, prior = statistics[1], self._cells(statistics), self._prior_scatter
         # 0, the mean of all classes, where no cell was counted.
@@ -652,12 +652,13 @@ class GaussianFamily:
         if self.second_moment is not None:
             n = n.sum(axis=0)
             own = (s1 * means).sum(axis=0) if self.is_diagonal else s1.T @ means
-            scatter = n * self.second_moment - own + prior
+            gaps = self._gaps(self._cells(statistics), means).sum(axis=0)
+            scatter = n * self.second_moment - own + prior + gaps
         elif self.is_diagonal:
-            scatter = prior + statistics[2] - s1 * means
+            scatter = prior + statistics[2] - s1 * means + self._gaps(n, means)
         else:
             scatter = statistics[2] - s1[:, :, np.newaxis] * means[:, np.newaxis]
-            scatter += prior
+            scatter += prior + self._gaps(n, means)
             n = n[:, :, np.newaxis]
         return means, scatter / (self._covariance_strength + n)
 
@@ -719,7 +720,6 @@ class GaussianFamily:
         return scores
 
     def _shrunken_means(self, n: FloatArray, means: FloatArray) -> FloatArray:
-        # mu'_k = (m1 mu0 + n_k mu_k) / (m1 + n_k), mu0 = 0 unless given
         """Means (r, d) shrunk to mu'_k = (m1 mu_0 + n_k mu_k) / (m1 + n_k).
 
         mu_0 is the mean of all rows, 0 in standardised units, unless the user gave
@@ -728,12 +728,30 @@ class GaussianFamily:
         strength = self.strengths.means
         if not strength:
             return means
-        shrunken = means * (n / (strength + n))
+        return (strength * self._prior_mean + n * means) / (strength + n)
+
+    def _gaps(self, n: FloatArray, means: FloatArray) -> FloatArray:
+        """Scatter of each mean about mu_0: m1 n / (m1 + n) (mu - mu_0)(mu - mu_0)'.
+
+        The normal-inverse-Wishart mode has it, the paper leaves it out: it is 0 unless
+        asked for. Of shape (r, d, d), of diagonal families (r, d).
+        """
+        strength = self.strengths.means
+        if not (strength and self.strengths.exact):
+            return np.zeros((1, 1) if self.is_diagonal else (1, 1, 1))
+        gap = means - self._prior_mean
+        weighted = strength * n / (strength + n) * gap
+        if self.is_diagonal:
+            return weighted * gap
+        return weighted[:, :, np.newaxis] * gap[:, np.newaxis]
+
+    @property
+    def _prior_mean(self) -> FloatArray | float:
+        """mu_0 in standardised units."""
         if self.strengths.mean is None:
-            return shrunken
+            return 0.0
         gap = self.strengths.mean - self.centre
-        towards = gap[self.kept] / self.scale[self.kept]
-        return shrunken + towards * (strength / (strength + n))
+        return gap[self.kept] / self.scale[self.kept]
 
     @property
     def _covariance_strength(self) -> float:

@@ -84,13 +84,19 @@ class Settings:
     decision_costs: FloatArray | None  # (r, r), minimised by the predictions
     generative_weight: float
     batch_size: int | None  # rows behind each step; needs rows in one block
-    n_random_starts: int  # of which the best is kept; 0 starts from the labels
+    start: str | tuple[FloatArray, ...]  # "closed_form", how to draw it, or statistics
+    n_starts: int  # of which the best is kept; 1 unless they are drawn
 
     def __post_init__(self) -> None:
         if self.method == "gd" and self.family not in ("tied", "tied_diag"):
             raise ValueError(
                 "`method='gd'` descends on softmax regression and needs `family` "
                 f"'tied' or 'tied_diag', got {self.family!r}."
+            )
+        if self.method == "gd" and not isinstance(self.start, str):
+            raise ValueError(
+                "`method='gd'` starts from labels, not from statistics: give `init` "
+                "'closed_form', 'random' or 'bootstrap', or use method='rc'."
             )
         levels, n = self.strengths.levels, len(self.n_levels)
         if (
@@ -245,7 +251,7 @@ def learn(
         curves = [climb(fold, _held_out_cost)[1].criterion for fold in folds]
         max_updates = earliest_least_error(curves, 1e-9 * sum(rows.map(_total)))
     best = climb(rows, criterion, max_updates, watch)
-    for draw in range(1, settings.n_random_starts):
+    for draw in range(1, settings.n_starts):
         other = climb(rows, criterion, max_updates, watch, draw)
         best = min(best, other, key=lambda climbed: _worth(climbed[1], stopping))
     family, path = best
@@ -254,7 +260,7 @@ def learn(
     guarantees: tuple[Guarantee, ...] = ()
     if stopping == "holdout" and not weighted:
         wrong, n_held_out = np.sum(rows.map(Trial.count_wrong, model), axis=0).tolist()
-        claims = settings.max_iter * max(1, settings.n_random_starts)
+        claims = settings.max_iter * settings.n_starts
         guarantees = (error_promise(wrong, n_held_out, claims, by_group=by_group),)
     return Learned(model=model, path=path, guarantees=guarantees)
 
@@ -272,15 +278,19 @@ def _climb(
 ) -> tuple[Family, CalibrationPath]:
     """Follow one path and keep its best iterate; return the family and the path.
 
-    The start is the closed form of the trials or, where `settings` asks for random
-    starts, the closed form of random soft labels, number `draw`.
+    The start is the closed form of the trials or, where `settings` asks for another,
+    draw number `draw`, or the statistics that it gives.
     """
     objective = _posed(trials, settings, classes)
     family, labels = objective.family, objective.closed_form()
     start = full = closed_form_start(family, labels, classes)
-    if settings.n_random_starts:
+    if settings.start != "closed_form":
         full = labels
-        start = closed_form_start(family, objective.drawn(seed, draw), classes)
+        if isinstance(settings.start, str):
+            other = objective.drawn(settings.start, seed, draw)
+        else:
+            other = _given_start(settings.start, labels)
+        start = closed_form_start(family, other, classes)
     path = ascend(
         objective,
         start,
@@ -298,6 +308,20 @@ def _climb(
             "numbers, -inf for the impossible."
         )
     return family, path
+
+
+def _given_start(given: Sequence[FloatArray], labels: Statistics) -> Statistics:
+    """The user's statistics, checked and with the total weight of the labels' own."""
+    shapes = [part.shape for part in given]
+    expected = [part.shape for part in labels]
+    finite = all(np.isfinite(part).all() for part in given)
+    if shapes != expected or not finite or not given[0].sum() > 0:
+        raise ValueError(
+            "`init` must hold finite statistics as in `statistics_`, the first of "
+            f"sum > 0, of shapes {expected}, got shapes {shapes}."
+        )
+    share = labels[0].sum() / given[0].sum()
+    return [share * part for part in given]
 
 
 def closed_form_start(
