@@ -1,5 +1,7 @@
 """RejectionGame: reference values, draws, other constructors, degenerate input."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
@@ -632,14 +634,94 @@ def test_few_known_intruders_bound_no_quantile():
 
 
 def test_intruders_to_come_keep_the_distance_as_often_as_promised():
-    """The divergence of (t, 1 - t) from (0, 1) in l2 is 2 t^2, t uniform."""
+    """The divergence of (t, 1 - t) from almost (0, 1) in l2 is 2 t^2, t uniform."""
     nearer = 0
     for seed in range(2000):
         t = np.random.default_rng(seed).uniform(size=80)
         laws = np.c_[t, 1 - t]
         bound = divergence_bound(
-            [0.0, 1.0], laws, quantile=0.1, confidence=0.9, kind="l2"
+            [1e-12, 1 - 1e-12], laws, quantile=0.1, confidence=0.9, kind="l2"
         )
         nearer += np.sqrt(bound / 2) > 0.1
     assert binomtest(nearer, 2000, 0.1, alternative="greater").pvalue >= 0.001
     assert nearer > 0
+
+
+# --- a divergence of one's own ------------------------------------------------------
+
+
+def half_l1(q, p):
+    """Total variation, half the sum of absolute differences."""
+    return np.abs(q - p).sum(axis=1) / 2
+
+
+def test_a_divergence_of_ones_own_names_what_it_assumes():
+    solved = RejectionGame(divergence=half_l1, divergence_bound=0.9).fit(EIGHT)
+    miss = solved.guarantees_[1]
+    assert Assumption.DIVERGENCE_CONVEX in miss.assumptions
+    assert miss.bound == pytest.approx(1 - solved.rejection_rate_)
+    assert solved.rejection_rate_ > 0.05
+    copied = pickle.loads(pickle.dumps(clone(solved).fit(EIGHT)))
+    assert copied.rejection_rate_ == solved.rejection_rate_
+    free = clone(solved).set_params(divergence_bound=None).fit(EIGHT)
+    assert free.is_trivial_
+
+
+@pytest.mark.parametrize(
+    ("divergence", "bound", "error", "message"),
+    [
+        (lambda q, p: 1 - ((q - p) ** 2).sum(axis=1), 0.5, ValueError, "be convex"),
+        (lambda q, p: np.sqrt(half_l1(q, p)), 0.9, ValueError, "be convex"),
+        (lambda q, p: np.abs(q - p), 0.9, ValueError, "number for each of 8"),
+        (lambda q, p: np.full(len(q), np.nan), 0.9, ValueError, "with nan"),
+        (half_l1, 3.0, InfeasibleError, "leaves no intruder"),
+    ],
+)
+def test_a_function_that_is_no_convex_divergence_is_refused(
+    divergence, bound, error, message
+):
+    with pytest.raises(error, match=message):
+        RejectionGame(divergence=divergence, divergence_bound=bound).fit(EIGHT)
+
+
+def test_a_divergence_of_ones_own_needs_events_and_has_no_critical_bound():
+    own = RejectionGame(divergence=half_l1, divergence_bound=0.9)
+    with pytest.raises(ValueError, match="not `from_levels`"):
+        RejectionGame.from_levels([0.1, 0.4], [0.2, 0.8], **own.get_params())
+    with pytest.raises(ValueError, match="divergences that have a name"):
+        own.fit(EIGHT).critical_divergence()
+
+
+# --- events of probability 0 --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "divergence", ["kl", "l2", "chi2", "hellinger", half_l1], ids=str
+)
+def test_with_null_events_the_distance_is_that_on_the_others(divergence):
+    """A trace of an event that never occurs is far in kl, and is rarely rejected."""
+    p = np.array([0.0, 0.1, 0.2, 0.7])
+    points = divergence_of(np.eye(3), p[1:], divergence)
+    bound = float(np.mean(points[1:]))
+    solved = RejectionGame(
+        false_alarm_rate=0.2, divergence=divergence, divergence_bound=bound
+    ).fit(p)
+    miss = solved.guarantees_[1]
+    assert miss.assumptions[1] is Assumption.INTRUDER_FAR_WHERE_POSITIVE
+    laws = np.random.default_rng(0).dirichlet(np.full(3, 0.4), size=500)
+    far = laws[divergence_of(laws, p[1:], divergence) >= bound]
+    traces = np.random.default_rng(1).uniform(size=(len(far), 1)) ** 8
+    rejected = np.c_[traces, (1 - traces) * far] @ solved.rejection_
+    assert len(far) > 50
+    assert (1 - rejected <= miss.bound + 1e-9).all()
+
+
+def test_known_intruders_are_measured_on_events_of_positive_probability():
+    p = np.array([0.0, 0.4, 0.6])
+    laws = np.random.default_rng(0).dirichlet(np.ones(3), size=100)
+    laws[:5] = [1.0, 0.0, 0.0]
+    others = laws[5:, 1:] / laws[5:, 1:].sum(axis=1, keepdims=True)
+    known = np.r_[others, np.tile([1.0, 0.0], (5, 1))]  # as far, for a low rank
+    expected = divergence_bound(p[1:], known, quantile=0.1, confidence=0.9)
+    bound = divergence_bound(p, laws, quantile=0.1, confidence=0.9)
+    assert bound == pytest.approx(expected, rel=1e-12)

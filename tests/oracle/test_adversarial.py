@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.optimize import brentq, linprog, nnls
+from scipy.special import rel_entr
 from sklearn.linear_model import LogisticRegression
 
 from prudent import LowDensityRejector, RejectionGame
@@ -28,14 +29,15 @@ def edge(p, i, j, q):
     return mixture
 
 
-def extreme_intruders(name, p, bound):
+def extreme_intruders(name, p, bound, divergence=None):
     """Vertices of the edges' admissible parts, from the definition alone."""
-    far = [DIVERGENCE[name](np.eye(len(p))[i], p) >= bound for i in range(len(p))]
+    divergence = divergence or DIVERGENCE[name]
+    far = [divergence(np.eye(len(p))[i], p) >= bound for i in range(len(p))]
     found = [np.eye(len(p))[i] for i in np.flatnonzero(far)]
     for i, j in product(np.flatnonzero(far), np.flatnonzero(~np.array(far))):
 
         def excess(q, i=i, j=j):
-            return DIVERGENCE[name](edge(p, i, j, q), p) - bound
+            return divergence(edge(p, i, j, q), p) - bound
 
         found.append(edge(p, i, j, brentq(excess, 0, 1, xtol=1e-15, rtol=1e-15)))
     return np.array(found)
@@ -82,6 +84,74 @@ def test_soft_value_equals_the_program_over_events(name, block):
         value = program_value(p, extreme_intruders(name, p, bound), rate)
         assert game.rejection_rate_ == pytest.approx(value, abs=1e-9)
         assert game.gap_ <= 1e-12
+
+
+def convex(q, p):
+    """Jensen and Shannon's divergence to p and a bit of an uneven distance."""
+    middle = (q + p) / 2
+    information = (rel_entr(q, middle) + rel_entr(p, middle)).sum(axis=1) / 2
+    return information + 0.1 * (np.arange(1, len(p) + 1) * np.abs(q - p)).sum(axis=1)
+
+
+#: The four that have a name, given as functions.
+OWN = {
+    "kl": lambda q, p: rel_entr(q, p).sum(axis=1) / np.log(2),
+    "l2": lambda q, p: ((q - p) ** 2).sum(axis=1),
+    "chi2": lambda q, p: (q**2 / p).sum(axis=1) - 1,
+    "hellinger": lambda q, p: 1 - np.sqrt(q * p).sum(axis=1),
+}
+
+
+@pytest.mark.parametrize("strategy", ["soft", "hard"])
+@pytest.mark.parametrize("name", DIVERGENCE)
+def test_a_divergence_given_as_function_is_the_one_of_its_name(name, strategy):
+    for seed in range(15):
+        p, bound, rate = random_game(name, seed)
+        settings = {"divergence_bound": bound, "strategy": strategy}
+        named, own = (
+            RejectionGame(divergence=divergence, false_alarm_rate=rate, **settings).fit(
+                p
+            )
+            for divergence in (name, OWN[name])
+        )
+        assert own.rejection_rate_ == pytest.approx(named.rejection_rate_, abs=1e-8)
+        assert own.rejection_ @ p <= rate * (1 + 1e-9)
+        assert named.worst_case(own.rejection_)[0] == pytest.approx(
+            own.rejection_rate_, abs=1e-8
+        )
+        assert own.gap_ <= 1e-8
+        dual_named, dual_own = (
+            RejectionGame(
+                divergence=divergence,
+                false_alarm_rate=None,
+                miss_rate=0.4,
+                **settings,
+            ).fit(p)
+            for divergence in (name, OWN[name])
+        )
+        assert dual_own.false_alarm_rate_ == pytest.approx(
+            dual_named.false_alarm_rate_, abs=1e-8
+        )
+
+
+def test_a_divergence_of_ones_own_is_the_program_over_events():
+    for seed in range(25):
+        p, _, rate = random_game("kl", seed)
+        points = convex(np.eye(len(p)), p)
+        bound = float(np.random.default_rng(seed).uniform(min(points), max(points)))
+        game = RejectionGame(
+            divergence=convex, divergence_bound=bound, false_alarm_rate=rate
+        ).fit(p)
+        intruders = extreme_intruders(
+            None, p, bound, lambda q, p: float(convex(q[np.newaxis], p)[0])
+        )
+        value = program_value(p, intruders, rate)
+        assert game.rejection_rate_ == pytest.approx(value, abs=1e-8)
+        assert game.upper_bound_ >= value - 1e-9
+        assert game.gap_ <= 1e-8
+        laws = np.random.default_rng(seed).dirichlet(np.full(len(p), 0.2), size=2000)
+        far = laws[divergence_of(laws, p, convex) >= bound]
+        assert (far @ game.rejection_ >= game.rejection_rate_ - 1e-9).all()
 
 
 @pytest.mark.parametrize("name", DIVERGENCE)

@@ -168,6 +168,11 @@ class Assumption(StrEnum):
     )
     INTRUDER_ANY = "the intruder is any distribution over the events"
     INTRUDER_FAR = "the intruder is at least {divergence bound:g} away from p"
+    INTRUDER_FAR_WHERE_POSITIVE = (
+        "the intruder, on the events of positive probability, is at least "
+        "{divergence bound:g} away from p"
+    )
+    DIVERGENCE_CONVEX = "the divergence given is convex in the intruder's distribution"
     # Selections of rows from a batch.
     INDEPENDENT_NORMAL = (
         "new normal rows are independent draws from the population of the normal "

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import rel_entr
 
+from prudent.adversarial.game.own_divergence import OwnDivergence, values_of
 from prudent.core.binomial import check_fraction, fewest_rows, high_probability_rank
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
@@ -73,7 +74,10 @@ class Divergence:
 
 
 def divergence_of(
-    q: ArrayLike, p: ArrayLike, kind: DivergenceName = "kl", base: float = 2.0
+    q: ArrayLike,
+    p: ArrayLike,
+    kind: DivergenceName | OwnDivergence = "kl",
+    base: float = 2.0,
 ) -> float | FloatArray:
     """Divergence D(Q || P) of one or many distributions from a target.
 
@@ -83,8 +87,9 @@ def divergence_of(
         Probabilities of the events under the intruder; each row sums to 1.
     p : array-like of shape (n_events,)
         Probabilities under the target.
-    kind : {"kl", "l2", "chi2", "hellinger"}, default="kl"
-        sum q log(q / p), sum (q - p)^2, sum q^2 / p - 1, 1 - sum sqrt(p q).
+    kind : {"kl", "l2", "chi2", "hellinger"} or callable, default="kl"
+        sum q log(q / p), sum (q - p)^2, sum q^2 / p - 1, 1 - sum sqrt(p q), or a
+        function as for `RejectionGame(divergence=)`.
     base : float, default=2.0
         Base of the logarithm of kl, > 1; 2 measures in bits.
 
@@ -92,7 +97,8 @@ def divergence_of(
     -------
     float or ndarray of shape (n_intruders,)
         >= 0; inf for kl and chi2 where q plays an event of probability 0. At least
-        as large as `RejectionGame(divergence_bound=)`: the game's promise holds.
+        as large as `RejectionGame(divergence_bound=)`, and q plays no such event: the
+        game's promise holds.
 
     Raises
     ------
@@ -115,7 +121,7 @@ def divergence_of(
     """
     target = check_probabilities(p)
     laws = check_distributions(q, len(target), "q")
-    values = _checked(kind, base).between(laws, target)
+    values = _between(laws, target, kind, base)
     return float(values[0]) if np.ndim(q) == 1 else values
 
 
@@ -125,7 +131,7 @@ def divergence_bound(
     *,
     quantile: float = 0.05,
     confidence: float = 0.95,
-    kind: DivergenceName = "kl",
+    kind: DivergenceName | OwnDivergence = "kl",
     base: float = 2.0,
 ) -> float:
     """Distance that all but a few of the intruders to come keep, from known ones.
@@ -139,7 +145,9 @@ def divergence_bound(
     p : array-like of shape (n_events,)
         Probabilities of the events under the target.
     intruders : array-like of shape (n_intruders, n_events)
-        Distributions of known intruders, drawn as those to come will be.
+        Distributions of known intruders, drawn as those to come will be. Measured on
+        the events of positive probability, as the game does; one who plays no other
+        than those of probability 0 is always rejected and counts as far.
     quantile : float, default=0.05
         Largest share of nearer intruders, in (0, 1).
     confidence : float, default=0.95
@@ -171,7 +179,13 @@ def divergence_bound(
     check_fraction("confidence", confidence)
     target = check_probabilities(p)
     laws = check_distributions(intruders, len(target), "intruders")
-    values = np.sort(_checked(kind, base).between(laws, target))
+    values = np.full(len(laws), math.inf)
+    kept = laws[:, target > 0].sum(axis=1)
+    meets = kept > 0
+    values[meets] = _between(
+        laws[meets][:, target > 0] / kept[meets, None], target[target > 0], kind, base
+    )
+    values.sort()
     rank = high_probability_rank(len(values), quantile, confidence)
     if rank == 0:
         raise ValueError(
@@ -182,7 +196,16 @@ def divergence_bound(
     return float(values[rank - 1])
 
 
-def _checked(kind: str, base: float) -> Divergence:
+def _between(
+    q: FloatArray, p: FloatArray, kind: DivergenceName | OwnDivergence, base: float
+) -> FloatArray:
+    """Divergence of each row of q from p, by name or by one's own function."""
+    if callable(kind):
+        return values_of(kind, q, p)
+    return _checked(kind, base).between(q, p)
+
+
+def _checked(kind: DivergenceName, base: float) -> Divergence:
     """The divergence of this name, or a ValueError."""
     if kind not in DIVERGENCES:
         raise ValueError(f"`kind` must be one of {list(DIVERGENCES)}, got {kind!r}.")

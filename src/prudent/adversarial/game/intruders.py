@@ -460,7 +460,11 @@ def _solve_whole(
     is_whole = np.arange(len(costs)) < n_events
     while True:
         solved = milp(
-            costs, constraints=constraints, bounds=bounds, integrality=is_whole
+            costs,
+            constraints=constraints,
+            bounds=bounds,
+            integrality=is_whole,
+            options={"mip_rel_gap": 0.0},  # else a rule 1e-4 below the best would do
         )
         rejection = np.rint(_solution(solved)[:n_events])
         refused = cut(rejection)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from prudent.adversarial.game.divergence import Divergence
 from prudent.adversarial.game.intruders import FarIntruders, ListedIntruders, Strategy
 from prudent.adversarial.game.model import Model
+from prudent.adversarial.game.own_divergence import OwnDivergence, extreme_intruders
 from prudent.adversarial.game.solver import group_events, split_levels
 from prudent.core.assumptions import Assumption
 from prudent.core.guarantee import Guarantee, Quantity
@@ -15,7 +18,7 @@ def learn(
     value: FloatArray,
     mass: FloatArray,
     *,
-    divergence: Divergence,
+    divergence: Divergence | OwnDivergence,
     divergence_bound: float | None,
     adversaries: FloatArray | None,
     strategy: Strategy,
@@ -31,7 +34,8 @@ def learn(
         Probability of one event of each entry.
     mass : ndarray of shape (n_events,)
         Probability of all events that the entry stands for; `value` where it is one.
-    divergence : Divergence
+    divergence : Divergence or OwnDivergence
+        A function of one's own is met by the list of its extreme intruders.
     divergence_bound : float or None
         Least divergence of an intruder from the target, in its unit; None is 0.
     adversaries : ndarray of shape (n_intruders, n_events) or None
@@ -56,12 +60,17 @@ def learn(
     events = group_events(value, mass)
     tied = events.tied(tie_tol)
     intruders: FarIntruders | ListedIntruders
-    if adversaries is None:
+    if adversaries is not None:
+        intruders = ListedIntruders(mass, adversaries)
+    elif not isinstance(divergence, Divergence):
+        bound = -math.inf
+        if divergence_bound is not None and divergence_bound > 0:
+            bound = divergence_bound
+        intruders = ListedIntruders(mass, extreme_intruders(mass, divergence, bound))
+    else:
         bound = 0.0 if divergence_bound is None else divergence_bound
         levels = split_levels(events.value, events.mass, divergence, bound)
         intruders = FarIntruders(events, tied, levels)
-    else:
-        intruders = ListedIntruders(mass, adversaries)
     if miss_rate is None:
         assert false_alarm_rate is not None
         rule = intruders.best_rule(false_alarm_rate, strategy)
@@ -82,6 +91,8 @@ def promises(
     smoothing: float,
     divergence_bound: float | None,
     n_adversaries: int,
+    has_null_events: bool,
+    is_own_divergence: bool,
     is_soft: bool,
     is_dual: bool,
 ) -> tuple[Guarantee, Guarantee]:
@@ -89,8 +100,9 @@ def promises(
 
     `known` is assumed of the target, to whose counts `smoothing` was added. Intruders
     are `n_adversaries` listed ones, or with 0 any at the divergence bound (None: any
-    at all). Soft rates are averages over the rule's coins: under one key the answers to
-    the same events stay the same for ever.
+    at all), measured on the events of positive probability where there are others, by a
+    named divergence or one's own. Soft rates are averages over the rule's coins: under
+    one key the answers to the same events stay the same for ever.
     `is_dual` says that the miss rate was given and the false-alarm rate found.
     """
     evidence = {"duality gap": gap}
@@ -110,21 +122,30 @@ def promises(
             source=f"El-Yaniv and Nisenson, Theorem {46 if is_dual else 23}",
         )
 
-    intruder, far = _intruder(divergence_bound, n_adversaries)
+    intruders, far = _intruder(
+        divergence_bound, n_adversaries, has_null_events, is_own_divergence
+    )
     return (
         promise("false alarm rate", false_alarm_rate),
-        promise("miss rate", miss_rate, intruder, **far),
+        promise("miss rate", miss_rate, *intruders, **far),
     )
 
 
 def _intruder(
-    divergence_bound: float | None, n_adversaries: int
-) -> tuple[Assumption, dict[str, float]]:
-    """What is assumed of the intruder, and the numbers of that sentence."""
+    divergence_bound: float | None,
+    n_adversaries: int,
+    has_null_events: bool,
+    is_own_divergence: bool,
+) -> tuple[tuple[Assumption, ...], dict[str, float]]:
+    """What is assumed of the intruder, and the numbers of these sentences."""
     if n_adversaries == 1:
-        return Assumption.INTRUDER_GIVEN, {}
+        return (Assumption.INTRUDER_GIVEN,), {}
     if n_adversaries:
-        return Assumption.INTRUDER_LISTED, {"intruders": n_adversaries}
+        return (Assumption.INTRUDER_LISTED,), {"intruders": n_adversaries}
     if divergence_bound is None or divergence_bound <= 0:
-        return Assumption.INTRUDER_ANY, {}
-    return Assumption.INTRUDER_FAR, {"divergence bound": float(divergence_bound)}
+        return (Assumption.INTRUDER_ANY,), {}
+    far = Assumption.INTRUDER_FAR
+    if has_null_events:
+        far = Assumption.INTRUDER_FAR_WHERE_POSITIVE
+    convex = (Assumption.DIVERGENCE_CONVEX,) if is_own_divergence else ()
+    return (far, *convex), {"divergence bound": float(divergence_bound)}

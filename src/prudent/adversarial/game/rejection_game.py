@@ -26,6 +26,7 @@ from prudent.adversarial.game.divergence import (
 )
 from prudent.adversarial.game.learn import learn, promises
 from prudent.adversarial.game.model import SecurityCurve
+from prudent.adversarial.game.own_divergence import OwnDivergence
 from prudent.adversarial.game.solver import critical_divergence
 from prudent.core.assumptions import Assumption
 from prudent.core.types import BoolArray, FloatArray
@@ -48,8 +49,13 @@ class RejectionGame(BaseEstimator):
     divergence_bound : float or None, default=1.0
         Least divergence of an intruder from p, in units of log `base` for kl; None or
         <= 0: any intruder, and every event is rejected alike. None with `adversaries`.
-    divergence : {"kl", "l2", "chi2", "hellinger"}, default="kl"
-        sum q log(q / p), sum (q - p)^2, sum q^2 / p - 1, or 1 - sum sqrt(p q).
+        It is measured on the events of positive probability; one who also plays others
+        is rejected there.
+    divergence : {"kl", "l2", "chi2", "hellinger"} or callable, default="kl"
+        sum q log(q / p), sum (q - p)^2, sum q^2 / p - 1, or 1 - sum sqrt(p q). A
+        function of one's own takes distributions q of shape (n_laws, n_events) and
+        p > 0 of shape (n_events,), returns (n_laws,) numbers, and is convex in q: the
+        game is then a linear programme, for a hundred events or two.
     base : float, default=2.0
         Base of the logarithm of kl, > 1.
     strategy : {"soft", "hard"}, default="soft"
@@ -95,7 +101,8 @@ class RejectionGame(BaseEstimator):
     Raises
     ------
     ValueError
-        If `p` is not a probability vector or a parameter is outside its range; if
+        If `p` is not a probability vector or a parameter is outside its range; if a
+        `divergence` of one's own is not convex, or comes with `from_levels`; if
         `adversaries` comes with a `divergence_bound`, or `miss_rate` with a
         `false_alarm_rate`: pass None for these.
     InfeasibleError
@@ -136,7 +143,7 @@ class RejectionGame(BaseEstimator):
     _parameter_constraints: Mapping[str, Any] = {
         "false_alarm_rate": [Interval(Real, 0, 1, closed="both"), None],
         "divergence_bound": [Interval(Real, None, None, closed="neither"), None],
-        "divergence": [StrOptions(set(DIVERGENCES))],
+        "divergence": [StrOptions(set(DIVERGENCES)), callable],
         "base": [Interval(Real, 1, None, closed="neither")],
         "strategy": [StrOptions({"soft", "hard"})],
         "tie_tol": [Interval(Real, 0, 1, closed="left")],
@@ -149,7 +156,7 @@ class RejectionGame(BaseEstimator):
         *,
         false_alarm_rate: float | None = 0.05,
         divergence_bound: float | None = 1.0,
-        divergence: DivergenceName = "kl",
+        divergence: DivergenceName | OwnDivergence = "kl",
         base: float = 2.0,
         strategy: Literal["soft", "hard"] = "soft",
         tie_tol: float = 1e-12,
@@ -336,9 +343,18 @@ class RejectionGame(BaseEstimator):
         return self._model.intruders.least_rate(1 - miss_rate, "soft")
 
     def critical_divergence(self) -> float:
-        """Largest `divergence_bound` at which nothing beats a uniform rejection."""
+        """Largest `divergence_bound` at which nothing beats a uniform rejection.
+
+        Of the divergences that have a name.
+        """
         check_is_fitted(self)
-        return critical_divergence(*self._target, self._divergence())
+        divergence = self._divergence()
+        if not isinstance(divergence, Divergence):
+            raise ValueError(
+                "the critical divergence is known for the divergences that have a "
+                f"name, {', '.join(DIVERGENCES)}: `divergence` is a function."
+            )
+        return critical_divergence(*self._target, divergence)
 
     def _numbers(self, events: ArrayLike) -> NDArray[Any]:
         """Event numbers as an array of integers, or a TypeError."""
@@ -348,7 +364,9 @@ class RejectionGame(BaseEstimator):
             raise TypeError(f"`events` must be integers, got dtype {numbers.dtype}.")
         return numbers
 
-    def _divergence(self) -> Divergence:
+    def _divergence(self) -> Divergence | OwnDivergence:
+        if callable(self.divergence):
+            return self.divergence
         return Divergence(self.divergence, self.base)
 
     def _solve(
@@ -374,6 +392,11 @@ class RejectionGame(BaseEstimator):
                     f"divergence_bound=None with it, got {self.divergence_bound!r}."
                 )
             adversaries = check_distributions(adversaries, len(mass), "adversaries")
+        if callable(self.divergence) and value is not mass:
+            raise ValueError(
+                "a `divergence` of one's own measures distributions over events: use "
+                "`fit` with the probability of each event, not `from_levels`."
+            )
         self._model = learn(
             value,
             mass,
@@ -405,6 +428,8 @@ class RejectionGame(BaseEstimator):
             smoothing=smoothing,
             divergence_bound=self.divergence_bound,
             n_adversaries=0 if adversaries is None else len(adversaries),
+            has_null_events=bool((mass == 0).any()),
+            is_own_divergence=callable(self.divergence),
             is_soft=self.strategy == "soft",
             is_dual=rate is None,
         )
