@@ -30,6 +30,7 @@ addEventListener("load", () => {
   parent.postMessage({
     cut, rows, folded: shown(board).length,
     wide: document.documentElement.scrollWidth - innerWidth,
+    note: document.querySelector("caption .paper").textContent,
     saved: document.querySelectorAll("a.save:not([hidden])").length,
   }, "*");
 });
@@ -77,6 +78,7 @@ def test_nothing_is_cut_on_a_screen(report, tmp_path, width):
     assert said["wide"] <= 0
     assert (said["folded"], said["saved"]) == (3, 2)
     assert said["rows"] > 3
+    assert said["note"] == f" (the first three of {said['rows']})"
 
 
 def pages_of(report, folder):

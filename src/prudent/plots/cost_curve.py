@@ -13,7 +13,7 @@ from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
 from prudent.evaluation.records import Findings, Frontier
 from prudent.plots.display import COLOURS, GREY, Display, legend_beside
 
-MARKERS = "osD^vP<X>ph"
+MARKERS = "osD^vP<X>p*dh"
 DASHES = ("-", "--", ":", "-.")
 #: What is promised, and what is left to answer.
 NAMES = {

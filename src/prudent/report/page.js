@@ -33,10 +33,13 @@ for (const table of document.querySelectorAll("table.shortened")) {
   if (table.tBodies[0].rows.length <= OPEN_ROWS) continue;
   const button = document.createElement("button");
   button.className = "more";
+  const note = table.caption.appendChild(document.createElement("span"));
+  note.className = "paper";  // on paper there is no button that says how many there are
   const fold = (is_folded) => {
     table.classList.toggle("folded", is_folded);
     button.setAttribute("aria-expanded", String(!is_folded));
     const all = table.tBodies[0].rows.length;
+    note.textContent = is_folded ? ` (the first three of ${all})` : "";
     button.textContent = is_folded ? `Show all ${all}` : "Show the first three";
   };
   button.addEventListener("click", () => fold(!table.classList.contains("folded")));
