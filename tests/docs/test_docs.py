@@ -91,6 +91,14 @@ def test_start_page_comes_to_its_first_output_in_150_words():
     assert len(page.split("The selective error rate")[0].split()) <= 150
 
 
+def test_start_page_shows_a_report_and_explains_its_words_at_their_first_use():
+    page = (DOCS / "index.rst").read_text(encoding="utf-8")
+    assert (DOCS / page.split(".. figure:: ")[1].split()[0]).is_file()
+    words = " ".join(page.split(":width: 100%")[2].split())
+    assert words.split("``best``")[1].startswith(" is the method that it picks")
+    assert words.split("e-value")[1].startswith(" is the evidence against the promise")
+
+
 def test_every_public_name_is_in_the_reference():
     page = (DOCS / "api.rst").read_text(encoding="utf-8")
     listed = {line.strip() for line in page.splitlines() if line.startswith("   ")}

@@ -208,7 +208,7 @@ another share of {positive} among future rows:
 <p data-name="assumed" hidden>This assumes that share, and that nothing else
 changes.</p>
 """
-_PART = """<section class="explorer" aria-label="Every threshold">
+_PART = """<section class="explorer" id="explorer" aria-label="Every threshold">
 <style>{style}</style>
 <h2>Every threshold</h2>
 <p>Choose after looking: all limits hold at once, at every position, with probability
