@@ -7,6 +7,10 @@ multiples of the median squared distance, by `N_INNER` inner splits of the first
 training part of each block; rho is 1e-3 and 1e-2 of the kernel's diagonal, and the
 first of the two chooses sigma. C of the support vector machines: 1 linear, the best of
 1, 10 and 100 Gaussian.
+
+The last table, made after those columns had been seen, has rho 1e-5, a wider grid, and
+sigma once by the paper's rule (cross-validation over `N_PARTITIONS` random partitions
+of the training set), once as the value whose mean alpha is the printed one.
 """
 
 from __future__ import annotations
@@ -41,6 +45,9 @@ MACHINES = ("SVML", "SVMG")
 RHO = (1e-3, 1e-2)
 MULTIPLES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
 N_INNER, BLOCK = 3, 10
+#: Of the last table: rho, sigma, and the partitions that choose it.
+SMALL_RHO, N_PARTITIONS = 1e-5, 50
+SIGMAS = tuple(m * 10.0**power for power in range(-1, 5) for m in (1, 2, 5))
 #: Constants of Table 1's least-squares step.
 DELTAS = (0.0, 1e-8, 1e-4, 1e-2, 1.0)
 REASONS = {
@@ -51,10 +58,18 @@ REASONS = {
     "best possible accuracy is 97.7, alpha of the true moments is 80.",
     "c": "the paper's splits are not published. They have an error of their own, "
     "about as large as ours.",
-    "d": "alpha with a kernel not recovered: it depends on rho, which the paper does "
-    "not state (Theorem 6 with rho = 0 gives 100 on every set), and on sigma, of which "
-    "it states neither grid nor choice. Tried: the two rho of these columns.",
-    "e": "sigma, rho, C and the scale of the columns are not stated.",
+    "d": "alpha with a kernel depends on rho, which the paper does not state (Theorem "
+    "6 with rho = 0 gives 100 on every set), and on sigma, which it tunes by "
+    "cross-validation over 50 partitions of the training set, on a grid that it does "
+    "not state. These columns choose sigma by three inner splits of one training part "
+    "in ten, up to two medians. With a smaller rho and a wider grid the printed alpha "
+    "is met: the last table of this page.",
+    "e": "the paper does not state rho, C, the grid of sigma or the scale of the "
+    "columns.",
+    "f": "the printed pair belongs to another rho, which the paper does not state, or "
+    "to other splits.",
+    "g": "rho and the grid of sigma are not stated; with this rho cross-validation "
+    "takes another sigma than the one of the printed alpha.",
 }
 
 
@@ -126,6 +141,59 @@ def gaussian(name: str, block: int, size: int) -> dict[str, list[float]]:
     return {**found, "sigma": [1 / gamma]}
 
 
+def small_radius(name: str, n_splits: int, n_partitions: int) -> dict[str, Any]:
+    """Alpha and accuracy of every sigma at the small rho, and its inner accuracy.
+
+    The inner partitions are those of the training part of the first split.
+    """
+    parts = list(splits(name, range(n_splits)))
+    X, _, y, _ = parts[0]
+    makers = [partial(minimax, 1 / sigma, SMALL_RHO) for sigma in SIGMAS]
+    inner = np.zeros((n_partitions, len(SIGMAS)))
+    for seed in range(n_partitions):
+        A, B, a, b = train_test_split(X, y, test_size=0.1, random_state=1000 + seed)
+        inner[seed] = [100 * make().fit(A, a).score(B, b) for make in makers]
+    outer = np.zeros((2, n_splits, len(SIGMAS)))
+    for i, (X, X_test, y, y_test) in enumerate(parts):
+        models = [make().fit(X, y) for make in makers]
+        outer[0, i] = [100 * model.worst_case_accuracy_ for model in models]
+        outer[1, i] = [100 * model.score(X_test, y_test) for model in models]
+    return {
+        "inner": inner.mean(axis=0).tolist(),
+        "alpha": outer[0].tolist(),
+        "accuracy": outer[1].tolist(),
+    }
+
+
+def matched(name: str, n_splits: int) -> dict[str, Any]:
+    """The sigma whose mean alpha is the printed one, by bisection, and what it gives.
+
+    Alpha falls with sigma beyond the sigma of the largest alpha, where it begins.
+    """
+    parts = list(splits(name, range(n_splits)))
+    X, _, y, _ = parts[0]
+    by_sigma = {
+        sigma: minimax(1 / sigma, SMALL_RHO).fit(X, y).worst_case_accuracy_
+        for sigma in SIGMAS
+    }
+    low, high = np.log(max(by_sigma, key=by_sigma.__getitem__)), np.log(SIGMAS[-1])
+    for _ in range(12):
+        middle = (low + high) / 2
+        outer = []
+        for X, X_test, y, y_test in parts:
+            model = minimax(np.exp(-middle), SMALL_RHO).fit(X, y)
+            accuracy = 100 * model.score(X_test, y_test)
+            outer.append((100 * model.worst_case_accuracy_, accuracy))
+        alpha, accuracies = np.transpose(outer)
+        above = alpha.mean() > PAPER[name][2]
+        low, high = (middle, high) if above else (low, middle)
+    return {
+        "sigma": float(np.exp(middle)),
+        "alpha": alpha.tolist(),
+        "accuracy": accuracies.tolist(),
+    }
+
+
 def minimax(gamma: float, rho: float) -> MinimaxProbabilityClassifier:
     """Kernel rule with the covariance radius rho."""
     return MinimaxProbabilityClassifier(
@@ -165,6 +233,11 @@ def cells(scale: Scale) -> Tasks:
         tasks[f"{name}/linear"] = partial(linear, name, n_blocks * size)
         for block in range(n_blocks):
             tasks[f"{name}/gaussian/{block}"] = partial(gaussian, name, block, size)
+        n_partitions = 3 if scale == "quick" else N_PARTITIONS
+        tasks[f"small radius/{name}"] = partial(
+            small_radius, name, n_blocks * size, n_partitions
+        )
+        tasks[f"matched/{name}"] = partial(matched, name, n_blocks * size)
     return tasks
 
 
@@ -179,8 +252,8 @@ def columns_of(found: dict[str, Any], name: str) -> dict[str, list[float]]:
 
 
 def tables(found: dict[str, Any]) -> list[Table]:
-    """Table 1, Table 2."""
-    return [first(found["iteration"]), second(found)]
+    """Table 1, Table 2, and its Gaussian kernel with a smaller rho."""
+    return [first(found["iteration"]), second(found), third(found)]
 
 
 def first(errors: dict[str, list[float]]) -> Table:
@@ -246,5 +319,51 @@ def second(found: dict[str, Any]) -> Table:
             "constant.",
         ),
         items=("Table 2",),
+    )
+    return with_reasons(table, REASONS)
+
+
+def third(found: dict[str, Any]) -> Table:
+    """Gaussian columns at the small rho: sigma by cross-validation, and by alpha."""
+    rows = []
+    for name, paper in PAPER.items():
+        tuned, there = found[f"small radius/{name}"], found[f"matched/{name}"]
+        best = int(np.argmax(tuned["inner"]))
+        pairs = [np.array(tuned[key])[:, best] for key in ("alpha", "accuracy")]
+        row, other = [name], "b" if name == "twonorm" else "f"
+        for sigma, columns, reason in (
+            (SIGMAS[best], pairs, "g"),
+            (there["sigma"], [there["alpha"], there["accuracy"]], other),
+        ):
+            row.append(f"{float(f'{sigma:.3g}'):g}")
+            for values, theirs in zip(columns, paper[2:4], strict=True):
+                error = float(np.std(values) / np.sqrt(len(values)))
+                row.append(against(float(np.mean(values)), theirs, error, reason))
+        rows.append(tuple(row))
+    others = [
+        f"{name} at sigma {sigma:g} "
+        + " / ".join(
+            f"{np.mean(found[f'small radius/{name}'][key], axis=0)[i]:.1f}"
+            for key in ("alpha", "accuracy")
+        )
+        for name, sigma in (("sonar", 1.0), ("pima_diabetes", 2000.0))
+        for i in [SIGMAS.index(sigma)]
+    ]
+    table = Table(
+        f"Table 2, Gaussian kernel with rho = {SMALL_RHO:g}, percent",
+        (
+            *("data", "sigma tuned", "alpha", "accuracy"),
+            *("sigma of the printed alpha", "alpha there", "accuracy there"),
+        ),
+        rows,
+        (
+            f"The same {len(pairs[0])} splits. Tuned: of {len(SIGMAS)} values from "
+            f"{SIGMAS[0]:g} to {SIGMAS[-1]:g} the best mean accuracy over "
+            f"{N_PARTITIONS} random partitions of the first training part, the paper's "
+            "rule. Of the printed alpha: chosen after the fact, by bisection, to ask "
+            "whether the printed pair exists; rho was chosen after the columns of "
+            "Table 2 had been seen.",
+            f"Round values of sigma: {', '.join(others)}.",
+        ),
     )
     return with_reasons(table, REASONS)

@@ -29,8 +29,8 @@ GROUPS = {
         "The linear minimax probability machine states an accuracy that holds for "
         "every law with the estimated moments. Breast cancer, pima and the generated "
         "twonorm agree; sonar and ionosphere state less than the paper. With a kernel "
-        "the accuracy is met, the stated one is not: it depends on a constant that the "
-        "paper leaves out.",
+        "the accuracy is met; the stated one depends on two constants that the paper "
+        "leaves out, and values of them exist that meet both.",
     ),
     "optimistic": (
         "Nguyen, Si, Blanchet 2020",

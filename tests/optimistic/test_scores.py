@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from prudent.optimistic import formulas, gaussian_scores, nonparametric_scores
+from prudent.optimistic import (
+    covariance_scores,
+    formulas,
+    gaussian_scores,
+    nonparametric_scores,
+)
 from prudent.optimistic.formulas import Equation
 from prudent.optimistic.scores import (
     COMPILED_FROM,
@@ -234,6 +239,26 @@ def test_distance_or_radius_out_of_range_is_an_error_with_the_value(bad):
         gaussian_scores([1.0, bad], 2, 0.1)
     with pytest.raises(ValueError, match=rf"radius .*{bad}"):
         nonparametric_scores([1.0], bad)
+
+
+@pytest.mark.parametrize("d", [1, 2, 20])
+@pytest.mark.parametrize("rho", [0, 1e-25, 1e-10, 0.05, 30, 400])
+def test_covariance_scores_lie_between_the_distance_and_the_larger_ball(d, rho):
+    M = np.array([0, 1e-8, 0.3, 0.999, 1, 1.001, 3, 50, 1e6, 1e50, 1e100])
+    least, most = gaussian_scores(M, d, rho)
+    lower, upper = covariance_scores(M, d, rho)
+    slack = 1e-9 * np.maximum(np.abs(lower), 1e-9)
+    assert (least <= lower + slack).all()
+    assert (lower <= -M + 1e-15 * M).all()
+    assert (upper >= -M - 1e-15 * M).all()
+    assert (upper <= most + slack).all()
+
+
+def test_covariance_scores_refuse_what_is_out_of_range():
+    with pytest.raises(ValueError, match="`n_features` must be >= 1, got 0"):
+        covariance_scores([1.0], 0, 0.1)
+    with pytest.raises(ValueError, match="every radius must be finite"):
+        covariance_scores([1.0], 2, 501)
 
 
 def test_no_features_is_an_error():

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from prudent.optimistic import gaussian_scores, nonparametric_scores
+from prudent.optimistic import (
+    covariance_scores,
+    gaussian_scores,
+    nonparametric_scores,
+)
 
 pytestmark = pytest.mark.oracle
 
@@ -40,7 +44,7 @@ def divergence(m, S, mean, covariance):
     )
 
 
-def optimum(objective, sign, m, S, x, rho, rng):
+def optimum(objective, sign, m, S, x, rho, rng, mean_moves=True):
     """Best value of sign * objective over the ball by SLSQP from random starts."""
     d = len(m)
     L = np.linalg.cholesky(S)
@@ -54,7 +58,7 @@ def optimum(objective, sign, m, S, x, rho, rng):
         result = minimize(
             lambda v: -sign * objective(*unpack(v, m, L), x),
             0.2 * np.sqrt(rho) * rng.normal(size=size),
-            bounds=[(-5, 5)] * size,
+            bounds=[(-5 * mean_moves, 5 * mean_moves)] * d + [(-5, 5)] * (size - d),
             constraints={"type": "ineq", "fun": slack},
             method="SLSQP",
             options={"maxiter": 500, "ftol": 1e-12},
@@ -84,6 +88,18 @@ def test_gaussian_scores_are_the_extremes_over_the_ball(d, rho, M):
     assert upper == pytest.approx(found, rel=1e-6, abs=1e-6)
     found = optimum(gaussian_objective, -1, m, S, x, rho, rng)
     assert lower == pytest.approx(found, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("rho", [0.05, 0.8])
+@pytest.mark.parametrize("M", [0.5, 1.0, 6.0])
+def test_covariance_scores_are_the_extremes_over_the_covariances(d, rho, M):
+    rng, m, S, direction = problem(d, 20 + d)
+    x = m + np.sqrt(M) * direction
+    lower, upper = covariance_scores(M, d, rho) - np.linalg.slogdet(S)[1]
+    for sign, score in ((1, upper), (-1, lower)):
+        found = optimum(gaussian_objective, sign, m, S, x, rho, rng, mean_moves=False)
+        assert score == pytest.approx(found, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

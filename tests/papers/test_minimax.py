@@ -5,7 +5,14 @@ import math
 import numpy as np
 import pytest
 from experiments.minimax_figures import draw_of, errors_of, rows_of
-from experiments.minimax_tables import LINEAR, PAPER, gaussian, iteration, linear
+from experiments.minimax_tables import (
+    LINEAR,
+    PAPER,
+    gaussian,
+    iteration,
+    linear,
+    matched,
+)
 from sklearn.metrics.pairwise import rbf_kernel
 
 from prudent.minimax import solve
@@ -33,6 +40,19 @@ def test_table_2_gaussian_columns_of_sonar(benchmark_data):
     assert np.mean(alpha) > np.mean(smaller) > 0
     assert np.mean(found["Gaussian accuracy"]) > 70
     assert {len(values) for key, values in found.items() if key != "sigma"} == {4}
+
+
+@pytest.mark.parametrize(("name", "tolerance"), [("sonar", 0.1), ("ionosphere", 0.5)])
+def test_a_sigma_gives_the_printed_pair_of_the_gaussian_columns(
+    benchmark_data, name, tolerance
+):
+    found = matched(name, 6)
+    alpha, accuracy = PAPER[name][2:4]
+    assert np.mean(found["alpha"]) == pytest.approx(alpha, abs=tolerance)
+    error = np.std(found["accuracy"]) / np.sqrt(6)
+    assert np.mean(found["accuracy"]) == pytest.approx(
+        accuracy, abs=ACCURACY_POINTS + 2 * error
+    )
 
 
 def test_table_1_ends_elsewhere_with_a_large_constant():

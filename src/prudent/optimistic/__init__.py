@@ -2,6 +2,7 @@
 
 from prudent.optimistic.classifier import OptimisticScoreClassifier
 from prudent.optimistic.cross_validation import OptimisticScoreClassifierCV
+from prudent.optimistic.fixed_mean import covariance_scores
 from prudent.optimistic.nominal import moment_divergence
 from prudent.optimistic.radii import (
     bootstrap_radius,
@@ -19,6 +20,7 @@ __all__ = [
     "best_threshold",
     "bootstrap_radius",
     "clt_radius",
+    "covariance_scores",
     "gaussian_scores",
     "moment_divergence",
     "moment_radius",

@@ -229,8 +229,8 @@ def _scores(
 
     Distances that share a radius are solved together.
     """
-    M = _in_range("distance", distances, LARGEST_DISTANCE)
-    rho = _in_range("radius", radius, LARGEST_RADIUS)
+    M = in_range("distance", distances, LARGEST_DISTANCE)
+    rho = in_range("radius", radius, LARGEST_RADIUS)
     rho = np.broadcast_to(rho, M.shape)
     scores = np.empty(M.shape)
     for value in np.unique(rho):
@@ -242,7 +242,7 @@ def _scores(
     return scores
 
 
-def _in_range(name: str, values: ArrayLike, largest: float) -> FloatArray:
+def in_range(name: str, values: ArrayLike, largest: float) -> FloatArray:
     """Numbers as an array; refuses those outside [0, `largest`]."""
     array = np.asarray(values, dtype=np.float64)
     bad = ~((array >= 0) & (array <= largest))
