@@ -20,7 +20,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from experiments.cells import Scale, Tasks
 from experiments.imprecise_data import MODELS, SIZES, complete_rows
-from experiments.table import Table, save_picture
+from experiments.table import Table, keep_last_legend, save_picture
 from prudent import ImpreciseDiscriminantAnalysis, ImpreciseDiscriminantAnalysisCV
 from prudent.plots import SetRegionDisplay
 
@@ -185,6 +185,7 @@ def figure6(found: dict[str, Any]) -> Table:
         SetRegionDisplay.from_estimator(fitted(kind, c), *iris_rows(), ax=axes)
         axes.set_title(f"{name}, c = {c:g}")
         rows.append((name, c, *(f"{v:.2f}" for v in found[f"regions/{name}"])))
+    keep_last_legend(figure)
     return Table(
         "Figure 6: share of the plane (percent) by size of the set, iris petals",
         ("model", "c", "one class", "two", "three"),

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from sklearn.svm import SVC
 
 from experiments.cells import Scale, Tasks
-from experiments.table import Table, save_picture
+from experiments.table import Table, keep_last_legend, save_picture
 from prudent import MinimaxProbabilityClassifier
 from prudent.plots import MinimaxGeometryDisplay
 
@@ -109,6 +109,7 @@ def geometry() -> Table:
     ):
         MinimaxGeometryDisplay.from_estimator(model, ax=axes)
         axes.set_aspect("equal")
+    keep_last_legend(figure)
     figure.axes[0].set_title("Figure 1: the kappa-ellipsoids touch")
     figure.axes[1].set_title("Figure 2: kappa + nu; nu dashed")
     return Table(

@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 from sklearn.datasets import load_iris
 
 from experiments.cells import Scale, Tasks
-from experiments.table import Table, save_picture
+from experiments.table import Table, keep_last_legend, save_picture
 from prudent import OptimisticScoreClassifier
 from prudent.exceptions import PrudentWarning
 from prudent.optimistic import clt_radius, moment_divergence, moment_radius
@@ -290,4 +290,5 @@ def regions() -> Figure:
         model = OptimisticScoreClassifier(radius_scale=scale).fit(X[:, :2], y)
         SetRegionDisplay.from_estimator(model, X[:, :2], y, ax=axes)
         axes.set_title(f"radius_scale={scale:g}")
+    keep_last_legend(figure)
     return figure

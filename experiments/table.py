@@ -70,6 +70,13 @@ def with_reasons(table: Table, reasons: dict[str, str]) -> Table:
     return replace(table, notes=(*table.notes, *used))
 
 
+def keep_last_legend(figure: Figure) -> None:
+    """Leave the panels their width: the legend of the last says what all show."""
+    for axes in figure.axes[:-1]:
+        if legend := axes.get_legend():
+            legend.remove()
+
+
 def save_picture(figure: Figure, name: str) -> str:
     """Write a picture of the documentation, the same bytes on every run; its name."""
     with mpl.rc_context({"svg.hashsalt": "prudent"}):
