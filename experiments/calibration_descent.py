@@ -59,30 +59,28 @@ def naive_bayes(X: np.ndarray, y: np.ndarray, strength: float, n: int) -> np.nda
     return np.array(errors)
 
 
-def quadratic(X: np.ndarray, y: np.ndarray, prior: float, n: int) -> np.ndarray:
-    """Descent from the closed form; `prior` rows at the moments of all rows join each.
+def quadratic(
+    X: np.ndarray,
+    y: np.ndarray,
+    start: tuple[np.ndarray, np.ndarray, np.ndarray],
+    n: int,
+) -> np.ndarray:
+    """Descent from class probabilities, means and covariances, in the units of X.
 
     Raises
     ------
     numpy.linalg.LinAlgError
         If a covariance is singular at the start.
     """
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    (m, d), r = X.shape, int(y.max()) + 1
+    centre, scale = X.mean(axis=0), X.std(axis=0)
+    X = (X - centre) / scale
+    (m, _), r = X.shape, int(y.max()) + 1
     Y = np.eye(r)[y]
-    counts = Y.sum(axis=0)
-    weights = counts / (counts + prior)
-    mean = weights[:, None] * (Y.T @ X) / counts[:, None]
-    overall = np.cov(X.T, bias=True).reshape(d, d)
-    covariance = np.array(
-        [
-            w * np.cov(X[y == k].T, bias=True).reshape(d, d) + (1 - w) * overall
-            for k, w in enumerate(weights)
-        ]
-    )
-    if min(np.linalg.cond(S) for S in covariance) > 1e15:
+    priors, means, covariances = start
+    log_class, mean = np.log(priors), (means - centre) / scale
+    covariance = covariances / np.outer(scale, scale)
+    if max(np.linalg.cond(S) for S in covariance) > 1e15:
         raise np.linalg.LinAlgError
-    log_class = np.log(counts / m)
     errors = []
     for _ in range(n):
         scores = np.empty((m, r))

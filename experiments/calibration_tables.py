@@ -60,7 +60,8 @@ REASONS = {
     "level), one count a feature, with either class prior; the notes say how "
     "often the initial error is met. Many rows of the paper stop at iteration 1, as "
     "if the whole first step were refused.",
-    "t": "not recovered. Tried: the readings of Appendix B in the notes above.",
+    "t": "not recovered. Tried: the readings of Appendix B in the notes above; RC and "
+    "gradient descent start alike in each.",
 }
 
 
@@ -84,6 +85,56 @@ def posterior(X: Any, y: Any, **settings: Any) -> NDArray[np.float64]:
     if given["level_prior_strength"] == A_LEVEL:
         given["level_prior_strength"] = [float(len(np.unique(c))) for c in X.T]
     return calibrated(X, y, **given)
+
+
+def descent(X: Any, y: Any, **settings: Any) -> NDArray[np.float64]:
+    """Training error of each iterate of gradient descent, from where RC starts."""
+    start = RiskCalibratedClassifier(**PAPER | settings | {"max_iter": 1}).fit(X, y)
+    moments = start.priors_, start.means_, start.covariances_
+    return quadratic(X, y, moments, n=64)
+
+
+def quadratic_prior(
+    m0: float | str,
+    m1: float | str,
+    m2: float | str,
+    covariance: str = "rows",
+    **more: Any,
+) -> Callable[..., dict[str, Any]]:
+    """Settings, given rows and classes, of one reading of the prior of Table V.
+
+    Strengths are numbers, "r", the number of classes, or "10 over r". In standardised
+    columns the prior's covariance is the identity ("rows"), or the identity times the
+    mean variance within a class ("classes").
+    """
+
+    def settings(X: Any, y: Any) -> dict[str, Any]:
+        n_classes = float(y.max()) + 1
+        words = {"r": n_classes, "10 over r": 10 / n_classes}
+        variances = X.var(axis=0)
+        if covariance == "classes":
+            within = [X[y == k].var(axis=0) / variances for k in np.unique(y)]
+            variances = variances * np.mean(within)
+        return {
+            "class_prior_strength": words.get(m0, m0),
+            "mean_prior_strength": words.get(m1, m1),
+            "covariance_prior_strength": words.get(m2, m2),
+            "covariance_prior": variances,
+            **more,
+        }
+
+    return settings
+
+
+#: The reading of Table V that meets most initial errors.
+CLASS_VARIANCE = quadratic_prior(0.0, "r", "r", "classes")
+
+
+def shrunken(
+    X: Any, y: Any, learn: Callable[..., NDArray[np.float64]] = calibrated, **given: Any
+) -> NDArray[np.float64]:
+    """The errors of a learner under the prior of Table V."""
+    return learn(X, y, **QDA, **(CLASS_VARIANCE(X, y) | given))
 
 
 @dataclass(frozen=True)
@@ -115,11 +166,6 @@ def of_quadratic(index: int) -> str:
     return "d" if index in (2, 24) else "?"
 
 
-def of_prior(index: int) -> str:
-    """Letter of the quadratic rule a posteriori; the prior is singular as well."""
-    return "d" if index == 2 else "t"
-
-
 NB, QDA, LR = {"family": "categorical"}, {"family": "full"}, {"family": "tied_diag"}
 TABLES = (
     Reproduction(
@@ -132,11 +178,11 @@ TABLES = (
     ),
     Reproduction(
         *("IV", "quadratic, maximum likelihood", partial(LIKELIHOOD, **QDA)),
-        *(partial(quadratic, prior=0.0, n=64), False, of_quadratic, "g"),
+        *(partial(descent, **MAXIMUM_LIKELIHOOD, **QDA), False, of_quadratic, "g"),
     ),
     Reproduction(
-        *("V", "quadratic, maximum a posteriori", partial(posterior, **QDA)),
-        *(partial(quadratic, prior=10.0, n=64), False, of_prior),
+        *("V", "quadratic, maximum a posteriori", shrunken),
+        *(partial(shrunken, learn=descent), False, lambda _: "t", "t"),
     ),
     Reproduction(
         *("VI", "logistic, maximum likelihood", partial(LIKELIHOOD, **LR)),
@@ -152,7 +198,7 @@ TABLES = (
     ),
 )
 #: Readings of the prior of Tables III and V.
-READINGS = {
+READINGS: dict[str, dict[str, Any]] = {
     "III": {
         "Appendix B: m0 = r, one count a level": {"level_prior_strength": A_LEVEL},
         "m0 = r, one count a feature (printed here)": {},
@@ -163,11 +209,22 @@ READINGS = {
         "m0 = 0, one count a feature": {"class_prior_strength": 0.0},
     },
     "V": {
-        "Appendix B: m1 = m2 = 10": {},
-        "m1 = 0, m2 = 10": {"mean_prior_strength": 0.0},
-        "m1 = 10, m2 = 0": {"covariance_prior_strength": 0.0},
-        "m0 = 0, m1 = m2 = 10": {"class_prior_strength": 0.0},
-        "m1 = 10, m2 = 10, the prior's covariance 1": {"covariance_prior": 1.0},
+        "Appendix B: m0 = r, m1 = m2 = 10, prior covariance that of standardised "
+        "columns": quadratic_prior("r", 10.0, 10.0),
+        "m0 = r, m1 = 0, m2 = 10": quadratic_prior("r", 0.0, 10.0),
+        "m0 = r, m1 = 10, m2 = 0": quadratic_prior("r", 10.0, 0.0),
+        "m0 = 0, m1 = m2 = 10": quadratic_prior(0.0, 10.0, 10.0),
+        "m0 = 0, m1 = 10, m2 = 10 over r, with the neglected term": quadratic_prior(
+            0.0, 10.0, "10 over r", exact_map=True
+        ),
+        "m0 = r, m1 = 10, m2 = 10 over r, with the neglected term": quadratic_prior(
+            "r", 10.0, "10 over r", exact_map=True
+        ),
+        "m0 = 0, m1 = m2 = 10, prior covariance the mean variance within a class": (
+            quadratic_prior(0.0, 10.0, 10.0, "classes")
+        ),
+        "m0 = 0, m1 = m2 = r, prior covariance the mean variance within a class "
+        "(printed here)": CLASS_VARIANCE,
     },
 }
 
@@ -192,14 +249,12 @@ def measure(table: Reproduction, index: int) -> list[Any] | None:
     return [*found, 1 + int(reached[0]) if len(reached) else None]
 
 
-def initial(table: Reproduction, reading: dict[str, Any], index: int) -> float | None:
+def initial(table: Reproduction, reading: Any, index: int) -> float | None:
     """Initial error with another reading of the prior, None where none exists."""
     X, y = rows_of(table, index)
-    if reading.get("covariance_prior") == 1.0:
-        reading = {**reading, "covariance_prior": np.ones(X.shape[1])}
-        X = (X - X.mean(axis=0)) / X.std(axis=0)
+    settings = reading(X, y) if callable(reading) else reading
     try:
-        return float(table.calibrate(X, y, max_iter=1, **reading)[0])
+        return float(table.calibrate(X, y, max_iter=1, **settings)[0])
     except SingularCovarianceError:
         return None
 

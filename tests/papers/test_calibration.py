@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from experiments.calibration_data import ABSENT, FILES, SIZES, printed, table_one
 from experiments.calibration_descent import naive_bayes, on_simplex
-from experiments.calibration_tables import TABLES, initial, measure, same, small
+from experiments.calibration_tables import (
+    READINGS,
+    TABLES,
+    initial,
+    measure,
+    rows_of,
+    same,
+    small,
+)
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from prudent import RiskCalibratedClassifier
@@ -164,6 +172,30 @@ def test_table_3_prior_meets_ten_initial_errors_of_the_small_sets(benchmark_data
     (table,) = [t for t in TABLES if t.number == "III"]
     paper = printed("III")
     assert sum(same(initial(table, {}, i), paper[i].initial) for i in SMALL) == 10
+
+
+@pytest.mark.parametrize("number", ["IV", "V"])
+def test_quadratic_descent_starts_where_calibration_does(benchmark_data, number):
+    (table,) = [t for t in TABLES if t.number == number]
+    for index in (5, 7, 15, 17):
+        X, y = rows_of(table, index)
+        assert table.rival(X, y)[0] == table.calibrate(X, y, max_iter=1)[0]
+
+
+def test_no_reading_of_table_5_meets_more_initial_errors(benchmark_data):
+    """Of the small sets; the page counts all."""
+    (table,) = [t for t in TABLES if t.number == "V"]
+    paper = printed("V")
+    met = {}
+    for name, reading in READINGS["V"].items():
+        errors = {i: initial(table, reading, i) for i in (*SMALL, 23, 27, 28)}
+        met[name] = sum(
+            error is not None and same(error, paper[i].initial)
+            for i, error in errors.items()
+        )
+    ((ours, most),) = [(n, v) for n, v in met.items() if n.endswith("(printed here)")]
+    assert most == 8
+    assert max(v for n, v in met.items() if n != ours) == 7
 
 
 @pytest.mark.parametrize("number", ["VI", "VII"])
