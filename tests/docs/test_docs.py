@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 import prudent
+from prudent.certification import error_boundary
 from prudent.datasets import BUNDLED
 from prudent.io import read_table, training_data
 
@@ -164,6 +165,20 @@ def test_guide_has_a_picture_before_its_words(page):
     (picture,) = [s for s in before.split() if s.endswith(".svg")]
     assert (DOCS / "user_guide" / picture).resolve().is_file()
     assert ":alt:" in before
+
+
+def test_guide_says_how_many_answered_rows_certify_an_error():
+    page = (DOCS / "user_guide" / "certification.rst").read_text(encoding="utf-8")
+    words = " ".join(page.split())
+    fewest = [
+        error_boundary(n, rate).ranks[0]
+        for n, rate in ((59, 0.05), (29, 0.1), (299, 0.01), (500, 0.05))
+    ]
+    assert f"At least {fewest[0]} answered rows" in words
+    assert "{} for 10 %, {} for 1 %".format(*fewest[1:3]) in words
+    assert f"({fewest[3]} of 500, as above)" in words
+    for n, rate in ((58, 0.05), (28, 0.1), (298, 0.01)):
+        assert len(error_boundary(n, rate).ranks) == 0
 
 
 def test_pictures_of_the_guide_show_the_figures_of_its_sentences():
