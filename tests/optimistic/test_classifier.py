@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import chi2
 from sklearn.covariance import LedoitWolf, ledoit_wolf
 from sklearn.datasets import load_iris, load_wine, make_blobs
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
@@ -23,6 +24,7 @@ from prudent.exceptions import DegenerateDataError, PrudentWarning
 from prudent.optimistic import (
     best_threshold,
     clt_radius,
+    covariance_scores,
     gaussian_scores,
     moment_divergence,
     moment_radius,
@@ -288,6 +290,36 @@ def test_most_plausible_moments_lie_on_the_sphere_and_attain_the_score(iris):
             + np.linalg.slogdet(covariances[c])[1]
         )
         assert model.optimistic_scores([x])[0, c] == pytest.approx(score, rel=1e-9)
+
+
+@pytest.mark.parametrize("columns", [slice(0, 4), slice(2, 3)])
+def test_the_ball_of_covariances_keeps_the_means(iris, columns):
+    X, y = iris[0][:, columns], iris[1]
+    d = X.shape[1]
+    model = OptimisticScoreClassifier(ball="covariance", radius=0.2, threshold="bayes")
+    model.fit(X, y)
+    for x in (X[60], model.means_[1]):
+        means, covariances = model.most_plausible_moments(x)
+        np.testing.assert_array_equal(means, model.means_)
+        for c in range(3):
+            S, moved = model.covariances_[c], covariances[c]
+            distance = (x - means[c]) @ np.linalg.solve(S, x - means[c])
+            used = moment_divergence(means[c], S, means[c], moved)
+            # One feature need not go to the end of the ball.
+            assert used <= 0.2 * (1 + 1e-9)
+            assert used == pytest.approx(0.2, rel=1e-9) or d == 1
+            log_det = np.linalg.slogdet(S)[1]
+            lower, upper = covariance_scores(distance, d, 0.2) - log_det
+            gap = x - means[c]
+            value = -gap @ np.linalg.solve(moved, gap) - np.linalg.slogdet(moved)[1]
+            assert upper == pytest.approx(value, rel=1e-9)
+            assert model.optimistic_scores([x])[0, c] == pytest.approx(upper / 2)
+            assert model.pessimistic_scores([x])[0, c] == pytest.approx(lower / 2)
+
+
+def test_the_ball_of_covariances_has_a_limit_law_of_its_own(iris):
+    model = OptimisticScoreClassifier(ball="covariance", radius_level=0.9).fit(*iris)
+    assert model.radii_ == pytest.approx(chi2.ppf(0.9, 4 * 5 / 2) / 50)
 
 
 def test_most_plausible_moments_of_radius_zero_are_the_nominal_ones(iris):
@@ -599,6 +631,10 @@ def test_healthy_data_give_no_warning(settings):
         ({"priors": [0.5, 0.4]}, r"3 numbers >= 0 that sum to 1, .* got \[0.5, 0.4\]"),
         ({"priors": [0.5, 0.4, 0.2]}, "sum to 1"),
         ({"rule": "minimax", "likelihood": "nonparametric"}, "likelihood='gaussian'"),
+        ({"ball": "means"}, "means"),
+        ({"ball": "covariance", "likelihood": "nonparametric"}, "needs likelihood="),
+        ({"ball": "covariance", "radius": "moments"}, "got radius='moments'"),
+        ({"ball": "covariance", "radius": 501.0}, r"lie in \[0, 500\], got 501"),
     ],
 )
 def test_bad_settings_are_errors_with_the_value(iris, settings, message):

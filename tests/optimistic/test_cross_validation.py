@@ -48,6 +48,7 @@ def searched(X, y, choices, cv, scoring="accuracy", **settings):
         {},
         {"likelihood": "nonparametric"},
         {"threshold": "bayes"},
+        {"ball": "covariance"},
         {"rule": "minimax"},
         {"covariance": "pooled", "threshold": 1.5},
         {"threshold": lambda rows: 1 + np.abs(rows[:, 0])},

@@ -247,6 +247,7 @@ COVARIANCES = ("empirical", "ledoit_wolf", "oas", "pooled")
 #: Constraints of the parameters that `OptimisticScoreClassifierCV` has too.
 SHARED_CONSTRAINTS: dict[str, Any] = {
     "likelihood": [StrOptions({"gaussian", "nonparametric"})],
+    "ball": [StrOptions({"moments", "covariance"})],
     "rule": [StrOptions({"ratio", "minimax"})],
     "covariance": "no_validation",  # see `covariance_rule`
     "threshold": [StrOptions({"tuned", "bayes"}), _ABOVE_0, callable],
@@ -269,6 +270,9 @@ class OptimisticScoreClassifier(
     likelihood : {"gaussian", "nonparametric"}, default="gaussian"
         Score of a row under given moments: Gaussian log density, or the largest
         probability of that point under any distribution with those moments.
+    ball : {"moments", "covariance"}, default="moments"
+        What may differ from the estimates: means and covariances (the paper), or
+        covariances alone (KQDA, Gaussian only; `radius` "clt" or numbers up to 500).
     rule : {"ratio", "minimax"}, default="ratio"
         "ratio" compares optimistic scores with a threshold (the paper);
         "minimax" minimises the worst-case posterior error exactly and uses
@@ -372,6 +376,7 @@ estimator, default="ledoit_wolf"
         self,
         *,
         likelihood: Any = "gaussian",
+        ball: Any = "moments",
         rule: Any = "ratio",
         radius: Any = "clt",
         radius_level: Any = 0.5,
@@ -382,6 +387,7 @@ estimator, default="ledoit_wolf"
         random_state: Any = None,
     ) -> None:
         self.likelihood = likelihood
+        self.ball = ball
         self.rule = rule
         self.radius = radius
         self.radius_level = radius_level
@@ -432,6 +438,7 @@ estimator, default="ledoit_wolf"
             moments,
             rows,
             likelihood=self.likelihood,
+            ball=self.ball,
             rule=self.rule,
             radius=self.radius,
             radius_level=self.radius_level,

@@ -61,7 +61,7 @@ class OptimisticScoreClassifierCV(OptimisticAnswers, ClassifierMixin, BaseEstima
         What is maximised: a scorer of scikit-learn, or its name.
     n_jobs : int, default=None
         Folds done at the same time, as in joblib.
-    likelihood, rule, covariance, threshold, priors
+    likelihood, ball, rule, covariance, threshold, priors
         As in :class:`OptimisticScoreClassifier`.
 
     Attributes
@@ -116,6 +116,7 @@ n_floored_eigenvalues_, guarantees_
         scoring: Any = "accuracy",
         n_jobs: int | None = None,
         likelihood: Any = "gaussian",
+        ball: Any = "moments",
         rule: Any = "ratio",
         covariance: Any = "ledoit_wolf",
         threshold: Any = "tuned",
@@ -126,6 +127,7 @@ n_floored_eigenvalues_, guarantees_
         self.scoring = scoring
         self.n_jobs = n_jobs
         self.likelihood = likelihood
+        self.ball = ball
         self.rule = rule
         self.covariance = covariance
         self.threshold = threshold
@@ -185,6 +187,7 @@ n_floored_eigenvalues_, guarantees_
             moments,
             LocalRows([rows]),
             likelihood=self.likelihood,
+            ball=self.ball,
             rule=self.rule,
             radius=radius,
             radius_level=0.5,

@@ -10,7 +10,7 @@ unknown, the root of D = rho with
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,7 @@ from prudent.core.types import FloatArray
 from prudent.optimistic.formulas import log1p_excess, log1p_remainder
 from prudent.optimistic.scores import LARGEST_DISTANCE, in_range
 
+End = Literal["lower", "upper"]
 # The worst variances grow like exp(rho), which must stay a float64.
 LARGEST_RADIUS = 500.0
 # Below this a ball moves no score by one rounding error.
@@ -76,26 +77,64 @@ def covariance_scores(
         raise ValueError(f"`n_features` must be >= 1, got {n_features!r}.")
     M = in_range("distance", distances, LARGEST_DISTANCE)
     rho = np.broadcast_to(in_range("radius", radius, LARGEST_RADIUS), M.shape)
-    lower, upper = np.array(-M), np.array(-M)
+    return _scores("lower", M, n_features, rho), _scores("upper", M, n_features, rho)
+
+
+class CovarianceScore:
+    """One score of one class, as `ScoreFunction`, in the ball of covariances."""
+
+    def __init__(self, end: End, n_features: int, radius: float) -> None:
+        self.end, self.n_features = end, n_features
+        self.radius = in_range("radius", radius, LARGEST_RADIUS)
+
+    def __call__(self, M: FloatArray, out: FloatArray, *, compiled: bool) -> None:
+        """Write the scores of the distances `M` (n,) to `out` (n,)."""
+        radii = np.full(M.shape, self.radius)
+        np.copyto(out, _scores(self.end, M, self.n_features, radii))
+
+
+def best_variances(M: float, d: int, radius: float) -> tuple[float, float]:
+    """Variances (across, along) of the optimistic covariance, where the nominal is I.
+
+    `M` is the squared distance of the row, `d` the number of features.
+    """
+    if not radius > SMALLEST_RADIUS:
+        return 1.0, 1.0
+    if d == 1:
+        narrower, wider = _ends(radius)
+        variance = min(max(M, 1.0 / (1.0 + narrower)), 1.0 + wider)
+        return variance, variance
+    distance, rho = np.array([M]), np.array([radius])
+    t = float(_optimistic_root(distance, d, rho)[0])
+    return 1.0 / (1.0 + t), (1.0 + M * t) / (1.0 + t)
+
+
+def _scores(end: End, M: FloatArray, d: int, rho: FloatArray) -> FloatArray:
+    """Scores of distances, for radii of the same shape."""
+    scores = np.array(-M)
     moved = rho > SMALLEST_RADIUS
     if moved.any():
-        solve = _of_one_feature if n_features == 1 else _of_more_features
-        lower[moved], upper[moved] = solve(M[moved], n_features, rho[moved])
-    return lower, upper
+        solve = _of_one_feature if d == 1 else _of_more_features
+        scores[moved] = solve(end, M[moved], d, rho[moved])
+    return scores
 
 
-def _of_more_features(
-    M: FloatArray, d: int, rho: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Both scores for d >= 2."""
-    # across = 1 / (1 + t), along = (1 + M t) / (1 + t)
-    bracket = -40.0 - np.log(M + d), np.log(2.0 * rho + 10.0) + 5.0
-    found = elementwise.find_root(_upper_excess, bracket, args=(M, d, rho))
-    upper = _upper_value(np.exp(found.x), M, d)
+def _of_more_features(end: End, M: FloatArray, d: int, rho: FloatArray) -> FloatArray:
+    """Scores for d >= 2."""
+    if end == "upper":
+        return _upper_value(_optimistic_root(M, d, rho), M, d)
     # across = k / (k - 1), along = (k - M) / (k - 1), k = max(1, M) + e
     bracket = -rho - 50.0, np.log(1.0 + M) + 80.0
-    found = elementwise.find_root(_lower_excess, bracket, args=(M, d, rho))
-    return _lower_value(np.exp(found.x), M, d), upper
+    root = elementwise.find_root(_lower_excess, bracket, args=(M, d, rho))
+    return _lower_value(np.exp(root.x), M, d)
+
+
+def _optimistic_root(M: FloatArray, d: int, rho: FloatArray) -> FloatArray:
+    """Root t of D = rho, across = 1 / (1 + t), along = (1 + M t) / (1 + t)."""
+    bracket = -40.0 - np.log(M + d), np.log(2.0 * rho + 10.0) + 5.0
+    root = elementwise.find_root(_upper_excess, bracket, args=(M, d, rho))
+    t: FloatArray = np.exp(root.x)
+    return t
 
 
 def _upper_excess(log_t: Any, M: Any, d: Any, rho: Any) -> Any:
@@ -135,18 +174,19 @@ def _along_lower(e: Any, M: Any) -> tuple[Any, Any, Any]:
     return u, np.maximum(1.0 - M, 0.0) * u, np.maximum(M - 1.0, 0.0) / e
 
 
-def _of_one_feature(
-    M: FloatArray, d: int, rho: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Both scores for d = 1: the variance of the ball nearest to M, or an end."""
+def _of_one_feature(end: End, M: FloatArray, d: int, rho: FloatArray) -> FloatArray:
+    """Scores for d = 1: of the variance of the ball nearest to M, or of an end."""
     ends = {value: _ends(value) for value in np.unique(rho).tolist()}
     narrower, wider = np.array([ends[value] for value in rho.tolist()]).T
-    below = M < 1.0
-    lower = -_cost(M, np.where(below, wider, 0.0), np.where(below, 0.0, narrower))
-    nearest_wider = np.clip(M - 1.0, 0.0, wider)
-    with np.errstate(divide="ignore"):
-        nearest_narrower = np.clip(1.0 / M - 1.0, 0.0, narrower)
-    return lower, -_cost(M, nearest_wider, nearest_narrower)
+    if end == "lower":
+        below = M < 1.0
+        wider, narrower = np.where(below, wider, 0.0), np.where(below, 0.0, narrower)
+    else:
+        wider = np.clip(M - 1.0, 0.0, wider)
+        with np.errstate(divide="ignore"):
+            narrower = np.clip(1.0 / M - 1.0, 0.0, narrower)
+    scores: FloatArray = -_cost(M, wider, narrower)
+    return scores
 
 
 def _ends(rho: float) -> tuple[float, float]:

@@ -29,7 +29,7 @@ from prudent.exceptions import PrudentWarning
 from prudent.optimistic.model import Model, Rule
 from prudent.optimistic.nominal import nominal_covariances, standardised_fourth
 from prudent.optimistic.radii import estimated_radii, given_radii
-from prudent.optimistic.scores import Likelihood
+from prudent.optimistic.scores import Ball, Likelihood
 from prudent.optimistic.threshold import tuned_offsets
 
 Threshold = Literal["tuned", "bayes"] | float | Callable[..., Any]
@@ -64,6 +64,7 @@ def learn(
     rows: Rows | None,
     *,
     likelihood: Likelihood,
+    ball: Ball,
     rule: Rule,
     radius: Literal["clt", "moments", "bootstrap"] | ArrayLike,
     radius_level: float,
@@ -84,6 +85,8 @@ def learn(
         The rows behind the moments, all features.
     likelihood : {"gaussian", "nonparametric"}
         What scores a row under given moments.
+    ball : {"moments", "covariance"}
+        Whether the means move too.
     rule : {"ratio", "minimax"}
         Optimistic scores against a threshold, or the least worst-case posterior error.
     radius : {"clt", "moments", "bootstrap"} or array-like of shape (n_classes,)
@@ -114,7 +117,7 @@ def learn(
     DegenerateDataError
         If a class is too small for its covariance.
     """
-    _check_settings(moments, likelihood, rule, radius, covariance, threshold)
+    _check_settings(moments, likelihood, ball, rule, radius, covariance, threshold)
     seen, features = classes_seen(moments), varying_features(moments)
     prior = class_priors(priors, moments.weight)
     part = restrict(moments, seen, features)
@@ -128,7 +131,7 @@ def learn(
     )
     if isinstance(radius, str):
         estimated = estimated_radii(
-            radius, radius_level, part, rows, covariance, random
+            radius, radius_level, part, rows, covariance, ball, random
         )
         estimated = spread_over_classes(estimated, seen, 0.0)
         scales = (1.0, SET_SCALE) if radius_scale is None else (radius_scale,) * 2
@@ -140,7 +143,7 @@ def learn(
     )
     none = np.zeros(len(seen))
     model = Model(
-        likelihood, rule, factors, radii[seen], set_radii[seen], prior, none, seen
+        likelihood, ball, rule, factors, radii[seen], set_radii[seen], prior, none, seen
     )
     if rule == "ratio":
         offsets = _offsets(threshold, model, prior[seen], rows)
@@ -153,6 +156,7 @@ def learn(
 def _check_settings(
     moments: ClassMoments,
     likelihood: Likelihood,
+    ball: Ball,
     rule: Rule,
     radius: str | ArrayLike,
     covariance: CovarianceRule,
@@ -168,6 +172,17 @@ def _check_settings(
             "rule='minimax' compares densities and needs likelihood='gaussian', "
             f"got likelihood={likelihood!r}."
         )
+    if ball == "covariance":
+        if likelihood != "gaussian":
+            raise ValueError(
+                "ball='covariance' needs likelihood='gaussian', "
+                f"got likelihood={likelihood!r}."
+            )
+        if isinstance(radius, str) and radius != "clt":
+            raise ValueError(
+                "ball='covariance' takes its radius from the limit law of normal rows, "
+                f"radius='clt', or as numbers, got radius={radius!r}."
+            )
     n_classes = len(moments.weight)
     if rule == "ratio" and not isinstance(threshold, str) and n_classes > 2:
         raise ValueError(

@@ -20,9 +20,11 @@ from prudent.core.classes import (
 from prudent.core.linalg import MahalanobisFactors
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.optimistic import formulas
+from prudent.optimistic.fixed_mean import CovarianceScore, best_variances
 from prudent.optimistic.scores import (
     COMPILED_FROM,
     LARGEST_DISTANCE,
+    Ball,
     Likelihood,
     ScoreFunction,
 )
@@ -50,6 +52,7 @@ class Model:
     """
 
     likelihood: Likelihood
+    ball: Ball
     rule: Rule
     factors: MahalanobisFactors  # nominal means and covariances of the classes seen
     radii: FloatArray  # (n_seen,)
@@ -203,10 +206,7 @@ class Model:
         n_classes, n_features = self.factors.means.shape
         compiled = len(X) * n_classes >= COMPILED_FROM
         functions = [
-            [
-                ScoreFunction.of(_EQUATION[self.likelihood, end], n_features, float(r))
-                for r in radii
-            ]
+            [self._score(end, n_features, float(r)) for r in radii]
             for end, radii in wanted
         ]
         size = min(len(X), BLOCK_ROWS)
@@ -251,9 +251,16 @@ class Model:
         centred = (row - self.factors.means[k]) - self.factors.means_lo[k]
         z = self.factors.inverse_factors[k] @ centred
         M = float(z @ z)
-        equation = _EQUATION[self.likelihood, "upper"]
-        function = ScoreFunction.of(equation, len(centred), float(self.radii[k]))
+        d, radius = len(centred), float(self.radii[k])
         outer = np.outer(centred, centred)
+        if self.ball == "covariance":
+            across, along = best_variances(M, d, radius)
+            moved = across * covariance
+            if M > 0:
+                moved += (along - across) / M * outer
+            return np.zeros_like(centred), moved
+        equation = _EQUATION[self.likelihood, "upper"]
+        function = ScoreFunction.of(equation, d, radius)
         if self.likelihood == "gaussian":
             t = function.root(M)  # 1/gamma
             share = t / (1 + t)
@@ -261,6 +268,14 @@ class Model:
         # 1/(1 + gamma), gamma = M/s - 1, or 0 where the ball reaches the row
         share = function.root(M) / M if function.reach < M else 1.0
         return share * centred, covariance + share * outer
+
+    def _score(
+        self, end: End, n_features: int, radius: float
+    ) -> ScoreFunction | CovarianceScore:
+        """One score of a class of this radius."""
+        if self.ball == "covariance":
+            return CovarianceScore(end, n_features, radius)
+        return ScoreFunction.of(_EQUATION[self.likelihood, end], n_features, radius)
 
     def _to_log_score(self, k: int, scores: FloatArray, out: FloatArray) -> None:
         """Turn solutions of the score equation of a class into log scores, in `out`."""

@@ -28,13 +28,16 @@ from prudent.optimistic.nominal import (
     standardised,
     standardised_fourth,
 )
+from prudent.optimistic.scores import Ball
 
 # --- given or estimated ---------------------------------------------------------------
 
 ESTIMATED_RADII = ("clt", "moments", "bootstrap")
 
 
-def clt_radius(n_features: int, n_rows: float, level: float = 0.5) -> float:
+def clt_radius(
+    n_features: int, n_rows: float, level: float = 0.5, *, ball: Ball = "moments"
+) -> float:
     """Radius from the limit law for Gaussian data.
 
     n times the divergence of the sample moments tends to a chi-square law with
@@ -49,6 +52,8 @@ def clt_radius(n_features: int, n_rows: float, level: float = 0.5) -> float:
     level : float, default=0.5
         Nominal probability that the ball holds the true moments, in (0, 1). Not
         a promise: it needs Gaussian data, the sample covariance and many rows.
+    ball : {"moments", "covariance"}, default="moments"
+        "covariance" is the divergence at equal means: d (d + 1) / 2 degrees.
 
     Returns
     -------
@@ -71,7 +76,8 @@ def clt_radius(n_features: int, n_rows: float, level: float = 0.5) -> float:
     if not 0 < n_rows < np.inf:
         raise ValueError(f"`n_rows` must be finite and > 0, got {n_rows!r}.")
     check_fraction("level", level)
-    return float(chi2.ppf(level, n_features * (n_features + 3) / 2) / n_rows)
+    freedom = n_features * (n_features + (3 if ball == "moments" else 1)) / 2
+    return float(chi2.ppf(level, freedom) / n_rows)
 
 
 def estimated_radii(
@@ -80,13 +86,17 @@ def estimated_radii(
     moments: ClassMoments,
     rows: Rows | None,
     covariance: CovarianceRule,
+    ball: Ball,
     random: np.random.RandomState,
 ) -> FloatArray:
     """Radius of each class seen: from its moments, its rows or sums over blocks."""
     if rows is None or source == "clt":
         n_features = moments.mean.shape[1]
         return np.array(
-            [clt_radius(n_features, w, level) for w in moments.weight.tolist()]
+            [
+                clt_radius(n_features, w, level, ball=ball)
+                for w in moments.weight.tolist()
+            ]
         )
     if not rows.in_one_place:
         if source == "moments":

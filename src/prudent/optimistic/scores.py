@@ -15,6 +15,8 @@ from prudent.optimistic import formulas
 from prudent.optimistic.formulas import MAX_SWEEPS, TOLERANCE, Equation
 
 Likelihood = Literal["gaussian", "nonparametric"]
+#: What a ball moves: the mean and the covariance of a class, or its covariance alone.
+Ball = Literal["moments", "covariance"]
 # Beyond these the squares of the iteration leave the range of float64.
 LARGEST_DISTANCE, LARGEST_RADIUS = 1e100, 1e50
 # A ball this small moves no score by one rounding error.
