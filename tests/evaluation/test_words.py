@@ -11,7 +11,6 @@ from prudent.core.checks import PromiseCheck
 from prudent.evaluation.columns import cells, columns, figures, printed, table_lines
 from prudent.evaluation.methods import METHODS
 from prudent.evaluation.records import (
-    Asked,
     ClassRate,
     Data,
     Failure,
@@ -19,6 +18,7 @@ from prudent.evaluation.records import (
     Frontier,
     MethodRow,
     Needs,
+    RequestedPromise,
     Sets,
     Settings,
 )
@@ -105,7 +105,7 @@ def covering(name, decided, kept="consistent", needs=None, *, is_inside=True, **
         )
         for scope in "ab"
     )
-    asked = Asked(
+    asked = RequestedPromise(
         kept=kept,
         useful=decided > 0,
         is_inside=is_inside,
@@ -278,7 +278,7 @@ def curve(kind, decided, asked=0.05, about_rows=True):
 
 def answering(name, decided, kept="consistent", **other):
     item = checked(0.05, quantity="selective error rate", scope=None)
-    asked = Asked(
+    asked = RequestedPromise(
         kept=kept,
         useful=decided > 0,
         is_inside=True,

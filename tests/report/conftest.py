@@ -8,7 +8,6 @@ from prudent import Comparison, Guarantee, compare
 from prudent.core.assumptions import Assumption
 from prudent.core.checks import PromiseCheck
 from prudent.evaluation.records import (
-    Asked,
     CalibrationPath,
     ClassRate,
     Data,
@@ -18,6 +17,7 @@ from prudent.evaluation.records import (
     Frontier,
     MethodRow,
     RegionMap,
+    RequestedPromise,
     Sets,
     Settings,
     ShiftCurve,
@@ -141,7 +141,7 @@ def _row(name, classes, n_rows, rng):
         worst_class=ClassRate(label=classes[-1], rate=0.5),
         decided=0.8,
         wrong_when_decided=0.1,
-        asked=Asked(
+        asked=RequestedPromise(
             kept="kept",
             useful=True,
             is_inside=True,

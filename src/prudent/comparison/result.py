@@ -18,10 +18,10 @@ from prudent.evaluation import words
 from prudent.evaluation.columns import cells, columns, figures, table_lines
 from prudent.evaluation.records import (
     TIMES,
-    Asked,
     Findings,
     MethodRow,
     RegionMap,
+    RequestedPromise,
 )
 from prudent.io.replacing import write_whole
 
@@ -218,7 +218,7 @@ def _item(item: PromiseCheck) -> dict[str, Any]:
     }
 
 
-def _needs_rows(asked: Asked | None) -> int | None:
+def _needs_rows(asked: RequestedPromise | None) -> int | None:
     return None if asked is None or asked.needs is None else asked.needs.rows
 
 

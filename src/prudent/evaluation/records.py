@@ -188,7 +188,7 @@ class Needs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class RequestedPromise:
     """The promise asked for, as the wrapped method makes and keeps it."""
 
     kept: Kept  # one verdict for all items
@@ -241,7 +241,7 @@ class MethodRow:
     cost: float | None = None  # mean over the answers, if costs were given
     decided: float | None = None  # of the wrapped method, if a promise was asked for
     wrong_when_decided: float | None = None
-    asked: Asked | None = None
+    asked: RequestedPromise | None = None
     own: tuple[PromiseCheck, ...] = ()  # what the method promises by itself
     own_kept: Kept | None = None
     no_difference_from: str | None = None

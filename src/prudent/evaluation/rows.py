@@ -37,7 +37,6 @@ from prudent.evaluation.methods import Method
 from prudent.evaluation.promising import rows_needed
 from prudent.evaluation.records import (
     SCHEMA,
-    Asked,
     CalibrationPath,
     ClassRate,
     FalseAlarmCurve,
@@ -46,6 +45,7 @@ from prudent.evaluation.records import (
     Kept,
     MethodRow,
     Needs,
+    RequestedPromise,
     Sets,
     ShiftCurve,
 )
@@ -254,7 +254,7 @@ def frontier(evaluations: Mapping[str, Evaluation], task: Task) -> Frontier | No
     )
 
 
-def _asked(evaluation: Evaluation, task: Task) -> Asked | None:
+def _asked(evaluation: Evaluation, task: Task) -> RequestedPromise | None:
     """The promise asked for, over all folds."""
     if task.wish is None:
         return None
@@ -285,7 +285,7 @@ def _asked(evaluation: Evaluation, task: Task) -> Asked | None:
     wish = task.wish
     quantities = {item.guarantee.quantity for item in items}
     has_share = wish.share is None or not quantities.isdisjoint(CAPACITIES)
-    return Asked(
+    return RequestedPromise(
         kept=_asked_verdict(items, total.shares, decides=useful, has_share=has_share),
         has_share=has_share,
         useful=useful and bool(items),

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from prudent.certification.planning import queue_in_words, share_of_people
 from prudent.core.assumptions import PLUG_IN
 from prudent.core.checks import PromiseCheck
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation.records import (
-    Asked,
     Findings,
     Frontier,
     MethodRow,
     Needs,
+    RequestedPromise,
 )
 from prudent.io.errors import LONGEST_VALUE, cut, percent, shown, thousands
 
@@ -162,7 +161,7 @@ def _least_error(findings: Findings) -> str:
     return f"The least out-of-fold error is {least}{rest}."
 
 
-def _usefulness(asked: Asked, findings: Findings) -> str:
+def _usefulness(asked: RequestedPromise, findings: Findings) -> str:
     """What a method does under the promise asked for."""
     items = [item for item in asked.items if not is_capacity(item)]
     queues = [_capacity(item) for item in asked.items if is_capacity(item)]
@@ -230,7 +229,7 @@ def worst_of_each_class(items: Sequence[PromiseCheck]) -> list[PromiseCheck]:
     return list(worst.values())
 
 
-def _doubts(asked: Asked, findings: Findings) -> list[str]:
+def _doubts(asked: RequestedPromise, findings: Findings) -> list[str]:
     """Why single answers under a promise of coverage are not to be relied on."""
     curve, wrong = findings.frontier, asked.wrong_when_decided
     if curve is None or curve.kind != "coverage" or wrong is None:
@@ -300,16 +299,17 @@ def _instead(findings: Findings, start: str) -> str:
     nearest = reachable(findings)
     if nearest is None:
         return ""
-    share = percent(nearest.share)
+    promise, method, decided = nearest
+    share = percent(decided)
     does = {
-        "coverage": f"{nearest.method} decides {share}",
-        "error": f"{nearest.method} answers {share}",
-        "missed": f"{nearest.method}: {share} of the others right",
+        "coverage": f"{method} decides {share}",
+        "error": f"{method} answers {share}",
+        "missed": f"{method}: {share} of the others right",
     }[_kind(findings)]
-    if nearest.share < ENOUGH:
+    if decided < ENOUGH:
         start = "The most that any promise of this kind gets here"
         does += "; more rows or other columns would help"
-    return f"{start}: {nearest.promise} ({does})."
+    return f"{start}: {promise} ({does})."
 
 
 def _costs(findings: Findings) -> str:
@@ -486,7 +486,7 @@ def notes(row: MethodRow) -> list[str]:
     return notes
 
 
-def _asked(findings: Findings) -> list[Asked]:
+def _asked(findings: Findings) -> list[RequestedPromise]:
     """How the promise asked for fared, by each method that finished."""
     return [row.asked for row in findings.ran if row.asked is not None]
 
@@ -541,14 +541,6 @@ def _quoted(label: object) -> str:
     return shown(label)
 
 
-class Reachable(NamedTuple):
-    """A promise that a method can make on this table."""
-
-    promise: str  # as it is asked for
-    method: str
-    share: float  # of the rows decided; of those of other classes answered rightly
-
-
 def recommended(findings: Findings) -> MethodRow | None:
     """The row to use: the most useful one that keeps the promise; None without any.
 
@@ -588,14 +580,14 @@ def can_be_used(row: MethodRow) -> bool:
     return keeps and asked.useful and (share_helped(asked) >= least or narrows(asked))
 
 
-def share_helped(asked: Asked) -> float:
+def share_helped(asked: RequestedPromise) -> float:
     """Share of rows decided; for promises about classes, of the others right."""
     if asked.others_error is not None:
         return 1 - asked.others_error
     return asked.decided
 
 
-def narrows(asked: Asked) -> bool:
+def narrows(asked: RequestedPromise) -> bool:
     """Whether the sets are of use although few of them hold one class."""
     sets = asked.sets
     if asked.worst_covered is None or sets is None:
@@ -604,11 +596,12 @@ def narrows(asked: Asked) -> bool:
     return n_classes > 2 and sets.mean_size <= max(SHORT_LIST, SHORT_SHARE * n_classes)
 
 
-def reachable(findings: Findings) -> Reachable | None:
+def reachable(findings: Findings) -> tuple[str, str, float] | None:
     """The promise nearest to the one asked for that answers enough rows, by the curve.
 
     A weaker one; or, where the one asked for is kept by always answering the most
-    frequent class, a stricter one.
+    frequent class, a stricter one. With the method that makes it, and the share of rows
+    decided, or of those of other classes answered rightly.
     """
     curve = findings.frontier
     if curve is None or not curve.decided:
@@ -623,12 +616,15 @@ def reachable(findings: Findings) -> Reachable | None:
         limit = 1.0 if trivial is None else trivial
         near = [i for i, rate in enumerate(allowed) if asked < rate < limit]
         near.sort(key=lambda i: allowed[i])
-    possible = [_most(curve, i) for i in near]
-    enough = [p for p in possible if p.share >= max(ENOUGH, curve.least)]
-    some = [p for p in possible if p.share >= max(FEW, curve.least)]
+    possible = []
+    for i in near:
+        name = max(curve.decided, key=lambda method: curve.decided[method][i])
+        possible.append((curve.promises[i], name, curve.decided[name][i]))
+    enough = [p for p in possible if p[-1] >= max(ENOUGH, curve.least)]
+    some = [p for p in possible if p[-1] >= max(FEW, curve.least)]
     if enough:
         return enough[0]
-    return max(some, key=lambda promise: promise.share, default=None)
+    return max(some, key=lambda promise: promise[-1], default=None)
 
 
 def trivial_error(findings: Findings) -> float | None:
@@ -664,8 +660,3 @@ def costs(findings: Findings) -> tuple[str, list[tuple[float, float]]] | None:
 
 def _allowed(curve: Frontier, level: float) -> float:
     return round(1 - level if curve.kind == "coverage" else level, 12)
-
-
-def _most(curve: Frontier, i: int) -> Reachable:
-    name = max(curve.decided, key=lambda method: curve.decided[method][i])
-    return Reachable(curve.promises[i], name, curve.decided[name][i])
