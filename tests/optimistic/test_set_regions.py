@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from prudent import OptimisticScoreClassifier
+from prudent import ImpreciseDiscriminantAnalysis, OptimisticScoreClassifier
 from prudent.plots import SetRegionDisplay
 
 
@@ -24,9 +24,18 @@ def display(X, y, **settings):
     return model, SetRegionDisplay.from_estimator(model, X, y, grid_size=30)
 
 
-def test_sets_of_the_frame_are_those_of_the_estimator(iris):
+@pytest.mark.parametrize(
+    "model",
+    [
+        OptimisticScoreClassifier(radius_scale=0.1),
+        ImpreciseDiscriminantAnalysis(imprecision=2.0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_sets_of_the_frame_are_those_of_the_estimator(iris, model):
     X, y = iris
-    model, shown = display(X[:, :2], y, radius_scale=0.1)
+    model = model.fit(X[:, :2], y)
+    shown = SetRegionDisplay.from_estimator(model, X[:, :2], y, grid_size=30)
     frame = shown.frame()
     points = np.column_stack([frame["feature 0"], frame["feature 1"]])
     sets = np.column_stack([frame[str(c)] for c in range(3)])
