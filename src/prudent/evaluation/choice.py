@@ -52,7 +52,7 @@ from prudent.rules.usefulness import (
 from prudent.rules.wish import Wish, rounded
 
 LONGEST_REASON = 300
-UNKNOWN = Usefulness(np.nan, np.nan)
+UNKNOWN = (np.nan, np.nan)
 NOT_REACHED = "not judged within {:g} s"
 
 #: Told which candidate, and which of how many folds, is being fitted.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -40,19 +40,6 @@ RECORDED = (
     "data",
     "among",
 )
-
-
-class KeptScores(NamedTuple):
-    """What a file keeps of the calibration rows: for p-values and other rates."""
-
-    scores: CalibrationScores
-    confidence: float | None
-    rules: int
-    frozen: bool
-    grouped: bool
-    latest: dict[str, float] | None
-    jointly: bool
-    coin: float | None
 
 
 def json_of_rule(rule: Any, *, keep_scores: bool = False) -> str:
@@ -121,10 +108,11 @@ def _terms(calibration: Any) -> dict[str, Any]:
     }
 
 
-def fields_of_rule(text: str) -> tuple[dict[str, Any], KeptScores | None]:
-    """Read the fields of a rule, and the scores of calibration rows if it keeps them.
+def fields_of_rule(text: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Read the fields of a rule, and those of what made it if it keeps that.
 
-    ValueError in one sentence where the text is no rule.
+    The second are `scores` of calibration rows, the fields of their `terms`, `jointly`
+    and `coin`. ValueError in one sentence where the text is no rule.
     """
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"a rule of {len(text)} characters is too long to be one.")
@@ -207,7 +195,7 @@ def _check_record(fields: Mapping[str, Any]) -> None:
             )
 
 
-def _kept(fields: Mapping[str, Any]) -> KeptScores | None:
+def _kept(fields: Mapping[str, Any]) -> dict[str, Any] | None:
     """Scores of calibration rows, where the file keeps them."""
     if "calibration" not in fields:
         return None
@@ -232,20 +220,21 @@ def _kept(fields: Mapping[str, Any]) -> KeptScores | None:
         raise ValueError(
             f"`confidence` of the rule must lie in (0, 1), got {confidence}."
         )
-    return KeptScores(
-        scores=CalibrationScores(
-            tuple(np.sort(own) for own in arrays), names, tolerance
-        ),
-        confidence=None if confidence is None else float(confidence),
-        rules=max(int(terms["rules"]), 1),
-        frozen=bool(terms["frozen"]),
-        grouped=bool(terms["grouped"]),
-        latest=None
-        if latest is None
-        else {str(name): float(number) for name, number in latest.items()},
-        jointly=bool(terms["jointly"]),
-        coin=None if coin is None else _number("coin", coin),
-    )
+    if latest is not None:
+        latest = {str(name): float(number) for name, number in latest.items()}
+    ranked = tuple(np.sort(own) for own in arrays)
+    return {
+        "scores": CalibrationScores(ranked, names, tolerance),
+        "terms": {
+            "confidence": None if confidence is None else float(confidence),
+            "rules": max(int(terms["rules"]), 1),
+            "frozen": bool(terms["frozen"]),
+            "grouped": bool(terms["grouped"]),
+            "latest": latest,
+        },
+        "jointly": bool(terms["jointly"]),
+        "coin": None if coin is None else _number("coin", coin),
+    }
 
 
 def _text(value: float) -> str:

@@ -377,33 +377,22 @@ class Rule:
         rule = cls(**fields)
         if kept is None:
             return rule
-        terms = Terms(
-            confidence=kept.confidence,
-            rules=kept.rules,
-            frozen=kept.frozen,
-            grouped=kept.grouped,
-            latest=kept.latest,
-        )
-        smoothed = rule.smoothed_rate is not None
+        made: dict[str, Any] = {
+            "scores": kept["scores"],
+            "terms": Terms(**kept["terms"]),
+            "smoothed": rule.smoothed_rate is not None,
+        }
         calibration: Calibration
         if rule.kind == "sets":
             calibration = Coverage(
-                scores=kept.scores,
+                **made,
                 classes=rule.classes,
                 by=rule.by,
                 empty=rule.empty,
-                jointly=kept.jointly,
-                smoothed=smoothed,
-                terms=terms,
+                jointly=kept["jointly"],
             )
         else:
-            calibration = FalseAlarms(
-                scores=kept.scores,
-                strange=rule.strange,
-                smoothed=smoothed,
-                coin=kept.coin,
-                terms=terms,
-            )
+            calibration = FalseAlarms(**made, strange=rule.strange, coin=kept["coin"])
         return replace(rule, calibration=calibration)
 
     def _thresholds_of(self, groups: NDArray[Any] | None) -> FloatArray:

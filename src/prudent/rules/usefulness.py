@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -31,11 +30,8 @@ DIGITS = 9
 DIGIT = 10.0**-DIGITS
 
 
-class Usefulness(NamedTuple):
-    """Two numbers, larger is better; the second decides where the first is equal."""
-
-    first: float
-    second: float
+#: Two numbers, larger is better; the second decides where the first is equal.
+Usefulness = tuple[float, float]
 
 
 def ranking(values: Sequence[Usefulness]) -> IntArray:
@@ -70,7 +66,7 @@ def answers_usefulness(
 
     Returns
     -------
-    Usefulness
+    tuple of two floats
         Mean, over 40 draws with replacement of m of the rows, of the share of all n
         rows above the threshold that the drawn rows certify; and minus the mean over
         k of the error rate of the k surest rows.
@@ -79,7 +75,7 @@ def answers_usefulness(
     --------
     >>> import numpy as np
     >>> sure = 1 - np.arange(300) / 600
-    >>> answers_usefulness(sure, sure < 0.6, 100, rate=0.05, confidence=0.95).first
+    >>> answers_usefulness(sure, sure < 0.6, 100, rate=0.05, confidence=0.95)[0]
     0.8109166666666667
     """
     n = len(sureness)
@@ -90,7 +86,7 @@ def answers_usefulness(
         (threshold,) = SelectiveError(scores=rows, terms=terms).rule(rate).thresholds
         shares.append(np.count_nonzero(sureness > threshold) / n)
     errors = AnswerScores.of(sureness, wrong).wrong[1:] / np.arange(1, n + 1)
-    return Usefulness(float(np.mean(shares)), -float(errors.mean()))
+    return float(np.mean(shares)), -float(errors.mean())
 
 
 def surest_usefulness(
@@ -109,12 +105,12 @@ def surest_usefulness(
 
     Returns
     -------
-    Usefulness
+    tuple of two floats
         Minus the error rate of the ceil(share n) surest rows; and minus that of all.
     """
     rows = AnswerScores.of(sureness, wrong)
     k = max(1, math.ceil(share * rows.n_rows - DIGIT))
-    return Usefulness(-float(rows.wrong[k] / k), -float(wrong.mean()))
+    return -float(rows.wrong[k] / k), -float(wrong.mean())
 
 
 def sets_usefulness(
@@ -142,7 +138,7 @@ def sets_usefulness(
 
     Returns
     -------
-    Usefulness
+    tuple of two floats
         Minus the mean size of the sets of these rows, cut as if the same rows
         calibrated and never empty; and minus the share of rows whose most plausible
         class is wrong.
@@ -164,7 +160,7 @@ def sets_usefulness(
     members = scores >= np.array(cuts)
     members[np.arange(len(codes)), scores.argmax(axis=1)] = True
     sizes = members.sum(axis=1)
-    return Usefulness(-float(sizes.mean()), -_error(scores, codes))
+    return -float(sizes.mean()), -_error(scores, codes)
 
 
 def class_errors_usefulness(
@@ -192,7 +188,7 @@ def class_errors_usefulness(
 
     Returns
     -------
-    Usefulness
+    tuple of two floats
         Minus the share of rows of the other classes that get a wrong label, where a
         class c is predicted from its score of rank max(1, floor(k (n_c + 1) /
         (m_c + 1))) on, k the rank that m_c held-out rows would take; and minus the
@@ -214,12 +210,12 @@ def class_errors_usefulness(
     labels = np.where(labels < 0, rest, labels)
     counted = np.isin(codes, others)
     lost = float((labels != codes)[counted].mean()) if counted.any() else 0.0
-    return Usefulness(-lost, -_error(scores, codes))
+    return -lost, -_error(scores, codes)
 
 
 def labels_usefulness(scores: FloatArray, codes: IntArray) -> Usefulness:
     """Minus the share of rows whose best-scored class is wrong: without a promise."""
-    return Usefulness(-_error(scores, codes), 0.0)
+    return -_error(scores, codes), 0.0
 
 
 def _error(scores: FloatArray, codes: IntArray) -> float:
