@@ -13,10 +13,10 @@ from experiments.optimistic_figures import (
     ratio_decides,
     scaled_divergences,
 )
-from experiments.optimistic_table1 import clt_rate, cv_rate
+from experiments.optimistic_table1 import clt_rate, cv_rate, kl_scores
 from scipy.special import digamma
 
-from prudent.optimistic import moment_divergence
+from prudent.optimistic import covariance_scores, moment_divergence
 
 # published threshold rule and ours, correct classification rate in percent
 TABLE1 = {
@@ -58,6 +58,14 @@ def test_table_1_heart(benchmark_data, likelihood):
     published, ours = TABLE1["heart"]
     found = clt_rates("heart", likelihood)
     assert found == pytest.approx((published[j], ours[j]), abs=0.01)
+
+
+@pytest.mark.parametrize("d", [2, 13])
+@pytest.mark.parametrize("rho", [0.01, 2.0])
+def test_the_column_kqda_has_the_scores_of_the_ball_of_covariances(d, rho):
+    M = np.random.default_rng(0).chisquare(d, 1000)
+    _, upper = covariance_scores(M, d, rho)
+    np.testing.assert_allclose(kl_scores(M, d, rho), upper, atol=1e-10)
 
 
 @pytest.mark.slow
