@@ -7,8 +7,9 @@ import numpy as np
 from matplotlib import rc_context, style
 from matplotlib.figure import Figure
 from scipy.stats import norm
+from sklearn.linear_model import LogisticRegression
 
-from prudent import Guarantee, PromiseMonitor
+from prudent import Guarantee, PromiseMonitor, SelectiveClassifier
 from prudent.core.binomial import upper_limit
 from prudent.plots import MonitorDisplay
 from prudent.plots.display import BLUE, GREY, RED, STYLE_FILE, legend_beside
@@ -45,6 +46,37 @@ def audits(ax):
     ax.axvline(0.1, color=RED, linestyle="--", label="promised on average")
     ax.axvline(truth.mean(), color=GREY, label=f"true on average: {truth.mean():.3f}")
     ax.set(xlabel="true false-alarm rate of the model", ylabel="models of 2000")
+    legend_beside(ax)
+
+
+def stream(rng, n, noise):
+    """Rows of one feature whose label is harder to tell where the noise is large."""
+    rows = rng.normal(size=(n, 1))
+    return rows, (rows[:, 0] + noise * rng.normal(size=n) > 0).astype(int)
+
+
+def time(ax):
+    """True errors of promises proved by random rows and by the latest ones."""
+    rng, errors = np.random.default_rng(0), {"at random": [], "the latest": []}
+    for _ in range(100):
+        X, y = stream(rng, 400, np.where(np.arange(400) < 280, 0.3, 1.0))
+        later, truth = stream(rng, 5000, 1.0)
+        for held_out, true in errors.items():
+            model = SelectiveClassifier(
+                LogisticRegression(), error_rate=0.1, random_state=0
+            )
+            times = {"time": np.arange(400)} if held_out == "the latest" else {}
+            model.fit(X, y, **times)
+            answered = model.answers(later)
+            wrong = (model.predict(later) != truth)[answered]
+            true.append(wrong.mean() if answered.any() else 0.0)
+    bins = np.arange(0, 0.3, 0.01)
+    for (held_out, true), colour in zip(errors.items(), (RED, BLUE), strict=True):
+        false = int((np.array(true) > 0.1).sum())
+        label = f"held out {held_out}: {false} of 100 false"
+        ax.hist(true, bins=bins, color=colour, alpha=0.6, label=label)
+    ax.axvline(0.1, color=GREY, linestyle="--", label="promised: at most")
+    ax.set(xlabel="true error of the answers after the change", ylabel="streams of 100")
     legend_beside(ax)
 
 
@@ -152,7 +184,7 @@ def sets(ax):
 
 
 PICTURES = (
-    *(certification, monitoring, audits, choosing, alarms, sizes, errors, sets),
+    *(certification, monitoring, audits, time, choosing, alarms, sizes, errors, sets),
 )
 
 

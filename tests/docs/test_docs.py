@@ -158,7 +158,7 @@ def test_guide_says_it_in_words_first(page):
     assert len(re.split(r"\n[^\n]+\n(?:={3,}|-{3,})\n", words)[0].split()) <= 110
 
 
-@pytest.mark.parametrize("page", [name for name in GUIDE if name != "time"])
+@pytest.mark.parametrize("page", GUIDE)
 def test_guide_has_a_picture_before_its_words(page):
     text = (DOCS / "user_guide" / f"{page}.rst").read_text(encoding="utf-8")
     before = text.split("\nIn words\n")[0]
@@ -186,3 +186,9 @@ def test_pictures_of_the_guide_show_the_figures_of_its_sentences():
     assert "13.7 %" in audits
     drawn = (DOCS / "images" / "guide_audits.svg").read_text(encoding="utf-8")
     assert "true on average: 0.137" in drawn
+    words = (DOCS / "user_guide" / "time.rst").read_text(encoding="utf-8").split()
+    drawn = (DOCS / "images" / "guide_time.svg").read_text(encoding="utf-8")
+    at_random, latest = re.findall(r"held out [a-z ]+: (\d+) of 100 false", drawn)
+    assert f"is false in {at_random} where" in " ".join(words)
+    assert int(latest) == 0
+    assert "in none where the latest are" in " ".join(words)
