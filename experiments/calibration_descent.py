@@ -1,15 +1,19 @@
 """Rivals of the paper that the library does not offer: gradient descent for NB and QDA.
 
 Appendix C of Pérez et al.: a step on the natural parameters, then a projection: class
-and level probabilities on the simplex, covariances to eigenvalues of 0.01 at least. The
+and level probabilities on the simplex (or their softmax, which the paper names as an
+alternative), covariances to eigenvalues of 0.01 at least. The
 gradient of QDA is used as corrected (its log-partition is a scalar); columns are
 standardised. Each function returns the training error of every iterate.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.special import log_softmax
 
 RATE, LEAST_EIGENVALUE = 0.1, 1e-2
 
@@ -24,6 +28,16 @@ def on_simplex(values: np.ndarray) -> np.ndarray:
     return np.maximum(values - shift, 0)
 
 
+def projected(eta: np.ndarray) -> np.ndarray:
+    """Log probabilities from natural parameters, by exponentiation and projection."""
+    return np.log(on_simplex(np.exp(eta)))
+
+
+def normalised(eta: np.ndarray) -> np.ndarray:
+    """Log probabilities from natural parameters, by the softmax."""
+    return log_softmax(eta, axis=-1)
+
+
 def posterior(scores: np.ndarray, fallback: np.ndarray) -> np.ndarray:
     """Class probabilities; a row impossible in every class gets the fallback scores."""
     scores = np.where(np.isneginf(scores).all(axis=1)[:, None], fallback, scores)
@@ -31,7 +45,13 @@ def posterior(scores: np.ndarray, fallback: np.ndarray) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def naive_bayes(X: np.ndarray, y: np.ndarray, strength: float, n: int) -> np.ndarray:
+def naive_bayes(
+    X: np.ndarray,
+    y: np.ndarray,
+    strength: float,
+    n: int,
+    constrained: Callable[[np.ndarray], np.ndarray] = projected,
+) -> np.ndarray:
     """Descent from the closed form with `strength` counts a class and a feature."""
     m, r = len(y), int(y.max()) + 1
     Y = np.eye(r)[y]
@@ -52,10 +72,10 @@ def naive_bayes(X: np.ndarray, y: np.ndarray, strength: float, n: int) -> np.nda
             H = posterior(scores, log_class)
             errors.append(np.mean(H.argmax(axis=1) != y))
             R = RATE / m * (H - Y)
-            log_class = np.log(on_simplex(np.exp(log_class - R.sum(axis=0))))
+            log_class = constrained(log_class - R.sum(axis=0))
             for j, codes in enumerate(levels):
                 step = np.array([np.bincount(codes, R[:, k]) for k in range(r)])
-                log_levels[j] = np.log(on_simplex(np.exp(log_levels[j] - step)))
+                log_levels[j] = constrained(log_levels[j] - step)
     return np.array(errors)
 
 
@@ -92,7 +112,7 @@ def quadratic(
         errors.append(np.mean(H.argmax(axis=1) != y))
         R = RATE / m * (H - Y)
         with np.errstate(divide="ignore"):
-            log_class = np.log(on_simplex(np.exp(log_class - R.sum(axis=0))))
+            log_class = projected(log_class - R.sum(axis=0))
         for k in range(r):
             precision = np.linalg.inv(covariance[k])
             total, moments = R[:, k].sum(), (X * R[:, k, None]).T @ X

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from experiments.calibration_data import ABSENT, FILES, SIZES, printed, table_one
-from experiments.calibration_descent import naive_bayes, on_simplex
+from experiments.calibration_descent import naive_bayes, normalised, on_simplex
 from experiments.calibration_tables import (
     READINGS,
     TABLES,
@@ -248,6 +248,30 @@ def test_descent_of_naive_bayes_meets_nine_of_the_small_sets(benchmark_data, ind
     found, paper = measure(table, index), printed("II")[index]
     assert same(found[3], paper.rival)
     assert found[4] == paper.rival_iteration
+
+
+def test_a_step_with_the_softmax_is_the_one_written_out():
+    X, y = (
+        np.array([[0], [0], [1], [0], [1], [1], [1]]),
+        np.array([0, 0, 0, 1, 1, 1, 1]),
+    )
+    levels = np.array([[2 / 3, 1 / 3], [1 / 4, 3 / 4]])  # of each class
+    joint = np.array([3 / 7, 4 / 7]) * levels[:, X[:, 0]].T
+    H = joint / joint.sum(axis=1, keepdims=True)
+    step = 0.1 / 7 * (H - np.eye(2)[y])
+    found = []
+
+    def record(eta):
+        found.append(normalised(eta))
+        return found[-1]
+
+    naive_bayes(X, y, 0.0, 1, record)
+    priors = np.array([3 / 7, 4 / 7]) * np.exp(-step.sum(axis=0))
+    np.testing.assert_allclose(np.exp(found[0]), priors / priors.sum(), rtol=1e-12)
+    moved = np.array([np.bincount(X[:, 0], step[:, k]) for k in (0, 1)])
+    shares = levels * np.exp(-moved)
+    shares /= shares.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(np.exp(found[1]), shares, rtol=1e-12)
 
 
 def test_descent_of_naive_bayes_starts_at_the_closed_form():
