@@ -59,13 +59,13 @@ def time(ax):
     """True errors of promises proved by random rows and by the latest ones."""
     rng, errors = np.random.default_rng(0), {"at random": [], "the latest": []}
     for _ in range(100):
-        X, y = stream(rng, 400, np.where(np.arange(400) < 280, 0.3, 1.0))
-        later, truth = stream(rng, 5000, 1.0)
+        X, y = stream(rng, 1000, np.where(np.arange(1000) < 700, 0.3, 0.7))
+        later, truth = stream(rng, 5000, 0.7)
         for held_out, true in errors.items():
             model = SelectiveClassifier(
                 LogisticRegression(), error_rate=0.1, random_state=0
             )
-            times = {"time": np.arange(400)} if held_out == "the latest" else {}
+            times = {"time": np.arange(1000)} if held_out == "the latest" else {}
             model.fit(X, y, **times)
             answered = model.answers(later)
             wrong = (model.predict(later) != truth)[answered]
