@@ -43,6 +43,7 @@ from prudent.estimator_tools import (
 )
 from prudent.estimator_tools.subgroups import memberships_of
 from prudent.rules.rule import Rule
+from prudent.rules.subgroups import Memberships
 
 # No bet risks more than this share of what could be lost.
 LARGEST_BET = 0.9
@@ -207,37 +208,11 @@ def certify(
     if _is_detector(model):
         if costs is not None:
             raise ValueError("certify: `costs` are for classifiers; leave them out.")
-
-        def claims_of(rows: NDArray[np.intp]) -> list[Claim]:
-            return _detector_claims(model, _safe_indexing(X, rows), labels[rows])
-
+        answers = None
     else:
         answers = _model_answers(model, X, labels)
-
-        def claims_of(rows: NDArray[np.intp]) -> list[Claim]:
-            inner = _model_answers(answers, rows, labels[rows])
-            return [
-                *_classifier_claims(inner, labels[rows]),
-                *_share_claims(model, promised, _safe_indexing(X, rows), labels[rows]),
-            ]
-
-    counted = claims_of(np.arange(len(labels)))
-    if inside is None and hasattr(model, "subgroups_"):
-        about = {p.subgroup: p for p in promised if p.subgroup is not None}
-        for name, promise in about.items():
-            rows = np.flatnonzero(model.is_about(promise, X))
-            counted += [replace(own, subgroup=name) for own in claims_of(rows)]
-    if inside is not None:  # what is promised, whatever it is about
-        promised = [replace(promise, subgroup=None) for promise in promised]
-    counted = _in_order(counted, promised, only_promised=claims == "promised")
-    if inside is not None:
-        wanted = {(claim.quantity, claim.scope) for claim in counted}
-        for name, members in zip(inside.names, inside.members.T, strict=True):
-            counted += [
-                replace(own, subgroup=name)
-                for own in claims_of(np.flatnonzero(members))
-                if (own.quantity, own.scope) in wanted and own.subgroup is None
-            ]
+    only_promised = claims == "promised"
+    counted = _claims(model, X, labels, answers, inside, only_promised=only_promised)
     n_claims = len(counted) + (costs is not None) if simultaneous else 1
     promises = [
         claim.guarantee(float(confidence), n_claims, grouped=grouped)
@@ -246,6 +221,7 @@ def certify(
     ]
     if costs is not None:
         level = (1 - confidence) / n_claims
+        assert answers is not None
         limit, is_exact = _expected_cost_limit(answers, labels, costs, level, random)
         promises.append(
             cost_promise(
@@ -309,6 +285,52 @@ def _is_detector(model: Any) -> bool:
     if isinstance(model, GivenAnswers | GivenAlarms):
         return isinstance(model, GivenAlarms)
     return bool(is_outlier_detector(model))
+
+
+def _claims(
+    model: Any,
+    X: Any,
+    y: NDArray[Any],
+    answers: GivenAnswers | None,
+    inside: Memberships | None,
+    *,
+    only_promised: bool,
+) -> list[Claim]:
+    """Everything to be certified, over all rows and in each subgroup of them.
+
+    `answers` are those of a classifier to the rows, None for a detector. Without
+    `inside` the subgroups are those that the model promises something of.
+    """
+    promised: Sequence[Guarantee] = getattr(model, "guarantees_", ())
+
+    def claims_of(rows: NDArray[np.intp]) -> list[Claim]:
+        own, labels = _safe_indexing(X, rows), y[rows]
+        if answers is None:
+            return _detector_claims(model, own, labels)
+        return [
+            *_classifier_claims(_model_answers(answers, rows, labels), labels),
+            *_share_claims(model, promised, own, labels),
+        ]
+
+    counted = claims_of(np.arange(len(y)))
+    if inside is None:
+        if hasattr(model, "subgroups_"):
+            about = {p.subgroup: p for p in promised if p.subgroup is not None}
+            for name, promise in about.items():
+                rows = np.flatnonzero(model.is_about(promise, X))
+                counted += [replace(own, subgroup=name) for own in claims_of(rows)]
+        return _in_order(counted, promised, only_promised=only_promised)
+    # What is promised, whatever it is about.
+    promised = [replace(promise, subgroup=None) for promise in promised]
+    counted = _in_order(counted, promised, only_promised=only_promised)
+    wanted = {(claim.quantity, claim.scope) for claim in counted}
+    for name, members in zip(inside.names, inside.members.T, strict=True):
+        counted += [
+            replace(own, subgroup=name)
+            for own in claims_of(np.flatnonzero(members))
+            if (own.quantity, own.scope) in wanted and own.subgroup is None
+        ]
+    return counted
 
 
 def _in_order(
