@@ -1,5 +1,8 @@
 """Figures of Carranza-Alarcon and Destercke (2019), and their corrections."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from experiments.imprecise_arithmetic import accuracy as plain_accuracy
@@ -8,6 +11,7 @@ from experiments.imprecise_arithmetic import utilities
 from experiments.imprecise_data import MODELS, SIZES, complete_rows, printed
 from experiments.imprecise_figures import cautious, example
 from experiments.imprecise_tables import (
+    REASONS,
     SCORES,
     in_own_units,
     measure,
@@ -18,6 +22,8 @@ from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.model_selection import StratifiedKFold
 
 from prudent.metrics import u65_score, u80_score
+
+PAGE = Path(__file__).parents[2] / "docs" / "papers" / "imprecise.rst"
 
 
 @pytest.mark.parametrize(("score", "pair"), [(u65_score, 0.65), (u80_score, 0.8)])
@@ -131,3 +137,49 @@ def test_a_letter_is_that_of_the_run_that_meets_the_paper(units, textbook, lette
     }
     assert reason("vehicle", "diag", "u80", means, tolerance=1.0) == letter
     assert reason("vehicle", "diag", "u80", means, tolerance=7.0) == "a"
+
+
+def rows_of_page(title):
+    """Rows of a table of the page, as lists of cells, and the notes below it."""
+    page = PAGE.read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
+    body = page[page.index(f"\n{title}") :]
+    body, _, after = body.partition("\n\n- ")
+    rows = [re.split(r"\n     -", row) for row in body.split("\n   * - ")[2:]]
+    return [[cell.strip() for cell in row] for row in rows], after
+
+
+def test_every_letter_on_the_page_is_that_of_its_figures():
+    """Of the letters under Table 4, from the figures of its runs on the same page."""
+    kinds = {model: kind for kind, model in MODELS.items()}
+    table, _ = rows_of_page("Table 4: ten plain folds")
+    table = [row for row in table if row[0] != "average"]
+    others, notes = rows_of_page("Table 4 in own units")
+    means = {}
+    for name, model, *cells in table:
+        ours = [float(cell.split(" / ")[0]) for cell in cells[:3]]
+        means[name, kinds[model], ""] = dict(zip(SCORES, ours, strict=True))
+    for name, model, *cells in others:
+        for part, run in enumerate(("own units", "textbook")):
+            column = [float(cell or "nan") for cell in cells[part:9:3]]
+            means[name, kinds[model], run] = dict(zip(SCORES, column, strict=True))
+    (finite,) = re.findall(r"where that is another rule: (.*)\.", notes)
+    for name in SIZES:
+        means[name, "finite", "precise"] = means[name, "full", "textbook"]
+    for name, value in (other.split() for other in finite.split(", ")):
+        means[name, "finite", "precise"] = {"accuracy": float(value)}
+    n_letters = 0
+    for name, model, *cells in table:
+        for score, cell in zip(SCORES, cells, strict=False):
+            letter = re.search(r"± ([\d.]+) \((\w)\)", cell)
+            if letter:
+                tolerance = 2 * float(letter[1])
+                found = reason(name, kinds[model], score, means, tolerance)
+                assert found == letter[2], (name, model, score)
+                n_letters += 1
+    assert n_letters > 80
+
+
+def test_notes_on_the_page_are_those_of_the_script():
+    page = PAGE.read_text(encoding="utf-8").splitlines()
+    for letter, why in REASONS.items():
+        assert f"- \\({letter}) {why}" in page
