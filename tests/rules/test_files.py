@@ -16,13 +16,9 @@ import pytest
 
 import prudent
 from prudent import Rule
-from prudent.rules.make import (
-    class_error_rule,
-    coverage_rule,
-    false_alarm_rule,
-    limits_rule,
-    selective_rule,
-)
+from prudent.rules.make import ClassErrors, SelectiveError, class_scores_of
+from prudent.rules.rule import Coverage, FalseAlarms, Terms
+from prudent.rules.scores import AnswerScores, CalibrationScores
 
 PAGE = Path(__file__).parents[2] / "docs" / "other_languages.rst"
 STORED = Path(__file__).parent / "stored"
@@ -51,6 +47,20 @@ def score_tables(rng, n=60, n_classes=3):
     return scores
 
 
+def sets_rule(own, category=0, names=(None,), *, rate=0.1, by=None, tolerance=0.0):
+    """Sets by own scores; rows rank among those of their category."""
+    scores = CalibrationScores.of(own, category, names, tolerance)
+    terms = Terms(frozen=True)
+    return Coverage(scores=scores, classes=LABELS, by=by, terms=terms).rule(rate)
+
+
+def alarms_rule(own, *, confidence=None, strange="low"):
+    """Alarms of few rows like these."""
+    scores = CalibrationScores.of(-own if strange == "high" else own)
+    terms = Terms(confidence=confidence, frozen=True)
+    return FalseAlarms(scores=scores, strange=strange, terms=terms).rule(0.1)
+
+
 def rules():
     """Name -> rule of each kind, and what its tables look like."""
     rng = np.random.default_rng(0)
@@ -59,24 +69,23 @@ def rules():
     own = np.take_along_axis(scores, codes[:, None], axis=1)[:, 0]
     group = rng.integers(0, 2, 300)
     sureness, wrong = scores.max(axis=1), scores.argmax(axis=1) != codes
-    by_group = coverage_rule(
-        own, group, rate=0.1, classes=LABELS, by="group", groups=("a", "b")
-    )
+    answers = AnswerScores.of(sureness, wrong & (sureness < 2))
+    sure = Terms(confidence=0.95, frozen=True)
+    rows = class_scores_of(scores, np.array(LABELS)[codes], np.array(LABELS))
+    labels = ClassErrors(scores=rows, terms=Terms(confidence=0.9, frozen=True))
+    limits = ClassErrors(scores=rows, in_sets=True, terms=sure)
+    by_group = sets_rule(own, group, ("a", "b"), by="group")
     by_group.record.update(group="where") if isinstance(by_group.record, dict) else None
     return {
-        "sets": coverage_rule(own, rate=0.1, classes=LABELS),
-        "by class": coverage_rule(own, codes, rate=0.1, classes=LABELS, by="class"),
+        "sets": sets_rule(own),
+        "by class": sets_rule(own, codes, LABELS, by="class"),
         "by group": by_group,
-        "rounded": coverage_rule(own, rate=0.2, classes=LABELS, tolerance=1e-9),
-        "answers": selective_rule(sureness, wrong & (sureness < 2), rate=0.2),
-        "labels": class_error_rule(
-            scores, codes, limits={"dog": 0.2}, classes=LABELS, confidence=0.9
-        ),
-        "limits": limits_rule(
-            scores, codes, limits=dict.fromkeys(LABELS, 0.2), classes=LABELS
-        ),
-        "low alarms": false_alarm_rule(own, rate=0.1),
-        "high alarms": false_alarm_rule(own, rate=0.1, confidence=0.9, strange="high"),
+        "rounded": sets_rule(own, rate=0.2, tolerance=1e-9),
+        "answers": SelectiveError(scores=answers, terms=sure).rule(0.2),
+        "labels": labels.rule({"dog": 0.2}),
+        "limits": limits.rule(dict.fromkeys(LABELS, 0.2)),
+        "low alarms": alarms_rule(own),
+        "high alarms": alarms_rule(own, confidence=0.9, strange="high"),
         "two classes": prudent.promise(
             scores[:, 0] + codes, codes > 0, "coverage >= 80%", classes=[False, True]
         ),
