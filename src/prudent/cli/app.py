@@ -19,7 +19,7 @@ from prudent.cli.output import note, set_quiet
 from prudent.io.errors import TableError
 
 # Each is a function in the module of its name, or in that of a near relative.
-MODULES = {"datasets": "describe", "plan": "certify"}
+MODULES = {"datasets": "describe", "export": "apply", "plan": "certify"}
 COMMANDS = {
     "compare": "Compare robust methods on a table and check their promises.",
     "fit": "Fit one method and write a model file.",
