@@ -3,6 +3,7 @@ import pyarrow as pa
 import pytest
 
 from prudent.evaluation.frame import Measured, Tally
+from prudent.evaluation.rows import _false_alarm_curve
 
 TRUE = np.array([0, 0, 1, 2, 2, 2])
 PREDICTED = np.array([0, 1, 1, 2, 0, 2])
@@ -73,3 +74,16 @@ def test_items_without_sets_are_answers_of_one_class():
 def test_a_class_that_is_not_tested_has_a_row_of_zeros():
     tally = Tally.count(np.array([0]), np.array([2]), None, 3)
     assert tally.confusion.tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
+
+
+def test_false_alarms_are_shares_of_the_rows_of_folds_with_p_values():
+    folds = []
+    for fold, alarms in ((1, [3, 5]), (2, None)):  # the second chose a method without
+        measured = Measured(np.array(["a", "b"]))
+        measured.add("fit seconds", 1.0, 1)
+        if alarms is not None:
+            measured.add("false alarms at", alarms, 75, at=[0.05, 0.1])
+        folds.append(measured.table(1, fold))
+    curve = _false_alarm_curve(pa.concat_tables(folds), 1)
+    assert (curve.levels, curve.false_alarms) == ((0.05, 0.1), (3.0, 5.0))
+    assert curve.n == 75

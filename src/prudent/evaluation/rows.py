@@ -98,7 +98,7 @@ def method_row(method: Method, evaluation: Evaluation, task: Task) -> MethodRow:
         notes=(*evaluation.notes, *_notes(evaluation.items, task)),
         warnings=_warnings(evaluation.folds),
         shift=_shift_curve(evaluation.items),
-        false_alarms=_false_alarm_curve(evaluation.items, n, n_repeats),
+        false_alarms=_false_alarm_curve(evaluation.items, n_repeats),
         calibration=_calibration_path(evaluation.items),
         regions=evaluation.regions,
         parameters=evaluation.parameters,
@@ -459,14 +459,14 @@ def _shift_curve(items: pa.Table) -> ShiftCurve:
     return ShiftCurve(shifts=tuple(sums), errors=errors, n=int(sums[0.0][1]))
 
 
-def _false_alarm_curve(
-    items: pa.Table, n: float, n_repeats: int
-) -> FalseAlarmCurve | None:
+def _false_alarm_curve(items: pa.Table, n_repeats: int) -> FalseAlarmCurve | None:
+    """Alarms in the folds where the method gave p-values: a choice may differ."""
     sums = summed_by(items_about(items, "false alarms at"))
     if not sums:
         return None
     alarms = tuple(count / n_repeats for count, _ in sums.values())
-    return FalseAlarmCurve(levels=tuple(sums), false_alarms=alarms, n=float(n))
+    n = max(rows for _, rows in sums.values()) / n_repeats
+    return FalseAlarmCurve(levels=tuple(sums), false_alarms=alarms, n=n)
 
 
 def _calibration_path(items: pa.Table) -> CalibrationPath | None:
