@@ -64,7 +64,9 @@ def test_the_card_of_a_model_from_fit_to_monitor(prudent, files, tmp_path):
     card = json.loads((tmp_path / "card.json").read_text())
     assert list(card) == ["schema", *HEADINGS, "foot"]
     assert card["schema"] == "prudent.card/1"
-    assert card["confidence"] == "Such proofs fail in at most 5 of 100 cases."
+    assert card["confidence"] == (
+        "Of 100 promises proved like this, on average at most 5 are false."
+    )
     assert card["assumption"][0].startswith("New rows come from the same source")
     assert len(card["assumption"]) == 1
     assert card["watched"]["last verdict"] == "not contradicted"
@@ -83,7 +85,7 @@ def test_the_card_of_a_model_from_fit_to_monitor(prudent, files, tmp_path):
         ("class 'malignant'", "needs 29 rows"),
     ]
     assert card["table"][0]["limit"] == "<= 0.1"
-    assert card["void_if"][-1].endswith("at most 10 in 100 becomes 20 in 100")
+    assert card["void_if"][-1].endswith("at most 10 in 100 becomes at most 20 in 100")
     # The same files give the same bytes.
     for suffix in ("json", "html"):
         again = (tmp_path / f"again.{suffix}").read_bytes()
@@ -207,6 +209,18 @@ def certificate(**fields):
     """A certificate of one promise, with other fields."""
     promise = {"quantity": "coverage", "bound": 0.4, "sense": ">=", "confidence": 0.95}
     return json.dumps([promise | fields])
+
+
+def test_printed_limits_are_rounded_so_that_they_stay_true():
+    """Rounded to nearest, .0123449 would be promised as .01234."""
+    at_most = Guarantee(quantity="error rate", bound=0.0123449, sense="<=")
+    at_least = Guarantee(quantity="coverage", bound=0.9123478, sense=">=")
+    lines = promise_card([at_most, at_least])["table"]
+    assert [line["limit"] for line in lines] == ["<= 0.01235", ">= 0.9123"]
+    assert "at most 1.235 in 100" in in_everyday_words(at_most)
+    assert "at least 91.23 in 100" in in_everyday_words(at_least)
+    plain = Guarantee(quantity="error rate", bound=0.29, sense="<=")
+    assert "at most 29 in 100" in in_everyday_words(plain)
 
 
 def test_classes_and_subgroups_without_a_promise_have_a_line_too():

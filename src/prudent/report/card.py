@@ -8,6 +8,7 @@ gives the same bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from html import escape
 from typing import Any
 
@@ -39,7 +40,10 @@ SAME_SOURCE = (
     "New rows come from the same source in the same way as the rows that proved this, "
     "which were used for nothing else."
 )
-NOT_PROMISED = "Nothing about a single row, and nothing that has no line in the table."
+NOT_PROMISED = (
+    "Nothing about a single row, and nothing beyond the lines of the table that are "
+    "marked as promised or proved."
+)
 VOID_IF = (
     "rows come from another source, or are collected in another way",
     "labels are given in another way",
@@ -155,11 +159,11 @@ def in_everyday_words(promise: Guarantee) -> str:
     scope = f" of {named}" if named else ""
     side = "at most" if promise.sense == "<=" else "at least"
     if promise.quantity == "expected cost":
-        return f"{whose} {what.format(bound=f'{side} {promise.bound:.4g}')}."
+        return f"{whose} {what.format(bound=f'{side} {_outward(promise.bound, promise.sense)}')}."
     subgroup = "" if promise.subgroup is None else f" with {promise.subgroup}"
     words = {"scope": scope, "class": label, "as": f" as {label}" if label else ""}
     about, acts = whose.format(**words) + subgroup, what.format(**words)
-    return f"{about}, {side} {_in_hundred(promise.bound)} {acts}."
+    return f"{about}, {side} {_in_hundred(promise.bound, promise.sense)} {acts}."
 
 
 def class_named(label: Any) -> str:
@@ -167,8 +171,15 @@ def class_named(label: Any) -> str:
     return f"class {str(plain(label))!r}"
 
 
-def _in_hundred(rate: float) -> str:
-    return f"{100 * rate:.4g} in 100"
+def _in_hundred(rate: float, sense: str) -> str:
+    return f"{_outward(rate, sense, 100)} in 100"
+
+
+def _outward(limit: float, sense: str, times: int = 1) -> str:
+    """A limit in four digits, rounded so that it stays true."""
+    exact = Decimal(repr(float(limit))) * times
+    side = ROUND_CEILING if sense == "<=" else ROUND_FLOOR
+    return f"{float(Context(prec=4, rounding=side).plus(exact)):.4g}"
 
 
 def _how_sure(promises: Sequence[Guarantee]) -> str:
@@ -176,7 +187,9 @@ def _how_sure(promises: Sequence[Guarantee]) -> str:
     sentences = []
     for confidence in sorted(c for c in confidences if c is not None):
         failing = f"{100 * (1 - confidence):.4g}"
-        sentences.append(f"Such proofs fail in at most {failing} of 100 cases.")
+        sentences.append(
+            f"Of 100 promises proved like this, on average at most {failing} are false."
+        )
     if any(g.average_over is not None for g in promises):
         sentences.append("On average; this model may do worse.")
     elif None in confidences:
@@ -220,7 +233,7 @@ def _line(promise: Guarantee, status: str) -> dict[str, Any]:
         "quantity": promise.quantity,
         "rows": None if rows is None else int(rows),
         "seen": None if wrong is None or not rows else round(wrong / rows, 6),
-        "limit": f"{promise.sense} {promise.bound:.4g}",
+        "limit": f"{promise.sense} {_outward(promise.bound, promise.sense)}",
         "status": status,
     }
 
@@ -276,8 +289,9 @@ def _shift_tolerance(promises: Sequence[Guarantee]) -> list[str]:
         worse = promise.under_shift("likelihood_ratio", 2).bound
         side = "at most" if promise.sense == "<=" else "at least"
         return [
-            f"some kind of row becomes more frequent: twice as frequent, {side} "
-            f"{_in_hundred(promise.bound)} becomes {_in_hundred(worse)}"
+            "some kind of row becomes more frequent than it was: if twice as frequent, "
+            f"{side} {_in_hundred(promise.bound, promise.sense)} becomes {side} "
+            f"{_in_hundred(worse, promise.sense)}"
         ]
     return []
 
