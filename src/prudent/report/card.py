@@ -159,7 +159,8 @@ def in_everyday_words(promise: Guarantee) -> str:
     scope = f" of {named}" if named else ""
     side = "at most" if promise.sense == "<=" else "at least"
     if promise.quantity == "expected cost":
-        return f"{whose} {what.format(bound=f'{side} {_outward(promise.bound, promise.sense)}')}."
+        bound = f"{side} {_outward(promise.bound, promise.sense)}"
+        return f"{whose} {what.format(bound=bound)}."
     subgroup = "" if promise.subgroup is None else f" with {promise.subgroup}"
     words = {"scope": scope, "class": label, "as": f" as {label}" if label else ""}
     about, acts = whose.format(**words) + subgroup, what.format(**words)
