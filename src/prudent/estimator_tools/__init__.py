@@ -12,7 +12,7 @@ from prudent.estimator_tools.answers import (
     rows_about,
     rule_answers,
 )
-from prudent.estimator_tools.given import check_groups, check_times, refuse_dask
+from prudent.estimator_tools.given import check_groups, check_times
 from prudent.estimator_tools.held_out import (
     HeldOutEstimator,
     RowNotes,
@@ -22,6 +22,7 @@ from prudent.estimator_tools.held_out import (
     hold_out_rows,
     one_thread,
     probability_columns,
+    refuse_dask,
     refuse_seen_rows,
     remember_rows,
     remembers_rows,

@@ -1,4 +1,4 @@
-"""What a fit is given beside its rows: groups and times, checked; and no dask."""
+"""What a fit is given beside its rows: groups and times, checked."""
 
 from __future__ import annotations
 
@@ -12,15 +12,6 @@ from sklearn.utils.validation import column_or_1d
 
 from prudent.core.order import checked_times
 from prudent.core.validation import shown
-
-
-def refuse_dask(X: Any) -> None:
-    """Raise TypeError for a dask collection instead of pulling all its data in."""
-    if hasattr(X, "__dask_graph__"):
-        raise TypeError(
-            "dask input: use prudent.dask.fit(estimator, X, y), "
-            "or call .compute() first."
-        )
 
 
 def check_groups(groups: ArrayLike, n_rows: int) -> NDArray[Any]:

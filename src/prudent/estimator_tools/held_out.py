@@ -47,7 +47,7 @@ from prudent.estimator_tools.given import check_groups, check_times
 from prudent.estimator_tools.subgroups import Subgroups, SubgroupsOption
 from prudent.exceptions import PrudentWarning
 from prudent.io.errors import thousands
-from prudent.rules.rule import Rule, Terms, promises_in_short
+from prudent.rules.rule import Rule, Terms
 from prudent.rules.scores import CalibrationScores
 from prudent.rules.subgroups import Memberships, cell_name, cell_places, cells_of
 
@@ -251,7 +251,6 @@ def described(rule: Rule, estimator: Any) -> Rule:
     """
     record = {
         **rule.record,
-        "promise": promises_in_short(rule.guarantees),
         **estimator._score_record(),
     }
     classes = rule.classes
@@ -288,6 +287,15 @@ def probability_columns(estimator: Any, name: str) -> list[str]:
 
 
 # --- rows at the door, and how they are split -----------------------------------------
+
+
+def refuse_dask(X: Any) -> None:
+    """Raise TypeError for a dask collection instead of pulling all its data in."""
+    if hasattr(X, "__dask_graph__"):
+        raise TypeError(
+            "dask input: use prudent.dask.fit(estimator, X, y), "
+            "or call .compute() first."
+        )
 
 
 def hold_out_rows(

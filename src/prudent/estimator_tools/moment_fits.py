@@ -25,7 +25,7 @@ from prudent.core.linalg import ClassCovariances, CovarianceRule
 from prudent.core.moments import ClassMoments, feature_names
 from prudent.core.rows import LocalRows
 from prudent.core.types import FloatArray
-from prudent.estimator_tools.given import refuse_dask
+from prudent.estimator_tools.held_out import refuse_dask
 from prudent.exceptions import DegenerateDataError, PrudentWarning
 
 # --- rows and labels at the door ------------------------------------------------------

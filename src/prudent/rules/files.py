@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,8 @@ def json_of_rule(rule: Any, *, keep_scores: bool = False) -> str:
     fields: dict[str, Any] = {
         "format": FORMAT,
         "kind": rule.kind,
-        **{"promise": "", "scores": AS_GIVEN, "columns": columns},
+        "promise": promises_in_short(rule.guarantees),
+        **{"scores": AS_GIVEN, "columns": columns},
         **{name: rule.record[name] for name in RECORDED if name in rule.record},
         "classes": list(rule.classes),
         "thresholds": [_text(value) for value in rule.thresholds],
@@ -92,6 +93,24 @@ def json_of_rule(rule: Any, *, keep_scores: bool = False) -> str:
         for guarantee in rule.guarantees
     ]
     return json.dumps(_as_json(fields), ensure_ascii=False, allow_nan=False, indent=1)
+
+
+def promises_in_short(guarantees: Sequence[Guarantee]) -> str:
+    """What is promised, in a line.
+
+    Examples
+    --------
+    >>> from prudent import Guarantee
+    >>> promises_in_short([Guarantee(quantity="coverage", bound=0.9, sense=">=")])
+    'coverage >= 0.9'
+    """
+    promises = (
+        f"{g.quantity}{'' if g.scope is None else f' of {g.scope}'}"
+        f"{'' if g.subgroup is None else f' where {g.subgroup}'} "
+        f"{g.sense} {g.bound:.6g}"
+        for g in guarantees
+    )
+    return ", ".join(promises)
 
 
 def _terms(calibration: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ what scores below a_(r), and all of its mathematics is the choice of the rank r:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, Self
 
@@ -346,8 +346,7 @@ class Rule:
                 for promise, old in zip(promises, self.guarantees, strict=True)
             )
         record = {**self.record, **made.record}
-        if "promise" in record:
-            record["promise"] = promises_in_short(promises)
+        record.pop("promise", None)  # the wish of the other rate, in its own words
         return replace(made, guarantees=promises, record=record)
 
     def to_json(self, *, keep_scores: bool = False) -> str:
@@ -462,23 +461,6 @@ class Rule:
                 "without a score cannot be ranked."
             )
         return values
-
-
-def promises_in_short(guarantees: Sequence[Guarantee]) -> str:
-    """What is promised, in a line.
-
-    Examples
-    --------
-    >>> promises_in_short([Guarantee(quantity="coverage", bound=0.9, sense=">=")])
-    'coverage >= 0.9'
-    """
-    promises = (
-        f"{g.quantity}{'' if g.scope is None else f' of {g.scope}'}"
-        f"{'' if g.subgroup is None else f' where {g.subgroup}'} "
-        f"{g.sense} {g.bound:.6g}"
-        for g in guarantees
-    )
-    return ", ".join(promises)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
