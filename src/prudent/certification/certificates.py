@@ -25,7 +25,7 @@ from prudent.core.assumptions import Assumption
 from prudent.core.binomial import check_fraction, upper_limit
 from prudent.core.classes import as_costs
 from prudent.core.guarantee import ALARMS, COUNTED_AS, Guarantee, violated_rows
-from prudent.core.rows import one_row_per_group
+from prudent.core.rows import one_row_per_group, refuse_dask
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import (
@@ -36,7 +36,6 @@ from prudent.estimator_tools import (
     counted_answers,
     delegate,
     predict_set,
-    refuse_dask,
     refuse_seen_rows,
     rule_answers,
     warn_of_copies,

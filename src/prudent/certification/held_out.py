@@ -17,10 +17,10 @@ from sklearn.utils.validation import _check_y, check_is_fitted, indexable
 
 from prudent.core.binomial import check_fraction
 from prudent.core.classes import max_probability, told_apart
-from prudent.core.rows import held_out_count
+from prudent.core.rows import held_out_count, refuse_dask
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
-from prudent.estimator_tools import HeldOutEstimator, fit_inside, refuse_dask
+from prudent.estimator_tools import HeldOutEstimator, fit_inside
 from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import PrudentWarning
 

@@ -19,7 +19,8 @@ from prudent.certification.certificates import check_labels, unwrapped
 from prudent.certification.held_out import answer_scores, class_scores
 from prudent.certification.selective import SelectiveClassifier
 from prudent.core.binomial import check_fraction
-from prudent.estimator_tools import refuse_dask, refuse_seen_rows, warn_of_copies
+from prudent.core.rows import refuse_dask
+from prudent.estimator_tools import refuse_seen_rows, warn_of_copies
 from prudent.rules.bands import (
     ANOMALY,
     NORMAL,

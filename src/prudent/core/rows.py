@@ -24,6 +24,15 @@ from prudent.core.order import latest_rows
 from prudent.core.types import FloatArray, IntArray
 
 
+def refuse_dask(X: Any) -> None:
+    """Raise TypeError for a dask collection instead of pulling all its data in."""
+    if hasattr(X, "__dask_graph__"):
+        raise TypeError(
+            "dask input: use prudent.dask.fit(estimator, X, y), "
+            "or call .compute() first."
+        )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
     """Rows (n, d) in memory at once, with the classes 0..K-1 they belong to.

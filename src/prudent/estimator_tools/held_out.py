@@ -289,15 +289,6 @@ def probability_columns(estimator: Any, name: str) -> list[str]:
 # --- rows at the door, and how they are split -----------------------------------------
 
 
-def refuse_dask(X: Any) -> None:
-    """Raise TypeError for a dask collection instead of pulling all its data in."""
-    if hasattr(X, "__dask_graph__"):
-        raise TypeError(
-            "dask input: use prudent.dask.fit(estimator, X, y), "
-            "or call .compute() first."
-        )
-
-
 def hold_out_rows(
     estimator: Any,
     X: Any,

@@ -20,9 +20,9 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from prudent.core.rows import refuse_dask
 from prudent.core.types import FloatArray, IntArray
 from prudent.estimator_tools.given import check_groups, check_times
-from prudent.estimator_tools.held_out import refuse_dask
 from prudent.estimator_tools.tables import TableColumns
 from prudent.rules.subgroups import Memberships
 

@@ -23,9 +23,8 @@ from sklearn.utils.validation import (
 from prudent._compat import validate_data
 from prudent.core.linalg import ClassCovariances, CovarianceRule
 from prudent.core.moments import ClassMoments, feature_names
-from prudent.core.rows import LocalRows
+from prudent.core.rows import LocalRows, refuse_dask
 from prudent.core.types import FloatArray
-from prudent.estimator_tools.held_out import refuse_dask
 from prudent.exceptions import DegenerateDataError, PrudentWarning
 
 # --- rows and labels at the door ------------------------------------------------------

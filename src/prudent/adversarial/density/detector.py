@@ -24,14 +24,13 @@ from prudent.adversarial.density.default_classifier import LogOdds, MeanLogitCla
 from prudent.adversarial.density.learn import learn, soft_promise
 from prudent.adversarial.density.reference import GridReference
 from prudent.core.binomial import fewest_rows
-from prudent.core.rows import HeldOut
+from prudent.core.rows import HeldOut, refuse_dask
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
     HeldOutEstimator,
     RateMixin,
     check_rows,
     hold_out_rows,
-    refuse_dask,
     warn_constant_features,
 )
 from prudent.exceptions import PrudentWarning

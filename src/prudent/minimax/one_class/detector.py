@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
 from prudent.core.binomial import fewest_rows
 from prudent.core.moments import ClassMoments
-from prudent.core.rows import HeldOut, LocalRows
+from prudent.core.rows import HeldOut, LocalRows, refuse_dask
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
     HeldOutEstimator,
@@ -23,7 +23,6 @@ from prudent.estimator_tools import (
     check_rows,
     covariance_rule,
     hold_out_rows,
-    refuse_dask,
     warn_constant_features,
 )
 from prudent.exceptions import PrudentWarning
