@@ -4,9 +4,11 @@ Simulated: every number of calibration rows, of rows of a batch and share of unu
 rows; z is the excess of the measured rate over the promise in standard errors. On the
 sets the most frequent class is ordinary and one row in ten of a batch is of another
 class; each repetition has detector, calibration rows and batch of its own. Flagging
-p-values of at most 5 % stands beside.
+p-values of at most 5 % stands beside. "Learned" is `select_unusual`, of the rows that
+the detectors are fitted to.
 
-python -m experiments.selection_sets [--simulations N] [--repetitions N]
+python -m experiments.selection_sets [--simulations N] [--repetitions N] [--batch N]
+    [--detectors NAME ...]
 """
 
 from __future__ import annotations
@@ -21,7 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.benchmark_data import load
-from prudent import ConformalDetector, LowDensityRejector, MinimaxOutlierDetector
+from prudent import (
+    ConformalDetector,
+    LowDensityRejector,
+    MinimaxOutlierDetector,
+    select_unusual,
+)
 from prudent.core.selection import select_rows
 
 RATE, CONFIDENCE = 0.1, 0.9
@@ -35,8 +42,9 @@ DETECTORS = {
     "minimax": partial(MinimaxOutlierDetector, covariance="ledoit_wolf"),
     "low density": LowDensityRejector,
     "conformal": partial(ConformalDetector, method="split"),
+    "learned": None,
 }
-MOST_ROWS, BATCH = 1000, 200
+MOST_ROWS = 1000
 
 
 def p_values(calibration: NDArray, scores: NDArray) -> NDArray:
@@ -78,18 +86,23 @@ def simulate(n_simulations: int) -> None:
     print("largest z:", ", ".join(f"{rule} {z:.2f}" for rule, z in worst.items()))
 
 
-def one_repetition(X: NDArray, y: NDArray, make: Any, seed: int) -> list[float]:
-    """Rates and powers of `select` and of p <= 0.05 on one batch."""
+def one_repetition(
+    X: NDArray, y: NDArray, make: Any, n_rows: int, seed: int
+) -> list[float]:
+    """Rates and powers of a selection and of p <= 0.05 on one batch."""
     rng = np.random.default_rng(seed)
     labels, count = np.unique(y, return_counts=True)
     ordinary = rng.permutation(X[y == labels[count.argmax()]])
     others = rng.permutation(X[y != labels[count.argmax()]])
     n_fit = min(len(ordinary) // 2, MOST_ROWS)
-    n_unusual = BATCH // 10
-    detector = make(random_state=seed).fit(ordinary[:n_fit])
-    rows = ordinary[n_fit : n_fit + BATCH - n_unusual]
+    n_unusual = n_rows // 10
+    rows = ordinary[n_fit : n_fit + n_rows - n_unusual]
     unusual = np.arange(len(rows) + n_unusual) >= len(rows)
-    found = detector.select(np.vstack([rows, others[:n_unusual]]))
+    batch = np.vstack([rows, others[:n_unusual]])
+    if make is None:
+        found = select_unusual(ordinary[:n_fit], batch, random_state=seed)
+    else:
+        found = make(random_state=seed).fit(ordinary[:n_fit]).select(batch)
     flagged = found.p_values <= 0.05
     return [*shares(found.mask, unusual), *shares(flagged, unusual)]
 
@@ -99,15 +112,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--simulations", type=int, default=1000)
     parser.add_argument("--repetitions", type=int, default=100)
+    parser.add_argument("--batch", type=int, default=200)
+    parser.add_argument("--detectors", nargs="+", default=list(DETECTORS))
     options = parser.parse_args()
     simulate(options.simulations)
-    for name, (kind, make) in itertools.product(SETS, DETECTORS.items()):
+    for name, kind in itertools.product(SETS, options.detectors):
         X, y = load(name)
         repetitions = options.repetitions // (10 if kind == "low density" else 1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             cells = np.array(
-                [one_repetition(X, y, make, seed) for seed in range(repetitions)]
+                [
+                    one_repetition(X, y, DETECTORS[kind], options.batch, seed)
+                    for seed in range(repetitions)
+                ]
             )
         rate, power, plain_rate, plain_power = cells.mean(axis=0)
         error = cells[:, 0].std() / np.sqrt(len(cells))

@@ -26,6 +26,7 @@ _PUBLIC = {
     "RiskCalibratedClassifier": "prudent.calibration",
     "ConformalClassifier": "prudent.conformal",
     "ConformalDetector": "prudent.conformal",
+    "select_unusual": "prudent.conformal",
     "RejectionGame": "prudent.adversarial",
     "LowDensityRejector": "prudent.adversarial",
     "SelectiveClassifier": "prudent.certification",

@@ -391,21 +391,28 @@ class RateMixin:
         check_selection(false_discovery_rate, null_share, confidence)
         m, n = len(self.calibration_scores_), _num_samples(X)
         p_values = self.p_value(X) if n else np.empty(0)
-        needed = rows_needed(n, m, false_discovery_rate, confidence)
-        if needed > n / 2:
-            warnings.warn(
-                f"{type(self).__name__}: with {m} calibration rows nothing is selected "
-                f"unless {needed} of {n} rows score below all of them; give more "
-                "calibration rows or allow a larger `false_discovery_rate`.",
-                PrudentWarning,
-                stacklevel=2,
-            )
+        warn_if_few_rank(type(self).__name__, m, n, false_discovery_rate, confidence)
         return select_rows(
             p_values,
             m,
             rate=false_discovery_rate,
             null_share=null_share,
             confidence=confidence,
+        )
+
+
+def warn_if_few_rank(
+    name: str, m: int, n: int, rate: float, confidence: float | None
+) -> None:
+    """Warn, as `name`, where m calibration rows can hardly select any of n rows."""
+    needed = rows_needed(n, m, rate, confidence)
+    if needed > n / 2:
+        warnings.warn(
+            f"{name}: with {m} calibration rows nothing is selected unless {needed} of "
+            f"{n} rows score below all of them; give more calibration rows or allow a "
+            "larger `false_discovery_rate`.",
+            PrudentWarning,
+            stacklevel=3,
         )
 
 
