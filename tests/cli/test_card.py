@@ -394,3 +394,40 @@ class TestMisuse:
         outcome = prudent("card", files[0], "-o", tmp_path / "card.pdf")
         assert outcome.code == 2
         assert "a card is .html, .md, .json" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("quantity", "sense", "about", "sentence"),
+    [
+        (
+            "selective error rate",
+            "<=",
+            {"subgroup": "sex=Female"},
+            "Of the rows with sex=Female that it answers, at most 5 in 100 are wrong.",
+        ),
+        (
+            "selective error rate",
+            "<=",
+            {"scope": "ill"},
+            "Of the rows of class 'ill' that it answers, at most 5 in 100 are wrong.",
+        ),
+        (
+            "precision",
+            ">=",
+            {"scope": "ill", "subgroup": "sex=Female"},
+            "Of the rows with sex=Female flagged as 'ill', at least 5 in 100 are what "
+            "they are flagged as.",
+        ),
+        (
+            "expected cost",
+            "<=",
+            {"subgroup": "sex=Female"},
+            "On average a row with sex=Female costs at most 0.05.",
+        ),
+    ],
+)
+def test_sentences_name_whom_they_are_about_before_what_is_done(
+    quantity, sense, about, sentence
+):
+    promise = Guarantee(quantity=quantity, bound=0.05, sense=sense, **about)
+    assert in_everyday_words(promise) == sentence

@@ -66,17 +66,17 @@ EVERYDAY = frozenset(
 ) - {*LATEST.values()}
 #: What a row does in a promise: of which rows, and what few or many of them do.
 IN_WORDS = {
-    "error rate": ("Of all rows", "are answered wrong"),
-    "class error rate": ("Of the rows{scope}", "get another label"),
-    "selective error rate": ("Of the rows it answers{scope}", "are wrong"),
-    "coverage": ("Of the rows{scope}", "have their label among those named"),
-    "false alarm rate": ("Of the ordinary rows{scope}", "raise an alarm"),
-    "miss rate": ("Of the anomalies{scope}", "raise no alarm"),
-    "answered share": ("Of all rows", "are answered"),
-    "flagged share": ("Of all rows", "are flagged{as}"),
-    "precision": ("Of the rows flagged{as}", "are what they are flagged as"),
-    "probability": ("Of the rows", "are of class {class}"),
-    "expected cost": ("On average a row", "costs {bound}"),
+    "error rate": ("Of all rows{part}", "are answered wrong"),
+    "class error rate": ("Of the rows{part}", "get another label"),
+    "selective error rate": ("Of the rows{part}{that} it answers", "are wrong"),
+    "coverage": ("Of the rows{part}", "have their label among those named"),
+    "false alarm rate": ("Of the ordinary rows{part}", "raise an alarm"),
+    "miss rate": ("Of the anomalies{part}", "raise no alarm"),
+    "answered share": ("Of all rows{subgroup}", "are answered"),
+    "flagged share": ("Of all rows{subgroup}", "are flagged{as}"),
+    "precision": ("Of the rows{subgroup} flagged{as}", "are what they are flagged as"),
+    "probability": ("Of the rows{subgroup}", "are of class {class}"),
+    "expected cost": ("On average a row{subgroup}", "costs {bound}"),
     "false discovery rate": ("Of the rows named as unusual", "are ordinary"),
 }
 
@@ -156,15 +156,22 @@ def in_everyday_words(promise: Guarantee) -> str:
     whose, what = IN_WORDS[promise.quantity]
     named = "" if promise.scope is None else class_named(promise.scope)
     label = named.removeprefix("class ")
-    scope = f" of {named}" if named else ""
     side = "at most" if promise.sense == "<=" else "at least"
+    subgroup = "" if promise.subgroup is None else f" with {promise.subgroup}"
+    part = (f" of {named}" if named else "") + subgroup
+    words = {
+        "part": part,
+        "subgroup": subgroup,
+        "that": " that" if part else "",
+        "class": label,
+        "as": f" as {label}" if label else "",
+    }
+    about = whose.format(**words)
     if promise.quantity == "expected cost":
         bound = f"{side} {_outward(promise.bound, promise.sense)}"
-        return f"{whose} {what.format(bound=bound)}."
-    subgroup = "" if promise.subgroup is None else f" with {promise.subgroup}"
-    words = {"scope": scope, "class": label, "as": f" as {label}" if label else ""}
-    about, acts = whose.format(**words) + subgroup, what.format(**words)
-    return f"{about}, {side} {_in_hundred(promise.bound, promise.sense)} {acts}."
+        return f"{about} {what.format(bound=bound)}."
+    rate = f"{side} {_in_hundred(promise.bound, promise.sense)}"
+    return f"{about}, {rate} {what.format(**words)}."
 
 
 def class_named(label: Any) -> str:
