@@ -240,3 +240,144 @@ def test_a_choice_by_held_out_rows_is_caught():
     n_false = false_tables("equal", PROMISES[2], N_TABLES, chosen_by_held_out_rows)
     level = LEVEL / (len(LAWS) * len(PROMISES))
     assert binomtest(n_false, N_TABLES, DELTA, alternative="greater").pvalue < level
+
+
+# --- in every subgroup ----------------------------------------------------------------
+
+N_IN_PARTS, N_ROWS_IN_PARTS, N_EQUAL = 300, 900, 24
+# The column behind the coordinates says which of three parts a row is of; the subgroups
+# are the first two and the last two.
+PART = N_EQUAL
+
+
+def equal_candidates():
+    return {str(j): Coordinate(j) for j in range(N_EQUAL)}
+
+
+def overlapping(X):
+    part = np.asarray(X)[:, PART]
+    return np.column_stack([part <= 1, part >= 1])
+
+
+def law_by_part(name):
+    """P(value | label) in each part, (3, 24, 2, 400); all candidates are equal."""
+    steepness = {"equal": (3.5, 3.5, 3.5), "one part is hard": (5.0, 1.0, 3.5)}[name]
+    smooth = np.stack(
+        [[np.exp(-k * VALUES), np.exp(-k * (1 - VALUES))] for k in steepness]
+    )
+    tables = smooth / smooth.sum(axis=2, keepdims=True)
+    return np.repeat(tables[:, None], N_EQUAL, axis=1)
+
+
+def drawn_by_part(tables, rng):
+    part = rng.integers(0, 3, N_ROWS_IN_PARTS)
+    y = rng.integers(0, 2, N_ROWS_IN_PARTS)
+    cumulative = tables[:, 0].cumsum(axis=2)[part, y]
+    u = rng.random((N_EQUAL, N_ROWS_IN_PARTS, 1))
+    values = (u > cumulative).sum(axis=2).T
+    return np.column_stack([np.minimum(values, 399), part]), y
+
+
+def breaks_in_some_subgroup(model, joint, promises):
+    """Whether a promise is false by the law, `joint` of shape (3, 2, 400)."""
+    X = np.column_stack(
+        [np.tile(np.arange(400), (N_EQUAL, 3)).T, np.repeat([0, 1, 2], 400)]
+    )
+    mass = joint.transpose(0, 2, 1).reshape(-1, 2) / 6
+    sets, answered = model.predict_set(X), None
+    if hasattr(model, "answers"):
+        answered = model.answers(X)
+        wrong = model.predict(X)[:, None] != [0, 1]
+    for promise in promises:
+        about = model.is_about(promise, X)
+        if promise.quantity == "selective error rate":
+            rows = about & answered
+            bad, whole = (mass * wrong)[rows].sum(), mass[rows].sum()
+            limit = promise.bound
+        else:
+            labels = [0, 1] if promise.scope is None else [promise.scope]
+            bad = (mass * ~sets)[about][:, labels].sum()
+            whole = mass[about][:, labels].sum()
+            limit = 1 - promise.bound if promise.sense == ">=" else promise.bound
+        if whole > 0 and bad / whole > limit + 1e-9:
+            return True
+    return False
+
+
+def false_tables_by_part(name, promise, n_tables, fit):
+    """Fits of so many with a promise that is false in some subgroup, and all fits."""
+    tables, n_false, n_made = law_by_part(name), 0, 0
+    for seed in range(n_tables):
+        X, y = drawn_by_part(tables, np.random.default_rng([3, seed]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrudentWarning)
+            try:
+                model, number = fit(promise, X, y, seed)
+            except InfeasibleError:
+                continue
+        n_made += 1
+        n_false += breaks_in_some_subgroup(model, tables[:, number], model.guarantees_)
+    return n_false, n_made
+
+
+def chosen_in_training_part(promise, X, y, seed):
+    best = BestClassifier(
+        equal_candidates(),
+        promise=promise,
+        confidence=1 - DELTA,
+        subgroups=overlapping,
+        cv=2,
+        random_state=seed,
+    ).fit(X, y)
+    assert best.subgroup_count_.sum() > best.n_calibration_
+    return best.model_, int(best.best_name_)
+
+
+def chosen_where_it_is_proved(promise, X, y, seed):
+    """The defect: the candidate with the best subgroup, by rows that prove it."""
+    limits = {1: 0.2}
+    models = [
+        NeymanPearsonClassifier(
+            candidate,
+            max_class_error=limits,
+            confidence=1 - DELTA,
+            subgroups=overlapping,
+            random_state=seed,
+        ).fit(X, y)
+        for candidate in equal_candidates().values()
+    ]
+    named = [model.predict_set(X) for model in models]
+    others = overlapping(X)[y == 0]
+    sizes = [
+        min(sets[y == 0, 1][inside].mean() for inside in others.T) for sets in named
+    ]
+    return models[int(np.argmin(sizes))], int(np.argmin(sizes))
+
+
+def test_a_choice_keeps_its_promise_in_every_subgroup_of_few_tables():
+    n_false, n_made = false_tables_by_part(
+        "one part is hard", PROMISES[2], 40, chosen_in_training_part
+    )
+    assert n_made > 30
+    assert binomtest(n_false, n_made, DELTA, alternative="greater").pvalue > LEVEL
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("promise", PROMISES)
+@pytest.mark.parametrize("name", ["equal", "one part is hard"])
+def test_a_choice_keeps_its_promise_in_every_subgroup(name, promise):
+    n_false, n_made = false_tables_by_part(
+        name, promise, N_IN_PARTS, chosen_in_training_part
+    )
+    assert n_made > N_IN_PARTS / 2
+    tested = binomtest(n_false, n_made, DELTA, alternative="greater")
+    assert tested.pvalue > LEVEL / 6
+
+
+@pytest.mark.slow
+def test_a_choice_where_the_promise_is_proved_is_caught_in_subgroups_too():
+    n_false, n_made = false_tables_by_part(
+        "equal", PROMISES[2], N_IN_PARTS, chosen_where_it_is_proved
+    )
+    tested = binomtest(n_false, n_made, DELTA, alternative="greater")
+    assert tested.pvalue < LEVEL

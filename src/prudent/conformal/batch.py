@@ -141,15 +141,16 @@ def select_unusual(
     if estimator is None:
         ordinary, batch = check_array(ordinary), check_array(batch) if n else batch
         estimator = default_classifier()
-    if not any(hasattr(estimator, m) for m in ("decision_function", "predict_proba")):
+    scoring = ("decision_function", "predict_proba")
+    if not any(hasattr(estimator, method) for method in scoring):
         raise TypeError(
             "`estimator` must have `decision_function` or `predict_proba`, got "
             f"{estimator!r}."
         )
     if m < 2:
         raise ValueError(
-            f"`ordinary` has {m} row; give at least 2, one to learn from and one that "
-            "ranks."
+            f"`ordinary` needs at least 2 rows, one to learn from and one that ranks, "
+            f"got {m}."
         )
     random = check_random_state(random_state)
     order = random.permutation(m)
