@@ -297,7 +297,9 @@ class TestCertificatePage:
         kept = re.search(r'<script type="application/json">(.*?)</script>', text)[1]
         assert json.loads(kept) == json.loads(written)
         assert "@page { size: A4" in text
-        assert "with probability\n95 %, together with the card above with 90 %" in text
+        assert (
+            "with probability\n95\u00a0%, together with the card above with 90\u00a0%"
+        ) in text
         assert "http" not in text
         again = prudent(
             *("certify", new, "-m", model, "--truth", "y"),

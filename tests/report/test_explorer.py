@@ -132,7 +132,7 @@ def test_the_script_says_the_same(name, prevalence):
         if fits:
             best = fits[-1] if BANDS[name].kind == "answers" else fits[0]
         assert place == best
-    assert texts == "8.4 % 8.3 % –"
+    assert texts == "8.4\u00a0% 8.3\u00a0% –"
 
 
 @pytest.mark.parametrize("name", list(BANDS))
@@ -144,7 +144,7 @@ def test_a_page_is_complete_without_its_script(name):
     shown = re.search(r'data-name="position">([^<]+)<', page)[1]
     promised = {called(g): g for g in bands.at(float(shown))}
     for line, promise in promised.items():
-        text = re.search(rf'data-name="{line}-limit">([\d.]+) %', page)[1]
+        text = re.search(rf'data-name="{line}-limit">([\d.]+)\u00a0%', page)[1]
         rate = float(text) / 100
         if promise.sense == "<=":
             assert promise.bound <= rate + 1e-12
@@ -156,6 +156,14 @@ def test_a_page_is_complete_without_its_script(name):
     ) + page.count('data-name="queue"')
     assert 'class="controls" hidden' in page  # which the script shows
     assert "seen here, not promised" in page
+
+
+@pytest.mark.parametrize("name", BANDS)
+def test_no_line_ends_between_a_figure_and_its_percent_sign(name):
+    page = explorer(BANDS[name].to_dict(), beside_card=True)
+    without_data = re.sub(r'<script type="application/json">.*?</script>', "", page)
+    assert "90\u00a0%" in page
+    assert " %" not in without_data
 
 
 def test_data_cannot_end_its_element():

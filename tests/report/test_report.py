@@ -59,6 +59,12 @@ def embedded(page):
     return json.loads(re.search(r'id="prudent-data">(.*?)</script>', page, re.S)[1])
 
 
+def test_no_line_ends_between_a_figure_and_its_unit(page):
+    text = re.sub(r"<(script|style)\b.*?</\1>|<[^>]*>", "", page, flags=re.DOTALL)
+    assert re.search(r"\d\u00a0%", text)
+    assert re.findall(r"\d (?:%|ms\b|s\b|kB\b)", text) == []
+
+
 def test_page_is_valid_html(page):
     html5lib.HTMLParser(strict=True).parse(page)
 
@@ -254,7 +260,7 @@ def test_times_are_left_out_or_shown(comparison):
             for row in comparison.rows
         ),
     )
-    assert "250 ms" in render(timed)
+    assert "250\u00a0ms" in render(timed)
 
 
 @pytest.mark.slow

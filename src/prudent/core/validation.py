@@ -159,6 +159,11 @@ def shown(label: Any) -> str:
     return repr(plain(label))
 
 
+def quoted(label: Any) -> str:
+    """A label in a sentence, where a number could be taken for an index: '0'."""
+    return repr(str(plain(label)))
+
+
 def plain(value: Any) -> Any:
     """A label or number as plain Python has it, and so JSON: 3 for np.int64(3)."""
     return value.item() if isinstance(value, np.generic) else value

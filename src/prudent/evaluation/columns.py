@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from prudent.evaluation import words
 from prudent.evaluation.records import ClassRate, Findings, MethodRow
-from prudent.io.errors import aligned, cut, percent, thousands
+from prudent.io.errors import NO_BREAK, aligned, cut, percent, thousands, unbroken
 
 Paint = Callable[[str], str]
 # What is asked for, as far as columns depend on it: nothing; one answer or none; few
@@ -38,7 +38,6 @@ DISPENSABLE = (
     *("error", "cost", "wrong when|decided", "wrong when|answered"),
 )
 MOST_CLASSES = 4
-NO_BREAK = "\u00a0"
 LONGEST_LABEL = 24
 short = partial(words.label_of, longest=12)  # labels in the table
 # Verdicts that a column of a table has no room for, on two lines.
@@ -443,9 +442,9 @@ def key(findings: Findings, left_out: Collection[str] = ()) -> list[str]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Lines of a sentence; a figure and its percent sign stay together."""
+    """Lines of a sentence; a figure and its unit stay together."""
     lines = textwrap.wrap(
-        text.replace(" %", NO_BREAK + "%"),
+        unbroken(text),
         width,
         subsequent_indent="  ",
         break_long_words=False,

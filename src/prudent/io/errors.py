@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 LONGEST_VALUE = 64
 MOST_NAMES = 5
+NO_BREAK = "\u00a0"
+# The blank between a figure and its unit, or between its thousands.
+INSIDE_A_FIGURE = re.compile(r"(?<=\d) (?=(?:%|(?:\d{3}|ms|s|min|h|kB|MB|GB)\b))")
 
 
 class TableError(ValueError):
@@ -46,6 +50,17 @@ def percent(share: float | None, digits: int | None = 0) -> str:
     if share is None:
         return "–"
     return f"{100 * share:.4g} %" if digits is None else f"{100 * share:.{digits}f} %"
+
+
+def unbroken(text: str) -> str:
+    """Keep each figure and its unit on one line, where lines are broken at blanks.
+
+    Examples
+    --------
+    >>> len(unbroken("5.8 % of 1 463 rows").split(" "))
+    4
+    """
+    return INSIDE_A_FIGURE.sub(NO_BREAK, text)
 
 
 def counted(count: int, noun: str) -> str:

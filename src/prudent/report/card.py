@@ -15,7 +15,7 @@ from typing import Any
 from prudent.core.assumptions import LATEST, Assumption, time_in_words
 from prudent.core.binomial import fewest_rows
 from prudent.core.guarantee import COUNTED_AS, NOT_A_RATE, OF_FLAGGED, Guarantee
-from prudent.core.validation import plain
+from prudent.core.validation import quoted
 
 SCHEMA = "prudent.card/1"
 OWNER = ("purpose", "oversight", "contact")
@@ -176,7 +176,7 @@ def in_everyday_words(promise: Guarantee) -> str:
 
 def class_named(label: Any) -> str:
     """A class as the terminal names it: class '1'; in full: it says who is meant."""
-    return f"class {str(plain(label))!r}"
+    return f"class {quoted(label)}"
 
 
 def _in_hundred(rate: float, sense: str) -> str:

@@ -47,7 +47,7 @@ function placeFor(bands, capacity, prevalence) {
 function percent(value, atLeast) {
   if (value === null) return "–";
   const scaled = 1000 * Math.min(Math.max(value, 0), 1);
-  return `${((atLeast ? Math.floor(scaled + 1e-9) : Math.ceil(scaled - 1e-9)) / 10).toFixed(1)} %`;
+  return `${((atLeast ? Math.floor(scaled + 1e-9) : Math.ceil(scaled - 1e-9)) / 10).toFixed(1)}\u00a0%`;
 }
 const AT_LEAST = ["answered", "precision"];
 function explore(root) {
@@ -70,7 +70,7 @@ function explore(root) {
       part(`${name}-limit`).textContent = percent(limit, atLeast);
       const away = given !== null && ["people", "error", "precision"].includes(name);
       part(`${name}-seen`).textContent = away || seen[name] === null ? "–"
-        : `${(100 * seen[name]).toFixed(1)} %`;
+        : `${(100 * seen[name]).toFixed(1)}\u00a0%`;
     }
     const rows = Math.max(0, Number(queue.value));
     part("queue-rows").textContent = String(rows);

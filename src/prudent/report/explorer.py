@@ -14,6 +14,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from prudent.io.errors import NO_BREAK, unbroken
 from prudent.report.card import FOOT, PAGE
 
 #: What a line of the table says, by the names of `limits_at`; and of which side.
@@ -146,7 +147,7 @@ def explorer(
     lines = []
     for name, (what, side) in LINES[kind].items():
         limit, share = limits[name], seen[name]
-        known = "–" if share is None else f"{100 * share:.1f} %"
+        known = "–" if share is None else f"{100 * share:.1f}{NO_BREAK}%"
         lines.append(
             f'<tr><th scope="row">{escape(what.format(positive=positive))}</th>'
             f'<td>{side} <b data-name="{name}-limit">'
@@ -159,8 +160,8 @@ def explorer(
     people = limits["people"]
     return _PART.format(
         style=STYLE,
-        confidence=f"{100 * confidence:.4g}",
-        together=_TOGETHER.format(max(0.0, 200 * confidence - 100))
+        confidence=unbroken(f"{100 * confidence:.4g} %"),
+        together=unbroken(_TOGETHER.format(max(0.0, 200 * confidence - 100)))
         if beside_card
         else "",
         happens=happens,
@@ -196,7 +197,7 @@ def _percent(value: float | None, *, at_least: bool) -> str:
         return "–"
     scaled = 1000 * min(max(value, 0.0), 1.0)
     whole = math.floor(scaled + 1e-9) if at_least else math.ceil(scaled - 1e-9)
-    return f"{whole / 10:.1f} %"
+    return f"{whole / 10:.1f}{NO_BREAK}%"
 
 
 _TOGETHER = ", together with the card above with {:.4g} %"
@@ -212,13 +213,13 @@ _PART = """<section class="explorer" id="explorer" aria-label="Every threshold">
 <style>{style}</style>
 <h2>Every threshold</h2>
 <p>Choose after looking: all limits hold at once, at every position, with probability
-{confidence} %{together}. What was seen here is not promised.</p>
+{confidence}{together}. What was seen here is not promised.</p>
 <div class="controls" hidden>
 <label>threshold: <input type="range" min="0" max="{last}" value="{place}"
  data-name="threshold" aria-label="threshold"></label>
 {prevalence}<label>people have time for at most <input type="range" min="0" max="1000"
  value="1000" data-name="capacity" aria-label="share of rows that people have time for">
-<output data-name="capacity-text">100.0 %</output> of the rows</label>
+<output data-name="capacity-text">100.0&nbsp;%</output> of the rows</label>
 <label>new rows a day: <input type="number" min="0" value="{queue}" data-name="queue">
 </label></div>
 <p>A row {happens} <b data-name="position">{position}</b>{onwards}. Of {queue_shown}

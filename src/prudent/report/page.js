@@ -6,7 +6,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   const key = (row, column) => {
     const text = (row.cells[column] || { textContent: "" }).textContent.trim();
-    const number = text.match(/-?\d+(\.\d+)?/);
+    // 1 234 is one figure, with a blank that no line ends at.
+    const number = text.replace(/(\d)\s(?=\d{3}\b)/g, "$1").match(/-?\d+(\.\d+)?/);
     const scale = text.includes("µs") ? 1e-6 : text.includes("ms") ? 1e-3 : 1;
     return { text, number: number ? Number(number[0]) * scale : Infinity };
   };

@@ -21,6 +21,7 @@ from matplotlib import rc_context, style
 from matplotlib.figure import Figure
 
 from prudent.evaluation.records import MethodRow, Sets
+from prudent.io.errors import unbroken
 from prudent.plots.display import STYLE_FILE
 
 # Drawn in this colour, shown in the colour of the text around it, light or dark.
@@ -220,10 +221,17 @@ def _environment() -> Environment:
     return Environment(
         loader=PackageLoader("prudent.report", "."),
         autoescape=True,
+        finalize=_on_one_line,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
+
+
+def _on_one_line(value: Any) -> Any:
+    """Text of the page with no line end inside a figure; markup as it is."""
+    is_text = isinstance(value, str) and not isinstance(value, Markup)
+    return unbroken(value) if is_text else value
 
 
 def _resource(name: str) -> str:

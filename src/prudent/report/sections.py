@@ -14,7 +14,7 @@ from prudent.core.guarantee import Guarantee
 from prudent.evaluation import words
 from prudent.evaluation.columns import cells, columns, key
 from prudent.evaluation.records import ColumnRange, Findings, MethodRow
-from prudent.io.errors import counted, cut, percent, shown
+from prudent.io.errors import NO_BREAK, counted, cut, percent, shown
 from prudent.report import figures
 from prudent.report.answers import of_comparison
 from prudent.report.page import (
@@ -475,7 +475,7 @@ def _sentence(note: str) -> str:
 
 
 MOST_CLASSES = 12
-NO_BREAK, JOINER = "\u00a0", "\u2060"  # keep figures on one line
+JOINER = "\u2060"  # keeps limits on one line
 
 
 def _promises(findings: Findings) -> Section:
