@@ -12,8 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom
+from sklearn.compose import ColumnTransformer
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
 
 import prudent as library
+from prudent.certification.certificates import unwrapped
 
 
 def people(n, seed):
@@ -216,13 +220,121 @@ def test_plan_for_each_subgroup_the_rarest_first(prudent, tables):
     assert "no column 'sexe'" in prudent(*arguments[:3], "--by", "sexe").err
 
 
-def test_a_rule_file_is_refused_with_what_to_do(prudent, tables):
-    assert fit(prudent, "coverage >= 80%", "--by", "sex").code == 0
-    refused = prudent("export", "m", "-o", "rule.json")
-    assert refused.code == 4
-    assert "a rule file does not hold: use the model file; or write scores and" in (
-        refused.err
+def scores_of(model, rows, rule):
+    """What the classifier inside says of rows, beside the columns of the table."""
+    last, taken = unwrapped(model, rows)
+    scores = pd.DataFrame(
+        last.estimator_.predict_proba(taken), columns=rule.record["columns"]
     )
+    return pd.concat([scores, rows.reset_index(drop=True)], axis=1)
+
+
+@pytest.mark.filterwarnings("ignore:Found unknown categories")
+@pytest.mark.parametrize(("promise", "by", "n_promises"), WISHES)
+def test_an_exported_rule_answers_as_its_model(
+    prudent, tables, promise, by, n_promises
+):
+    tables.loc[50:54, "sex"] = "Alien"  # an unseen word, and none
+    tables.loc[55:59, "sex"] = None
+    tables.to_csv("new.csv", index=False)
+    assert fit(prudent, promise, *(("--by", by) if by else ())).code == 0
+    exported = prudent("export", "m", "-o", "rule.json")
+    assert exported.code == 0, exported.err
+    assert exported.out.count("Promised: ") == n_promises
+    model, text = library.load("m"), Path("rule.json").read_text(encoding="utf-8")
+    rule = library.Rule.from_json(text)
+    assert f"{rule.to_json()}\n" == text
+    rows = pd.read_csv("new.csv")
+    scores_of(model, rows, rule).to_csv("scores.csv", index=False)
+    answers = prudent("apply", "rule.json", "scores.csv")
+    assert answers.code == 0, answers.err
+    said = list(csv.DictReader(io.StringIO(answers.out)))
+    if rule.kind == "sets":
+        labels = np.array(model.classes_)
+        sets = library.predict_set(model, rows)
+        assert [row["set"] for row in said] == ["|".join(labels[s]) for s in sets]
+        assert len({row["set"] for row in said}) == 3
+    elif rule.kind == "answers":
+        last, taken = unwrapped(model, rows)
+        answered = last.answers(taken).tolist()
+        assert [row["answered"] == "True" for row in said] == answered
+        assert len(set(answered)) == 2
+    else:
+        assert [row["prediction"] for row in said] == model.predict(rows).tolist()
+    # What is certified and watched is the same, too.
+    found = [
+        prudent("certify", "-m", file, data, "--target", "y").out.splitlines()
+        for file, data in (("rule.json", "scores.csv"), ("m", "new.csv"))
+    ]
+    limits = [[line for line in lines if ": at " in line] for lines in found]
+    assert limits[0] == limits[1]
+    assert len(limits[0]) == n_promises
+    watched = [
+        prudent("monitor", file, "--data", data, "--target", "y", "--no-drift")
+        for file, data in (("rule.json", "scores.csv"), ("m", "new.csv"))
+    ]
+    assert watched[0].out.splitlines()[2:-2] == watched[1].out.splitlines()[2:-2]
+    unseen = [
+        w.err.count("rows of subgroups that the fit has not seen") for w in watched
+    ]
+    assert unseen == [1, 1] if "sex" in f"{promise} {by}" else [0, 0]
+
+
+def test_a_rule_by_subgroup_says_what_a_table_lacks(prudent, tables):
+    promise = "coverage >= 80% in every sex and age:60 and site"
+    assert fit(prudent, promise).code == 0
+    assert prudent("export", "m", "-o", "rule.json").code == 0
+    rule = library.Rule.from_json(Path("rule.json").read_text(encoding="utf-8"))
+    scores = scores_of(library.load("m"), pd.read_csv("new.csv"), rule)
+    for column in ("sex", "age", "site"):
+        scores.drop(columns=column).to_csv("less.csv", index=False)
+        refused = prudent("apply", "rule.json", "less.csv")
+        assert refused.code == 3
+        assert f"the promise is by {column}, which the table lacks" in refused.err
+        assert refused.err.count("\n") == 1
+    words = scores.astype({"age": object})
+    words.loc[7, "age"] = "about 40"
+    words.to_csv("words.csv", index=False)
+    refused = prudent("apply", "rule.json", "words.csv")
+    assert refused.code == 3
+    assert "the rule parts 'age' by numbers, and the table holds words" in refused.err
+    # A missing number is of no band that was seen: the full set.
+    scores.loc[7, "age"] = None
+    scores.to_csv("gap.csv", index=False)
+    lines = prudent("apply", "rule.json", "gap.csv").out.splitlines()
+    assert lines[8] == "neg|pos"
+    fields = json.loads(rule.to_json())
+    fields["columns"][0] = "sex"
+    Path("odd.json").write_text(json.dumps(fields), encoding="utf-8")
+    refused = prudent("apply", "odd.json", "gap.csv")
+    assert refused.code == 4
+    assert "the rule reads 'sex' as a score and as words" in refused.err
+
+
+def test_a_word_that_others_write_for_missing_is_one_where_the_rule_knows_it(
+    prudent, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": random.normal(size=2000), "land": "NA"})
+    frame.loc[::3, "land"] = "DE"  # NA is Namibia
+    y = (frame["x"] + 0.5 * random.normal(size=2000) > 0).astype(int)
+    inside = make_pipeline(
+        ColumnTransformer([("x", "passthrough", ["x"])]), GaussianNB()
+    )
+    model = library.SelectiveClassifier(
+        inside, error_rate=0.1, subgroups=["land"], random_state=0
+    ).fit(frame, y)
+    assert model.subgroups_ == ["land=DE", "land=NA"]
+    Path("rule.json").write_text(model.rule_.to_json(), encoding="utf-8")
+    new = frame.iloc[:300].copy()
+    new.loc[5:9, "land"] = None
+    scores_of(model, new, model.rule_).to_csv("new.csv", index=False)
+    found = csv.DictReader(io.StringIO(prudent("apply", "rule.json", "new.csv").out))
+    answered = np.array([row["answered"] == "True" for row in found])
+    assert np.array_equal(answered, model.answers(new))
+    assert answered[new["land"] == "NA"].any()
+    assert not answered[5:10].any()
 
 
 def test_the_card_lists_the_subgroups(prudent, tables):

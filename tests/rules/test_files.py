@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 import sqlite3
@@ -12,13 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import prudent
 from prudent import Rule
-from prudent.rules.make import ClassErrors, SelectiveError, class_scores_of
+from prudent.estimator_tools.subgroups import Subgroups
+from prudent.rules.make import CellErrors, ClassErrors, SelectiveError, class_scores_of
+from prudent.rules.parts import Crossing, Factor
 from prudent.rules.rule import Coverage, FalseAlarms, Terms
 from prudent.rules.scores import AnswerScores, CalibrationScores
+from prudent.rules.subgroups import scores_within
 
 PAGE = Path(__file__).parents[2] / "docs" / "other_languages.rst"
 STORED = Path(__file__).parent / "stored"
@@ -61,6 +66,48 @@ def alarms_rule(own, *, confidence=None, strange="low"):
     return FalseAlarms(scores=scores, strange=strange, terms=terms).rule(0.1)
 
 
+def people(n, seed):
+    """Columns that part rows: words, few numbers, many numbers, and missing cells."""
+    rng = np.random.default_rng(seed)
+    return {
+        "where": rng.choice(np.array(["a", "b", "it's", None], dtype=object), n),
+        "site": rng.choice([1.0, 2.5, np.nan], n),
+        "age": rng.choice([29.0, 30.0, 44.5, 45.0, 60.0, np.inf], n),
+    }
+
+
+def rules_by_subgroup(scores, codes, wrong):
+    """Name -> rule by subgroups that overlap, and are said by columns."""
+    sure = Terms(confidence=0.9, frozen=True)
+    frame = pd.DataFrame(people(len(scores), 5))
+    own = np.take_along_axis(scores, codes[:, None], axis=1)[:, 0]
+    finite = np.maximum(scores, -5.0)  # few rows of a subgroup need a cut each
+    rows = class_scores_of(finite, np.array(LABELS)[codes], np.array(LABELS))
+    made = {}
+    listed = ["where", "age:30,45"], ["where*age:45", "site"], ["site"]
+    for by, error in zip(listed, (0.3, 0.3, 0.2), strict=True):
+        parts = Subgroups.learn(by, frame)
+        inside = parts.of(frame)
+        kept = scores_within(own, inside)
+        crossed = scores_within(own, inside, codes, LABELS)
+        sets = {"classes": LABELS, "subgroups": inside.names}
+        errors = ClassErrors(scores=rows, memberships=inside, terms=sure)
+        cells = CellErrors.of(scores.max(axis=1), wrong, inside, sure)
+        name = " and ".join(by)
+        new = {
+            f"sets by {name}": Coverage(scores=kept, **sets).rule(0.2),
+            f"sets by {name} and class": Coverage(
+                scores=crossed, by="class", terms=Terms(frozen=True), **sets
+            ).rule(0.3),
+            f"labels by {name}": errors.rule({"dog": 0.7}),
+            f"answers by {name}": cells.rule(error),
+        }
+        made |= {
+            name: replace(rule, crossings=parts.crossings) for name, rule in new.items()
+        }
+    return made
+
+
 def rules():
     """Name -> rule of each kind, and what its tables look like."""
     rng = np.random.default_rng(0)
@@ -89,6 +136,7 @@ def rules():
         "two classes": prudent.promise(
             scores[:, 0] + codes, codes > 0, "coverage >= 80%", classes=[False, True]
         ),
+        **rules_by_subgroup(scores, codes, wrong & (sureness < 2)),
     }
 
 
@@ -107,24 +155,48 @@ def table_for(rule, rng):
     return scores, rng.choice(["a", "b", "never seen"], 200)
 
 
+def parts_for(rule, n):
+    """Columns of words and numbers for the subgroups of a rule, some never seen."""
+    if not rule.crossings:
+        return {}
+    columns = people(n, 6)
+    columns["where"][::17] = "never seen"
+    columns["site"][::13] = 3.0
+    return columns
+
+
 def answers_of(rule, scores, groups):
     """What the rule answers, in the types of JSON."""
+    if rule.crossings:
+        groups = rule.members(parts_for(rule, len(scores)))
+        assert 0 < groups.any(axis=1).sum() < len(groups)
     if rule.kind == "alarms":
         return rule.alarms(scores[:, 0]).tolist()
     if rule.kind == "answers":
-        return rule.answers(scores).tolist()
+        return rule.answers(scores, groups).tolist()
     if rule.kind == "labels":
-        return rule.labels(scores).tolist()
-    sets = rule.sets(scores, groups if rule.by == "group" else None)
+        return rule.labels(scores, groups).tolist()
+    by_parts = rule.by == "group" or rule.crossings
+    sets = rule.sets(scores, groups if by_parts else None)
     return [
         [c for c, is_in in zip(rule.classes, row, strict=True) if is_in] for row in sets
     ]
+
+
+def spelled(value):
+    """A cell as a file has it: empty where it is missing."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, str):
+        return value
+    return {np.inf: "Infinity", -np.inf: "-Infinity"}.get(value, repr(float(value)))
 
 
 def case(name):
     rule = RULES[name]
     rng = np.random.default_rng(1)
     scores, groups = table_for(rule, rng)
+    columns_by = parts_for(rule, len(scores))
     one_column = rule.record.get("columns") == ["score"]
     if one_column:
         scores[:, 0] = -scores[:, 1]
@@ -133,13 +205,11 @@ def case(name):
         fields["group"] = "where"
     columns = fields["columns"] if rule.kind != "answers" else ["score"]
     rows = []
-    for values, group in zip(scores, groups, strict=True):
+    for i, (values, group) in enumerate(zip(scores, groups, strict=True)):
         kept = values[1:] if one_column else values
-        row = {
-            c: {np.inf: "Infinity", -np.inf: "-Infinity"}.get(v, repr(float(v)))
-            for c, v in zip(columns, kept, strict=True)
-        }
-        rows.append({**row, "where": str(group)})
+        row = {c: spelled(v) for c, v in zip(columns, kept, strict=True)}
+        parts = {c: spelled(column[i]) for c, column in columns_by.items()}
+        rows.append({**row, "where": str(group), **parts})
     return fields, rows, answers_of(rule, scores, groups)
 
 
@@ -174,7 +244,11 @@ def in_sql(fields, rows, expression):
     columns = list(rows[0])
     named = ", ".join(f'"{name}"' for name in columns)
     numbers = [
-        [row[c] if c == "where" else float(row[c]) for c in columns] for row in rows
+        [
+            (row[c] if c == "where" else float(row[c])) if row[c] != "" else None
+            for c in columns
+        ]
+        for row in rows
     ]
     places = ", ".join("?" * len(columns))
     with closing(sqlite3.connect(":memory:")) as database:
@@ -456,3 +530,152 @@ def test_other_texts_are_refused_in_one_sentence(text, message):
     with pytest.raises(ValueError, match=re.escape(message)) as refused:
         Rule.from_json(text)
     assert "\n" not in str(refused.value)
+
+
+BY_PARTS = RULES["sets by where and age:30,45"]
+A, OLD = [{"column": "where", "is": "a"}], [{"column": "age", "from": "45.0"}]
+
+
+def by_parts(*lists, name="sets by where and age:30,45", **changes):
+    """A rule file with these lists of parts, or with something else changed."""
+    fields = json.loads(RULES[name].to_json())
+    return json.dumps(
+        {**fields, **({"subgroups": list(lists)} if lists else {}), **changes}
+    )
+
+
+def band(low=None, high=None, column="age"):
+    ends = {"from": low, "below": high}
+    return [{"column": column, **{k: v for k, v in ends.items() if v is not None}}]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (by_parts(subgroups={}), "must hold a list for each column, got {}"),
+        (by_parts(subgroups=[]), "must hold a list for each column, got []"),
+        (by_parts([]), "must hold lists of parts, got []"),
+        (by_parts("ab"), "must hold lists of parts, got 'ab'"),
+        (by_parts([{}]), "must hold lists of conditions, got {}"),
+        (by_parts([[]]), "must hold lists of conditions, got []"),
+        (by_parts([[7]]), "must hold conditions: "),
+        (by_parts([[{}]]), "must hold conditions: "),
+        (by_parts([[{"column": "where"}]]), "must hold conditions: "),
+        (by_parts([[{"column": 3, "is": "a"}]]), "must hold conditions: "),
+        (by_parts([[{"column": "", "is": "a"}]]), "must hold conditions: "),
+        (by_parts([[{"column": "where", "are": "a"}]]), "must hold conditions: "),
+        (by_parts([[{**A[0], "from": "1.0"}]]), "must hold conditions: "),
+        (by_parts([[{"column": "where", "is": ["a"]}]]), "as values, got ['a']"),
+        (by_parts([[{"column": "where", "is": True}]]), "as values, got True"),
+        (by_parts([[{"column": "where", "is": ""}]]), "told from a missing cell"),
+        (by_parts([[{"column": "site", "is": 1}], A]), "all be about the columns"),
+        (by_parts([A, [{"column": "where", "is": 1}]]), "as words, as numbers or in"),
+        (by_parts([A, band("1.0", column="where")]), "as words, as numbers or in"),
+        (by_parts([A, A]), "two parts by ['where']"),
+        (by_parts([A, [*A, *A]]), "all be about the columns ['where']"),
+        (by_parts([[*A, *A]]), "names a column twice: ['where', 'where']"),
+        (by_parts([band(30.0)]), "must hold numbers as text, got 30.0"),
+        (by_parts([band("nan")]), "must hold numbers as text, got 'nan'"),
+        (by_parts([band("x", "3.0")]), "must hold numbers as text, got 'x'"),
+        (by_parts([band("30.0", "30.0")]), "goes from 30 below 30"),
+        (by_parts([band("45.0", "30.0")]), "goes from 45 below 30"),
+        (by_parts([band("-Infinity", "Infinity")]), "goes from -inf below inf"),
+        (
+            by_parts([band("30.0"), band("45.0")]),
+            "'age' in `subgroups` of the rule overl",
+        ),
+        (
+            by_parts([band(None, "30.0"), band(None, "45.0")]),
+            "overlap: one goes from -inf",
+        ),
+        (by_parts([OLD, OLD]), "two parts by ['age']"),
+        (by_parts([A], [A]), "one name for two of them"),
+        (by_parts([A]), "needs 1 thresholds, got 7"),
+        (
+            by_parts([[{"column": f"c{i}", "is": 1} for i in range(2)]] * 2),
+            "are the same",
+        ),
+        (
+            by_parts([[{"column": "n", "is": i}] for i in range(10_001)]),
+            "at most 10000",
+        ),
+        (by_parts(by="group"), "none of alarms or by `groups`"),
+        (by_parts(kind="alarms"), "none of alarms or by `groups`"),
+        (
+            by_parts().replace('"is": "a"', '"is": "a", "is": "b"'),
+            "'is' is given twice",
+        ),
+        (by_parts().replace('"is": "a"', '"is": NaN'), "NaN is no JSON"),
+        (by_parts().replace('"is": "a"', '"is": 1e999'), "beyond all doubles"),
+        (by_parts().replace('"is": "a"', '"is": ' + "[" * 100_000), "no JSON"),
+        (by_parts(kind="answers"), "lacks a part"),
+        *(
+            (by_parts(name="answers by site", cells=cells), message)
+            for cells, message in [
+                (7, "wrong type (cells)"),
+                ([7], "place of a part of each list of `subgroups`, got 7"),
+                ([[0, 1]], "place of a part of each list of `subgroups`, got [0, 1]"),
+                ([[True]], "place of a part of each list of `subgroups`, got [True]"),
+                ([[-1]], "place of a part of each list of `subgroups`, got [-1]"),
+                ([[3]], "place of a part of each list of `subgroups`, got [3]"),
+                ([[0], [0]], "name one cell twice"),
+                ([[0], [1]], "needs 2 thresholds, got "),
+            ]
+        ),
+    ],
+)
+def test_other_subgroups_are_refused_in_one_sentence(text, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as refused:
+        Rule.from_json(text)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 300
+
+
+def test_many_columns_that_are_crossed_are_refused_before_their_numbers_overflow():
+    crossed = [[{"column": f"c{j}", "is": i} for j in range(20)] for i in range(20)]
+    with pytest.raises(ValueError, match="have too many values to cross"):
+        Rule.from_json(by_parts(crossed))
+
+
+@pytest.mark.parametrize("value", ["", math.inf])
+def test_values_that_no_file_can_hold_are_refused_when_a_rule_is_written(value):
+    crossing = Crossing((Factor("where", values=(value,)),), (0,))
+    rule = replace(
+        BY_PARTS, thresholds=(0.0,), subgroups=("where=",), crossings=(crossing,)
+    )
+    with pytest.raises(ValueError, match=r"`subgroups` of the rule: "):
+        rule.to_json()
+    unknown = replace(rule, crossings=())
+    with pytest.raises(ValueError, match="what a function says of rows, which no file"):
+        unknown.to_json()
+    with pytest.raises(ValueError, match="no subgroups by columns"):
+        unknown.members({"where": ["a"]})
+
+
+@pytest.mark.parametrize("by_class", ["", " and class"])
+def test_kept_scores_of_subgroups_give_p_values_and_other_rates(by_class):
+    rule = RULES[f"sets by where and age:30,45{by_class}"]
+    back = Rule.from_json(rule.to_json(keep_scores=True))
+    assert back.to_json(keep_scores=True) == rule.to_json(keep_scores=True)
+    scores, _ = table_for(rule, np.random.default_rng(3))
+    members = back.members(parts_for(rule, len(scores)))
+    np.testing.assert_array_equal(
+        back.p_values(scores, members), rule.p_values(scores, members)
+    )
+    other = back.at(0.4)
+    assert other.thresholds == rule.at(0.4).thresholds
+    assert other.to_json() == rule.at(0.4).to_json()
+    assert other.to_json() != rule.to_json()
+
+
+def test_bands_without_rows_and_parts_in_any_order_are_read_alike():
+    middle, low = band("30.0", "45.0"), band(None, "30.0")
+    text = by_parts([OLD, low], thresholds=["1.0", "2.0"])
+    rule = Rule.from_json(text)
+    assert rule.subgroups == ("age>=45", "age<30")
+    members = rule.members({"age": [50, 30, 29, None, np.inf]})
+    assert members.tolist() == [[1, 0], [0, 0], [0, 1], [0, 0], [1, 0]]
+    again = json.loads(rule.to_json())["subgroups"]
+    assert again == [[OLD, low]]
+    whole = Rule.from_json(by_parts([middle, OLD, low], thresholds=["1.0"] * 3))
+    assert whole.subgroups == ("30<=age<45", "age>=45", "age<30")

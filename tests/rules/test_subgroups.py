@@ -164,7 +164,7 @@ def test_a_rule_by_subgroups_says_what_it_needs():
         rule.sets(scores)
     with pytest.raises(ValueError, match=r"of 3 subgroups .* shape \(60, 2\)"):
         rule.sets(scores, members[:, :2])
-    with pytest.raises(ValueError, match="rule file does not hold: use the model"):
+    with pytest.raises(ValueError, match="what a function says of rows, which no file"):
         rule.to_json()
     assert rule.at(0.2).guarantees[1].subgroup == "B"
 

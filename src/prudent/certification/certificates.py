@@ -313,7 +313,7 @@ def _claims(
 
     counted = claims_of(np.arange(len(y)))
     if inside is None:
-        if hasattr(model, "subgroups_"):
+        if len(getattr(model, "subgroups_", ())):
             about = {p.subgroup: p for p in promised if p.subgroup is not None}
             for name, promise in about.items():
                 rows = np.flatnonzero(model.is_about(promise, X))
@@ -388,10 +388,10 @@ def _model_answers(model: Any, X: Any, y: NDArray[Any]) -> GivenAnswers:
                 ("labels", model.labels),
                 ("answered", model.answered),
                 ("sets", model.sets),
-                ("subgroups", model.subgroups),
             )
         }
-        return replace(model, **parts)
+        inside = None if model.inside is None else model.inside.taken(X)
+        return replace(model, **parts, inside=inside)
     answered = np.asarray(model.answers(X)) if hasattr(model, "answers") else None
     sets = predict_set(model, X) if hasattr(model, "predict_set") else None
     classes = model.classes_
@@ -488,16 +488,6 @@ def _classifier_claims(answers: GivenAnswers, y: NDArray[Any]) -> list[Claim]:
         claims += [
             Claim("coverage", missed[y == label], label, n_classes=k, sense=">=")
             for label in labels
-        ]
-        claims += [
-            Claim(
-                "coverage",
-                missed[answers.is_about(promise, np.arange(len(y)))],
-                subgroup=promise.subgroup,
-                sense=">=",
-            )
-            for promise in answers.guarantees_
-            if promise.subgroup is not None
         ]
     return claims
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import failing_as_data, fingerprint
 from prudent.cli.output import native_output_left_out
-from prudent.cli.subgroups import columns_of_model
+from prudent.cli.subgroups import columns_of_model, require_columns
 from prudent.io.errors import listed, shown
 
 if TYPE_CHECKING:
@@ -87,12 +87,7 @@ class LoadedModel:
 
     def require_subgroups(self, source: TableSource) -> None:
         """Refuse a table that does not say of which subgroups its rows are."""
-        for column in columns_of_model(self.last):
-            if column.name not in source.names:
-                raise CommandError(
-                    f"the promise is by {column.name}, which the table lacks",
-                    ExitCode.DATA,
-                )
+        require_columns(columns_of_model(self.last), source)
 
     def codes(self, frame: pa.Table) -> FloatArray:
         """Numbers, and codes of the words that the model knows; missing are NaN."""

@@ -343,7 +343,7 @@ def _note_unseen_subgroups(loaded: LoadedModel | LoadedRule, name: str, X: Any) 
     parts = getattr(loaded.last, "_subgroups", None)
     if parts is None:
         return
-    none = ~parts.of(loaded.before_last(X)).members.any(axis=1)  # type: ignore[union-attr]
+    none = ~parts.of(loaded.before_last(X)).members.any(axis=1)
     if none.any():
         text = (
             f"{name}: {counted(int(none.sum()), 'row')} of subgroups that the fit has "

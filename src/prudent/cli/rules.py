@@ -12,6 +12,8 @@ import numpy as np
 from prudent.cli.exits import CommandError, ExitCode
 from prudent.cli.loading import fingerprint
 from prudent.cli.models import LoadedModel, load_model, read_rows
+from prudent.cli.subgroups import columns_of_model, require_columns
+from prudent.io.errors import TableError, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from prudent import Rule
     from prudent.core.types import FloatArray
     from prudent.estimator_tools import GivenAlarms, GivenAnswers
+    from prudent.estimator_tools.subgroups import Subgroups
     from prudent.io import TableSource
     from prudent.io.table import Table
 
@@ -56,14 +59,26 @@ class LoadedRule:
         return self.rule.record.get("id") if smoothed else None
 
     @property
+    def _subgroups(self) -> Subgroups | None:
+        """Parts of the rows by columns that have promises; None without."""
+        from prudent.estimator_tools.subgroups import Subgroups
+
+        rule = self.rule
+        return (
+            Subgroups(rule.crossings, None, rule.subgroups) if rule.crossings else None
+        )
+
+    @property
     def text_columns(self) -> list[str]:
         """Columns to be read as the file spells them."""
-        return [name for name in (self.label, self.group, self.row_id) if name]
+        words = [column.name for column in columns_of_model(self) if column.levels]
+        return [name for name in (self.label, self.group, self.row_id, *words) if name]
 
     @property
     def names(self) -> list[str]:
         """All columns that the rule reads, each once."""
-        return list(dict.fromkeys([*self.features, *self.text_columns]))
+        parts = [column.name for column in columns_of_model(self)]
+        return list(dict.fromkeys([*self.features, *self.text_columns, *parts]))
 
     @property
     def ordinary(self) -> str | None:
@@ -104,17 +119,36 @@ class LoadedRule:
         return stored is not None and stored == fingerprint(data)
 
     def check(self, source: TableSource) -> None:
-        """Refuse a table without a column of the rule."""
+        """Refuse a table without a column of the rule, or with words for its bands."""
+        from prudent.io.preparation import look_through
         from prudent.io.table import check_column
 
+        parts = columns_of_model(self)
+        require_columns(parts, source)
         for name in self.names:
             check_column(name, source.names)
+        numbers = [column for column in parts if not column.levels]
+        for cells in look_through(source, numbers)[0] if numbers else ():
+            if cells.text is not None:
+                raise TableError(
+                    f"the rule parts {shown(cells.column.name)} by numbers, and the "
+                    f"table holds words there, such as {shown(cells.text.levels[0])}"
+                )
 
     def frame(self, part: Table) -> pa.Table:
-        """Scores as numbers, NaN for none, and the other columns as text."""
+        """Scores as numbers, NaN for none, and the other columns as text.
+
+        Words that part the rows are null where they are missing.
+        """
         import pyarrow as pa
 
         columns: dict[str, Any] = {name: part.text(name) for name in self.text_columns}
+        for column in columns_of_model(self):
+            columns[column.name] = (
+                part.words_or_null(column.name, column.levels)
+                if column.levels
+                else part.numbers_or_nan(column.name)
+            )
         columns |= {name: part.numbers_or_nan(name) for name in self.features}
         return pa.table({name: columns[name] for name in self.names})
 
@@ -136,6 +170,10 @@ class LoadedRule:
         """Rows as `given` takes them."""
         return frame
 
+    def before_last(self, X: Any) -> Any:
+        """Rows as they are: nothing stands before a rule."""
+        return X
+
     def given(self, frame: pa.Table) -> GivenAnswers | GivenAlarms:
         """What the rule answers; to rows without a score what is on the safe side.
 
@@ -155,7 +193,7 @@ class LoadedRule:
             self.rule,
             scores,
             predicted=self._words(frame, self.label),
-            by=self._words(frame, self.group),
+            by=frame if self.rule.subgroups else self._words(frame, self.group),
             coins=coins,
             lacking=lacking,
         )
@@ -169,7 +207,7 @@ class LoadedRule:
         """A column of text; each distinct word is made once."""
         if name is None:
             return None
-        encoded = frame[name].combine_chunks().dictionary_encode()
+        encoded = frame[name].fill_null("").combine_chunks().dictionary_encode()
         words = np.array(encoded.dictionary.to_pylist(), dtype=str)
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         return words[codes] if len(words) else np.empty(0, dtype=str)
@@ -207,6 +245,12 @@ def _check_columns(rule: Rule) -> None:
     for name in [*columns, *(name for name in others if name is not None)]:
         if not isinstance(name, str) or not name:
             raise ValueError(f"the rule names a column {name!r:.40}, which is no text")
+    for crossing in rule.crossings:
+        for factor in crossing.factors:
+            if factor.name in columns and not factor.holds_numbers:
+                raise ValueError(
+                    f"the rule reads {factor.name!r:.40} as a score and as words"
+                )
     scores_of_classes = len(columns) > 1 and rule.classes
     if rule.kind == "answers" and not scores_of_classes and others[0] is None:
         raise ValueError("the rule names no column of the labels that it is about")

@@ -87,7 +87,7 @@ def memberships(items: Sequence[str], frame: Any) -> Memberships:
 @contextmanager
 def naming_option() -> Iterator[None]:
     """Let what is wrong with subgroups name the option."""
-    from prudent.estimator_tools.subgroups import BandsNeeded
+    from prudent.rules.parts import BandsNeeded
 
     try:
         yield
@@ -112,3 +112,13 @@ def columns_of_model(estimator: Any) -> tuple[Column, ...]:
         for factor in factors
         if isinstance(factor.column, str)
     )
+
+
+def require_columns(parts: Sequence[Column], source: TableSource) -> None:
+    """Refuse a table that does not say of which subgroups its rows are."""
+    for column in parts:
+        if column.name not in source.names:
+            raise CommandError(
+                f"the promise is by {column.name}, which the table lacks",
+                ExitCode.DATA,
+            )

@@ -75,3 +75,22 @@ def _finite(digits: str) -> float:
     if math.isinf(number):
         raise ValueError(f"the number {digits:.40} is beyond all doubles.")
     return number
+
+
+def text_of_double(value: float) -> str:
+    """Write a double as text that gives it back in any language."""
+    value = float(value)
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(value)
+
+
+def double_of(text: Any, where: str) -> float:
+    """Read what `text_of_double` wrote; ValueError that says `where` no number is."""
+    try:
+        value = float(text) if isinstance(text, str) else math.nan
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        raise ValueError(f"{where} must hold numbers as text, got {text!r:.40}.")
+    return value

@@ -30,11 +30,13 @@ from prudent.core.selection import (
     select_rows,
 )
 from prudent.core.types import BoolArray, FloatArray
+from prudent.estimator_tools.subgroups import Subgroups
 from prudent.exceptions import PrudentWarning
 from prudent.rules.bands import ThresholdBands, false_alarm_bands
 from prudent.rules.promise import scores_of_classes
 from prudent.rules.rule import Rule
 from prudent.rules.scores import CalibrationScores
+from prudent.rules.subgroups import Memberships, rows_named
 from prudent.rules.wish import CONFIDENCE
 
 
@@ -431,7 +433,12 @@ class GivenAnswers:
     answered: BoolArray | None = None  # (n,); None: nothing can be refused
     sets: BoolArray | None = None  # (n, n_classes)
     guarantees_: tuple[Guarantee, ...] = ()
-    subgroups: NDArray[Any] | None = None  # (n,): as promises name them
+    inside: Memberships | None = None  # of the rows, named as by the promises
+
+    @property
+    def subgroups_(self) -> tuple[str, ...]:
+        """Names of the subgroups that may have promises."""
+        return () if self.inside is None else self.inside.names
 
     def predict(self, rows: Any) -> NDArray[Any]:
         """Labels of the rows at these places."""
@@ -448,10 +455,9 @@ class GivenAnswers:
 
     def is_about(self, guarantee: Guarantee, rows: Any) -> BoolArray:
         """Whether the rows at these places are of the subgroup of a promise."""
-        if guarantee.subgroup is None or self.subgroups is None:
+        if guarantee.subgroup is None or self.inside is None:
             return np.ones(len(rows), dtype=bool)
-        same: BoolArray = self.subgroups[rows] == guarantee.subgroup
-        return same
+        return rows_named(self.inside, guarantee.subgroup)[rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -495,8 +501,9 @@ def rule_answers(
         scores are made of them.
     predicted : array-like of shape (n,), default=None
         Labels that one score a row is about.
-    by : array-like of shape (n,), default=None
-        Group of each row, where groups have thresholds.
+    by : array-like of shape (n,), bool matrix or data frame, default=None
+        Group of each row, where groups have thresholds; where subgroups have, which of
+        them hold it (n, G), or the columns that say it.
     coins : ndarray of shape (n,), default=None
         Uniform number of each row, where ties are smoothed.
     lacking : ndarray of bool, shape (n,), default=None
@@ -505,6 +512,10 @@ def rule_answers(
     given = np.asarray(scores, dtype=np.float64)
     values = given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given
     none = np.zeros(len(values), dtype=bool) if lacking is None else lacking
+    inside = _parted(rule, by)
+    groups = None if by is None else np.asarray(by)
+    if rule.subgroups:
+        groups = None if inside is None else inside.members
     if rule.kind == "alarms":
         kept = getattr(rule.calibration, "scores", None)
         known = kept.sorted[0] if isinstance(kept, CalibrationScores) else None
@@ -515,7 +526,7 @@ def rule_answers(
             known,
         )
     if rule.kind == "answers":
-        answered = rule.answers(rule.scored(values)) & ~none
+        answered = rule.answers(rule.scored(values), groups) & ~none
         if predicted is not None:
             labels = np.asarray(predicted)
         elif values.ndim == 2 and rule.classes:
@@ -526,14 +537,17 @@ def rule_answers(
                 "label of each row."
             )
         known_labels = np.array(rule.classes) if rule.classes else np.unique(labels)
-        return GivenAnswers(known_labels, labels, answered, None, rule.guarantees)
+        return GivenAnswers(
+            known_labels, labels, answered, None, rule.guarantees, inside
+        )
     classes = np.array(rule.classes)
     table = scores_of_classes(values, rule.classes)
     if rule.kind == "labels":
-        codes = rule.codes(rule.scored(table))
+        codes = rule.codes(rule.scored(table), groups)
         codes[none] = rule.classes.index(rule.priority[0])
-        return GivenAnswers(classes, classes[codes], guarantees_=rule.guarantees)
-    groups = None if by is None else np.asarray(by)
+        return GivenAnswers(
+            classes, classes[codes], guarantees_=rule.guarantees, inside=inside
+        )
     sets = rule.sets(rule.scored(table), groups, coins, allow_empty=True)
     if rule.empty == "best":
         # Of the given scores: those made of them may round two labels to one.
@@ -541,13 +555,25 @@ def rule_answers(
     else:
         sets[~sets.any(axis=1)] = True
     sets[none] = True
-    subgroups = None
-    if groups is not None and rule.by == "group":
-        named = str(rule.record.get("group", "group"))
-        subgroups = np.array([f"{named}={name}" for name in groups.tolist()])
-    return GivenAnswers(
-        classes, sets=sets, guarantees_=rule.guarantees, subgroups=subgroups
-    )
+    return GivenAnswers(classes, sets=sets, guarantees_=rule.guarantees, inside=inside)
+
+
+def _parted(rule: Rule, by: Any) -> Memberships | None:
+    """Which subgroups hold each row, or which of the disjoint groups; None without."""
+    if by is None:
+        return None
+    if rule.crossings:
+        is_matrix = isinstance(by, np.ndarray) and by.dtype == np.bool_
+        if not is_matrix:
+            return Subgroups(rule.crossings, None, rule.subgroups).of(by)
+    if rule.subgroups:
+        return Memberships(np.asarray(by, dtype=bool), rule.subgroups)
+    if rule.by != "group":
+        return None
+    column = str(rule.record.get("group", "group"))
+    known = np.array(rule.groups)
+    names = tuple(f"{column}={name}" for name in rule.groups)
+    return Memberships(np.asarray(by)[:, None] == known, names)
 
 
 def answers_from(answers: ArrayLike, y: ArrayLike, classes: Any = None) -> GivenAnswers:

@@ -49,7 +49,7 @@ from prudent.exceptions import PrudentWarning
 from prudent.io.errors import thousands
 from prudent.rules.rule import Rule, Terms
 from prudent.rules.scores import CalibrationScores
-from prudent.rules.subgroups import Memberships, cell_name, cell_places, cells_of
+from prudent.rules.subgroups import Memberships, rows_named
 
 #: Errors allowed and not made from which on a frozen model looks too good.
 MANY = 20
@@ -140,15 +140,8 @@ class HeldOutEstimator(BaseEstimator):
         members = self._members(X)
         if guarantee.subgroup is None or members is None:
             return np.ones(_num_samples(X), dtype=bool)
-        names = self.subgroups_
-        if guarantee.subgroup in names:
-            return members[:, names.index(guarantee.subgroup)]
-        cells = cells_of(members)
-        named = [cell_name(cell, names) for cell in cells]
-        same: BoolArray = np.array([*named, ""])[cell_places(cells, members)] == (
-            guarantee.subgroup
-        )
-        return same
+        inside = Memberships(members, tuple(self.subgroups_))
+        return rows_named(inside, guarantee.subgroup)
 
     def _warn_of_a_perfect_model(self, rows: Any, labels: Any) -> None:
         """Say that a frozen model answers suspiciously well.
@@ -256,7 +249,10 @@ def described(rule: Rule, estimator: Any) -> Rule:
     classes = rule.classes
     if rule.kind == "answers":  # the likeliest label is answered
         classes = tuple(estimator.estimator_.classes_.tolist())
-    return replace(rule, record=record, classes=classes)
+    parts = estimator._subgroups
+    by_columns = parts is not None and parts.function is None
+    crossings = parts.crossings if by_columns else ()
+    return replace(rule, record=record, classes=classes, crossings=crossings)
 
 
 def exported_rule(estimator: Any) -> Rule:

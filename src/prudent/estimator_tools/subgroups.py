@@ -10,133 +10,23 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
-from prudent.core.types import BoolArray, IntArray
+from prudent.core.types import BoolArray
 from prudent.core.validation import shown
-from prudent.rules.scores import places
+from prudent.rules.parts import (
+    Cells,
+    Crossing,
+    Factor,
+    cells_in,
+    members_of,
+    names_of,
+)
 from prudent.rules.subgroups import Memberships
 
-#: Numbers with more different values need bands.
-MOST_NUMBERS = 20
 #: What `subgroups=` takes.
 SubgroupsOption = Sequence[str | int] | str | int | Callable[[Any], Any] | None
-MISSING, REST = "missing", "rest"
-
-
-class BandsNeeded(ValueError):
-    """A column of too many numbers to be parted by each; `bands` would do."""
-
-    def __init__(self, reason: str, bands: str) -> None:
-        super().__init__(reason, bands)
-        self.reason = reason
-        self.bands = bands
-
-    def __str__(self) -> str:
-        return f"{self.reason}: give bands, such as {self.bands!r}."
-
-
-@dataclass(frozen=True, eq=False)
-class Factor:
-    """A column whose values, or bands of its values, part the rows."""
-
-    column: str | int
-    bounds: tuple[float, ...] = ()
-    values: tuple[Any, ...] = ()  # those seen, sorted: numbers, or texts; or of bands
-    has_missing: bool = False
-
-    @property
-    def name(self) -> str:
-        """What the column is called."""
-        return self.column if isinstance(self.column, str) else f"column {self.column}"
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the parts."""
-        names = [f"{self.name}={_text(value)}" for value in self.values]
-        if self.bounds:
-            low, high = _text(self.bounds[0]), _text(self.bounds[-1])
-            between = [
-                f"{_text(a)}<={self.name}<{_text(b)}"
-                for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)
-            ]
-            names = [f"{self.name}<{low}", *between, f"{self.name}>={high}"]
-        return [*names, f"{self.name}={MISSING}"] if self.has_missing else names
-
-    def learned(self, X: Any) -> Factor:
-        """The factor with the values of these rows."""
-        values, missing = _column(X, self.column)
-        seen = np.unique(values[~missing])
-        if self.bounds:
-            if values.dtype.kind != "f":
-                raise ValueError(
-                    f"subgroups: {shown(self.column)} has bands and holds no numbers."
-                )
-            seen = np.arange(len(self.bounds) + 1)
-        elif values.dtype.kind == "f" and len(seen) > MOST_NUMBERS:
-            raise BandsNeeded(
-                f"{shown(self.column)} has {len(seen)} values",
-                f"{self.name}:{_cuts(seen)}",
-            )
-        return Factor(
-            self.column, self.bounds, tuple(seen.tolist()), bool(missing.any())
-        )
-
-    def codes(self, X: Any) -> IntArray:
-        """Place of the part of each row, -1 for a value that was not seen."""
-        values, missing = _column(X, self.column, of_fit=False)
-        n_parts = len(self.values)
-        codes = np.full(len(values), -1, dtype=np.intp)
-        if self.bounds and values.dtype.kind == "f":
-            codes = np.searchsorted(self.bounds, values, side="right").astype(np.intp)
-        elif n_parts and (values.dtype.kind == "f") == isinstance(
-            self.values[0], float
-        ):
-            codes[~missing] = places(values[~missing], self.values)
-        codes[missing] = n_parts if self.has_missing else -1
-        return codes
-
-
-@dataclass(frozen=True, eq=False)
-class Crossing:
-    """Factors whose parts are crossed, so that each row is in one part at most."""
-
-    factors: tuple[Factor, ...]
-    parts: tuple[int, ...] = ()  # crossings seen, sorted
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the parts."""
-        names = [factor.names for factor in self.factors]
-        unravelled = [
-            np.unravel_index(part, [len(own) for own in names]) for part in self.parts
-        ]
-        return [
-            " and ".join(own[int(at)] for own, at in zip(names, place, strict=True))
-            for place in unravelled
-        ]
-
-    def learned(self, X: Any) -> Crossing:
-        """The crossing with the values of these rows."""
-        known = Crossing(tuple(factor.learned(X) for factor in self.factors))
-        parts = np.unique(known._crossed(X))
-        return Crossing(known.factors, tuple(parts.tolist()))
-
-    def members(self, X: Any) -> BoolArray:
-        """Which parts hold each row; none holds one that was not seen."""
-        members: BoolArray = self._crossed(X)[:, None] == np.array(self.parts)
-        return members
-
-    def _crossed(self, X: Any) -> IntArray:
-        """Number of the crossing of each row, -1 where a value was not seen."""
-        number = np.zeros(_num_samples(X), dtype=np.intp)
-        unseen = np.zeros(len(number), dtype=bool)
-        for factor in self.factors:
-            codes = factor.codes(X)
-            unseen |= codes < 0
-            number = number * len(factor.names) + codes
-        return np.where(unseen, -1, number)
+REST = "rest"
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +53,7 @@ class Subgroups:
         items = [option] if isinstance(option, str | int) else list(option or ())
         if not items:
             raise ValueError("`subgroups` must name at least one column, got none.")
-        crossings = tuple(Crossing(_factors(item)).learned(X) for item in items)
-        names = [name for crossing in crossings for name in crossing.names]
-        return cls(crossings, None, tuple(names))
+        return cls._parted([_factors(item) for item in items], X)
 
     @classmethod
     def _learned_from(cls, function: Callable[[Any], Any], X: Any) -> Subgroups:
@@ -175,11 +63,21 @@ class Subgroups:
             names = labels.names
             rest = not labels.members.any(axis=1).all()
             return cls((), function, (*names, REST) if rest else names, rest)
+        return cls._parted([(Factor(c),) for c in labels.columns], labels, function)
+
+    @classmethod
+    def _parted(
+        cls,
+        crossed: Sequence[tuple[Factor, ...]],
+        rows: Any,
+        function: Callable[[Any], Any] | None = None,
+    ) -> Subgroups:
+        """The parts of rows by columns."""
         crossings = tuple(
-            Crossing((Factor(column),)).learned(labels) for column in labels.columns
+            Crossing(factors).learned(lambda column: _column(rows, column))
+            for factors in crossed
         )
-        every = [name for crossing in crossings for name in crossing.names]
-        return cls(crossings, function, tuple(every))
+        return cls(crossings, function, names_of(crossings))
 
     def are(self, items: Sequence[str]) -> bool:
         """Whether these are the parts that a list of columns stands for."""
@@ -208,9 +106,10 @@ class Subgroups:
                     outside = ~members.any(axis=1, keepdims=True)
                     members = np.hstack([members, outside])
                 return Memberships(members, self.names)
-        parts = [crossing.members(rows) for crossing in self.crossings]
-        seen = np.all([part.any(axis=1) for part in parts], axis=0)
-        return Memberships(np.hstack(parts) & seen[:, None], self.names)
+        members = members_of(
+            self.crossings, lambda column: _column(rows, column, of_fit=False)
+        )
+        return Memberships(members, self.names)
 
 
 def memberships_of(option: Any, X: Any) -> Memberships:
@@ -335,12 +234,9 @@ def _answer(function: Callable[[Any], Any], X: Any) -> Any:
     return Memberships(members, names)
 
 
-def _column(
-    X: Any, column: str | int, *, of_fit: bool = True
-) -> tuple[NDArray[Any], BoolArray]:
+def _column(X: Any, column: str | int, *, of_fit: bool = True) -> Cells:
     """Values of a column, numbers as float and all else as text, and which lack."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
-    cells: NDArray[Any]
     if isinstance(frame, nw.DataFrame):
         known = isinstance(column, int) or column in frame.columns
         if isinstance(column, int):
@@ -354,39 +250,21 @@ def _column(
             )
         series = frame[frame.columns[column] if isinstance(column, int) else column]
         if series.dtype.is_numeric():
-            numbers = series.cast(nw.Float64).to_numpy().astype(np.float64)
-            return numbers, np.isnan(numbers)
-        cells = np.array(series.to_list(), dtype=object)
-    else:
-        values = X.tocsc()[:, [column]].toarray() if hasattr(X, "tocsc") else X
-        array = np.asarray(values)
-        if not isinstance(column, int):
-            raise ValueError(
-                f"subgroups: no column {column!r}; the rows have no names of columns, "
-                "so give positions."
-                if of_fit
-                else f"the promise is by {column}, which the table lacks."
-            )
-        if array.ndim != 2 or (
-            not hasattr(X, "tocsc") and not -array.shape[1] <= column < array.shape[1]
-        ):
-            raise ValueError(
-                f"subgroups: no column {column}; the rows have shape {array.shape}."
-            )
-        cells = array[:, 0 if hasattr(X, "tocsc") else column]
-        if cells.dtype.kind in "fiub":
-            numbers = cells.astype(np.float64)
-            return numbers, np.isnan(numbers)
-    missing = np.array([cell is None or cell != cell for cell in cells], dtype=bool)
-    return np.array([str(cell) for cell in cells]), missing
-
-
-def _text(value: Any) -> str:
-    """A value as names show it."""
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
-
-
-def _cuts(values: NDArray[Any]) -> str:
-    """Three round numbers that part the values."""
-    cuts = np.unique(np.quantile(values, (0.25, 0.5, 0.75), method="nearest"))
-    return ",".join(_text(float(cut)) for cut in cuts)
+            return cells_in(series.cast(nw.Float64).to_numpy().astype(np.float64))
+        return cells_in(np.array(series.to_list(), dtype=object))
+    values = X.tocsc()[:, [column]].toarray() if hasattr(X, "tocsc") else X
+    array = np.asarray(values)
+    if not isinstance(column, int):
+        raise ValueError(
+            f"subgroups: no column {column!r}; the rows have no names of columns, "
+            "so give positions."
+            if of_fit
+            else f"the promise is by {column}, which the table lacks."
+        )
+    if array.ndim != 2 or (
+        not hasattr(X, "tocsc") and not -array.shape[1] <= column < array.shape[1]
+    ):
+        raise ValueError(
+            f"subgroups: no column {column}; the rows have shape {array.shape}."
+        )
+    return cells_in(array[:, 0 if hasattr(X, "tocsc") else column])

@@ -134,10 +134,14 @@ class Table:
             text = compute.cast(self.columns[name], pa.string())
             return compute.utf8_trim_whitespace(compute.fill_null(text, ""))
 
-    def words_or_null(self, name: str) -> pa.ChunkedArray:
-        """Return `text`, and null in the place of words for "missing"."""
+    def words_or_null(self, name: str, known: Sequence[str] = ()) -> pa.ChunkedArray:
+        """Return `text`, and null in the place of words for "missing".
+
+        A word that is `known` as a value stays one.
+        """
         text = self.text(name)
-        missing = compute.is_in(text, value_set=pa.array(MISSING_WORDS))
+        lacking = [word for word in MISSING_WORDS if word not in known]
+        missing = compute.is_in(text, value_set=pa.array(lacking))
         return compute.if_else(missing, pa.scalar(None, pa.string()), text)
 
     def numbers_or_nan(self, name: str) -> pa.ChunkedArray:

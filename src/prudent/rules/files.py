@@ -7,7 +7,6 @@ keeps all digits of a number, nor knows infinity.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,8 +14,10 @@ import numpy as np
 
 from prudent._version import __version__
 from prudent.core.guarantee import Guarantee
-from prudent.core.strict_json import parsed
+from prudent.core.strict_json import double_of, parsed, text_of_double
+from prudent.core.types import BoolArray
 from prudent.core.validation import plain
+from prudent.rules.parts import Crossing, crossings_from, names_of
 from prudent.rules.scores import CalibrationScores
 
 FORMAT = "prudent-rule/1"
@@ -50,12 +51,10 @@ def json_of_rule(rule: Any, *, keep_scores: bool = False) -> str:
             "the coins of this rule's ties are those of rows, which no file holds: "
             "use ties='conservative', or prudent.promise with `ids`."
         )
-    if rule.subgroups:
+    if rule.subgroups and not rule.crossings:
         raise ValueError(
-            "the rule has thresholds for subgroups that may overlap, which a rule file "
-            "does not hold: use the model file; or write scores and a column of parts "
-            "that do not overlap, and ask for 'coverage >= 90% in every COLUMN' of "
-            "prudent promise with --by COLUMN."
+            "the subgroups are what a function says of rows, which no file holds: name "
+            "columns as `subgroups`."
         )
     columns = [str(label) for label in rule.classes] or ["score"]
     fields: dict[str, Any] = {
@@ -65,27 +64,35 @@ def json_of_rule(rule: Any, *, keep_scores: bool = False) -> str:
         **{"scores": AS_GIVEN, "columns": columns},
         **{name: rule.record[name] for name in RECORDED if name in rule.record},
         "classes": list(rule.classes),
-        "thresholds": [_text(value) for value in rule.thresholds],
+        "thresholds": [text_of_double(value) for value in rule.thresholds],
     }
     if rule.kind == "sets":
         fields["by"] = rule.by
         fields["empty"] = rule.empty
         if rule.by == "group":
             fields["groups"] = list(rule.groups)
+    if rule.subgroups:
+        spelled = [crossing.conditions for crossing in rule.crossings]
+        crossings_from(spelled)  # refuses what could not be read again
+        fields["subgroups"] = spelled
+    if rule.cells is not None:
+        fields["cells"] = _places_of_cells(rule.cells, rule.crossings)
     if rule.priority:
         fields["priority"] = list(rule.priority)
     if rule.kind == "alarms":
         fields["strange"] = rule.strange
     if smoothed:
-        fields["smoothed_rate"] = _text(float(rule.smoothed_rate or 0))
+        fields["smoothed_rate"] = text_of_double(float(rule.smoothed_rate or 0))
     scores = getattr(rule.calibration, "scores", None)
     if keep_scores or smoothed:
         if not isinstance(scores, CalibrationScores):
             raise ValueError(
                 f"a rule of kind {rule.kind!r} keeps no scores of calibration rows."
             )
-        fields["calibration"] = [[_text(a) for a in own] for own in scores.sorted]
-        fields["tolerance"] = _text(scores.tolerance)
+        fields["calibration"] = [
+            [text_of_double(a) for a in own] for own in scores.sorted
+        ]
+        fields["tolerance"] = text_of_double(scores.tolerance)
         fields["terms"] = _terms(rule.calibration)
     fields["prudent"] = __version__
     fields["guarantees"] = [
@@ -123,7 +130,7 @@ def _terms(calibration: Any) -> dict[str, Any]:
         "grouped": calibration.terms.grouped,
         "latest": calibration.terms.latest,
         "jointly": getattr(calibration, "jointly", False),
-        "coin": None if coin is None else _text(coin),
+        "coin": None if coin is None else text_of_double(coin),
     }
 
 
@@ -161,9 +168,16 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     by = _one_of("by", fields.get("by"), (None, "class", "group"))
     smoothed = fields.get("smoothed_rate")
     rate = None if smoothed is None else _number("smoothed_rate", smoothed)
-    n_thresholds = 1
+    crossings = crossings_from(fields["subgroups"]) if "subgroups" in fields else ()
+    subgroups = names_of(crossings)
+    if subgroups and (by == "group" or kind == "alarms"):
+        raise ValueError("a rule by `subgroups` is none of alarms or by `groups`.")
+    cells = None
+    if kind == "answers" and subgroups:
+        cells = _cells_at(fields["cells"], crossings)
+    n_thresholds = max(len(subgroups), 1) if cells is None else len(cells)
     if kind == "labels" or by == "class":
-        n_thresholds = len(classes)
+        n_thresholds *= len(classes)
     elif by == "group":
         n_thresholds = len(groups)
     if rate is not None:
@@ -191,6 +205,9 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         "classes": classes,
         "by": by,
         "groups": groups,
+        "subgroups": subgroups,
+        "crossings": crossings,
+        "cells": cells,
         "priority": priority,
         "strange": _one_of("strange", fields.get("strange", "low"), ("low", "high")),
         "empty": _one_of("empty", fields.get("empty", "best"), ("best", "all")),
@@ -200,6 +217,42 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
             "columns": columns,
         },
     }
+
+
+def _places_of_cells(
+    cells: BoolArray, crossings: Sequence[Crossing]
+) -> list[list[int]]:
+    """Place of the part of each crossing, for each cell."""
+    ends = np.cumsum([len(crossing.parts) for crossing in crossings])
+    columns = np.split(cells, ends[:-1], axis=1)
+    return np.column_stack([own.argmax(axis=1) for own in columns]).tolist()
+
+
+def _cells_at(places: Any, crossings: Sequence[Crossing]) -> BoolArray:
+    """Memberships (n_cells, G) of cells, from the place of a part of each crossing."""
+    sizes = [len(crossing.parts) for crossing in crossings]
+    if not isinstance(places, list):
+        raise TypeError("cells")
+    for cell in places:
+        whole = isinstance(cell, list) and all(type(place) is int for place in cell)
+        if (
+            not whole
+            or len(cell) != len(sizes)
+            or not all(
+                0 <= place < size for place, size in zip(cell, sizes, strict=True)
+            )
+        ):
+            raise ValueError(
+                "`cells` of the rule must hold the place of a part of each list of "
+                f"`subgroups`, got {cell!r:.40}."
+            )
+    if len(set(map(tuple, places))) < len(places):
+        raise ValueError("`cells` of the rule name one cell twice.")
+    starts = np.cumsum([0, *sizes[:-1]])
+    cells = np.zeros((len(places), sum(sizes)), dtype=bool)
+    for row, cell in zip(cells, places, strict=True):
+        row[starts + np.array(cell)] = True
+    return cells
 
 
 def _check_record(fields: Mapping[str, Any]) -> None:
@@ -222,6 +275,9 @@ def _kept(fields: Mapping[str, Any]) -> dict[str, Any] | None:
         raise ValueError("only rules of sets and of alarms keep calibration scores.")
     categories = {"class": fields["classes"], "group": fields.get("groups")}
     names = tuple(categories.get(str(fields.get("by")), (None,)))
+    if "subgroups" in fields:
+        subgroups = names_of(crossings_from(fields["subgroups"]))
+        names = tuple((subgroup, name) for subgroup in subgroups for name in names)
     if len(names) != len(fields["calibration"]):
         raise ValueError(
             f"the rule keeps scores of {len(fields['calibration'])} categories, and "
@@ -256,24 +312,8 @@ def _kept(fields: Mapping[str, Any]) -> dict[str, Any] | None:
     }
 
 
-def _text(value: float) -> str:
-    """A double as text that gives it back in any language."""
-    value = float(value)
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return repr(value)
-
-
 def _number(name: str, text: Any) -> float:
-    try:
-        value = float(text) if isinstance(text, str) else math.nan
-    except ValueError:
-        value = math.nan
-    if math.isnan(value):
-        raise ValueError(
-            f"`{name}` of the rule must hold numbers as text, got {text!r:.40}."
-        )
-    return value
+    return double_of(text, f"`{name}` of the rule")
 
 
 def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:

@@ -25,6 +25,7 @@ from prudent.core.classes import log_odds_against, max_probability
 from prudent.core.guarantee import AverageOver, Guarantee, Quantity
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.rules.files import AS_GIVEN, fields_of_rule, json_of_rule
+from prudent.rules.parts import Crossing, cells_in, members_of
 from prudent.rules.scores import CalibrationScores, places
 from prudent.rules.subgroups import (
     cell_places,
@@ -156,6 +157,9 @@ class Rule:
         Names of the G subgroups that have thresholds of their own. The thresholds are
         those of all classes of the first subgroup first, where `by` is "class" or the
         kind "labels"; and what the methods take as `groups` is a matrix of bool (n, G).
+    crossings : tuple of Crossing
+        How columns of a table part rows into the subgroups, for `members`; () where
+        something else does.
     cells : ndarray of bool, shape (n_cells, G), or None
         Memberships of the rows that one threshold is about, for "answers". Rows of
         other cells get no answer.
@@ -181,6 +185,7 @@ class Rule:
     by: Literal["class", "group"] | None = None
     groups: tuple[Any, ...] = ()
     subgroups: tuple[str, ...] = ()
+    crossings: tuple[Crossing, ...] = ()
     cells: BoolArray | None = None
     priority: tuple[Any, ...] = ()
     strange: Literal["low", "high"] = "low"
@@ -225,6 +230,24 @@ class Rule:
         elif not allow_empty:
             members[~members.any(axis=1)] = True
         return members
+
+    def members(self, columns: Mapping[Any, Any]) -> BoolArray:
+        """Which subgroups hold each row, as the other methods take it for `groups`.
+
+        Parameters
+        ----------
+        columns : mapping or data frame
+            Name of each column by which the rule has subgroups to its values (n,).
+            None and NaN are missing.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, n_subgroups)
+            All False for a row with a value that the rule has not seen.
+        """
+        if not self.crossings:
+            raise ValueError("the rule has no subgroups by columns of a table.")
+        return members_of(self.crossings, lambda name: cells_in(columns[name]))
 
     def scored(self, values: FloatArray) -> FloatArray:
         """Scores that the rule is about, from the columns that its file names.
@@ -347,7 +370,9 @@ class Rule:
             )
         record = {**self.record, **made.record}
         record.pop("promise", None)  # the wish of the other rate, in its own words
-        return replace(made, guarantees=promises, record=record)
+        return replace(
+            made, guarantees=promises, record=record, crossings=self.crossings
+        )
 
     def to_json(self, *, keep_scores: bool = False) -> str:
         """The rule as JSON, which a few lines of any language apply.
@@ -361,8 +386,8 @@ class Rule:
         Raises
         ------
         ValueError
-            For ties smoothed by coins of the rows of a table, and for `keep_scores`
-            of a rule that has none.
+            For ties smoothed by coins of the rows of a table, for subgroups that no
+            columns say, and for `keep_scores` of a rule that has none.
         """
         return json_of_rule(self, keep_scores=keep_scores)
 
@@ -387,6 +412,7 @@ class Rule:
                 **made,
                 classes=rule.classes,
                 by=rule.by,
+                subgroups=rule.subgroups,
                 empty=rule.empty,
                 jointly=kept["jointly"],
             )

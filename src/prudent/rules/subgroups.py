@@ -151,3 +151,14 @@ def cell_name(cell: BoolArray, names: Sequence[str]) -> str:
     """A cell in words: the subgroups that hold it."""
     held_by = (name for name, inside in zip(names, cell, strict=True) if inside)
     return " and ".join(held_by)
+
+
+def rows_named(memberships: Memberships, name: str) -> BoolArray:
+    """Which rows (n,) are of a subgroup, or of a cell, that has this name."""
+    names, members = memberships.names, memberships.members
+    if name in names:
+        return members[:, names.index(name)]
+    cells = cells_of(members)
+    named = [cell_name(cell, names) for cell in cells]
+    same: BoolArray = np.array([*named, ""])[cell_places(cells, members)] == name
+    return same

@@ -1,0 +1,351 @@
+"""Parts of the rows of a table: values of columns, bands of numbers, and crossings.
+
+A rule file spells each part as a list of conditions on columns, a crossing as the list
+of its parts: no row is in two parts of a crossing. A row that some crossing has no part
+for is in no subgroup at all: nothing like it was seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.core.strict_json import double_of, text_of_double
+from prudent.core.types import BoolArray, IntArray
+from prudent.core.validation import shown
+from prudent.rules.scores import places
+
+#: Numbers with more different values need bands.
+MOST_NUMBERS = 20
+#: More parts than these are no subgroups of which anything could be proved.
+MOST_PARTS = 10_000
+MISSING = "missing"
+
+#: Values of a column, numbers as float and all else as text, and which are missing.
+Cells = tuple[NDArray[Any], BoolArray]
+#: What finds a column, by name or position.
+Columns = Callable[[str | int], Cells]
+
+
+class BandsNeeded(ValueError):
+    """A column of too many numbers to be parted by each; `bands` would do."""
+
+    def __init__(self, reason: str, bands: str) -> None:
+        super().__init__(reason, bands)
+        self.reason = reason
+        self.bands = bands
+
+    def __str__(self) -> str:
+        return f"{self.reason}: give bands, such as {self.bands!r}."
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A column whose values, or bands of its values, part the rows."""
+
+    column: str | int
+    bounds: tuple[float, ...] = ()
+    values: tuple[Any, ...] = ()  # those seen, sorted: numbers, or texts; or of bands
+    has_missing: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the column is called."""
+        return self.column if isinstance(self.column, str) else f"column {self.column}"
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the parts."""
+        names = [f"{self.name}={_text(value)}" for value in self.values]
+        if self.bounds:
+            low, high = _text(self.bounds[0]), _text(self.bounds[-1])
+            between = [
+                f"{_text(a)}<={self.name}<{_text(b)}"
+                for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)
+            ]
+            names = [f"{self.name}<{low}", *between, f"{self.name}>={high}"]
+        return [*names, f"{self.name}={MISSING}"] if self.has_missing else names
+
+    @property
+    def holds_numbers(self) -> bool:
+        """Whether the cells of the column are compared as numbers."""
+        return bool(self.bounds) or any(isinstance(v, float) for v in self.values)
+
+    @property
+    def conditions(self) -> list[dict[str, Any]]:
+        """The parts as a rule file spells them."""
+        spelled: list[dict[str, Any]] = [
+            {"column": self.name, "is": value} for value in self.values
+        ]
+        if self.bounds:
+            ends = [text_of_double(bound) for bound in self.bounds]
+            low = [{}, *({"from": end} for end in ends)]
+            high = [*({"below": end} for end in ends), {}]
+            spelled = [
+                {"column": self.name, **a, **b} for a, b in zip(low, high, strict=True)
+            ]
+        missing = {"column": self.name, "is": None}
+        return [*spelled, missing] if self.has_missing else spelled
+
+    def learned(self, cells: Cells) -> Factor:
+        """The factor with the values of these cells."""
+        values, missing = cells
+        seen = np.unique(values[~missing])
+        if self.bounds:
+            if values.dtype.kind != "f":
+                raise ValueError(
+                    f"subgroups: {shown(self.column)} has bands and holds no numbers."
+                )
+            seen = np.arange(len(self.bounds) + 1)
+        elif values.dtype.kind == "f" and len(seen) > MOST_NUMBERS:
+            raise BandsNeeded(
+                f"{shown(self.column)} has {len(seen)} values",
+                f"{self.name}:{_cuts(seen)}",
+            )
+        return Factor(
+            self.column, self.bounds, tuple(seen.tolist()), bool(missing.any())
+        )
+
+    def codes(self, cells: Cells) -> IntArray:
+        """Place of the part of each cell, -1 for a value that was not seen."""
+        values, missing = cells
+        n_parts = len(self.values)
+        codes = np.full(len(values), -1, dtype=np.intp)
+        if self.bounds and values.dtype.kind == "f":
+            codes = np.searchsorted(self.bounds, values, side="right").astype(np.intp)
+        elif n_parts and (values.dtype.kind == "f") == self.holds_numbers:
+            codes[~missing] = places(values[~missing], self.values)
+        codes[missing] = n_parts if self.has_missing else -1
+        return codes
+
+
+@dataclass(frozen=True, eq=False)
+class Crossing:
+    """Factors whose parts are crossed, so that each row is in one part at most."""
+
+    factors: tuple[Factor, ...]
+    parts: tuple[int, ...] = ()  # crossings seen
+
+    def __post_init__(self) -> None:
+        if math.prod(self._shape) >= 2**62:
+            crossed = " and ".join(factor.name for factor in self.factors)
+            raise ValueError(f"subgroups: {crossed} have too many values to cross.")
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the parts."""
+        return [
+            " and ".join(names)
+            for names in self._spelled([factor.names for factor in self.factors])
+        ]
+
+    @property
+    def conditions(self) -> list[list[dict[str, Any]]]:
+        """The parts as a rule file spells them."""
+        return self._spelled([factor.conditions for factor in self.factors])
+
+    def learned(self, columns: Columns) -> Crossing:
+        """The crossing with the values of these columns."""
+        factors = tuple(f.learned(columns(f.column)) for f in self.factors)
+        parts = np.unique(Crossing(factors)._crossed(columns))
+        return Crossing(factors, tuple(parts.tolist()))
+
+    def members(self, columns: Columns) -> BoolArray:
+        """Which parts hold each row; none holds one that was not seen."""
+        members: BoolArray = self._crossed(columns)[:, None] == np.array(self.parts)
+        return members
+
+    @property
+    def _shape(self) -> list[int]:
+        return [len(factor.names) for factor in self.factors]
+
+    def _spelled(self, factors: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        """What the factors say of each part."""
+        places = np.array(self.parts, dtype=np.intp)
+        unravelled = zip(*np.unravel_index(places, self._shape), strict=True)
+        return [
+            [own[int(at)] for own, at in zip(factors, place, strict=True)]
+            for place in unravelled
+        ]
+
+    def _crossed(self, columns: Columns) -> IntArray:
+        """Number of the crossing of each row, -1 where a value was not seen."""
+        codes = [factor.codes(columns(factor.column)) for factor in self.factors]
+        seen = np.all([own >= 0 for own in codes], axis=0)
+        number = np.zeros(len(seen), dtype=np.intp)
+        for own, n_parts in zip(codes, self._shape, strict=True):
+            number = number * n_parts + own
+        return np.where(seen, number, -1)
+
+
+def members_of(crossings: Sequence[Crossing], columns: Columns) -> BoolArray:
+    """Which of the parts of all crossings hold each row, (n, G).
+
+    None holds a row with a value that was not seen, whatever else it has.
+    """
+    parts = [crossing.members(columns) for crossing in crossings]
+    seen = np.all([part.any(axis=1) for part in parts], axis=0)
+    members: BoolArray = np.hstack(parts) & seen[:, None]
+    return members
+
+
+def names_of(crossings: Sequence[Crossing]) -> tuple[str, ...]:
+    """Names of the parts of all crossings."""
+    return tuple(name for crossing in crossings for name in crossing.names)
+
+
+def cells_in(values: Any) -> Cells:
+    """Numbers as float and all else as text, and which of the values are missing.
+
+    None and NaN are missing.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind in "fiub":
+        numbers = array.astype(np.float64)
+        return numbers, np.isnan(numbers)
+    missing = np.array([cell is None or cell != cell for cell in array], dtype=bool)
+    known = array[~missing]
+    if len(known) and all(
+        isinstance(v, Real) and not isinstance(v, bool) for v in known
+    ):
+        return np.where(missing, np.nan, array).astype(np.float64), missing
+    return np.array([str(cell) for cell in array], dtype=str), missing
+
+
+# --- crossings from the conditions of a rule file -------------------------------------
+
+
+def crossings_from(lists: Any) -> tuple[Crossing, ...]:
+    """The crossings that a rule file spells; ValueError in one sentence for others."""
+    if not isinstance(lists, list) or not lists:
+        raise _wrong(lists, "a list for each column")
+    crossings = tuple(map(_crossing_from, lists))
+    n_parts = sum(len(crossing.parts) for crossing in crossings)
+    if n_parts > MOST_PARTS:
+        raise ValueError(f"the rule has {n_parts} subgroups, at most {MOST_PARTS} can.")
+    if len(set(names_of(crossings))) < n_parts:
+        raise ValueError("`subgroups` of the rule have one name for two of them.")
+    return crossings
+
+
+def _crossing_from(parts: Any) -> Crossing:
+    if not isinstance(parts, list) or not parts:
+        raise _wrong(parts, "lists of parts")
+    for part in parts:
+        if not isinstance(part, list) or not part:
+            raise _wrong(part, "lists of conditions")
+    conditions = [[_checked(condition) for condition in part] for part in parts]
+    columns = [condition["column"] for condition in conditions[0]]
+    for part in conditions:
+        if [condition["column"] for condition in part] != columns:
+            raise ValueError(
+                "the parts of a list of `subgroups` of the rule must all be about the "
+                f"columns {columns!r:.80}."
+            )
+    if len(set(columns)) < len(columns):
+        raise ValueError(
+            f"a part in `subgroups` of the rule names a column twice: {columns!r:.80}."
+        )
+    known = [_factor_from(own) for own in zip(*conditions, strict=True)]
+    factors, codes = zip(*known, strict=True)
+    crossing = Crossing(factors)
+    numbers = np.ravel_multi_index(np.array(codes), crossing._shape).tolist()
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(
+            f"two parts by {columns!r:.80} in `subgroups` of the rule are the same."
+        )
+    return Crossing(factors, tuple(numbers))
+
+
+def _factor_from(conditions: Sequence[Mapping[str, Any]]) -> tuple[Factor, list[int]]:
+    """What conditions on one column say of it, and the place of each."""
+    name = conditions[0]["column"]
+    values = {own["is"] for own in conditions if own.get("is") is not None}
+    bands = [own for own in conditions if "is" not in own]
+    has_missing = any(own.get("is", name) is None for own in conditions)
+    if len(set(map(type, values))) + bool(bands) > 1:
+        raise ValueError(
+            f"`subgroups` of the rule compare {name!r:.40} as words, as numbers or in "
+            "bands, and may do so in only one of these ways."
+        )
+    ends = chain.from_iterable((own["from"], own["below"]) for own in bands)
+    bounds = tuple(sorted({end for end in ends if math.isfinite(end)}))
+    known = tuple(sorted(values)) if not bounds else tuple(range(len(bounds) + 1))
+    factor = Factor(name, bounds, known, has_missing)
+    place = {value: at for at, value in enumerate(known)} | {None: len(known)}
+    if not bounds:
+        return factor, [place[own["is"]] for own in conditions]
+    starts = {start: at for at, start in enumerate((-math.inf, *bounds))}
+    codes = []
+    for own in conditions:
+        if "is" in own:
+            codes.append(len(known))
+            continue
+        at = starts[own["from"]]
+        end = bounds[at] if at < len(bounds) else math.inf
+        if own["below"] != end:
+            raise ValueError(
+                f"the bands of {name!r:.40} in `subgroups` of the rule overlap: one "
+                f"goes from {own['from']:g} below {own['below']:g}, another ends or "
+                f"begins at {end:g}."
+            )
+        codes.append(at)
+    return factor, codes
+
+
+def _checked(condition: Any) -> dict[str, Any]:
+    """A condition with the ends of its band as numbers."""
+    keys = set(condition) if isinstance(condition, dict) else set()
+    column = condition.get("column") if keys else None
+    is_value = keys == {"column", "is"}
+    is_band = "column" in keys and {"column"} < keys <= {"column", "from", "below"}
+    if not (is_value or is_band) or not isinstance(column, str) or not column:
+        wanted = 'conditions: "column", and "is" or one of "from" and "below"'
+        raise _wrong(condition, wanted)
+    if is_band:
+        low = double_of(condition.get("from", "-Infinity"), "`subgroups` of the rule")
+        high = double_of(condition.get("below", "Infinity"), "`subgroups` of the rule")
+        if not low < high or (math.isinf(low) and math.isinf(high)):
+            raise ValueError(
+                f"a band of {column!r:.40} in `subgroups` of the rule goes from "
+                f"{low:g} below {high:g}."
+            )
+        return {"column": column, "from": low, "below": high}
+    value = condition["is"]
+    if isinstance(value, bool) or not isinstance(value, str | int | float | None):
+        raise _wrong(value, "words, numbers or null (missing) as values")
+    if value == "":
+        raise ValueError(
+            f"`subgroups` of the rule: an empty word in column {column!r:.40} cannot "
+            "be told from a missing cell, which is null."
+        )
+    if isinstance(value, int | float):
+        value = float(value)
+        if not math.isfinite(value):
+            raise ValueError(
+                f"`subgroups` of the rule: {column!r:.40} is {value} for no row of a "
+                "file; use bands."
+            )
+    return {"column": column, "is": value}
+
+
+def _wrong(value: Any, wanted: str) -> ValueError:
+    return ValueError(f"`subgroups` of the rule must hold {wanted}, got {value!r:.40}.")
+
+
+def _text(value: Any) -> str:
+    """A value as names show it."""
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def _cuts(values: NDArray[Any]) -> str:
+    """Three round numbers that part the values."""
+    cuts = np.unique(np.quantile(values, (0.25, 0.5, 0.75), method="nearest"))
+    return ",".join(_text(float(cut)) for cut in cuts)
