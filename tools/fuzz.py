@@ -521,12 +521,44 @@ def seeded(folder: Path) -> dict[str, list[bytes]]:
             raise SystemExit(f"no rule for {promise!r}: exit code {int(code)}.")
         rules.append(rule.read_bytes())
         rule.rename(folder / f"rule-{len(rules)}.json")
+    for text in rules_by_subgroup():
+        rules.append(text)
+        (folder / f"rule-{len(rules)}.json").write_bytes(text)
     return {
         "model": found,
         "state": [stored.read_bytes()],
         "rule": rules,
         "certificate": [certificate.read_bytes()],
     }
+
+
+def rules_by_subgroup() -> Iterator[bytes]:
+    """Rules of columns a and b by parts of column a, and of it crossed with c."""
+    from dataclasses import replace
+
+    import numpy as np
+    import pandas as pd
+    from sklearn.compose import ColumnTransformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    import prudent
+
+    rng = np.random.default_rng(1)
+    y = np.arange(2000) % 2
+    a, c = rng.normal(y), rng.choice(["1", "2", "7"], 2000)
+    rows = pd.DataFrame({"a": a, "c": np.where(rng.random(2000) < 0.1, None, c)})
+    taken = ColumnTransformer([("a", "passthrough", ["a"])])
+    inside = make_pipeline(taken, LogisticRegression())
+    by = {"subgroups": ["a:0,3", "c*a:1"], "random_state": 0}
+    for model in (
+        prudent.ConformalClassifier(inside, level=0.2, condition="class", **by),
+        prudent.SelectiveClassifier(inside, error_rate=0.4, **by),
+        prudent.NeymanPearsonClassifier(inside, max_class_error={1: 0.9}, **by),
+    ):
+        rule = model.fit(rows, y).rule_
+        record = {**rule.record, "columns": ["a", "b"]}
+        yield replace(rule, record=record).to_json().encode()
 
 
 def work(start: int, end: int, seed: int, *, only: bool) -> None:
