@@ -474,7 +474,7 @@ def test_one_table(broken):
         *("law", "rows", "claim", "claims", "broken", "allowed", "p"),
         *("mean", "bound", "mean", "truth", "sharpness"),
     ]
-    assert "worst case: The class error rate of class '1' is at most 0.2" in lines[-1]
+    assert "worst case: The class error rate of class 1 is at most 0.2" in lines[-1]
 
 
 def test_frame_and_json(broken):

@@ -179,7 +179,7 @@ class TestEstimator:
         assert (low.quantity, low.sense, high.sense) == ("probability", ">=", "<=")
         assert low.subgroup.startswith("score")
         assert low.assumptions == (Assumption.INDEPENDENT,)
-        assert "The probability of class '1' among rows with score" in str(low)
+        assert "The probability of class 1 among rows with score" in str(low)
         assert low.check(violations=0, n=50).verdict in {"kept", "consistent", "broken"}
 
     def test_frequencies(self):

@@ -76,12 +76,12 @@ def test_a_sum_has_no_confidence_that_one_of_its_promises_lacks():
     sure, given = promises([0.1], confidence=0.95), promises([0.2, 0.3])[1:]
     found = error_rate_under_priors([*sure, *given])
     assert (found.bound, found.confidence, found.average_over) == (0.3, None, None)
-    assert "class '0' holds as promised with confidence 0.95" in str(found)
-    assert "class '1' holds given its assumptions only" in str(found)
+    assert "class 0 holds as promised with confidence 0.95" in str(found)
+    assert "class 1 holds given its assumptions only" in str(found)
     average = promises([0.2, 0.3], average_over="training samples")[1:]
     found = error_rate_under_priors([*sure, *average])
     assert (found.confidence, found.average_over) == (None, "training samples")
-    assert "class '1' holds on average over training samples" in str(found)
+    assert "class 1 holds on average over training samples" in str(found)
     # An absent class does not matter, nor does what is promised of it.
     assert error_rate_under_priors([*sure, *given], upper={1: 0.0}).confidence == 0.95
 

@@ -65,7 +65,7 @@ def test_sentence_states_quantity_scope_bound_confidence_and_assumptions():
 def test_sentence_states_the_subgroup():
     coverage = promise(quantity="coverage", scope=1, subgroup="sex=Female", sense=">=")
     assert str(coverage) == (
-        "The coverage of class '1' among rows with sex=Female is at least 0.2."
+        "The coverage of class 1 among rows with sex=Female is at least 0.2."
     )
 
 
@@ -250,6 +250,6 @@ def test_bounds_that_differ_by_class_are_all_said():
         [Guarantee(**of_class, bound=b, scope=k) for k, b in enumerate(bounds)]
     )
     assert together == (
-        "The class error rate of each of the 3 classes is at most 0.05. By class: "
-        "'0' 0.02, '1' 0.05, '2' 0.01."
+        "The class error rate of each of the 3 classes is at most 0.05. By class: 0 "
+        "0.02, 1 0.05, 2 0.01."
     )

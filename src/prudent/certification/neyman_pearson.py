@@ -145,7 +145,7 @@ class NeymanPearsonClassifier(HeldOutClassifier):
     ...     LinearDiscriminantAnalysis(), max_class_error={0: 0.05}, random_state=0
     ... ).fit(X, y)
     >>> print(model.guarantees_[0])
-    The class error rate of class '0' is at most 0.05 with confidence 0.95, assuming
+    The class error rate of class 0 is at most 0.05 with confidence 0.95, assuming
     future rows are independent draws from the population of the calibration rows.
     >>> int((model.predict(X[y == 0]) == 1).sum())  # malignant rows missed, of 212
     2

@@ -10,7 +10,7 @@ from prudent.core.assumptions import Assumption
 from prudent.core.binomial import upper_limit
 from prudent.core.guarantee import COUNTED_AS, AverageOver, Guarantee, Quantity, Sense
 from prudent.core.types import BoolArray
-from prudent.core.validation import plain, quoted, shown
+from prudent.core.validation import plain, shown
 
 EXACT = "C. J. Clopper and E. S. Pearson (1934), exact one-sided limit"
 BETTING = "I. Waudby-Smith and A. Ramdas (2024), betting limit of a bounded mean"
@@ -280,4 +280,4 @@ def _as_it_holds(promise: Guarantee) -> str:
         how = f"on average over {promise.average_over}"
     elif promise.confidence is not None:
         how = f"as promised with confidence {promise.confidence:g}"
-    return f"the bound for class {quoted(promise.scope)} holds {how}"
+    return f"the bound for class {shown(promise.scope)} holds {how}"

@@ -26,7 +26,7 @@ from prudent.core.binomial import (
 from prudent.core.rows import one_row_per_group
 from prudent.core.shift import bernoulli_divergence, check_shift, worst_rate
 from prudent.core.types import BoolArray
-from prudent.core.validation import plain, quoted, shown
+from prudent.core.validation import plain, shown
 
 Quantity = Literal[
     "error rate",
@@ -488,7 +488,7 @@ default=None
     def _of_rows(self) -> str:
         """Class and subgroup in words, or nothing where there is none."""
         named = "label" if self.quantity in OF_FLAGGED else "class"
-        words = "" if self.scope is None else f" of {named} {quoted(self.scope)}"
+        words = "" if self.scope is None else f" of {named} {shown(self.scope)}"
         if self.subgroup is not None:
             words += f" among rows with {self.subgroup}"
         return words
@@ -616,7 +616,7 @@ def in_sentences(promises: Sequence[Guarantee]) -> list[str]:
         whose = f" of each of the {len(alike)} classes"
         if weakest.subgroup is not None:
             whose += f" among rows with {weakest.subgroup}"
-        bounds = ", ".join(f"{quoted(g.scope)} {g.bound:.4g}" for g in alike)
+        bounds = ", ".join(f"{shown(g.scope)} {g.bound:.4g}" for g in alike)
         is_same = len({g.bound for g in alike}) == 1
         by_class = "" if is_same else f" By class: {bounds}."
         sentences.append(weakest._sentence(whose) + by_class)

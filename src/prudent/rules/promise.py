@@ -127,7 +127,7 @@ def promise(
     ...     score, ill, "missed True <= 5%", classes=[False, True], unseen="May"
     ... )
     >>> print(rule.guarantees[0])
-    The class error rate of class 'True' is at most 0.05 with confidence 0.95, assuming
+    The class error rate of class True is at most 0.05 with confidence 0.95, assuming
     future rows are independent draws from the population of the calibration rows and
     the calibration rows were not used to fit, choose or tune the model.
     """
