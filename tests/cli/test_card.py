@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
 
 from prudent import (
+    Assumption,
     ConformalClassifier,
     Guarantee,
     MinimaxProbabilityClassifier,
@@ -22,11 +24,11 @@ from prudent import (
 )
 from prudent.report.card import (
     HEADINGS,
-    as_html,
-    as_markdown,
+    SAME_SOURCE_OF_GROUPS,
     in_everyday_words,
     promise_card,
 )
+from prudent.report.card_page import as_html, as_markdown
 
 X, Y = load_breast_cancer(return_X_y=True)
 X = X[:, :4]
@@ -73,6 +75,7 @@ def test_the_card_of_a_model_from_fit_to_monitor(prudent, files, tmp_path):
     assert card["watched"]["level"] == 0.05
     assert card["owner"] == {
         "purpose": "triage",
+        "decides": "",
         "oversight": "",
         "contact": "a <b> & c",
     }
@@ -81,10 +84,10 @@ def test_the_card_of_a_model_from_fit_to_monitor(prudent, files, tmp_path):
     assert [(line["about"], line["status"]) for line in card["table"]] == [
         ("all rows", "promised"),
         ("all rows", "proved by new rows"),
-        ("class 'benign'", "needs 29 rows"),
-        ("class 'malignant'", "needs 29 rows"),
+        ("class 'benign'", "not promised: needs 29 rows"),
+        ("class 'malignant'", "not promised: needs 29 rows"),
     ]
-    assert card["table"][0]["limit"] == "<= 0.1"
+    assert (card["table"][0]["sense"], card["table"][0]["limit"]) == ("<=", 0.1)
     assert card["void_if"][-1].endswith("at most 10 in 100 becomes at most 20 in 100")
     # The same files give the same bytes.
     for suffix in ("json", "html"):
@@ -93,7 +96,8 @@ def test_the_card_of_a_model_from_fit_to_monitor(prudent, files, tmp_path):
     page = (tmp_path / "card.html").read_text()
     assert "a &lt;b&gt; &amp; c" in page
     assert "No statement of conformity." in page
-    assert "<tr><th>about</th><th>status</th>" in page  # not cut on a phone
+    # Not cut on a phone.
+    assert '<tr><th scope="col">whom</th><th scope="col">status</th>' in page
     text = (tmp_path / "card.md").read_text()
     for heading in HEADINGS.values():
         assert f"## {heading}\n" in text
@@ -120,7 +124,7 @@ def test_the_card_of_a_rule(prudent, table_file, tmp_path):
     assert card["for_whom"]["table"] == "scores.csv"
     assert card["evidence"]["table rows"] == 300
     assert card["watched"] == "not watched"
-    assert card["owner"] == {"purpose": "", "oversight": "", "contact": ""}
+    assert set(card["owner"].values()) == {""}
 
 
 @pytest.mark.parametrize(
@@ -215,12 +219,17 @@ def test_printed_limits_are_rounded_so_that_they_stay_true():
     """Rounded to nearest, .0123449 would be promised as .01234."""
     at_most = Guarantee(quantity="error rate", bound=0.0123449, sense="<=")
     at_least = Guarantee(quantity="coverage", bound=0.9123478, sense=">=")
-    lines = promise_card([at_most, at_least])["table"]
-    assert [line["limit"] for line in lines] == ["<= 0.01235", ">= 0.9123"]
-    assert "at most 1.235 in 100" in in_everyday_words(at_most)
+    page = as_markdown(promise_card([at_most, at_least]))
+    assert "| at most 1.24\u00a0% |" in page
+    assert "| at least 91.23\u00a0% |" in page
+    assert "at most 1.24 in 100" in in_everyday_words(at_most)
     assert "at least 91.23 in 100" in in_everyday_words(at_least)
-    plain = Guarantee(quantity="error rate", bound=0.29, sense="<=")
-    assert "at most 29 in 100" in in_everyday_words(plain)
+    # 0.29 * 100 is 28.999999999999996, and 0.07 + 0.005 is more than 0.075.
+    for bound, said in ((0.29, "29"), (0.07 + 0.005, "7.5"), (0.0, "0"), (1.0, "100")):
+        plain = Guarantee(quantity="error rate", bound=bound, sense="<=")
+        assert f"at most {said} in 100" in in_everyday_words(plain)
+    cost = Guarantee(quantity="expected cost", bound=-1.23456, sense="<=")
+    assert "costs at most -1.234." in in_everyday_words(cost)
 
 
 def test_classes_and_subgroups_without_a_promise_have_a_line_too():
@@ -239,16 +248,19 @@ def test_classes_and_subgroups_without_a_promise_have_a_line_too():
     ]
     card = promise_card([error, by_sex], seen=seen)
     assert [
-        (line["about"], line["rows"], line["seen"], line["limit"], line["status"])
+        (line["about"], line["counted"], line["rows"], line["limit"], line["status"])
         for line in card["table"]
     ] == [
-        ("all rows", None, None, "<= 0.05", "promised"),
-        ("sex=Female", None, None, "<= 0.05", "promised"),
-        ("sex=Male", 80, 0.05, "", "seen only"),
-        ("class 'a'", 12, round(1 / 12, 6), "", "needs 59 rows"),
-        ("class 'b'", None, None, "", "needs 59 rows"),
-        ("age<30", 7, None, "", "needs 31 rows"),
+        ("all rows", None, None, 0.05, "promised"),
+        ("sex=Female", None, None, 0.05, "promised"),
+        ("sex=Male", 4, 80, None, "not promised: seen only"),
+        ("class 'a'", 1, 12, None, "not promised: needs 59 rows"),
+        ("class 'b'", None, None, None, "not promised: needs 59 rows"),
+        ("age<30", None, 7, None, "never answered: needs 31 rows"),
     ]
+    page = as_markdown(card)
+    assert "| sex=Male | not promised: seen only | wrong answers | 4 of 80 (5" in page
+    assert "The rows of 1 subgroup are never answered" in page
     many = promise_card([error], seen=[{"about": f"class {i}"} for i in range(40)])
     assert len(many["table"]) == 14
     assert many["table"][-1]["about"] == "28 more"
@@ -268,7 +280,7 @@ def test_shares_are_said_of_all_rows():
         "Of all rows, at most 4 in 100 are flagged as 'fraud'."
     )
     (line,) = promise_card([flagged])["table"]
-    assert (line["about"], line["rows"], line["seen"]) == ("all rows", 500, 0.02)
+    assert (line["about"], line["counted"], line["rows"]) == ("all rows", 10, 500)
 
 
 class TestCertificatePage:
@@ -286,8 +298,8 @@ class TestCertificatePage:
             assert f"<h2>{heading}</h2>" in text
         assert "Of the rows it answers, at most 10 in 100 are wrong." in text
         assert "proved by new rows" in text
-        assert "new rows counted: 269" in text
-        assert "not watched" in text
+        assert "There are 269 of them." in text
+        assert "Nobody watches it" in text
         assert "prudent certify NEW_ROWS -m model.prudent --truth COLUMN" in text
         assert "class &#x27;benign&#x27;" in text
         assert "seen only" in text
@@ -321,6 +333,176 @@ class TestCertificatePage:
         assert "--predicted COLUMN" in text
 
 
+def error_of_answers(n_rows, answered, wrong, bound=0.05, **fields):
+    """A promise about answered rows, with what was counted."""
+    evidence = {"calibration rows": n_rows, "answered": answered, "wrong": wrong}
+    return Guarantee(
+        **{"quantity": "selective error rate", "sense": "<=", "confidence": 0.95},
+        **{"bound": bound, "assumptions": ("INDEPENDENT",), "evidence": evidence},
+        **fields,
+    )
+
+
+class TestWhoDecidesTheRest:
+    def test_nobody_is_named(self):
+        card = promise_card([error_of_answers(99, 84, 0)])
+        page = as_markdown(card)
+        assert (
+            "The rows that it does not answer are for a person to decide, and nobody "
+            'is named here. To name who does, write decides = "..." into the file that '
+            "prudent card --owner reads."
+        ) in page
+        # The threshold was set by these rows, so that they prove no limit.
+        assert "it left 15 of 99 open (15.2\u00a0%). Of new ones it may be more" in page
+        assert card["handed_over"]["limits"] is None
+
+    def test_new_rows_give_limits(self):
+        proved = error_of_answers(120, 108, 1, bound=0.0432)
+        card = promise_card(
+            [error_of_answers(99, 84, 0)],
+            certificate=[proved],
+            owner={"decides": "the pathologist on duty."},
+        )
+        page = as_markdown(card)
+        assert (
+            "The rows that it does not answer are decided by the pathologist on duty."
+        ) in page
+        assert (
+            "it left 12 of 120 open (10.0\u00a0%); among all rows like these it is "
+            "between 5.3\u00a0% and 16.8\u00a0%, with confidence 95\u00a0%."
+        ) in page
+        low, high = card["handed_over"]["limits"]
+        assert (round(low, 4), round(high, 4)) == (0.0527, 0.1682)
+        # What new rows have proved is counted as new without a promise beside it too.
+        alone = promise_card([], certificate=[proved])
+        assert alone["handed_over"]["limits"] == [low, high]
+
+    @pytest.mark.parametrize(
+        ("quantity", "sense", "sentence"),
+        [
+            ("coverage", ">=", "The rows where it names several labels, or none, are"),
+            ("false alarm rate", "<=", "What follows an alarm is for a person"),
+            ("error rate", "<=", "The rows that get no answer, if there are any, are"),
+        ],
+    )
+    def test_of_other_promises(self, quantity, sense, sentence):
+        promise = Guarantee(quantity=quantity, bound=0.9, sense=sense)
+        assert sentence in as_markdown(promise_card([promise]))
+
+    def test_a_model_that_answers_too_few_rows_was_not_counted(self):
+        promise = Guarantee(quantity="selective error rate", bound=0.1, sense="<=")
+        page = as_markdown(promise_card([promise]))
+        assert "prudent certify counts it on new rows" in page
+
+
+def test_every_line_is_a_sentence_without_jargon():
+    promise = error_of_answers(99, 84, 0)
+    evidence = {**promise.evidence, "pointwise level": 0.0386911, "claims": 1}
+    watched = {
+        "level": 0.05,
+        "last verdict": "not contradicted",
+        "rows counted": 1100,
+        "date": "2026-11-23T23:07:19+00:00",
+    }
+    card = promise_card([replace(promise, evidence=evidence)], watched=watched)
+    for page in (as_html(card), as_markdown(card)):
+        for jargon in (
+            "pointwise",
+            "claims",
+            "selective",
+            "level:",
+            "calibration",
+            "<=",
+        ):
+            assert jargon not in page
+        assert "proved by 99 rows that the model was not fitted to" in page
+        assert "has counted 1\u00a0100 new rows, the last on 2026-11-23" in page
+        assert "ever says otherwise is at most 5\u00a0%" in page
+    # The figures are there for who wants to check them.
+    (behind,) = card["evidence"]["promises"]
+    assert behind["evidence"]["pointwise level"] == 0.0386911
+
+
+def test_a_coverage_is_counted_as_it_is_limited():
+    coverage = Guarantee(
+        quantity="coverage",
+        bound=0.955,
+        sense=">=",
+        evidence={"calibration rows": 2500, "wrong": 86},
+    )
+    page = as_markdown(promise_card([coverage]))
+    assert "2\u00a0414 of 2\u00a0500 (96.6\u00a0%) | at least 95.5\u00a0% |" in page
+
+
+def test_what_new_rows_have_proved_stands_below_what_is_promised():
+    by_class = [
+        Guarantee(quantity="class error rate", bound=0.1, sense="<=", scope=scope)
+        for scope in "ab"
+    ]
+    proved = [replace(promise, bound=0.08) for promise in by_class]
+    lines = promise_card(by_class, certificate=proved)["table"]
+    assert [(line["about"][-2], line["status"]) for line in lines] == [
+        ("a", "promised"),
+        ("a", "proved by new rows"),
+        ("b", "promised"),
+        ("b", "proved by new rows"),
+    ]
+
+
+def test_a_promise_that_is_the_same_for_many_classes_is_said_at_once():
+    coverage = {"quantity": "coverage", "bound": 0.9, "sense": ">="}
+    card = promise_card([Guarantee(**coverage, scope=k) for k in range(10)])
+    assert card["promise"] == [
+        "Of the rows of each of the 10 classes, at least 90 in 100 have their label "
+        "among those named."
+    ]
+    assert len(card["table"]) == 10
+
+
+def test_a_promise_about_groups_rests_on_groups():
+    error = error_of_answers(80, 70, 0, unit="group")
+    of_groups = replace(error, assumptions=(Assumption.GROUPS,))
+    card = promise_card([of_groups], certificate=[replace(of_groups, bound=0.04)])
+    assert card["assumption"] == [SAME_SOURCE_OF_GROUPS]
+    page = as_markdown(card)
+    assert "proved by 80 groups that" in page
+    assert "Of the new groups, one row of each, it left 10 of 80 open" in page
+
+
+def test_a_broken_promise_is_said_to_be_broken_first():
+    watched = {"level": 0.05, "last verdict": "broken", "rows counted": 9, "date": ""}
+    card = promise_card([error_of_answers(99, 84, 0)], watched=watched)
+    page = as_html(card)
+    warning = "BROKEN: new rows contradict what follows. Do not rely on it."
+    assert page.index(warning) < page.index("Of the rows it answers, at most 5 in 100")
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
+def test_no_sheet_is_left_half_empty(tmp_path):
+    """A table longer than what is left of a sheet begins on it all the same."""
+    error = {"quantity": "error rate", "bound": 0.1, "sense": "<=", "confidence": 0.95}
+    proved = [Guarantee(**error, subgroup=f"ward={ward}") for ward in range(44)]
+    page = tmp_path / "card.html"
+    page.write_text(as_html(promise_card([Guarantee(**error)], certificate=proved)))
+    assert sheets_of(page, tmp_path) == 2
+
+
+def sheets_of(page, folder):
+    """Sheets of paper that a page takes in Chromium."""
+    printed = page.with_suffix(".pdf")
+    subprocess.run(
+        [
+            *("chromium", "--headless", "--no-sandbox", "--disable-gpu"),
+            *(f"--user-data-dir={folder / 'profile'}", "--no-pdf-header-footer"),
+            *(f"--print-to-pdf={printed}", page.as_uri()),
+        ],
+        capture_output=True,
+        check=True,
+        timeout=120,
+    )
+    return len(re.findall(rb"/Type\s*/Page\b(?!s)", printed.read_bytes()))
+
+
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
 def test_the_card_prints_on_one_sheet(prudent, files, tmp_path):
     """And the page of a certificate on two, the second being that of all thresholds."""
@@ -332,21 +514,8 @@ def test_the_card_prints_on_one_sheet(prudent, files, tmp_path):
         *("--thresholds", tmp_path / "bands.json"),
     )
     assert outcome.code == 0, outcome.err
-    for file, n_sheets in ((card, 1), (page, 2)):
-        printed = file.with_suffix(".pdf")
-        subprocess.run(
-            [
-                *("chromium", "--headless", "--no-sandbox", "--disable-gpu"),
-                *(f"--user-data-dir={tmp_path / 'profile'}", "--no-pdf-header-footer"),
-                *(f"--print-to-pdf={printed}", file.as_uri()),
-            ],
-            capture_output=True,
-            check=True,
-            timeout=120,
-        )
-        assert (
-            len(re.findall(rb"/Type\s*/Page\b(?!s)", printed.read_bytes())) == n_sheets
-        )
+    assert sheets_of(card, tmp_path) == 1
+    assert sheets_of(page, tmp_path) == 2
 
 
 class TestMisuse:
@@ -390,6 +559,22 @@ class TestMisuse:
         )
         assert outcome.code == 4
         assert message in outcome.err
+        assert not (tmp_path / "card.md").exists()
+
+    def test_state_of_another_model(self, prudent, files, tmp_path):
+        model, new = files
+        args = ("--data", new, "--truth", "y", "--state", tmp_path / "w.json")
+        prudent("monitor", model, *args)
+        other = tmp_path / "other.prudent"
+        pd = pytest.importorskip("pandas")
+        frame = pd.DataFrame(X, columns=NAMES)
+        save(ConformalClassifier(random_state=0).fit(frame, WORDS), other)
+        outcome = prudent(
+            *("card", other, "--state", tmp_path / "w.json"),
+            *("-o", tmp_path / "card.md"),
+        )
+        assert outcome.code == 4
+        assert "watches another model than" in outcome.err
         assert not (tmp_path / "card.md").exists()
 
     def test_kind_of_page(self, prudent, files, tmp_path):

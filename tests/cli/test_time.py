@@ -70,7 +70,7 @@ def test_a_fit_holds_out_the_latest_rows_and_the_card_says_when(prudent, table):
     assert card["for_whom"]["period"] == "from 2025-09-22: the latest 270 rows"
     assert any(SENTENCE in sentence for sentence in card["assumption"])
     assert prudent("card", "m", "-o", "card.md").code == 0
-    assert "first date 2025-09-22" in Path("card.md").read_text()
+    assert "The period is from 2025-09-22" in Path("card.md").read_text()
     # New rows need no times.
     table.drop(columns="admitted").to_csv("new.csv", index=False)
     assert prudent("predict", "new.csv", "-m", "m", "-o", "answers.csv").code == 0

@@ -57,7 +57,8 @@ def card(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="TOML with purpose, oversight and contact, as texts; blank without.",
+            help="TOML with purpose, decides (who decides what the model leaves "
+            "open), oversight and contact, as texts; blank without.",
         ),
     ] = None,
     trusted: options.Trusted = None,
@@ -77,13 +78,14 @@ def card(
         raise CommandError(
             "card: no promise in this file; add --certificate", ExitCode.MODEL
         )
-    from prudent.report.card import as_html, as_markdown, promise_card
+    from prudent.report.card import promise_card
+    from prudent.report.card_page import as_html, as_markdown
 
     page = promise_card(
         promises,
         certificate=proved,
         facts=_facts(model, loaded),
-        watched=None if state is None else _watched(state),
+        watched=None if state is None else _watched(state, model),
         recheck=f"prudent certify NEW_ROWS -m {model.name} --truth COLUMN",
         owner=None if owner is None else _read_owner(owner),
         seen=_known_parts(loaded.last),
@@ -115,7 +117,8 @@ def certificate_page(
     `seen` are their classes and subgroups; with `bands` an explorer of all thresholds
     stands behind the card.
     """
-    from prudent.report.card import as_html, promise_card
+    from prudent.report.card import promise_card
+    from prudent.report.card_page import as_html
     from prudent.report.explorer import explorer
 
     facts: dict[str, Any] = {"for_whom": {}, "evidence": {}}
@@ -258,7 +261,7 @@ def _read_certificate(path: Path) -> tuple[Guarantee, ...]:
 
 
 def _read_owner(path: Path) -> dict[str, str]:
-    """Purpose, oversight and contact, in the owner's words."""
+    """What an owner says of a model, in his own words."""
     from prudent.report.card import OWNER
 
     try:
@@ -278,11 +281,16 @@ def _read_owner(path: Path) -> dict[str, str]:
     return fields
 
 
-def _watched(path: Path) -> dict[str, Any]:
-    """Level, last verdict and last rows of a monitor."""
+def _watched(path: Path, model: Path) -> dict[str, Any]:
+    """Level, last verdict and last rows of a monitor of this model."""
     state, _ = read_state(path)
     if state is None:
         raise CommandError(f"cannot read {path}: no such file", ExitCode.MODEL)
+    if state.get("model") not in (None, fingerprint(str(model))):
+        raise CommandError(
+            f"{path} watches another model than {model}: give the state of this one",
+            ExitCode.MODEL,
+        )
     try:
         monitors = [promise["monitor"] for promise in state["promises"]]
         broken = any(monitor["alarm_at"] is not None for monitor in monitors)

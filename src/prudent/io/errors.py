@@ -9,7 +9,7 @@ LONGEST_VALUE = 64
 MOST_NAMES = 5
 NO_BREAK = "\u00a0"
 # The blank between a figure and its unit, or between its thousands.
-INSIDE_A_FIGURE = re.compile(r"(?<=\d) (?=(?:%|(?:\d{3}|ms|s|min|h|kB|MB|GB)\b))")
+INSIDE_A_FIGURE = re.compile(r"(?<=\d) (?=(?:%|(?:\d{3}|ms|µs|s|min|h|kB|MB|GB)\b))")
 
 
 class TableError(ValueError):

@@ -1,27 +1,38 @@
-"""The promise card: one page for a manager, a colleague or an auditor.
+"""The promise card: what it holds, for a manager, a colleague or an auditor.
 
 A card is made of what is known: promises, certificates, what a monitor has counted, and
 what its owner wrote. Nothing is invented: what is not known is blank. The same input
-gives the same bytes.
+gives the same bytes. `report.card_page` says it in words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from html import escape
+from dataclasses import replace
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
-from prudent.core.assumptions import LATEST, Assumption, time_in_words
-from prudent.core.binomial import fewest_rows
-from prudent.core.guarantee import COUNTED_AS, NOT_A_RATE, OF_FLAGGED, Guarantee
+from prudent.core.assumptions import LATEST, Assumption
+from prudent.core.binomial import clopper_pearson, fewest_rows
+from prudent.core.guarantee import (
+    ALARMS,
+    COUNTED_AS,
+    FEWEST_TOGETHER,
+    NOT_A_RATE,
+    OF_FLAGGED,
+    Guarantee,
+)
 from prudent.core.validation import quoted
 
 SCHEMA = "prudent.card/1"
-OWNER = ("purpose", "oversight", "contact")
+#: What an owner may say: what the model is for, who decides what it leaves open, who
+#: watches over it, and whom to ask.
+OWNER = ("purpose", "decides", "oversight", "contact")
 FOOT = "No statement of conformity."
 #: Lines of the table about those that nothing is promised of.
 MOST_LINES = 12
+#: What a line of the table holds.
+COLUMNS = ("about", "quantity", "counted", "rows", "sense", "limit", "status")
 #: Headings, in the order of the card.
 HEADINGS = {
     "promise": "What is promised",
@@ -29,6 +40,7 @@ HEADINGS = {
     "for_whom": "For whom",
     "assumption": "What it rests on",
     "not_promised": "What is not promised",
+    "handed_over": "Who decides the rest",
     "evidence": "Evidence",
     "table": "By class and subgroup",
     "void_if": "Void if",
@@ -43,6 +55,11 @@ SAME_SOURCE = (
 NOT_PROMISED = (
     "Nothing about a single row, and nothing beyond the lines of the table that are "
     "marked as promised or proved."
+)
+SAME_SOURCE_OF_GROUPS = (
+    "New groups of rows (such as patients) come from the same source in the same way "
+    "as the groups that proved this, which were used for nothing else; a row is one "
+    "drawn at random from its group."
 )
 VOID_IF = (
     "rows come from another source, or are collected in another way",
@@ -78,6 +95,14 @@ IN_WORDS = {
     "probability": ("Of the rows{subgroup}", "are of class {class}"),
     "expected cost": ("On average a row{subgroup}", "costs {bound}"),
     "false discovery rate": ("Of the rows named as unusual", "are ordinary"),
+}
+#: Quantities of which a sentence names the class as a part of all rows.
+BY_CLASS = frozenset({"error rate", "class error rate", "coverage"})
+#: What a model leaves to people, by what is promised: the first that is promised of.
+LEFT_OPEN = {
+    "no answer": ("selective error rate", "answered share"),
+    "several labels": ("coverage",),
+    "alarm": (*ALARMS, "flagged share", "precision", "false discovery rate"),
 }
 
 
@@ -121,19 +146,18 @@ def promise_card(
     others = [g for g in certificate if g not in main]
     return {
         "schema": SCHEMA,
-        "promise": [in_everyday_words(g) for g in main],
+        "promise": _in_few_sentences(main),
         "confidence": _how_sure(main),
         "for_whom": dict((facts or {}).get("for_whom", {})),
         "assumption": _rests_on([*main, *others]),
         "not_promised": NOT_PROMISED,
+        "handed_over": _handed_over(main, certificate, seen),
         "evidence": {
             **(facts or {}).get("evidence", {}),
             "promises": [_numbers(g) for g in main],
             "certificate": [_numbers(g) for g in others],
         },
-        "table": [_line(g, "promised") for g in main]
-        + [_line(g, "proved by new rows") for g in others]
-        + _not_promised([*main, *others], seen),
+        "table": [*_lines(main, others), *_not_promised([*main, *others], seen)],
         "void_if": [*VOID_IF, *_shift_tolerance(main)],
         "watched": dict(watched) if watched else "not watched",
         "recheck": recheck,
@@ -142,8 +166,27 @@ def promise_card(
     }
 
 
-def in_everyday_words(promise: Guarantee) -> str:
-    """One promise as one says it: at most 5 in 100.
+def _in_few_sentences(promises: Sequence[Guarantee]) -> list[str]:
+    """A sentence for each promise, and one for those that differ only by class."""
+    together: dict[Guarantee, list[Guarantee]] = {}
+    for promise in promises:
+        alike = replace(promise, scope=None, evidence={})
+        together.setdefault(alike, []).append(promise)
+    sentences: list[str] = []
+    for members in together.values():
+        many = len(members) >= FEWEST_TOGETHER and members[0].scope is not None
+        by_class = many and members[0].quantity in BY_CLASS
+        every = f"each of the {len(members)} classes"
+        sentences += (
+            [in_everyday_words(members[0], every)]
+            if by_class
+            else map(in_everyday_words, members)
+        )
+    return sentences
+
+
+def in_everyday_words(promise: Guarantee, named: str = "") -> str:
+    """One promise as one says it: at most 5 in 100; `named` are the classes it is of.
 
     Examples
     --------
@@ -154,8 +197,8 @@ def in_everyday_words(promise: Guarantee) -> str:
     'Of the rows it answers, at most 5 in 100 are wrong.'
     """
     whose, what = IN_WORDS[promise.quantity]
-    named = "" if promise.scope is None else class_named(promise.scope)
-    label = named.removeprefix("class ")
+    label = "" if promise.scope is None else quoted(promise.scope)
+    named = named or (f"class {label}" if label else "")
     side = "at most" if promise.sense == "<=" else "at least"
     subgroup = "" if promise.subgroup is None else f" with {promise.subgroup}"
     part = (f" of {named}" if named else "") + subgroup
@@ -168,9 +211,8 @@ def in_everyday_words(promise: Guarantee) -> str:
     }
     about = whose.format(**words)
     if promise.quantity == "expected cost":
-        bound = f"{side} {_outward(promise.bound, promise.sense)}"
-        return f"{about} {what.format(bound=bound)}."
-    rate = f"{side} {_in_hundred(promise.bound, promise.sense)}"
+        return f"{about} {what.format(bound=f'{side} {rounded_up(promise.bound)}')}."
+    rate = f"{side} {in_hundred(promise.bound, promise.sense)} in 100"
     return f"{about}, {rate} {what.format(**words)}."
 
 
@@ -179,15 +221,34 @@ def class_named(label: Any) -> str:
     return f"class {quoted(label)}"
 
 
-def _in_hundred(rate: float, sense: str) -> str:
-    return f"{_outward(rate, sense, 100)} in 100"
+def in_hundred(rate: float, sense: str) -> str:
+    """A limit in so many of 100, rounded so that it stays true.
+
+    Three digits of the side that is to be rare.
+
+    Examples
+    --------
+    >>> in_hundred(0.0123449, "<="), in_hundred(0.9123478, ">=")
+    ('1.24', '91.23')
+    >>> in_hundred(0.99961, ">=")
+    '99.961'
+    """
+    exact = Decimal(f"{rate:.13g}")
+    rare = exact if sense == "<=" else 1 - exact
+    limit = Context(prec=3, rounding=ROUND_CEILING).plus(100 * rare)
+    return _plainly(limit if sense == "<=" else 100 - limit)
 
 
-def _outward(limit: float, sense: str, times: int = 1) -> str:
-    """A limit in four digits, rounded so that it stays true."""
-    exact = Decimal(repr(float(limit))) * times
-    side = ROUND_CEILING if sense == "<=" else ROUND_FLOOR
-    return f"{float(Context(prec=4, rounding=side).plus(exact)):.4g}"
+def rounded_up(cost: float) -> str:
+    """A cost in four digits, rounded so that its limit stays true."""
+    context = Context(prec=4, rounding=ROUND_CEILING)
+    return _plainly(context.plus(Decimal(f"{cost:.13g}")))
+
+
+def _plainly(number: Decimal) -> str:
+    """A number without an exponent, and without noughts at its end."""
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _how_sure(promises: Sequence[Guarantee]) -> str:
@@ -210,9 +271,11 @@ def _rests_on(promises: Sequence[Guarantee]) -> list[str]:
     sentences: dict[str, None] = {}
     for promise in promises:
         for assumption, text in zip(promise.assumptions, promise.assumed, strict=True):
-            everyday = isinstance(assumption, Assumption) and assumption in EVERYDAY
             sentence = text[:1].upper() + text[1:] + "."
-            sentences[SAME_SOURCE if everyday else sentence] = None
+            if isinstance(assumption, Assumption) and assumption in EVERYDAY:
+                of_groups = promise.unit == "group"
+                sentence = SAME_SOURCE_OF_GROUPS if of_groups else SAME_SOURCE
+            sentences[sentence] = None
     return list(sentences)
 
 
@@ -228,22 +291,51 @@ def _numbers(promise: Guarantee) -> dict[str, Any]:
     }
 
 
+def _lines(
+    promises: Sequence[Guarantee], certificate: Sequence[Guarantee]
+) -> list[dict[str, Any]]:
+    """A line for each promise, what new rows have proved of the same right below it."""
+    proved = [_line(g, "proved by new rows") for g in certificate]
+    lines: list[dict[str, Any]] = []
+    for promise in promises:
+        line = _line(promise, "promised")
+        whom = (line["about"], line["quantity"])
+        lines += [line, *(p for p in proved if (p["about"], p["quantity"]) == whom)]
+    return lines + [line for line in proved if line not in lines]
+
+
 def _line(promise: Guarantee, status: str) -> dict[str, Any]:
-    """A line of the table: about whom, rows, seen, limit, whether it is promised."""
+    """A line of the table: about whom, how many of how many rows, and the limit."""
+    rows, counted = _counts(promise)
+    return _table_line(
+        about=_about(promise),
+        quantity=promise.quantity,
+        counted=counted,
+        rows=rows,
+        sense=promise.sense,
+        limit=promise.bound,
+        status=status,
+    )
+
+
+def _table_line(**known: Any) -> dict[str, Any]:
+    return dict.fromkeys(COLUMNS) | known
+
+
+def _counts(promise: Guarantee) -> tuple[int | None, int | None]:
+    """Rows behind a promise, and those among them that its limit is about."""
     evidence = promise.evidence
-    rows = evidence.get("answered", evidence.get("calibration rows"))
-    wrong = evidence.get("wrong")
     if promise.quantity in COUNTED_AS:
         rows = evidence.get("calibration rows")
-        wrong = evidence.get(COUNTED_AS[promise.quantity])
-    return {
-        "about": _about(promise),
-        "quantity": promise.quantity,
-        "rows": None if rows is None else int(rows),
-        "seen": None if wrong is None or not rows else round(wrong / rows, 6),
-        "limit": f"{promise.sense} {_outward(promise.bound, promise.sense)}",
-        "status": status,
-    }
+        counted = evidence.get(COUNTED_AS[promise.quantity])
+    else:
+        rows = evidence.get("answered", evidence.get("calibration rows"))
+        counted = evidence.get("wrong")
+    if rows is None or counted is None:
+        return None if rows is None else int(rows), None
+    if promise.quantity == "coverage":
+        return int(rows), int(rows - counted)  # those that are covered
+    return int(rows), int(counted)
 
 
 def _about(promise: Guarantee) -> str:
@@ -269,23 +361,66 @@ def _not_promised(
     for item in seen:
         if item["about"] in known:
             continue
-        rows, needed = item.get("rows"), item.get("needs", needs)
+        rows, wrong = item.get("rows"), item.get("wrong")
+        needed = item.get("needs", needs)
         enough = needed is None or (rows is not None and rows >= needed)
-        wrong = item.get("wrong")
-        line = {
-            "about": item["about"],
-            "quantity": main.quantity,
-            "rows": rows,
-            "seen": round(wrong / rows, 6) if rows and wrong is not None else None,
-            "limit": "",
-            "status": "seen only" if enough else f"needs {needed} rows",
-        }
+        counted = wrong
+        if main.quantity == "coverage" and wrong is not None:
+            counted = rows - wrong
+        whether = "never answered" if "needs" in item else "not promised"
+        why = "seen only" if enough else f"needs {needed} rows"
+        line = _table_line(
+            about=item["about"],
+            quantity=main.quantity,
+            counted=counted,
+            rows=rows,
+            status=f"{whether}: {why}",
+        )
         lines.append(line)
     more = len(lines) - MOST_LINES
     if more <= 0:
         return lines
-    rest = {**dict.fromkeys(COLUMNS, None), "about": f"{more} more", "limit": ""}
-    return [*lines[:MOST_LINES], {**rest, "quantity": "", "status": "not promised"}]
+    rest = _table_line(about=f"{more} more", quantity="", status="not promised")
+    return [*lines[:MOST_LINES], rest]
+
+
+def _handed_over(
+    promises: Sequence[Guarantee],
+    certificate: Sequence[Guarantee],
+    seen: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """What is left to people, and how many rows that is, where it was counted.
+
+    The limits, at 95 %, stand where new rows were counted: rows that have set a
+    threshold prove nothing about their own share.
+    """
+    quantities = {g.quantity for g in promises}
+    reason = next(
+        (name for name, those in LEFT_OPEN.items() if quantities & {*those}), ""
+    )
+    field: dict[str, Any] = {
+        "reason": reason,
+        "left": None,
+        "rows": None,
+        "unit": "row",
+        "limits": None,
+        "never_answered": [item["about"] for item in seen if "needs" in item],
+    }
+    if reason != "no answer":
+        return field
+    for promise in (*certificate, *promises):
+        rows = promise.evidence.get("calibration rows")
+        answered = promise.evidence.get("answered")
+        about_all = promise.scope is None and promise.subgroup is None
+        if not about_all or rows is None or answered is None:
+            continue
+        left = int(rows - answered)
+        counted = {"left": left, "rows": int(rows), "unit": promise.unit}
+        if promise not in certificate:
+            return field | counted
+        interval = clopper_pearson(left, int(rows), level=0.05)
+        return field | counted | {"limits": [float(limit) for limit in interval]}
+    return field
 
 
 def _shift_tolerance(promises: Sequence[Guarantee]) -> list[str]:
@@ -298,135 +433,7 @@ def _shift_tolerance(promises: Sequence[Guarantee]) -> list[str]:
         side = "at most" if promise.sense == "<=" else "at least"
         return [
             "some kind of row becomes more frequent than it was: if twice as frequent, "
-            f"{side} {_in_hundred(promise.bound, promise.sense)} becomes {side} "
-            f"{_in_hundred(worse, promise.sense)}"
+            f"{side} {in_hundred(promise.bound, promise.sense)} in 100 becomes {side} "
+            f"{in_hundred(worse, promise.sense)} in 100"
         ]
     return []
-
-
-# --- pages ----------------------------------------------------------------------------
-
-
-def as_markdown(card: Mapping[str, Any]) -> str:
-    """The card as Markdown."""
-    parts = ["# Promise card", ""]
-    for name, heading in HEADINGS.items():
-        parts += [f"## {heading}", "", *_markdown_lines(name, card[name]), ""]
-    return "\n".join([*parts, f"*{card['foot']}*", ""])
-
-
-def as_html(card: Mapping[str, Any], explorer: str = "") -> str:
-    """The card as a page of its own, which prints on one sheet.
-
-    An `explorer` of thresholds may stand behind it, on a sheet of its own.
-    """
-    sections = []
-    for name, heading in HEADINGS.items():
-        body = _html_of(name, card[name])
-        sections.append(f'<section id="{name}"><h2>{heading}</h2>{body}</section>')
-    return PAGE.format(
-        title="Promise card",
-        sections="\n".join([*sections, explorer]),
-        foot=escape(card["foot"]),
-    )
-
-
-COLUMNS = ("about", "status", "quantity", "rows", "seen", "limit")
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 15px/1.4 system-ui, sans-serif; max-width: 46rem; margin: 1.5rem auto;
-  padding: 0 1rem; overflow-wrap: anywhere; }}
-h1 {{ font-size: 1.5rem; margin: 0 0 .5rem; }}
-h2 {{ font-size: .8rem; text-transform: uppercase; letter-spacing: .05em;
-  margin: .9rem 0 .2rem; opacity: .75; }}
-p, ul {{ margin: .2rem 0; }}
-#promise p {{ font-size: 1.2rem; font-weight: 600; }}
-.scroll {{ overflow-x: auto; }}
-table {{ border-collapse: collapse; width: 100%; overflow-wrap: normal; }}
-section {{ break-inside: avoid; }}
-th, td {{ text-align: left; padding: .15rem .5rem .15rem 0;
-  border-bottom: 1px solid color-mix(in srgb, currentColor 25%, transparent); }}
-code {{ font-size: .9em; }}
-footer {{ margin-top: 1rem; opacity: .75; font-size: .85rem; }}
-@page {{ size: A4; margin: 12mm; }}
-@media print {{ body {{ font-size: 10.5px; margin: 0; max-width: none; }}
-  :root {{ color-scheme: light; }} h1 {{ font-size: 15px; margin: 0; }}
-  .scroll {{ overflow: visible; }} table {{ font-size: 9.5px; }} li {{ margin: 0; }}
-  h2 {{ margin: .45rem 0 .1rem; }} #promise p {{ font-size: 13px; }} }}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-{sections}
-<footer>{foot}</footer>
-</body>
-</html>
-"""
-
-
-def _cells(line: Mapping[str, Any]) -> list[str]:
-    cells = {name: "" if line[name] is None else str(line[name]) for name in COLUMNS}
-    if line["seen"] is not None:
-        cells["seen"] = f"{line['seen']:.4g}"
-    return [cells[name] for name in COLUMNS]
-
-
-def _number(name: str, number: float) -> str:
-    """A number behind a promise, of which a date is shown as one."""
-    if name == "first date":
-        return f"{name} {time_in_words(number, dated=True)}"
-    # A number without end is written as text.
-    return f"{name} {float(number):g}"
-
-
-def _entries(name: str, value: Any) -> list[str]:
-    """What a field says, line by line; a mapping as name: value."""
-    if isinstance(value, str):
-        return [value] if value else []
-    if name == "evidence":
-        known = {k: v for k, v in value.items() if not isinstance(v, list)}
-        behind = [
-            ", ".join(_number(key, number) for key, number in item["evidence"].items())
-            for item in [*value["promises"], *value["certificate"]]
-        ]
-        return [*(f"{k}: {v}" for k, v in known.items()), *dict.fromkeys(behind)]
-    if isinstance(value, Mapping):
-        return [f"{key}: {entry}" for key, entry in value.items()]
-    return [str(entry) for entry in value]
-
-
-def _markdown_lines(name: str, value: Any) -> list[str]:
-    if name == "table":
-        rows = [_cells(line) for line in value]
-        head = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
-        bars = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-        return [*head, *("| " + " | ".join(row) + " |" for row in bars)]
-    if name == "recheck":
-        return [f"    {entry}" for entry in _entries(name, value)]
-    entries = _entries(name, value)
-    is_list = isinstance(value, list | Mapping) and name != "promise"
-    return [f"- {entry}" if is_list else f"{entry}\n" for entry in entries]
-
-
-def _html_of(name: str, value: Any) -> str:
-    if name == "table":
-        head = "".join(f"<th>{column}</th>" for column in COLUMNS)
-        rows = "".join(
-            "<tr>"
-            + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(line))
-            + "</tr>"
-            for line in value
-        )
-        return f'<div class="scroll"><table><tr>{head}</tr>{rows}</table></div>'
-    entries = [escape(entry) for entry in _entries(name, value)]
-    if name == "recheck":
-        return "".join(f"<p><code>{entry}</code></p>" for entry in entries)
-    if isinstance(value, list | Mapping) and name != "promise":
-        return "<ul>" + "".join(f"<li>{entry}</li>" for entry in entries) + "</ul>"
-    return "".join(f"<p>{entry}</p>" for entry in entries)

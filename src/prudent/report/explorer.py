@@ -15,7 +15,8 @@ from importlib.resources import files
 from typing import Any
 
 from prudent.io.errors import NO_BREAK, unbroken
-from prudent.report.card import FOOT, PAGE
+from prudent.report.card import FOOT
+from prudent.report.card_page import PAGE
 
 #: What a line of the table says, by the names of `limits_at`; and of which side.
 LINES = {
