@@ -17,7 +17,9 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import prudent
 from prudent import plots
@@ -350,6 +352,12 @@ def identity(key):
     return ".".join(key)
 
 
+#: Displays of one curve, which has the name of its model unless it is given one.
+OF_A_CURVE = [
+    (f"{name}Display", "from_estimator")
+    for name in ("FalseAlarm", "Reliability", "Selective", "SetSize")
+]
+
 every = pytest.mark.parametrize("key", GIVEN, ids=identity)
 of_estimators = pytest.mark.parametrize("key", taking("estimator"), ids=identity)
 of_rows = pytest.mark.parametrize("key", taking("estimator", "X", "y"), ids=identity)
@@ -449,6 +457,33 @@ def colour_of(artist):
 
 
 @every
+def test_short_names_of_keywords_are_those_of_matplotlib(key):
+    long, short = (Figure().subplots() for _ in range(2))
+    draw(key, ax=long, color="#123456", linewidth=3)
+    draw(key, ax=short, c="#123456", lw=3)
+    colours = [
+        [
+            colour_of(artist)
+            for panel in panels(ax)
+            for artist in (*panel.lines, *panel.patches, *panel.collections)
+        ]
+        for ax in (long, short)
+    ]
+    assert colours[0] == colours[1]
+    assert "#123456" in colours[1]
+
+
+@pytest.mark.parametrize("key", OF_A_CURVE, ids=identity)
+def test_a_curve_without_a_name_is_called_as_its_model(key):
+    (estimator, *_), _ = GIVEN[key](Arrays)
+    display = draw(key, ax=Figure().subplots())
+    assert any(type(estimator).__name__ in text for text in legend_of(display.ax_))
+    draw(key, ax=display.ax_, name="mine")
+    display.plot(ax := Figure().subplots())
+    assert any(type(estimator).__name__ in text for text in legend_of(ax))
+
+
+@every
 def test_every_line_that_a_display_keeps_has_its_name_in_the_legend(key):
     ax = Figure().subplots()
     display = draw(key, ax=ax, name="mine")
@@ -523,6 +558,45 @@ def test_a_model_that_is_not_fitted_is_refused(key):
     with pytest.raises(NotFittedError):
         getattr(getattr(plots, name), method)(clone(estimator), *rest, **settings)
     assert not pyplot.get_fignums()
+
+
+@of_estimators
+def test_a_model_of_another_sort_is_refused(key):
+    """By its name, before anything is drawn."""
+    name, method = key
+    (_, *rest), settings = GIVEN[key](Arrays)
+    other = LinearRegression().fit(X[OLD], y[OLD])
+    with pytest.raises((TypeError, ValueError), match="LinearRegression"):
+        getattr(getattr(plots, name), method)(other, *rest, **settings)
+    assert not pyplot.get_fignums()
+
+
+@of_rows
+def test_a_pipeline_is_shown_by_its_last_step(key):
+    """What a model promises, and its threshold, are found behind other steps."""
+    name, method = key
+    (estimator, rows, labels), settings = GIVEN[key](Arrays)
+    same = FunctionTransformer().fit(rows)
+    pipeline = Pipeline([("same", same), ("model", estimator)])
+    make = getattr(getattr(plots, name), method)
+    direct, inside = (
+        make(model, rows, labels, ax=Figure().subplots(), **settings)
+        for model in (estimator, pipeline)
+    )
+    assert inside.frame().equals(direct.frame())
+    assert legend_of(inside.ax_) == legend_of(direct.ax_)
+
+
+@of_rows
+def test_lists_are_rows_and_labels_too(key):
+    name, method = key
+    (estimator, rows, labels), settings = GIVEN[key](Arrays)
+    make = getattr(getattr(plots, name), method)
+    of_arrays, of_lists = (
+        make(estimator, *given, ax=Figure().subplots(), **settings).frame()
+        for given in ((rows, labels), (rows.tolist(), labels.tolist()))
+    )
+    assert of_arrays.equals(of_lists)
 
 
 @of_rows

@@ -21,6 +21,7 @@ from prudent.plots.display import (
     GREY,
     RED,
     Display,
+    last_step,
     legend_beside,
     thousands_on_axis,
 )
@@ -97,8 +98,19 @@ class DetectorScoreDisplay(Display):
         Returns
         -------
         DetectorScoreDisplay
+
+        Raises
+        ------
+        TypeError
+            If `estimator` is of another sort.
         """
-        scores = np.asarray(estimator.decision_function(X), dtype=np.float64)
+        detector, X = last_step(
+            estimator,
+            X,
+            has="decision_function",
+            such_as="an outlier detector with decision_function",
+        )
+        scores = np.asarray(detector.decision_function(X), dtype=np.float64)
         labels = np.ones(len(scores)) if y is None else y
         return cls.from_predictions(labels, scores, ax=ax, name=name, **kwargs)
 

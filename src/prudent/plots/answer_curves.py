@@ -12,14 +12,13 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import (
     check_consistent_length,
-    check_is_fitted,
     column_or_1d,
 )
 
 from prudent.certification import NeymanPearsonClassifier, SelectiveClassifier
 from prudent.certification.held_out import answer_scores, class_scores
 from prudent.core.types import BoolArray, FloatArray
-from prudent.plots.display import BLUE, GREY, RED, Display, legend_beside
+from prudent.plots.display import BLUE, GREY, RED, Display, last_step, legend_beside
 
 
 @dataclass(eq=False, repr=False)
@@ -97,10 +96,14 @@ class SelectiveDisplay(Display):
 
         Raises
         ------
+        TypeError
+            If `estimator` is of another sort.
         ValueError
             If the estimator has a threshold for each of several subgroups.
         """
-        check_is_fitted(estimator)
+        estimator, X = last_step(
+            estimator, X, has="answers", such_as="a SelectiveClassifier"
+        )
         if not hasattr(estimator, "threshold_"):
             raise ValueError(
                 "each subgroup of this model has a threshold of its own: give the rows "
@@ -277,10 +280,14 @@ class ClassErrorDisplay(Display):
 
         Raises
         ------
+        TypeError
+            If `estimator` is of another sort.
         ValueError
             If there is no single threshold: more than two classes, or subgroups.
         """
-        check_is_fitted(estimator)
+        estimator, X = last_step(
+            estimator, X, has="priority_", such_as="a NeymanPearsonClassifier"
+        )
         n_limited = len(estimator.priority_)
         is_plain = np.ndim(estimator.thresholds_) == 1
         if len(estimator.classes_) != 2 or n_limited != 1 or not is_plain:

@@ -10,7 +10,11 @@ from typing import Any, Self
 import pyarrow as pa
 from matplotlib import rc_params_from_file, style
 from matplotlib.axes import Axes
+from matplotlib.cbook import normalize_kwargs
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.lines import Line2D
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 #: The look of displays, reports and the gallery.
 STYLE_FILE = str(files("prudent.plots") / "prudent.mplstyle")
@@ -49,7 +53,7 @@ class Display(ABC):
             What the legend calls that which is shown; None: as it did last.
         **kwargs
             Of matplotlib, for the lines, bars or points of what is shown: such as
-            ``color``, ``linewidth`` and ``alpha``.
+            ``color`` (or ``c``), ``linewidth`` (or ``lw``) and ``alpha``.
 
         Returns
         -------
@@ -62,7 +66,7 @@ class Display(ABC):
                 _, ax = pyplot.subplots()
             self.ax_, self.figure_ = ax, ax.figure
             self.name_ = self.name_ if name is None else name
-            self._draw(ax, self.name_, kwargs)
+            self._draw(ax, self.name_, normalize_kwargs(kwargs, Line2D))
         return self
 
     @abstractmethod
@@ -72,6 +76,24 @@ class Display(ABC):
     @abstractmethod
     def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
         """Draw on the axes; `look` is what the caller asks of lines."""
+
+
+def last_step(
+    estimator: Any, X: Any = None, *, has: str | None = None, such_as: str = ""
+) -> tuple[Any, Any]:
+    """The fitted model that a display is about, and the rows as that model sees them.
+
+    Of a pipeline the last step; TypeError if it lacks what the display shows (`has`).
+    """
+    check_is_fitted(estimator)
+    if isinstance(estimator, Pipeline):
+        X = None if X is None else estimator[:-1].transform(X)
+        estimator = estimator.steps[-1][1]
+    if has is not None and not hasattr(estimator, has):
+        raise TypeError(
+            f"`estimator` must be {such_as}, got {type(estimator).__name__}."
+        )
+    return estimator, X
 
 
 def legend_beside(ax: Axes, **options: Any) -> None:

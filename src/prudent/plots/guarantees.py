@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import (
     check_consistent_length,
-    check_is_fitted,
     column_or_1d,
 )
 
@@ -22,7 +21,7 @@ from prudent.core.guarantee import NOT_A_RATE, Guarantee, GuaranteeCheck
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import answers_from, held_against
 from prudent.evaluation.records import Findings
-from prudent.plots.display import BLUE, GREY, RED, Display, legend_beside
+from prudent.plots.display import BLUE, GREY, RED, Display, last_step, legend_beside
 
 # Verdict -> colour and marker: readable without colour, too.
 STYLE = {"kept": (BLUE, "o"), "consistent": (GREY, "s"), "broken": (RED, "X")}
@@ -125,10 +124,14 @@ class GuaranteeDisplay(Display):
 
         Raises
         ------
+        TypeError
+            If `estimator` is of another sort.
         ValueError
             If `X` and `y` have different lengths, or `groups` are missing.
         """
-        check_is_fitted(estimator)
+        estimator, X = last_step(
+            estimator, X, has="guarantees_", such_as="a model with guarantees_"
+        )
         labels = column_or_1d(y)
         check_consistent_length(X, labels)
         together = None if groups is None else np.asarray(groups)
@@ -358,17 +361,25 @@ class FalseAlarmDisplay(Display):
         ax : matplotlib Axes, default=None
             Where to draw; None: on new axes.
         name : str, default=None
-            What the legend calls it.
+            What the legend calls it; None: the class of the estimator.
         **kwargs
             Of matplotlib, for the line of the measured rates.
 
         Returns
         -------
         FalseAlarmDisplay
+
+        Raises
+        ------
+        TypeError
+            If `estimator` is of another sort.
         """
         if false_alarm_rates is None:
             false_alarm_rates = np.linspace(0.02, 0.4, 20)
         rates = column_or_1d(false_alarm_rates).astype(np.float64)
+        estimator, X = last_step(
+            estimator, X, has="with_false_alarm_rate", such_as="a LowDensityRejector"
+        )
         answers = np.column_stack(
             [estimator.with_false_alarm_rate(rate).predict(X) for rate in rates]
         )
@@ -378,7 +389,7 @@ class FalseAlarmDisplay(Display):
             rates,
             level=level,
             ax=ax,
-            name=name,
+            name=type(estimator).__name__ if name is None else name,
             **kwargs,
         )
 

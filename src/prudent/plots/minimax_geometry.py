@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
 from prudent.core.types import FloatArray
 from prudent.minimax import MinimaxProbabilityClassifier
-from prudent.plots.display import BLUE, RED, Display, legend_beside
+from prudent.plots.display import BLUE, RED, Display, last_step, legend_beside
 
 COLOURS = (BLUE, RED)
 N_OUTLINE = 181
@@ -106,11 +106,18 @@ class MinimaxGeometryDisplay(Display):
 
         Raises
         ------
+        TypeError
+            If `estimator` is of another sort.
         ValueError
             If there is no such picture: another number of classes, one feature, a
             kernel, or ellipsoids of no size; or if rows have no labels.
         """
-        check_is_fitted(estimator)
+        estimator, X = last_step(
+            estimator,
+            X,
+            has="class_worst_case_error_",
+            such_as="a MinimaxProbabilityClassifier",
+        )
         if not hasattr(estimator, "coef_") or estimator.coef_.shape[0] != 1:
             raise ValueError(
                 "the geometry is that of a linear fit of two classes; use "

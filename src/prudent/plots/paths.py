@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import (
     check_consistent_length,
-    check_is_fitted,
     column_or_1d,
 )
 
@@ -20,7 +19,7 @@ from prudent.calibration import RiskCalibratedClassifier
 from prudent.core.types import FloatArray
 from prudent.imprecise import ImpreciseDiscriminantAnalysisCV
 from prudent.metrics import coverage_score, set_size, u65_score, u80_score
-from prudent.plots.display import BLUE, GREY, RED, Display, legend_beside
+from prudent.plots.display import BLUE, GREY, RED, Display, last_step, legend_beside
 
 
 @dataclass(eq=False, repr=False)
@@ -101,10 +100,14 @@ class CalibrationPathDisplay(Display):
 
         Raises
         ------
+        TypeError
+            If `estimator` is of another sort.
         ValueError
             If rows have no labels.
         """
-        check_is_fitted(estimator)
+        estimator, X = last_step(
+            estimator, X, has="loss_curve_", such_as="a RiskCalibratedClassifier"
+        )
         if (X is None) != (y is None):
             missing = "y" if y is None else "X"
             raise ValueError(f"the error on other rows needs `{missing}`, too.")
@@ -235,10 +238,21 @@ class ImprecisionPathDisplay(Display):
         -------
         ImprecisionPathDisplay
             With u80, u65, coverage, and the mean set size over the number of classes.
+
+        Raises
+        ------
+        TypeError
+            If `estimator` is of another sort.
         """
         grid = np.arange(101) / 20 if imprecisions is None else np.unique(imprecisions)
         labels = column_or_1d(y)
         check_consistent_length(X, labels)
+        estimator, X = last_step(
+            estimator,
+            X,
+            has="critical_imprecision",
+            such_as="an ImpreciseDiscriminantAnalysis",
+        )
         critical = estimator.critical_imprecision(X)
         classes = estimator.classes_
         sets = [critical <= c for c in grid]
@@ -282,8 +296,15 @@ class ImprecisionPathDisplay(Display):
         -------
         ImprecisionPathDisplay
             Mean over the folds, with a band of one standard deviation.
+
+        Raises
+        ------
+        TypeError
+            If `estimator` is of another sort.
         """
-        check_is_fitted(estimator)
+        estimator, _ = last_step(
+            estimator, has="cv_results_", such_as="an ImpreciseDiscriminantAnalysisCV"
+        )
         results = estimator.cv_results_
         n_values = len(np.unique(results["imprecision"]))
         best = int(results["mean_test_score"].argmax()) // n_values

@@ -13,13 +13,12 @@ from numpy.typing import ArrayLike
 from pyarrow import compute
 from sklearn.utils.validation import (
     check_consistent_length,
-    check_is_fitted,
     column_or_1d,
 )
 
 from prudent.core.binomial import check_fraction
 from prudent.core.validation import shown
-from prudent.plots.display import BLUE, GREY, Display, legend_beside
+from prudent.plots.display import BLUE, GREY, Display, last_step, legend_beside
 from prudent.rules.bins import ProbabilityBins
 
 
@@ -82,7 +81,7 @@ class ReliabilityDisplay(Display):
         ax : matplotlib Axes, default=None
             Where to draw; None: on new axes.
         name : str, default=None
-            What the legend calls it.
+            What the legend calls it; None: the class of the estimator.
         **kwargs
             Of matplotlib, for the points.
 
@@ -92,10 +91,14 @@ class ReliabilityDisplay(Display):
 
         Raises
         ------
+        TypeError
+            If `estimator` is of another sort.
         ValueError
             If `label` has no cells.
         """
-        check_is_fitted(estimator)
+        estimator, _ = last_step(
+            estimator, has="bins_", such_as="a BinnedCalibrationClassifier"
+        )
         cells = estimator.bins_
         known = list(dict.fromkeys(cells["class"].to_pylist()))
         label = known[0] if label is None else label
@@ -106,7 +109,9 @@ class ReliabilityDisplay(Display):
             )
         own = cells.filter(compute.equal(cells["class"], pa.scalar(label)))
         display = cls(own, label=label, confidence=float(estimator.confidence))
-        return display.plot(ax, name=name, **kwargs)
+        return display.plot(
+            ax, name=type(estimator).__name__ if name is None else name, **kwargs
+        )
 
     @classmethod
     def from_predictions(

@@ -12,7 +12,15 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from prudent.adversarial import RejectionGame, SecurityCurve
-from prudent.plots.display import BLUE, GREEN, GREY, RED, Display, legend_beside
+from prudent.plots.display import (
+    BLUE,
+    GREEN,
+    GREY,
+    RED,
+    Display,
+    last_step,
+    legend_beside,
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -82,9 +90,17 @@ class SecurityCurveDisplay(Display):
         Returns
         -------
         SecurityCurveDisplay
+
+        Raises
+        ------
+        TypeError
+            If `estimator` is of another sort.
         """
         if false_alarm_rates is None:
             false_alarm_rates = np.linspace(0, 1, 101)
+        estimator, _ = last_step(
+            estimator, has="security_curve", such_as="a RejectionGame"
+        )
         curve = estimator.security_curve(np.sort(false_alarm_rates))
         return cls(curve, known=known).plot(ax, name=name, **kwargs)
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from prudent.core.binomial import clopper_pearson
 from prudent.core.types import FloatArray, IntArray
 from prudent.estimator_tools import predict_set
-from prudent.plots.display import BLUE, GREY, Display
+from prudent.plots.display import BLUE, GREY, Display, last_step
 
 
 @dataclass(eq=False, repr=False)
@@ -87,7 +87,7 @@ class SetSizeDisplay(Display):
         ax : matplotlib Axes, default=None
             Where to draw; None: on new axes.
         name : str, default=None
-            What the legend calls it.
+            What the legend calls it; None: the class of the estimator.
         **kwargs
             Of matplotlib, for the points.
 
@@ -95,6 +95,7 @@ class SetSizeDisplay(Display):
         -------
         SetSizeDisplay
         """
+        estimator, X = last_step(estimator, X)
         promises = getattr(estimator, "guarantees_", ())
         of_all = [
             promise.bound
@@ -115,7 +116,7 @@ class SetSizeDisplay(Display):
             promised=promised,
             level=level,
             ax=ax,
-            name=name,
+            name=type(estimator).__name__ if name is None else name,
             **kwargs,
         )
 

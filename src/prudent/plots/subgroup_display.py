@@ -14,7 +14,6 @@ from matplotlib.ticker import PercentFormatter
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import (
     check_consistent_length,
-    check_is_fitted,
     column_or_1d,
 )
 
@@ -25,7 +24,7 @@ from prudent.estimator_tools import held_against
 from prudent.estimator_tools.subgroups import memberships_of
 from prudent.evaluation.records import Findings
 from prudent.io.errors import thousands
-from prudent.plots.display import GREY, Display, legend_beside
+from prudent.plots.display import GREY, Display, last_step, legend_beside
 from prudent.plots.guarantees import STYLE, KeptPromise
 
 #: Rows enough to show that a promise is kept, if nothing is wrong, show it so surely.
@@ -103,8 +102,15 @@ class SubgroupDisplay(Display):
         Returns
         -------
         SubgroupDisplay
+
+        Raises
+        ------
+        TypeError
+            If `estimator` is of another sort.
         """
-        check_is_fitted(estimator)
+        estimator, X = last_step(
+            estimator, X, has="guarantees_", such_as="a model with guarantees_"
+        )
         labels = column_or_1d(y)
         check_consistent_length(X, labels)
         held = list(held_against(estimator, estimator.guarantees_, X, labels))
