@@ -248,9 +248,11 @@ def beside_mapie() -> None:
         ("largest p-value", own, own_seconds),
     ):
         size, decided, held_share = figures(answer, y[new])
+        worst = np.nanmin(covered(answer, y[new], every.taken(new)))
         print(
             f"{name}, {len(new)} rows: size {size:.3f}, decided {decided:.3f}, covered "
-            f"{held_share:.3f}, {1000 * each:.3f} ms a row"
+            f"{held_share:.3f}, subgroup least covered {worst:.3f}, "
+            f"{1000 * each:.3f} ms a row"
         )
 
 

@@ -49,7 +49,7 @@ def test_a_rule_is_certified_from_a_file_as_in_python(name, made, prudent, tmp_p
     if name == "judge":
         settings["predicted"] = columns["verdict"]
     if name == "sites":
-        settings["by"] = columns["site"]
+        settings["by"] = {"site": columns["site"]}
     expected = library.certify(rule, numbers(rule, columns), columns["y"], **settings)
     found = json.loads(out.read_text())
     assert [f["bound"] for f in found] == [g.bound for g in expected]

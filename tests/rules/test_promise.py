@@ -6,13 +6,13 @@ import re
 
 import numpy as np
 import pytest
-from scipy.stats import binom, norm
+from scipy.stats import binom, binomtest, norm
 from sklearn.datasets import load_iris
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 import prudent
-from prudent import Assumption
+from prudent import Assumption, Rule
 from prudent.exceptions import InfeasibleError
 from prudent.rules.promise import repeated_rows
 
@@ -233,7 +233,67 @@ SURE = np.linspace(0, 1, 100)
         (
             ((SCORES, TRUTH, "coverage >= 90% in every group"), {}),
             ValueError,
-            "belong together",
+            "does not say which groups: name a column, as in 'coverage >= 90% in",
+        ),
+        (
+            ((SCORES, TRUTH, "coverage >= 90%"), {"by": np.arange(100) % 2}),
+            ValueError,
+            '"in every group" belong together',
+        ),
+        (
+            ((SCORES, TRUTH, "coverage >= 90%"), {"by": {"a": np.zeros(100)}}),
+            ValueError,
+            '"in every COLUMN" belong together',
+        ),
+        (
+            ((SCORES, TRUTH, "coverage >= 90% in every b"), {"by": {"a": [1]}}),
+            ValueError,
+            "no column 'b'; there are a",
+        ),
+        (
+            ((SCORES, TRUTH, "coverage >= 90% in every a"), {"by": {"a": [1]}}),
+            ValueError,
+            "`by['a']` must have one value for each of the 100 rows",
+        ),
+        (
+            (
+                (SCORES, TRUTH, "coverage >= 90% in every a"),
+                {"by": {"a": np.arange(100)}},
+            ),
+            ValueError,
+            "'a' has 100 values: give bands, such as 'a:25,50,74'",
+        ),
+        (
+            (
+                (SCORES, TRUTH, "coverage >= 90% in every a"),
+                {"by": {"a": np.arange(100) < 95}},
+            ),
+            InfeasibleError,
+            "9 rows a subgroup are needed, a=0 has 5",
+        ),
+        (
+            (
+                (SCORES, TRUTH, "coverage >= 80% in every class and a"),
+                {"by": {"a": np.arange(100) < 98}},
+            ),
+            InfeasibleError,
+            "4 rows a class of a subgroup are needed, 0 where a=0 has ",
+        ),
+        (
+            (
+                (SURE, SURE > 2, "error <= 5% in every a"),
+                {"predicted": SURE > 2, "by": {"a": np.arange(100) % 4}},
+            ),
+            InfeasibleError,
+            "in any part of the rows: 59 rows of a part are needed, a=3 has 25, a=2",
+        ),
+        (
+            (
+                (SURE, SURE > 0.5, "error <= 5% in every a"),
+                {"predicted": SURE > 2, "by": {"a": np.zeros(100)}},
+            ),
+            InfeasibleError,
+            "in any part of the rows: too many of the surest labels are wrong.",
         ),
         (
             ((SCORES, TRUTH, "coverage >= 99% in every class"), {}),
@@ -275,7 +335,7 @@ def test_rare_classes_are_put_into_every_set_on_request():
 
 
 def test_groups_are_no_promise_of_comparisons():
-    with pytest.raises(ValueError, match="a promise from a table of scores"):
+    with pytest.raises(ValueError, match="does not say which groups"):
         prudent.compare(X, Y, promise="coverage >= 90% in every group")
 
 
@@ -372,3 +432,122 @@ def test_scores_that_tie_by_themselves_are_no_repeated_rows(seed):
     ):
         assert repeated_rows(values, y) is None
         assert repeated_rows(values, easy) is None
+
+
+SURENESS = np.linspace(0.05, 0.95, 10)  # of the second class, atoms of a law
+
+
+def parted_law():
+    """Atoms of scores in parts that overlap: columns, scores, chances of class 1."""
+    atoms = [
+        (score, land, age)
+        for score in SURENESS
+        for land in ("x", "y", None)
+        for age in (20.0, 40.0, 60.0)
+    ]
+    score, land, age = (
+        np.array(column, dtype=object) for column in zip(*atoms, strict=True)
+    )
+    score, age = score.astype(float), age.astype(float)
+    weight = np.where(land == "x", 3.0, 1.0) * np.where(age > 50, 0.5, 1.0)
+    right = np.where((age > 50) | (land == "y"), 0.5 + 0.8 * (score - 0.5), score)
+    return score, {"land": land, "age": age}, weight / weight.sum(), right
+
+
+def rule_in_parts(wish, draw, n=600):
+    """The rule of a fresh draw of the law, and who is in which part; None without."""
+    score, columns, weight, right = parted_law()
+    random = np.random.default_rng([7, draw])
+    rows = random.choice(len(score), n, p=weight)
+    y = (random.random(n) < right[rows]).astype(int)
+    rule = asked_of(
+        *(np.column_stack([1 - score, score])[rows], y),
+        f"{wish} in every land and age:30,50",
+        classes=[0, 1],
+        by={name: column[rows] for name, column in columns.items()},
+        ids=np.arange(n),  # equal atoms are draws, not copies
+    )
+    if rule is not None:
+        lands = ("land=x", "land=y", "land=missing")
+        assert rule.subgroups == (*lands, "age<30", "30<=age<50", "age>=50")
+    return rule
+
+
+def asked_of(scores, y, wish, **settings):
+    try:
+        return prudent.promise(scores, y, wish, **settings)
+    except InfeasibleError:
+        return None
+
+
+def test_sets_miss_no_more_in_any_part_of_fresh_draws_of_a_known_law():
+    score, columns, weight, right = parted_law()
+    table, chance = (np.column_stack([1 - p, p]) for p in (score, right))
+    random, n_draws, misses = np.random.default_rng(8), 200, np.zeros(6)
+    for draw in range(n_draws):
+        rule = rule_in_parts("coverage >= 80%", draw)
+        inside = rule.members(columns)
+        missed = (chance * ~rule.sets(table, inside, allow_empty=True)).sum(axis=1)
+        # A new row of each part is missed with its true probability.
+        misses += random.random(6) < (missed * weight) @ inside / (weight @ inside)
+    for count in misses.astype(int).tolist():
+        assert binomtest(count, n_draws, 0.2, alternative="greater").pvalue > 1e-3 / 6
+    assert misses.sum() > 0.03 * 6 * n_draws  # not every label
+
+
+@pytest.mark.parametrize(
+    ("wish", "limit"), [("error <= 30%", 0.3), ("missed 1 <= 40%", 0.4)]
+)
+def test_errors_are_kept_in_all_parts_at_once_in_fresh_draws_of_a_known_law(
+    wish, limit
+):
+    score, columns, weight, right = parted_law()
+    table = np.column_stack([1 - score, score])
+    n_draws, n_made, n_false = 150, 0, 0
+    for draw in range(n_draws):
+        rule = rule_in_parts(wish, draw)
+        if rule is None:
+            continue
+        inside = rule.members(columns)
+        if rule.kind == "answers":
+            about = weight * rule.answers(table, inside)
+            wrong = np.where(score > 0.5, 1 - right, right)
+        else:
+            about, wrong = weight * right, rule.labels(table, inside) == 0
+        shown = about @ inside > 0
+        rates = ((about * wrong) @ inside)[shown] / (about @ inside)[shown]
+        n_false += rates.max() > limit + 1e-9
+        n_made += 1
+    assert n_made > n_draws / 2
+    assert binomtest(int(n_false), n_draws, 0.05, alternative="greater").pvalue > 1e-3
+
+
+def test_parts_are_the_same_in_every_table():
+    import pandas as pd
+    import polars as pl
+
+    random = np.random.default_rng(3)
+    y = random.integers(0, 2, 400)
+    scores = random.normal(size=(400, 2)) + 2 * np.eye(2)[y]
+    columns = {
+        "land": random.choice(np.array(["x", "y", None], dtype=object), 400).tolist(),
+        "age": random.integers(18, 80, 400).tolist(),
+    }
+    columns["age"][7] = None
+    tables = [columns, pd.DataFrame(columns), pl.DataFrame(columns)]
+    tables.append(pd.DataFrame(columns).convert_dtypes())
+    wish = "coverage >= 80% in every class and land*age:40"
+    texts = {
+        prudent.promise(scores, y, wish, by=by, allow_rare=True).to_json()
+        for by in tables
+    }
+    assert len(texts) == 1
+    rule = Rule.from_json(texts.pop())
+    assert "land=x and age<40" in rule.subgroups
+    found = [
+        [g.bound for g in prudent.certify(rule, scores, y, by=by)] for by in tables
+    ]
+    assert all(bounds == found[0] for bounds in found)
+    # One part has no row of one class.
+    shown = [g for g in rule.guarantees if g.evidence["calibration rows"]]
+    assert len(found[0]) == len(shown) == len(rule.guarantees) - 1

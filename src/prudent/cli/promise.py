@@ -17,6 +17,7 @@ from prudent.cli.options import names
 from prudent.cli.output import check_writable, note
 from prudent.cli.rules import numbers_in
 from prudent.cli.scores import complete_rows, labels_of_columns, score_columns
+from prudent.cli.subgroups import columns_in, items_of, memberships, table_of
 from prudent.io.errors import TableError, counted, listed, shown
 from prudent.io.replacing import replacing
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from prudent import Rule
     from prudent.io.table import Table
+    from prudent.rules.wish import Wish
 
 NOT_SAID_UNSEEN = (
     "were these rows kept from all that made the scores (training, tuning, prompts, "
@@ -95,7 +97,11 @@ def promise(
     confidence: options.Confidence = None,
     by: Annotated[
         str | None,
-        typer.Option(metavar="COL", help='Groups of "in every group", or by name.'),
+        typer.Option(
+            metavar="COL,..",
+            help="Columns that part the rows: each part has the promise, sex,age:30,45 "
+            'or sex*site; the promise may name them instead, "... in every sex".',
+        ),
     ] = None,
     groups: options.Groups = None,
     row_id: Annotated[
@@ -140,14 +146,17 @@ def promise(
     from prudent.rules.promise import joint_rules
 
     check_writable(*outputs)
-    _check_promises(wishes, outputs, confidence, among, by)
+    items = items_of(by)
+    parsed = _check_promises(wishes, outputs, confidence, among, items)
     if not unseen:
         raise UsageError(NOT_SAID_UNSEEN)
     columns = score_columns(scores, score, predicted, positive, anomaly)
     if ties == "smoothed" and row_id is None:
         raise UsageError("--ties smoothed tosses a coin for each --id: name the column")
-    words = [name for name in (truth, predicted, by, groups, row_id) if name]
+    words = [name for name in (truth, predicted, groups, row_id) if name]
     source, _ = open_data(data, None, reading, text_columns=words)
+    items = [item for wish in parsed for item in wish.subgroups]
+    parts = columns_in(source, items, truth)
     table = source.whole()
     values = np.column_stack([numbers_in(table, name) for name in columns])
     kept = complete_rows(table, values, columns, drop=drop_missing)
@@ -159,7 +168,6 @@ def promise(
         name: None if column is None else table.words(column)[kept]
         for name, column in (
             ("predicted", predicted),
-            ("by", by),
             ("groups", groups),
             ("ids", row_id),
         )
@@ -177,11 +185,17 @@ def promise(
     _refuse_constant(values, columns)
     if groups is None:
         _refuse_repeats(table, np.flatnonzero(kept), values, truths, texts["ids"])
+    columns_by = None
+    if parts:
+        frame = table_of(table, parts).filter(kept)
+        memberships(items, frame)  # refuses what cannot part rows, as --by
+        columns_by = {name: frame[name].to_numpy() for name in parts}
     with failing_as_data():
         rules = joint_rules(
             values if scores is not None else values[:, 0],
             truths,
-            wishes,
+            [wish.text for wish in parsed],
+            by=columns_by,
             among=among,
             classes=labels,
             confidence=confidence,
@@ -195,7 +209,6 @@ def promise(
     record = {
         "columns": columns,
         "label": predicted,
-        "group": by,
         "id": row_id,
         "ordinary": normal,
         "data": {
@@ -231,17 +244,13 @@ def _check_promises(
     outputs: Sequence[Path],
     confidence: float | None,
     among: int,
-    by: str | None,
-) -> None:
-    """Refuse promises without a file each, and averages that are to share a level."""
+    by: Sequence[str],
+) -> list[Wish]:
+    """What is asked for; refuses promises without a file each, and shared averages."""
     from prudent.rules.wish import parse_promise
 
-    parts = [] if by is None else [by]
     try:
-        parsed = [
-            parse_promise(wish, with_groups=True, confidence=confidence, by=parts)
-            for wish in wishes
-        ]
+        found = [parse_promise(wish, confidence=confidence, by=by) for wish in wishes]
     except ValueError as error:
         raise UsageError(str(error)) from error
     if len(outputs) != len(wishes):
@@ -251,15 +260,19 @@ def _check_promises(
         )
     if len({output.resolve() for output in outputs}) != len(outputs):
         raise UsageError("two promises go to one file: name a file for each with -o")
+    parsed = [wish for wish in found if wish is not None]
+    if len(parsed) < len(found):
+        raise UsageError("--promise none makes no rule: say what is to be promised")
     if among == 1:
-        return
+        return parsed
     if among < len(wishes):
         raise UsageError(
             f"--among {among} is less than the {len(wishes)} promises given: count "
             "these, too"
         )
-    if any(wish is None or wish.confidence is None for wish in parsed):
+    if any(wish.confidence is None for wish in parsed):
         raise UsageError("--among is for promises with a confidence: give --confidence")
+    return parsed
 
 
 def _two_labels(positive: str, truths: NDArray[np.str_], column: str) -> list[str]:
@@ -327,13 +340,6 @@ def _recorded(rule: Rule, known: Mapping[str, Any], excluded: Sequence[str]) -> 
     kept = {name: value for name, value in rule.record.items() if name not in known}
     given = {name: value for name, value in known.items() if value is not None}
     guarantees = rule.guarantees
-    if rule.by == "group":
-        guarantees = tuple(
-            replace(g, subgroup=f"{known['group']}={name}")
-            for g, name in zip(guarantees, rule.groups, strict=True)
-        )
-    else:
-        given.pop("group", None)
     if excluded:
         sentence = f"the label is none of {', '.join(map(repr, excluded))}"
         guarantees = tuple(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -562,10 +562,11 @@ def _parted(rule: Rule, by: Any) -> Memberships | None:
     """Which subgroups hold each row, or which of the disjoint groups; None without."""
     if by is None:
         return None
-    if rule.crossings:
-        is_matrix = isinstance(by, np.ndarray) and by.dtype == np.bool_
-        if not is_matrix:
-            return Subgroups(rule.crossings, None, rule.subgroups).of(by)
+    is_matrix = isinstance(by, np.ndarray) and by.dtype == np.bool_
+    if rule.crossings and isinstance(by, Mapping):
+        return Memberships(rule.members(by), rule.subgroups)
+    if rule.crossings and not is_matrix:
+        return Subgroups(rule.crossings, None, rule.subgroups).of(by)
     if rule.subgroups:
         return Memberships(np.asarray(by, dtype=bool), rule.subgroups)
     if rule.by != "group":

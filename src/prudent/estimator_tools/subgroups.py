@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import narwhals as nw
@@ -13,12 +11,12 @@ import numpy as np
 from sklearn.utils.validation import _num_samples
 
 from prudent.core.types import BoolArray
-from prudent.core.validation import shown
 from prudent.rules.parts import (
     Cells,
     Crossing,
     Factor,
     cells_in,
+    factors_of,
     members_of,
     names_of,
 )
@@ -53,7 +51,7 @@ class Subgroups:
         items = [option] if isinstance(option, str | int) else list(option or ())
         if not items:
             raise ValueError("`subgroups` must name at least one column, got none.")
-        return cls._parted([_factors(item) for item in items], X)
+        return cls._parted([factors_of(item) for item in items], X)
 
     @classmethod
     def _learned_from(cls, function: Callable[[Any], Any], X: Any) -> Subgroups:
@@ -81,7 +79,7 @@ class Subgroups:
 
     def are(self, items: Sequence[str]) -> bool:
         """Whether these are the parts that a list of columns stands for."""
-        asked = {_places(_factors(item)) for item in items}
+        asked = {_places(factors_of(item)) for item in items}
         known = {_places(crossing.factors) for crossing in self.crossings}
         return self.function is None and asked == known
 
@@ -147,7 +145,7 @@ def columns_of(items: Sequence[str]) -> list[str]:
     >>> columns_of(["sex*age:30,45", "site", "sex"])
     ['sex', 'age', 'site']
     """
-    factors = (factor for item in items for factor in _factors(item))
+    factors = (factor for item in items for factor in factors_of(item))
     return list(dict.fromkeys(factor.name for factor in factors))
 
 
@@ -182,32 +180,6 @@ def _places(factors: Sequence[Factor]) -> tuple[Any, ...]:
     """What says how factors part rows, whatever values these have shown."""
     places = ((str(factor.column), factor.bounds) for factor in factors)
     return tuple(sorted(places))
-
-
-def _factors(item: str | int) -> tuple[Factor, ...]:
-    """The columns that an item crosses."""
-    if isinstance(item, int | np.integer) and not isinstance(item, bool):
-        return (Factor(int(item)),)
-    if not isinstance(item, str):
-        raise TypeError(
-            "`subgroups` must be a list of names or positions of columns, or a "
-            f"function of rows, got {shown(item)}."
-        )
-    factors = []
-    for part in item.split("*"):
-        column, colon, cuts = part.partition(":")
-        try:
-            bounds = tuple(float(cut) for cut in cuts.split(",")) if colon else ()
-        except ValueError:
-            bounds = (math.nan,)
-        rising = all(low < high for low, high in pairwise(bounds))
-        if not (rising and all(map(math.isfinite, bounds))):
-            raise ValueError(
-                f"subgroups: the bands of {part!r} must be rising numbers, such as "
-                "'age:30,45,60'."
-            )
-        factors.append(Factor(column.strip(), bounds))
-    return tuple(factors)
 
 
 def _answer(function: Callable[[Any], Any], X: Any) -> Any:

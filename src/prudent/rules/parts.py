@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from numbers import Real
 from typing import Any
 
@@ -185,6 +185,32 @@ class Crossing:
         return np.where(seen, number, -1)
 
 
+def factors_of(item: str | int) -> tuple[Factor, ...]:
+    """The columns that an item crosses."""
+    if isinstance(item, int | np.integer) and not isinstance(item, bool):
+        return (Factor(int(item)),)
+    if not isinstance(item, str):
+        raise TypeError(
+            "`subgroups` must be a list of names or positions of columns, or a "
+            f"function of rows, got {shown(item)}."
+        )
+    factors = []
+    for part in item.split("*"):
+        column, colon, cuts = part.partition(":")
+        try:
+            bounds = tuple(float(cut) for cut in cuts.split(",")) if colon else ()
+        except ValueError:
+            bounds = (math.nan,)
+        rising = all(low < high for low, high in pairwise(bounds))
+        if not (rising and all(map(math.isfinite, bounds))):
+            raise ValueError(
+                f"subgroups: the bands of {part!r} must be rising numbers, such as "
+                "'age:30,45,60'."
+            )
+        factors.append(Factor(column.strip(), bounds))
+    return tuple(factors)
+
+
 def members_of(crossings: Sequence[Crossing], columns: Columns) -> BoolArray:
     """Which of the parts of all crossings hold each row, (n, G).
 
@@ -204,19 +230,26 @@ def names_of(crossings: Sequence[Crossing]) -> tuple[str, ...]:
 def cells_in(values: Any) -> Cells:
     """Numbers as float and all else as text, and which of the values are missing.
 
-    None and NaN are missing.
+    None, NaN and what else equals nothing are missing.
     """
     array = np.asarray(values)
     if array.dtype.kind in "fiub":
         numbers = array.astype(np.float64)
         return numbers, np.isnan(numbers)
-    missing = np.array([cell is None or cell != cell for cell in array], dtype=bool)
+    missing = np.array([_lacks(cell) for cell in array], dtype=bool)
     known = array[~missing]
     if len(known) and all(
         isinstance(v, Real) and not isinstance(v, bool) for v in known
     ):
         return np.where(missing, np.nan, array).astype(np.float64), missing
     return np.array([str(cell) for cell in array], dtype=str), missing
+
+
+def _lacks(cell: Any) -> bool:
+    try:
+        return cell is None or bool(cell != cell)
+    except TypeError:  # of pandas.NA nothing can be said
+        return True
 
 
 # --- crossings from the conditions of a rule file -------------------------------------

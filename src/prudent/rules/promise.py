@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -16,9 +16,18 @@ from prudent.core.rows import log_evidence, one_row_per_group
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.exceptions import InfeasibleError
 from prudent.rules.boundary import error_boundary
-from prudent.rules.make import ClassErrors, SelectiveError, unproved_share
+from prudent.rules.make import CellErrors, ClassErrors, SelectiveError, unproved_share
+from prudent.rules.parts import (
+    Cells,
+    Crossing,
+    cells_in,
+    factors_of,
+    members_of,
+    names_of,
+)
 from prudent.rules.rule import Coverage, FalseAlarms, Rule, Terms
 from prudent.rules.scores import AnswerScores, CalibrationScores, ClassScores
+from prudent.rules.subgroups import Memberships, scores_within
 from prudent.rules.wish import Wish, parse_promise, rounded
 
 #: Chance of calling independent draws a table that was doubled.
@@ -35,7 +44,7 @@ def promise(
     classes: Sequence[Any] | None = None,
     predicted: ArrayLike | None = None,
     confidence: float | None = None,
-    by: ArrayLike | None = None,
+    by: ArrayLike | Mapping[str, ArrayLike] | None = None,
     groups: ArrayLike | None = None,
     ties: Literal["conservative", "smoothed"] = "conservative",
     ids: ArrayLike | None = None,
@@ -71,8 +80,10 @@ def promise(
     confidence : float, default=None
         Probability over these rows that all that is promised holds, in (0, 1). None:
         coverage and alarms on average over draws of the rows, errors with 0.95.
-    by : array-like of shape (n_rows,), default=None
-        What has a promise of its own, with "in every group".
+    by : array-like of shape (n_rows,), data frame or mapping, default=None
+        What has a promise of its own: one column, with "in every group"; or a table of
+        columns of n_rows, which the promise names as in "in every sex and age:30,45",
+        "in every class and sex*site". These parts may overlap.
     groups : array-like of shape (n_rows,), default=None
         Rows that belong together: one random row of each counts.
     ties : {"conservative", "smoothed"}, default="conservative"
@@ -164,7 +175,7 @@ def joint_rules(
     classes: Sequence[Any] | None = None,
     predicted: ArrayLike | None = None,
     confidence: float | None = None,
-    by: ArrayLike | None = None,
+    by: ArrayLike | Mapping[str, ArrayLike] | None = None,
     groups: ArrayLike | None = None,
     ties: Literal["conservative", "smoothed"] = "conservative",
     ids: ArrayLike | None = None,
@@ -190,7 +201,15 @@ def joint_rules(
     labels = None if classes is None else list(classes)
     if labels is None and truth is not None and predicted is None:
         labels = np.unique(truth).tolist()
-    wishes = _wishes(promises, labels, confidence, with_groups=by is not None)
+    parted = isinstance(by, Mapping) or hasattr(by, "columns")
+    column: Any = None if parted else by
+    columns: Any = by if parted else None
+    wishes = _wishes(promises, labels, confidence, with_groups=column is not None)
+    if parted != any(wish.subgroups for wish in wishes):
+        raise ValueError(
+            '`by` as a table of columns and the words "in every COLUMN" belong '
+            "together: give both or neither."
+        )
     random = check_random(random_state)
     rows = np.arange(n)
     if groups is not None:
@@ -203,7 +222,8 @@ def joint_rules(
         truth=truth,
         labels=labels,
         wrong=None if labelled is None or truth is None else truth != labelled,
-        by=None if by is None else _column("by", by, n),
+        by=None if column is None else _column("by", column, n),
+        columns=columns,
         rows=rows,
         strange=strange,
         ordinary=ordinary,
@@ -245,7 +265,9 @@ def _wishes(
         raise ValueError("`promise` is an empty list: say what is to be promised.")
     wishes = []
     for promise in promises:
-        wish = parse_promise(promise, labels, confidence=confidence, with_groups=True)
+        wish = parse_promise(
+            promise, labels, confidence=confidence, with_groups=with_groups
+        )
         if wish is None:
             raise ValueError("`promise` is 'none': say what is to be promised.")
         wishes.append(wish)
@@ -266,6 +288,7 @@ class ScoreTable:
     labels: list[Any] | None
     wrong: BoolArray | None  # (n,): whether the label given is wrong, if one is given
     by: NDArray[Any] | None  # (n,)
+    columns: Any  # None, or a table of columns (n,) by name
     rows: IntArray
     strange: Literal["low", "high"]
     ordinary: Any
@@ -278,27 +301,49 @@ class ScoreTable:
             return self._alarms(wish, terms)
         if self.truth is None:
             raise ValueError(f"{wish.text!r} needs `y`, the truth of each row.")
+        if not wish.subgroups:
+            return self._labelled(wish, terms, None)
+        crossings = tuple(
+            Crossing(factors_of(item)).learned(self._cells) for item in wish.subgroups
+        )
+        inside = Memberships(members_of(crossings, self._cells), names_of(crossings))
+        rule = self._labelled(wish, terms, inside.taken(self.rows))
+        return replace(rule, crossings=crossings)
+
+    def _cells(self, name: str | int) -> Cells:
+        """A column that parts the rows."""
+        assert self.columns is not None
+        if name not in self.columns:
+            known = ", ".join(map(str, getattr(self.columns, "columns", self.columns)))
+            raise ValueError(f"subgroups: no column {name!r}; there are {known}.")
+        values, missing = cells_in(self.columns[name])
+        return _column(f"by[{name!r}]", values, len(self.scores)), missing
+
+    def _labelled(self, wish: Wish, terms: Terms, inside: Memberships | None) -> Rule:
+        """The rule of answers, labels or sets, perhaps in every subgroup."""
         if self.wrong is not None:
             sure = self.scores if self.scores.ndim == 1 else self.scores.max(axis=1)
-            return _answers(sure[self.rows], self.wrong[self.rows], wish, terms)
+            wrong = self.wrong[self.rows]
+            return _answers(sure[self.rows], wrong, wish, terms, inside)
         assert self.labels is not None
+        assert self.truth is not None
         scores = scores_of_classes(self.scores, self.labels)[self.rows]
         codes = _codes(self.truth, self.labels)[self.rows]
         if wish.kind in ("error", "answered"):
-            return _answers(
-                scores.max(axis=1), scores.argmax(axis=1) != codes, wish, terms
-            )
+            wrong = scores.argmax(axis=1) != codes
+            return _answers(scores.max(axis=1), wrong, wish, terms, inside)
         if wish.kind == "missed":
             limits = {g.scope: g.bound for g in wish.guarantees}
             errors = ClassErrors(
                 scores=ClassScores(scores, codes, np.asarray(self.labels)),
                 in_sets=len(limits) == len(self.labels),
                 flagged_share=wish.share,
+                memberships=inside,
                 terms=terms,
             )
             return _within_share(errors.rule(limits), wish, terms)
         own = np.take_along_axis(scores, codes[:, None], axis=1)[:, 0]
-        return self._sets(own, codes, wish, terms)
+        return self._sets(own, codes, wish, terms, inside)
 
     def _alarms(self, wish: Wish, terms: Terms) -> Rule:
         """Alarms, of ordinary rows only as many as promised."""
@@ -325,8 +370,15 @@ class ScoreTable:
         )
         return alarms.rule(rate)
 
-    def _sets(self, own: FloatArray, codes: IntArray, wish: Wish, terms: Terms) -> Rule:
-        """Sets that leave few labels out: of all rows, each class, or each group."""
+    def _sets(
+        self,
+        own: FloatArray,
+        codes: IntArray,
+        wish: Wish,
+        terms: Terms,
+        inside: Memberships | None,
+    ) -> Rule:
+        """Sets that leave few labels out: of all rows, or of each part of them."""
         assert self.labels is not None
         by: Literal["class", "group"] | None = None
         category: IntArray = np.zeros_like(codes)
@@ -337,10 +389,15 @@ class ScoreTable:
             by, names = "group", tuple(values.tolist())
         elif wish.by_class:
             by, category, names = "class", codes, tuple(self.labels)
+        kept = CalibrationScores.of(own, category, names)
+        if inside is not None:
+            labels = codes if by == "class" else None
+            kept = scores_within(own, inside, labels, self.labels)
         coverage = Coverage(
-            scores=CalibrationScores.of(own, category, names),
+            scores=kept,
             classes=tuple(self.labels),
             by=by,
+            subgroups=() if inside is None else inside.names,
             empty="all" if self.scores.ndim == 1 else "best",
             jointly=True,
             smoothed=self.smoothed,
@@ -506,7 +563,11 @@ def _has_many_digits(scores: FloatArray) -> BoolArray:
 
 
 def _answers(
-    sureness: FloatArray, wrong: NDArray[Any], wish: Wish, terms: Terms
+    sureness: FloatArray,
+    wrong: NDArray[Any],
+    wish: Wish,
+    terms: Terms,
+    inside: Memberships | None,
 ) -> Rule:
     """Answers of which few are wrong; InfeasibleError that says why there are none."""
     if wish.kind not in ("error", "answered"):
@@ -515,6 +576,8 @@ def _answers(
             "promises about errors."
         )
     rate, n = rounded(wish.allowed), len(sureness)
+    if inside is not None:
+        return _answers_in_cells(sureness, wrong, wish, terms, inside)
     answers = AnswerScores.of(sureness, wrong)
     made = SelectiveError(scores=answers, terms=terms)
     confidence, alone = terms.each(), wish.kind == "answered"
@@ -556,6 +619,29 @@ def _answers(
     )
 
 
+def _answers_in_cells(
+    sureness: FloatArray,
+    wrong: NDArray[Any],
+    wish: Wish,
+    terms: Terms,
+    inside: Memberships,
+) -> Rule:
+    """Answers of which few are wrong in every subgroup; InfeasibleError without any."""
+    rate = rounded(wish.allowed)
+    made = CellErrors.of(sureness, wrong, inside, terms)
+    rule = made.rule(rate)
+    if rule.guarantees:
+        return rule
+    small = made.too_small(rate)
+    cells = (f"{name} has {n}" for name, (n, _) in small.items())
+    needed = max((needed for _, needed in small.values()), default=0)
+    why = f"{needed} rows of a part are needed, {', '.join(cells)}" if small else ""
+    raise InfeasibleError(
+        f"no threshold keeps {wish.text!r} in any part of the rows: "
+        f"{why or 'too many of the surest labels are wrong'}."
+    )
+
+
 def _within_share(rule: Rule, wish: Wish, terms: Terms) -> Rule:
     """The rule itself; InfeasibleError where too many rows are flagged."""
     quantities = {promise.quantity for promise in rule.guarantees}
@@ -575,19 +661,27 @@ def _within_share(rule: Rule, wish: Wish, terms: Terms) -> Rule:
 def _refuse_rare(coverage: Coverage, wish: Wish) -> None:
     """Name the categories that have too few rows for any cut."""
     rate = rounded(wish.allowed)
-    needed = fewest_rows(rate, coverage.terms.each(coverage.n_claims))
+    parted = bool(coverage.subgroups)
+    each = coverage.terms.each(coverage.n_claims, overlap=parted)
+    needed = fewest_rows(rate, each)
     sizes = coverage.scores.sizes.tolist()
     named = zip(coverage.scores.names, sizes, strict=True)
     rare = [(name, m) for name, m in named if m < needed]
     if not rare or coverage.smoothed:
         return
-    if coverage.by is None:
+    if coverage.by is None and not parted:
         raise InfeasibleError(
             f"{wish.text!r} needs {needed} rows, there are {sizes[0]}."
         )
-    each = ", ".join(f"{scope} has {m}" for scope, m in rare[:5])
+    unit = " of a ".join(filter(None, (coverage.by, "subgroup" if parted else None)))
+    if parted:
+        rare = [
+            (subgroup if label is None else f"{label} where {subgroup}", m)
+            for (subgroup, label), m in rare
+        ]
+    counted = ", ".join(f"{scope} has {m}" for scope, m in rare[:5])
     more = f" and {len(rare) - 5} more" if len(rare) > 5 else ""
     raise InfeasibleError(
-        f"{needed} rows a {coverage.by} are needed, {each}{more}; --allow-rare "
+        f"{needed} rows a {unit} are needed, {counted}{more}; --allow-rare "
         "(allow_rare=True) puts it into every set."
     )

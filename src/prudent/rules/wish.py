@@ -187,7 +187,7 @@ def parse_promise(
     One of `FORMS`, or of detectors `DETECTOR_FORM`, or guarantees. Where `classes` are
     not known yet, they are left as they are spelled; "in every class" is one guarantee.
     "In every group" is understood `with_groups` only, by those who are given groups:
-    parts of one column, by whose name the text may call them.
+    parts of one column, by whose name the text may call them; or of those in `by`.
     Each part of the columns in `by` has the promise too; a text that names columns, "in
     every sex and age_band", has to name the same. Without a `confidence` errors are
     promised with 0.95, coverage and false alarms on average. Raises ValueError for
@@ -230,23 +230,24 @@ def parse_promise(
         crossed = any(mark in part for part in named for mark in "*:")
         if len(named) > 1 or crossed or (by_class and (named or by_group)):
             raise ValueError(
-                f"{promise!r}: a table of scores has promises in every part of one "
-                "column; give the crossing as a column of its own."
+                f"{promise!r}: one column of groups is given, as `by`; give a table of "
+                "columns, such as a data frame, for parts of several or in bands."
             )
         if named and not text.lower().startswith("coverage"):
             raise ValueError(
-                f"{promise!r}: from a table of scores only a coverage is promised in "
-                "every part. Errors by subgroup are promised by prudent fit --by, or "
-                "by classifiers with `subgroups`."
+                f"{promise!r}: with one column of groups as `by` only a coverage is "
+                "promised; give a table of columns, such as a data frame."
             )
         by_group, named, by = by_group or bool(named), [], ()
+    elif by:
+        by_group = False  # the parts of the columns in `by` are meant
     wish = _from_text(
         *(promise, text, classes, confidence), by_class=by_class, by_group=by_group
     )
     if by_group and not with_groups:
         raise ValueError(
-            f"{promise!r} is a promise from a table of scores: use prudent promise "
-            "with --by, or prudent.promise."
+            f"{promise!r} does not say which groups: name a column, as in 'coverage "
+            ">= 90% in every site', or give them to prudent.promise as `by`."
         )
     if by or named:
         if wish.kind == "false alarm" or by_group or wish.share is not None:
