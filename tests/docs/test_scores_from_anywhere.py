@@ -45,7 +45,7 @@ def test_the_page_runs_from_its_first_line_to_its_last(tmp_path, monkeypatch, ca
             assert code == expected, (line, printed.err)
             while commands and not commands[0].startswith("$"):
                 assert commands.pop(0) in printed.err
-    assert n_commands == 15
+    assert n_commands == 17
     assert f"{names['person']} of them" in PAGE.read_text(encoding="utf-8")
     with Path("species.csv").open(newline="") as stream:
         sets = {row["set"] for row in csv.DictReader(stream)}
