@@ -16,7 +16,7 @@ from sklearn.model_selection import StratifiedKFold
 from benchmarks.timing import Workload
 from prudent import ImpreciseDiscriminantAnalysis, ImpreciseDiscriminantAnalysisCV
 from prudent.imprecise.boxes import max_cut_dual
-from prudent.imprecise.kernels import box_maximum
+from prudent.imprecise.optima import box_maximum
 
 BUNDLED = {"iris": load_iris, "wine": load_wine, "optdigits": load_digits}
 NAMES = (

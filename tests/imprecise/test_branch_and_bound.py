@@ -7,7 +7,7 @@ import pytest
 
 from imprecise.brute_force import vertices
 from prudent.imprecise.boxes import max_cut_dual
-from prudent.imprecise.kernels import ascend, box_maximum, box_minimum
+from prudent.imprecise.optima import ascend, box_maximum, box_minimum
 
 
 def random_form(seed, n=8):

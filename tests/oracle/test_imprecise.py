@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from imprecise.brute_force import log_joint_bounds, random_classes
 from prudent.imprecise.boxes import Boxes, max_cut_dual
 from prudent.imprecise.criteria import CredalSet, lower_expectation
-from prudent.imprecise.kernels import box_maximum
+from prudent.imprecise.optima import box_maximum
 
 pytestmark = pytest.mark.oracle
 

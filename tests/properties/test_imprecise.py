@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from prudent import ClassMoments, ImpreciseDiscriminantAnalysis
 from prudent.exceptions import PrudentWarning
 from prudent.imprecise.boxes import max_cut_dual
-from prudent.imprecise.kernels import box_maximum
+from prudent.imprecise.optima import box_maximum
 from prudent.metrics import discounted_accuracy_score, u65_score, u80_score
 
 TYPES = st.sampled_from(["full", "tied", "diag", "identity"])

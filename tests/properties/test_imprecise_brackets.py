@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from imprecise.brute_force import log_joint_bounds, random_classes, vertices
-from prudent.imprecise import kernels
+from prudent.imprecise import kernels, optima
 from prudent.imprecise.boxes import Boxes, max_cut_dual
 from prudent.imprecise.criteria import lower_expectation, prior_bounds
-from prudent.imprecise.kernels import bound_node, box_maximum, start_node
+from prudent.imprecise.optima import bound_node, box_maximum, start_node
 
 SEEDS = st.integers(0, 2**32 - 1)
 FEATURES = st.integers(1, 8)
@@ -77,7 +77,7 @@ def signs_settled(coupling, field, radius):
     node = np.empty((5, len(field)))
     start_node(coupling, dual, field, radius, start, node)
     bound_node(coupling, dual, field, radius, node, np.inf)  # any bound will do
-    return node[kernels.SIGN]
+    return node[optima.SIGN]
 
 
 @quick
