@@ -259,6 +259,33 @@ def test_tables_of_any_library_select_the_same_rows(rows, table):
         np.testing.assert_array_equal(default.p_values, plain.p_values)
 
 
+@pytest.mark.parametrize("library", [pd, pl])
+def test_numbers_of_two_types_are_numbers(rows, library):
+    model = LogisticRegression()
+    ordinary, batch = (
+        rows[0].round(),
+        np.column_stack([rows[1][:, :2].round(), rows[1][:, 2]]),
+    )
+    names = list("abc")
+    frames = [
+        library.DataFrame(dict(zip(names, table.T, strict=True)))
+        for table in (ordinary, batch)
+    ]
+    whole = library.DataFrame(
+        {name: ordinary[:, j].astype(int) for j, name in enumerate(names)}
+    )
+    expected = select_unusual(*frames, model, random_state=0)
+    found = select_unusual(whole, frames[1], model, random_state=0)
+    np.testing.assert_array_equal(found.p_values, expected.p_values)
+    turned = select_unusual(frames[1], whole, model, random_state=0)
+    assert turned.mask.shape == (200,)
+    words = library.DataFrame({"a": ["x"] * 40, "b": batch[:, 1], "c": batch[:, 2]})
+    with pytest.raises(
+        TypeError, match="column 'a' is Int64 in one of the two .* String"
+    ):
+        select_unusual(whole, words, model)
+
+
 def test_a_margin_will_do_and_the_classifier_given_is_not_fitted(rows):
     model = LinearSVC()
     assert select_unusual(*rows, model, random_state=0).mask[30:].all()

@@ -83,8 +83,8 @@ def select_unusual(
         If a setting is out of range, fewer than 2 ordinary rows are given, the columns
         of the two tables differ, or a score is not finite.
     TypeError
-        If the classifier has neither `decision_function` nor `predict_proba`, or the
-        tables are of two types.
+        If the classifier has neither `decision_function` nor `predict_proba`, the
+        tables are of two types, or a column is, one of them not of numbers.
 
     Warns
     -----
@@ -230,6 +230,12 @@ def check_columns(first: Any, second: Any) -> None:
             raise ValueError(
                 f"the columns of the two tables differ: {names[0]} and {names[1]}."
             )
+        for name, own, other in types_that_differ(first, second):
+            if not (own.is_numeric() and other.is_numeric()):
+                raise TypeError(
+                    f"column {name!r} is {own} in one of the two tables and {other} in "
+                    "the other: give both one type."
+                )
         return
     shapes = [np.shape(table)[1:] for table in (first, second)]
     if shapes[0] != shapes[1]:
@@ -239,10 +245,23 @@ def check_columns(first: Any, second: Any) -> None:
         )
 
 
+def types_that_differ(first: Any, second: Any) -> list[tuple[str, Any, Any]]:
+    """Columns of two data frames that have not the same type, with both types."""
+    own, other = (nw.from_native(t, eager_only=True).schema for t in (first, second))
+    return [(name, own[name], other[name]) for name in own if own[name] != other[name]]
+
+
 def stacked(first: Any, second: Any) -> Any:
-    """The rows of two tables of the same columns, one below the other."""
+    """The rows of two tables of the same columns, one below the other.
+
+    Numbers of two types become floats.
+    """
     if hasattr(first, "columns"):
+        mixed = [name for name, _, _ in types_that_differ(first, second)]
         frames = [nw.from_native(table, eager_only=True) for table in (first, second)]
+        if mixed:
+            numbers = nw.col(*mixed).cast(nw.Float64)
+            frames = [frame.with_columns(numbers) for frame in frames]
         return nw.concat(frames).to_native()
     if issparse(first) or issparse(second):
         return vstack([first, second], format="csr")
