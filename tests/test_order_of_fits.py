@@ -126,3 +126,31 @@ def test_a_comparison_tests_the_order_once(monkeypatch):
     )  # fmt: skip
     assert found.data.order
     assert len(calls) == 1
+
+
+def power_against(change, n_streams=40):
+    """Share of streams of 400 rows in which a change from the half on is seen."""
+    n_found = 0
+    for seed in range(n_streams):
+        random = np.random.default_rng([seed, 77])
+        late = np.arange(400) >= 200
+        share = np.where(late, 0.65, 0.5) if change == "share" else 0.5
+        y = (random.random(400) < share).astype(int)
+        X = random.normal(size=(400, 8))
+        X[:, :2] += 1.5 * (y[:, None] - 0.5)
+        if change != "share":
+            y = np.where((random.random(400) < change) & late, 1 - y, y)
+        told = labelled_rows(X, y, None, np.arange(400))
+        n_found += order_in_time(told, None, seed).p_value <= 0.05
+    return n_found / n_streams
+
+
+@pytest.mark.parametrize(
+    ("change", "least"), [("share", 0.33), (0.15, 0.08), (0.35, 0.63)]
+)
+def test_changed_classes_and_flipped_labels_are_seen(change, least):
+    assert power_against(change) >= least
+
+
+def test_labels_that_keep_their_law_are_seldom_called_changed():
+    assert power_against(0.0, 100) <= 0.13  # of level .05; more with chance 1e-3

@@ -579,6 +579,12 @@ def test_rows_of_a_subgroup_are_counted_whatever_says_which_they_are():
     # A batch without such rows changes nothing.
     by_label.update_rows(true[:1], answer[:1], subgroups=pd.DataFrame({"sex": ["x"]}))
     assert by_label.n_ == 3
+    # A cell of crossed columns and another, by the names that a model gives to both.
+    crossed = replace(promise, subgroup="sex=F and age<30 and site=1")
+    inside = {"sex=F and age<30": [True] * 3 + [False], "site=1": [False, True] * 2}
+    cells = PromiseMonitor(crossed)
+    cells.update_rows(true, answer, subgroups=pd.DataFrame(inside))
+    assert cells.n_ == 1
     with pytest.raises(ValueError, match="2 rows for 4 rows"):
         by_label.update_rows(true, answer, subgroups=[True, False])
     overall = PromiseMonitor(replace(promise, subgroup=None))

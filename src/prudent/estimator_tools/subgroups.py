@@ -20,7 +20,7 @@ from prudent.rules.parts import (
     members_of,
     names_of,
 )
-from prudent.rules.subgroups import Memberships
+from prudent.rules.subgroups import Memberships, rows_named
 
 #: What `subgroups=` takes.
 SubgroupsOption = Sequence[str | int] | str | int | Callable[[Any], Any] | None
@@ -170,6 +170,9 @@ def rows_of(name: str, table: Any, n_rows: int) -> BoolArray:
             raise ValueError(f"subgroups: {len(rows)} rows for {n_rows} rows.")
         return rows
     inside = memberships_of(table, np.arange(n_rows))
+    of_cell = rows_named(inside, name)
+    if of_cell.any():
+        return of_cell
     known = dict(zip(inside.names, inside.members.T, strict=True))
     parts = [name] if name in known else name.split(" and ")
     none = np.zeros(n_rows, dtype=bool)
