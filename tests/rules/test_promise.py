@@ -551,3 +551,20 @@ def test_parts_are_the_same_in_every_table():
     # One part has no row of one class.
     shown = [g for g in rule.guarantees if g.evidence["calibration rows"]]
     assert len(found[0]) == len(shown) == len(rule.guarantees) - 1
+
+
+@pytest.mark.parametrize("wish", ["missed 1 <= 20%", "coverage >= 80% in every class"])
+def test_a_rule_made_of_one_score_takes_one_score(wish):
+    rng = np.random.default_rng(0)
+    y = (rng.uniform(size=400) < 0.3).astype(int)
+    scores = y + rng.normal(size=400)
+    rule = prudent.promise(scores, y, wish, classes=[0, 1])
+    both = np.stack([-scores, scores], axis=1)
+    answer = rule.labels if rule.kind == "labels" else rule.sets
+    np.testing.assert_array_equal(answer(scores), answer(both))
+    read = Rule.from_json(rule.to_json())
+    answer_of_file = read.labels if read.kind == "labels" else read.sets
+    np.testing.assert_array_equal(answer_of_file(scores), answer(both))
+    of_two = prudent.promise(both, y, wish, classes=[0, 1])
+    with pytest.raises(ValueError, match="needs 2 columns"):
+        (of_two.labels if of_two.kind == "labels" else of_two.sets)(scores)

@@ -278,7 +278,8 @@ class Rule:
     ) -> NDArray[Any]:
         """Label of each row: the first of `priority` it reaches, else the best other.
 
-        `scores` is of shape (n, n_classes).
+        `scores` is of shape (n, n_classes), or as the rule was made: a score s of the
+        second of two classes, (n,), stands for (-s, s). So it does for `sets`.
         """
         return np.array(self.classes)[self.codes(scores, groups)]
 
@@ -467,6 +468,9 @@ class Rule:
     def _checked(self, scores: Any, n_columns: int | None) -> FloatArray:
         """Scores as numbers of the right shape, none of them NaN."""
         values = np.asarray(scores, dtype=np.float64)
+        one_for_two = n_columns == 2 and len(self.record.get("columns", ())) == 1
+        if one_for_two and values.ndim == 1:
+            values = np.stack([-values, values], axis=1)
         wrong = (
             values.ndim not in (1, 2)
             if n_columns is None
