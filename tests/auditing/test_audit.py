@@ -108,6 +108,52 @@ def test_early_stops_and_holm_keep_the_level():
     assert binom.sf(broken - 1, 60, 0.1) > 1e-3
 
 
+class HalfRight:
+    """Always right in one half of the rows, always wrong in the other."""
+
+    def __init__(self, half):
+        self.half = half
+
+    def fit(self, X, y):
+        self.guarantees_ = (
+            Guarantee(quantity="error rate", bound=0.6, sense="<=", subgroup=self.half),
+        )
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X), dtype=int)
+
+    def is_about(self, promise, X):
+        return X[:, 0] == (promise.subgroup == "right half")
+
+
+def test_a_promise_about_a_subgroup_is_held_against_its_own_rows():
+    law = Law.finite("halves", [[0.0], [1.0]], [1, 0])
+    for half, verdict in (
+        ("left half", "broken"),
+        ("right half", "no violation found"),
+    ):
+        made = partial(HalfRight, half)
+        audit = prudent.audit(made, laws=[law], sizes=(5,), budget=20)
+        assert audit.verdict == verdict
+
+
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_conformal_promises_by_group_pass(confidence):
+    model = ConformalClassifier(
+        LogisticRegression(),
+        condition=lambda X: (X[:, 0] > 0).astype(int),
+        calibration_size=0.6,
+        confidence=confidence,
+        level=0.2,
+        random_state=0,
+    )
+    laws = ["six atoms", "imbalance 1:100"]
+    audit = prudent.audit(model, laws=laws, sizes=(60,), budget=60)
+    assert audit.verdict == "no violation found", str(audit)
+    assert len(audit.rows) == 2
+
+
 # --- laws ---------------------------------------------------------------------------
 
 
@@ -297,7 +343,7 @@ def fitted(model):
         (ONE_CLASS(covariance="oas"), SAME_LAW, False),
         (ConformalClassifier(), ROWS, False),
         (ConformalClassifier(condition="class"), ROWS, False),
-        (ConformalClassifier(condition=lambda X: X[:, 0] > 0), SAME_LAW, False),
+        (ConformalClassifier(condition=lambda X: X[:, 0] > 0), ROWS, False),
         (prudent.LowDensityRejector(false_alarm_rate=0.2, random_state=0), ROWS, False),
         (
             prudent.SelectiveClassifier(

@@ -341,6 +341,7 @@ class TestCapacity:
         most = most_wrong(n, 0.6, 0.025)
         assert share.evidence["flagged"] <= most
         assert queue_limit(share, rows=100) == binom.ppf(0.99, 100, 0.6)
+        assert queue_limit(share, 100, 0.9) == binom.ppf(0.9, 100, 0.6)
 
     def test_too_many_flagged_rows_leave_the_class_promised_alone(self):
         model = NeymanPearsonClassifier(

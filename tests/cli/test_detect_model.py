@@ -123,7 +123,12 @@ def test_fit_writes_detectors_too(prudent, rows_file, tmp_path, method):
     assert PromiseMonitor(promise).null_ == "conditional"
     predicted = prudent("predict", path, "-m", model)
     assert predicted.code == 0
-    assert predicted.out.startswith("prediction,score\n")
+    heading, *lines = predicted.out.split()
+    assert heading == "prediction,score,alarm"  # the last as `apply` writes it
+    answers = [line.split(",") for line in lines]
+    assert len(answers) == 300
+    assert all((label == "-1") == (alarm == "True") for label, _, alarm in answers)
+    assert {alarm for _, _, alarm in answers} == {"True", "False"}
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ def with_gap():
             changed(id=["a", "b"] * 30),
             [*SCORES, "--id", "id", "--promise", "coverage >= 90%", *UNSEEN],
             3,
-            "58 rows repeat an earlier one (line 2 and line 4): remove them, or give "
+            "58 rows repeat an earlier one (lines 2 and 4): remove them, or give "
             "--groups",
         ),
         (
@@ -279,6 +279,7 @@ def test_labels_left_out_are_in_no_set_and_said(prudent, tmp_path):
     made = Rule.from_json(rule.read_text())
     assert made.classes == ("cat", "dog")
     assert "the label is none of 'eel'" in str(made.guarantees[0])
+    assert "sum to one" not in done.err  # which all columns together do
     assert prudent("promise", data, *arguments, *wish, "--allow-rare").code == 0
     rare = Rule.from_json(rule.read_text())
     assert rare.thresholds[2] == -np.inf
@@ -346,7 +347,7 @@ def test_rows_that_stand_twice_are_refused_where_chance_is_not_why(prudent, tmp_
     arguments = [*SCORES, "--promise", "coverage >= 90%", *UNSEEN, "-o", rule]
     done = prudent("promise", data, *arguments)
     assert done.code == 3
-    assert "4 rows repeat an earlier one (line 7 and line 102)" in done.err
+    assert "4 rows repeat an earlier one (lines 7 and 102)" in done.err
     assert "--id COL tells different rows apart" in done.err
     copied["id"] = [f"row {i}" for i in range(104)]
     write(data, copied)

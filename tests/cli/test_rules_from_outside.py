@@ -77,8 +77,7 @@ MESSAGES = {
         changed(id=[f"row {i % 46}" for i in range(60)]),
         [*SCORES, "--id", "id", *COVERAGE, *UNSEEN],
         3,
-        "14 rows repeat an earlier one (line 2 and line 48): remove them, or give "
-        "--groups",
+        "14 rows repeat an earlier one (lines 2 and 48): remove them, or give --groups",
     ),
     "few": (
         table(40, wrong=9.0),

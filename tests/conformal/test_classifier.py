@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
@@ -597,3 +598,61 @@ def test_split_takes_what_the_pipeline_inside_takes():
         sparse.fit(counts, truth).predict_set(counts[:50]), sets
     )
     assert sets.any(axis=1).all()
+
+
+def side(X):
+    """Groups 0 and 1, named like two of the classes, and of other rows."""
+    return (np.asarray(X)[:, 0] > 5.8).astype(int)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"method": "split"}, {"confidence": 0.9, "calibration_size": 0.6}],
+    ids=["full", "split", "confidence"],
+)
+def test_a_promise_by_group_is_about_the_rows_of_the_group_not_of_a_class(
+    iris, settings
+):
+    X, y, new, truth = halves(iris)
+    model = ConformalClassifier(condition=side, level=0.2, random_state=0, **settings)
+    model.fit(X, y)
+    members = model.predict_set(new)
+    assert [g.subgroup for g in model.guarantees_] == ["group=0", "group=1"]
+    for group, promise in enumerate(model.guarantees_):
+        assert promise.scope is None
+        assert str(promise).startswith(f"The coverage among rows with group={group} is")
+        about = model.is_about(promise, new)
+        np.testing.assert_array_equal(about, side(new) == group)
+        missed = ~members[np.arange(len(new)), truth] & about
+        for found in prudent.certify(model, new, truth):
+            if found.subgroup == promise.subgroup:
+                assert found.quantity == "coverage"
+                assert found.evidence["calibration rows"] == about.sum()
+                assert found.evidence["wrong"] == missed.sum()
+    again = pickle.loads(pickle.dumps(model.with_level(0.3)))
+    assert [g.subgroup for g in again.guarantees_] == ["group=0", "group=1"]
+    assert len(prudent.certify(model, new, truth)) == 2
+
+
+class Silent(ClassifierMixin, BaseEstimator):
+    """A classifier whose answers cannot be ranked."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+@pytest.mark.parametrize("method", ["split", "cross"])
+def test_an_estimator_without_scores_is_refused_in_one_sentence(iris, method):
+    X, y = iris
+    message = (
+        "^Silent has neither predict_proba nor decision_function, so its answers "
+        r"cannot be ranked\.$"
+    )
+    with pytest.raises(TypeError, match=message):
+        ConformalClassifier(Silent(), method=method).fit(X, y)
+    with pytest.raises(TypeError, match=message):
+        ConformalClassifier(FrozenEstimator(Silent().fit(X, y))).fit(X, y)

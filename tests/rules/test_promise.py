@@ -334,6 +334,21 @@ def test_rare_classes_are_put_into_every_set_on_request():
     assert rule.sets(SCORES)[:, rare].all()
 
 
+def test_limits_that_earlier_classes_use_up_name_no_setting_of_an_estimator():
+    # What the first of the limits takes are rows of the second, too.
+    random = np.random.default_rng(0)
+    truth = np.arange(90) % 3
+    scores = random.normal(size=(90, 3)) + 0.2 * (truth[:, None] == np.arange(3))
+    wish = "missed 1 <= 20% and 2 <= 20%"
+    with pytest.raises(InfeasibleError) as raised:
+        prudent.promise(scores, truth, wish, confidence=0.8)
+    assert re.fullmatch(
+        r"\d+ of \d+ held-out rows of class 2 are taken by the classes before it, at "
+        r"most \d+ may be; raise the limits of those classes or change the order\.",
+        str(raised.value),
+    )
+
+
 def test_groups_are_no_promise_of_comparisons():
     with pytest.raises(ValueError, match="does not say which groups"):
         prudent.compare(X, Y, promise="coverage >= 90% in every group")

@@ -15,7 +15,7 @@ from prudent.core.assumptions import MOMENTS, Assumption
 from prudent.core.binomial import clopper_pearson
 from prudent.core.guarantee import ALARMS, Guarantee, violated_rows
 from prudent.core.types import BoolArray, FloatArray
-from prudent.estimator_tools import predict_set
+from prudent.estimator_tools import predict_set, rows_about
 
 AnswerWord = Literal["predict", "predict_set", "detect"]
 Answer = AnswerWord | Callable[[Any, Any], Any] | None
@@ -27,15 +27,9 @@ ASKED_ONE_BY_ONE = 12
 ROUNDING = 1e-9
 # What is assumed and never known of a law.
 UNKNOWN = "never known"
-# The law of a group given its number; covariances that are those of no rows (a floor
+# How groups are drawn; covariances that are those of no rows (a floor
 # only makes them larger), and training rows, which are a law of many peaks.
-BY_GROUP = {
-    Assumption.EXCHANGEABLE_GROUP,
-    Assumption.EXCHANGEABLE_GROUP_LATEST,
-    Assumption.TRAINING_EXCHANGEABLE_GROUP,
-    Assumption.GROUPS,
-    Assumption.GROUPS_LATEST,
-}
+BY_GROUP = {Assumption.GROUPS, Assumption.GROUPS_LATEST}
 CHANGED = {Assumption.SHRUNK, Assumption.REGULARISED, Assumption.UNIMODAL}
 
 
@@ -132,6 +126,7 @@ def violations(
         counted, violated = np.ones(len(y), dtype=bool), answers.answered
     else:
         counted, violated = violated_rows(claim, y, given, answers.classes)
+    counted &= rows_about(answers.model, claim, answers.X)
     if by_alarms:  # labels of ordinary rows may be any but -1
         counted &= (y == -1) == (quantity == "miss rate")
     if quantity == "selective error rate":

@@ -8,11 +8,12 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.certification.held_out import HeldOutClassifier, model_name
+from prudent.certification.held_out import HeldOutClassifier
 from prudent.core.binomial import check_fraction
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
+from prudent.estimator_tools import model_name
 from prudent.rules.bins import ProbabilityBins, within_limits
 from prudent.rules.make import class_scores_of
 from prudent.rules.scores import ClassScores

@@ -21,7 +21,6 @@ from sklearn.utils.validation import (
 )
 
 from prudent.certification.promises import Claim, cost_promise
-from prudent.core.assumptions import Assumption
 from prudent.core.binomial import check_fraction, upper_limit
 from prudent.core.classes import as_costs
 from prudent.core.guarantee import ALARMS, COUNTED_AS, Guarantee, violated_rows
@@ -313,8 +312,15 @@ def _claims(
 
     counted = claims_of(np.arange(len(y)))
     if inside is None:
-        if len(getattr(model, "subgroups_", ())):
-            about = {p.subgroup: p for p in promised if p.subgroup is not None}
+        knows = hasattr(model, "is_about")
+        if isinstance(model, GivenAnswers):
+            knows = model.inside is not None
+        if knows:
+            about = {
+                promise.subgroup: promise
+                for promise in promised
+                if promise.subgroup is not None and promise.quantity not in COUNTED_AS
+            }
             for name, promise in about.items():
                 rows = np.flatnonzero(model.is_about(promise, X))
                 counted += [replace(own, subgroup=name) for own in claims_of(rows)]
@@ -340,11 +346,6 @@ def _in_order(
     The others are left out with `only_promised`, unless nothing is promised. Those of a
     subgroup, and the coverage of a class, are claims only where they are promised.
     """
-    about_groups = {
-        Assumption.EXCHANGEABLE_GROUP,
-        Assumption.EXCHANGEABLE_GROUP_LATEST,
-        Assumption.TRAINING_EXCHANGEABLE_GROUP,
-    }
     wanted = [
         (
             promise.quantity,
@@ -353,7 +354,6 @@ def _in_order(
             promise.sense,
         )
         for promise in promised
-        if about_groups.isdisjoint(promise.assumptions) or promise.subgroup is not None
     ]
     claimed = {
         (claim.quantity, claim.scope, claim.subgroup, claim.sense): claim

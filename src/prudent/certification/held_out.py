@@ -20,7 +20,12 @@ from prudent.core.classes import max_probability, told_apart
 from prudent.core.rows import held_out_count, refuse_dask
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
-from prudent.estimator_tools import HeldOutEstimator, fit_inside
+from prudent.estimator_tools import (
+    HeldOutEstimator,
+    decision_values,
+    fit_inside,
+    model_name,
+)
 from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import PrudentWarning
 
@@ -244,7 +249,7 @@ def class_scores(model: Any, X: Any) -> FloatArray:
     """
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X), dtype=np.float64)
-    decision = _decision(model, X)
+    decision = decision_values(model, X)
     if decision.ndim == 1:
         return np.column_stack([-decision, decision])
     if decision.shape[1] != len(model.classes_):
@@ -270,7 +275,7 @@ def answer_scores(model: Any, X: Any, scoring: Scoring) -> FloatArray:
     ):
         scores = _sureness(class_scores(model, X), scoring)
     else:
-        scores = _margin(_decision(model, X))
+        scores = _margin(decision_values(model, X))
     if scores.ndim != 1:
         raise ValueError(
             f"`scoring` must give one score for each row, got shape {scores.shape}."
@@ -282,12 +287,6 @@ def answer_scores(model: Any, X: Any, scoring: Scoring) -> FloatArray:
             "a score cannot be ranked."
         )
     return scores
-
-
-def model_name(model: Any) -> str:
-    """Class of a model; of a frozen one what is inside."""
-    inner = model.estimator if isinstance(model, FrozenEstimator) else model
-    return type(inner).__name__
 
 
 def check_scoring(scoring: Any) -> None:
@@ -313,13 +312,3 @@ def _margin(scores: FloatArray) -> FloatArray:
     two_best = np.partition(scores, -2, axis=1)[:, -2:]
     lead: FloatArray = two_best[:, 1] - two_best[:, 0]
     return lead
-
-
-def _decision(model: Any, X: Any) -> FloatArray:
-    """`decision_function` of a model, (n_rows,) or (n_rows, n_classes)."""
-    if not hasattr(model, "decision_function"):
-        raise TypeError(
-            f"{model_name(model)} has neither predict_proba nor "
-            "decision_function, so its answers cannot be ranked."
-        )
-    return np.asarray(model.decision_function(X), dtype=np.float64)

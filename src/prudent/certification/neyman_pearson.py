@@ -16,12 +16,11 @@ from prudent.certification.held_out import (
     REDRAWN,
     HeldOutClassifier,
     class_scores,
-    model_name,
 )
 from prudent.core.binomial import check_fraction, fewest_rows, most_wrong
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
-from prudent.estimator_tools import probability_columns
+from prudent.estimator_tools import model_name, probability_columns
 from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import InfeasibleError, PrudentWarning
 from prudent.rules.bands import ThresholdBands, alarm_bands
@@ -294,6 +293,7 @@ class NeymanPearsonClassifier(HeldOutClassifier):
             flagged_share=self.flagged_share,
             memberships=self._memberships,
             terms=self._terms(),
+            setting="max_class_error",
         )
         with self._named():
             return made.rule(limits)

@@ -182,7 +182,7 @@ def rows_of_table(needed: int, share: float, *, chance: float = 0.99) -> int:
     return _least(lambda n: bdtr(needed - 1, n, share) <= rare, needed - 1, 2 * needed)
 
 
-def queue_limit(promise: Guarantee, rows: int = 1000, *, chance: float = 0.99) -> int:
+def queue_limit(promise: Guarantee, rows: int = 1000, chance: float = 0.99) -> int:
     """How many of so many new rows a capacity promise leaves to people at most.
 
     A promised share is that of the population; the number among the rows of a day is

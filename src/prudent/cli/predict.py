@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -168,9 +169,9 @@ def _answers(
 
     answers: Answers = [(["prediction"], lambda X: [estimator.predict(X).tolist()])]
     if hasattr(last, "answers"):  # it may refuse
-        answers = [(["prediction"], lambda X: [_or_refused(last, front(X))])]
+        answers = [(["prediction", "answered"], lambda X: _or_refused(last, front(X)))]
     if not labels and hasattr(last, "decision_function"):  # a detector
-        answers.append((["score"], lambda X: [estimator.decision_function(X).tolist()]))
+        answers = [(["prediction", "score", "alarm"], partial(_alarms, estimator))]
     if proba:
         heads = [f"probability {label}" for label in labels]
         answers.append((heads, lambda X: list(estimator.predict_proba(X).T.tolist())))
@@ -182,14 +183,26 @@ def _answers(
     return answers
 
 
-def _or_refused(last: Any, X: Any) -> list[Any]:
-    """Labels, and nothing where the promise does not allow an answer."""
-    return [
-        label if answered else ""
-        for label, answered in zip(
-            last.predict(X).tolist(), last.answers(X).tolist(), strict=True
-        )
-    ]
+def _or_refused(last: Any, X: Any) -> list[list[Any]]:
+    """Labels, nothing where the promise does not allow an answer, and whether it does.
+
+    So `apply` writes what a rule answers.
+    """
+    answered = last.answers(X).tolist()
+    labels = zip(last.predict(X).tolist(), answered, strict=True)
+    return [[label if given else "" for label, given in labels], answered]
+
+
+def _alarms(detector: Any, X: Any) -> list[list[Any]]:
+    """What a detector says of rows, 1 or -1; its scores; and whether that is alarm.
+
+    The last is what `apply` writes of a rule about alarms.
+    """
+    from prudent.core.guarantee import ALARM
+
+    labels = detector.predict(X)
+    scores = detector.decision_function(X)
+    return [labels.tolist(), scores.tolist(), (labels == ALARM).tolist()]
 
 
 def _require(estimator: Any, method: str, what: str, option: str, model: Path) -> None:

@@ -178,8 +178,8 @@ def promise(
         labels = labels_of_columns(columns, classes, truths)
         chosen = [place for place, label in enumerate(labels) if label not in excluded]
         columns = [columns[place] for place in chosen]
-        labels, values = [labels[place] for place in chosen], values[:, chosen]
         _note_on_sums(values)
+        labels, values = [labels[place] for place in chosen], values[:, chosen]
     elif positive is not None and truths is not None:
         labels = _two_labels(positive, truths, str(truth))
     _refuse_constant(values, columns)
@@ -310,7 +310,9 @@ def _refuse_repeats(
     if repeated is None:
         return
     n_repeated, first, again = repeated
-    places = f"{table.place(int(rows[first]))} and {table.place(int(rows[again]))}"
+    noun, place = table.place(int(rows[first])).split(" ", 1)
+    places = f"{noun}s {place} and "
+    places += table.place(int(rows[again])).removeprefix(f"{noun} ")
     hint = "" if ids is not None else "; --id COL tells different rows apart"
     verb = "repeats" if n_repeated == 1 else "repeat"
     raise TableError(

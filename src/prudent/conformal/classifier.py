@@ -43,6 +43,7 @@ from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import (
     HeldOutEstimator,
+    decision_values,
     fit_inside,
     one_thread,
     probability_columns,
@@ -51,7 +52,7 @@ from prudent.estimator_tools import (
 )
 from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import PrudentWarning
-from prudent.rules.rule import Coverage, Rule
+from prudent.rules.rule import Coverage, Rule, group_named
 from prudent.rules.scores import ROUNDING, CalibrationScores, Counts
 from prudent.rules.subgroups import scores_within
 
@@ -225,7 +226,7 @@ class LabelScores:
         if by_probability:
             values = self.estimator.predict_proba(X)
         else:
-            values = np.asarray(self.estimator.decision_function(X), dtype=np.float64)
+            values = decision_values(self.estimator, X)
         if values.ndim == 1:
             values = np.stack([np.zeros_like(values), values], axis=1)
         missing = 0.0 if by_probability else -np.inf
@@ -590,6 +591,16 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         self._key = random.bytes(32)
         self.__dict__.pop("_memberships", None)
         return self
+
+    def is_about(self, guarantee: Guarantee, X: Any) -> BoolArray:
+        """Whether each row is of the group or subgroup that a promise is about."""
+        if guarantee.subgroup is None or not callable(self._condition):
+            return super().is_about(guarantee, X)
+        groups = groups_of(self._rows(X), self._condition)
+        assert groups is not None
+        named = np.array([group_named(group) for group in groups.tolist()])
+        same: BoolArray = named == guarantee.subgroup
+        return same
 
     def p_values(self, X: Any) -> FloatArray:
         """Conformal p-value of each row under each label.

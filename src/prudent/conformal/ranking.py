@@ -18,7 +18,7 @@ from prudent.core.assumptions import Assumption
 from prudent.core.binomial import mean_rank
 from prudent.core.guarantee import Guarantee, Quantity
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.rules.rule import ON_AVERAGE, Terms
+from prudent.rules.rule import ON_AVERAGE, Terms, group_named
 from prudent.rules.scores import Counts, places
 
 # Of the inverse matrices of blends in several units that are kept.
@@ -153,7 +153,11 @@ class TrainingRanks:
         promises = []
         for c, rank in enumerate(self._cuts(level).tolist()):
             name = self.names[c]
-            subgroup, scope = name if self.n_subgroups else (None, name)
+            subgroup, scope = (None, name)
+            if self.n_subgroups:
+                subgroup, scope = name
+            elif self.by == "group":
+                subgroup, scope = group_named(name), None
             n = int(self.sizes[c])
             rate = level if self.smoothed else rank / (n + 1)
             counted = self.by != "class" and 1 + self.alone[c] <= rank

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -94,6 +95,25 @@ def predict_set(estimator: Any, X: Any) -> BoolArray:
         f"{noun} {type(estimator).__name__} has no `predict_set`; use one of "
         "prudent's set-valued classifiers."
     )
+
+
+def model_name(model: Any) -> str:
+    """Class of a model; of a frozen one what is inside."""
+    inner = model.estimator if isinstance(model, FrozenEstimator) else model
+    return type(inner).__name__
+
+
+def decision_values(model: Any, X: Any) -> FloatArray:
+    """`decision_function` of a model without `predict_proba`, (n,) or (n, n_classes).
+
+    Raises TypeError for a model that has neither.
+    """
+    if not hasattr(model, "decision_function"):
+        raise TypeError(
+            f"{model_name(model)} has neither predict_proba nor "
+            "decision_function, so its answers cannot be ranked."
+        )
+    return np.asarray(model.decision_function(X), dtype=np.float64)
 
 
 def delegate(estimator: Any) -> Any | None:

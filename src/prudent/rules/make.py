@@ -315,6 +315,7 @@ class ClassErrors:
     flagged_share: float | None = None
     memberships: Memberships | None = None
     terms: Terms
+    setting: str = ""  # of an estimator that may abstain, which holds the limits
 
     def rule(self, rate: Mapping[Any, float]) -> Rule:
         """Labels, or sets, that keep the limit of each class named.
@@ -412,11 +413,14 @@ class ClassErrors:
         """Why no cut keeps a limit: too few rows, or earlier classes take too many."""
         named = shown(label) if subgroup is None else f"{shown(label)} with {subgroup}"
         if rank:
+            where = f" in `{self.setting}`" if self.setting else ""
+            also = " or change the order"
+            if self.setting:
+                also = ", change the order, or set abstain=True"
             return InfeasibleError(
                 f"{n_taken} of {n_rows} held-out rows of class {named} are taken "
-                "by the classes before it in `max_class_error`, at most "
-                f"{rank - 1} may be; raise the limits of those classes, change the "
-                "order, or set abstain=True."
+                f"by the classes before it{where}, at most {rank - 1} may be; raise "
+                f"the limits of those classes{also}."
             )
         least = upper_limit(0, n_rows, level=1 - confidence) if n_rows else 1.0
         return InfeasibleError(

@@ -405,15 +405,7 @@ class ScoreTable:
         )
         if not self.allow_rare:
             _refuse_rare(coverage, wish)
-        rule = coverage.rule(rounded(wish.allowed))
-        if by != "group":
-            return rule
-        # Groups are parts of the population in the words of a promise, not classes.
-        promises = tuple(
-            replace(guarantee, scope=None, subgroup=f"group={name}")
-            for guarantee, name in zip(rule.guarantees, rule.groups, strict=True)
-        )
-        return replace(rule, guarantees=promises)
+        return coverage.rule(rounded(wish.allowed))
 
 
 def check_random(random_state: Any) -> np.random.RandomState:
@@ -682,6 +674,6 @@ def _refuse_rare(coverage: Coverage, wish: Wish) -> None:
     counted = ", ".join(f"{scope} has {m}" for scope, m in rare[:5])
     more = f" and {len(rare) - 5} more" if len(rare) > 5 else ""
     raise InfeasibleError(
-        f"{needed} rows a {unit} are needed, {counted}{more}; --allow-rare "
-        "(allow_rare=True) puts it into every set."
+        f"{needed} rows a {unit} are needed, {counted}{more}; --allow-rare puts "
+        "it into every set (in Python allow_rare=True)."
     )

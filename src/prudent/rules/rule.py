@@ -122,6 +122,11 @@ class Terms:
         )
 
 
+def group_named(name: Any) -> str:
+    """What the promises call a group of rows: a part of the population, no class."""
+    return f"group={name}"
+
+
 class Calibration(Protocol):
     """What made a rule: the scores of calibration rows, and settings."""
 
@@ -548,7 +553,11 @@ class Coverage:
         promises = []
         named = zip(sizes, ranks, self.scores.names, strict=True)
         for c, (n, rank, name) in enumerate(named):
-            subgroup, scope = name if self.subgroups else (None, name)
+            subgroup, scope = (None, name)
+            if self.subgroups:
+                subgroup, scope = name
+            elif self.by == "group":
+                subgroup, scope = group_named(name), None
             attained = self.smoothed or self.terms.confidence is not None
             ranked = {} if self.smoothed else {"rank": float(rank)}
             counted = self.by != "class" and 1 + self.scores.unscored[c] <= rank
