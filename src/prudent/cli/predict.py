@@ -183,7 +183,7 @@ def _answers(
     return answers
 
 
-def _or_refused(last: Any, X: Any) -> list[list[Any]]:
+def _or_refused(last: Any, X: Any) -> list[Iterable[Any]]:
     """Labels, nothing where the promise does not allow an answer, and whether it does.
 
     So `apply` writes what a rule answers.
@@ -193,7 +193,7 @@ def _or_refused(last: Any, X: Any) -> list[list[Any]]:
     return [[label if given else "" for label, given in labels], answered]
 
 
-def _alarms(detector: Any, X: Any) -> list[list[Any]]:
+def _alarms(detector: Any, X: Any) -> list[Iterable[Any]]:
     """What a detector says of rows, 1 or -1; its scores; and whether that is alarm.
 
     The last is what `apply` writes of a rule about alarms.
