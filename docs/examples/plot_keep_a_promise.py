@@ -7,6 +7,7 @@ it may answer, and hands the others to a person. The rows below are new to it.
 """
 
 import matplotlib.pyplot as plt
+import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
@@ -19,22 +20,21 @@ model = SelectiveClassifier(mine, error_rate=0.02, random_state=0)
 print(model.fit(X[train], y[train]).guarantees_[0])
 
 # %%
-sets = model.predict_set(X[new])
-answered = sets.sum(axis=1) == 1
-right = model.classes_[sets.argmax(axis=1)] == y[new]
-alone = mine.fit(X[train], y[train]).predict(X[new]) == y[new]
-shares = {
-    "alone": (alone.mean(), 1 - alone.mean(), 0.0),
-    "with the promise": (
-        (answered & right).mean(),
-        (answered & ~right).mean(),
-        1 - answered.mean(),
-    ),
-}
+alone = mine.fit(X[train], y[train]).predict(X[new]) != y[new]
+wrong = model.predict(X[new]) != y[new]
+promised = np.where(model.answers(X[new]), wrong, 2)
+parts = {"right": "#0072b2", "wrong": "#d62728", "handed over": "#777777"}
 fig, axis = plt.subplots(figsize=(8, 2.4), layout="constrained")
-for name, (correct, wrong, handed_over) in shares.items():
-    axis.barh(name, 100 * correct, color="tab:blue")
-    axis.barh(name, 100 * wrong, left=100 * correct, color="tab:red")
-    axis.barh(name, 100 * handed_over, left=100 * (correct + wrong), color="lightgrey")
-axis.set(xlabel="% of new rows: right (blue), wrong (red), handed over (grey)")
-axis.invert_yaxis()
+for row, outcome in enumerate((alone, promised)):
+    shares = 100 * np.bincount(outcome, minlength=3) / len(outcome)
+    starts = np.cumsum(shares) - shares
+    for (part, colour), share, start in zip(parts.items(), shares, starts, strict=True):
+        axis.barh(row, share, left=start, color=colour)
+        # Words stand in a bar, or below a narrow one.
+        below, ink = (0, "white") if share > 10 else (0.5, colour)
+        words = f"{share:.0f} {part}" if share else ""
+        axis.text(
+            start + share / 2, row + below, words, color=ink, ha="center", va="center"
+        )
+axis.set(xlabel="of 100 new rows", xlim=(0, 100), ylim=(1.7, -0.5))
+axis.set_yticks([0, 1], ["alone", "with the promise"])

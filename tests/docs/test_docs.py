@@ -86,6 +86,15 @@ def test_readme_code_prints_what_the_readme_shows(capsys):
     for share in (alone, answered.mean(), wrong):
         assert f"{100 * share:.1f} %" in shown
 
+    # The picture of the start page shows the same model, of 100 rows.
+    page = " ".join((DOCS / "index.rst").read_text(encoding="utf-8").split())
+    wrong_of_all = wrong * answered.mean()
+    right, left = answered.mean() - wrong_of_all, 1 - answered.mean()
+    counts = [f"{100 * s:.0f}" for s in (1 - alone, alone, right, wrong_of_all, left)]
+    alt = "Alone: {} right, {} wrong. With the promise: {} right, {} wrong, {} handed"
+    assert alt.format(*counts) in page
+    assert f"A model on {len(answered)} rows that are new to it" in page
+
 
 def test_start_page_comes_to_its_first_output_in_150_words():
     page = (DOCS / "index.rst").read_text(encoding="utf-8")
@@ -94,7 +103,9 @@ def test_start_page_comes_to_its_first_output_in_150_words():
 
 def test_start_page_shows_a_report_and_explains_its_words_at_their_first_use():
     page = (DOCS / "index.rst").read_text(encoding="utf-8")
-    assert (DOCS / page.split(".. figure:: ")[1].split()[0]).is_file()
+    report = page.split(".. figure:: ")[2]
+    assert (DOCS / report.split()[0]).is_file()
+    assert report.split(":target: ")[1].split()[0] == "report.html"  # docs/conf.py
     words = " ".join(page.split(":width: 100%")[2].split())
     assert words.split("``best``")[1].startswith(" is the method that it picks")
     assert words.split("e-value")[1].startswith(" is the evidence against the promise")

@@ -80,7 +80,7 @@ def test_what_few_readers_need_is_folded_and_left_out_of_print(page):
     assert not {"answer", "frontier", "promises", "handed-over"} & set(folded)
     printed = _resource("style.css").split("@media print")[1]
     assert ".prudent details:not([open]) { display: none; }" in printed
-    assert "break-after: page" in printed
+    assert ".card { break-inside: avoid-page; }" in printed
 
 
 def test_handed_over_rows_are_counted_by_class():
@@ -117,7 +117,8 @@ def test_a_monitor_says_first_what_has_happened(verdicts, drift, said):
     promises = [
         {
             **{"verdict": verdict, "alarm_row": 62, "n": 10, "measured": 0.101},
-            **{"quantity": "error rate", "scope": None, "bound": 0.1},
+            **{"quantity": "error rate", "scope": None, "bound": 0.1, "sense": "<="},
+            **{"subgroup": "sex=Female" if verdict == "consistent" else None},
         }
         for verdict in verdicts
     ]
@@ -127,7 +128,8 @@ def test_a_monitor_says_first_what_has_happened(verdicts, drift, said):
     assert answer.verdict == said
     if verdicts == ["consistent"]:
         assert answer.sentences == [
-            "The error rate is 10.1 %, limit 10 %: not contradicted."
+            "Of all rows with sex=Female, 10.1 % are answered wrong (limit 10 %): not "
+            "contradicted."
         ]
 
 

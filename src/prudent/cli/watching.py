@@ -383,6 +383,7 @@ def _of_promise(promise: WatchedPromise) -> Finding:
         "text": str(guarantee),
         "quantity": guarantee.quantity,
         "scope": plain(scope),
+        "subgroup": guarantee.subgroup,
         "bound": guarantee.bound,
         "sense": guarantee.sense,
         "not_watched": promise.reason or None,

@@ -9,11 +9,13 @@ from typing import Any
 
 from pyarrow.csv import write_csv
 
+from prudent.core.guarantee import Guarantee
 from prudent.evaluation import words
 from prudent.evaluation.columns import figures
 from prudent.evaluation.detection import Detection
 from prudent.evaluation.records import Findings
 from prudent.io.errors import cut, percent, thousands
+from prudent.report.card import with_share
 from prudent.report.page import TONES, Answer
 
 #: Verdicts as large letters say them.
@@ -135,13 +137,16 @@ def of_monitor(
 
 def _of_promise(promise: Mapping[str, Any]) -> str:
     """One promise: measured, limit, verdict."""
-    scope = "" if promise["scope"] is None else f" of class '{cut(promise['scope'])}'"
-    what = promise["quantity"].removeprefix("class ")
-    verdict = SAID[promise["verdict"]].lower()
-    return (
-        f"The {what}{scope} is {percent(promise['measured'], 1)}, limit "
-        f"{percent(promise['bound'], None)}: {verdict}."
+    about = Guarantee(
+        quantity=promise["quantity"],
+        bound=promise["bound"],
+        sense=promise["sense"],
+        scope=None if promise["scope"] is None else cut(promise["scope"]),
+        subgroup=promise["subgroup"],
     )
+    measured = with_share(about, percent(promise["measured"], 1))
+    limit, verdict = percent(promise["bound"], None), SAID[promise["verdict"]].lower()
+    return f"{measured} (limit {limit}): {verdict}."
 
 
 def _as_csv(findings: Findings) -> str:

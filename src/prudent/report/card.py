@@ -93,7 +93,7 @@ IN_WORDS = {
     "flagged share": ("Of all rows{subgroup}", "are flagged{as}"),
     "precision": ("Of the rows{subgroup} flagged{as}", "are what they are flagged as"),
     "probability": ("Of the rows{subgroup}", "are of class {class}"),
-    "expected cost": ("On average a row{subgroup}", "costs {bound}"),
+    "expected cost": ("On average a row{subgroup}", "costs"),
     "false discovery rate": ("Of the rows named as unusual", "are ordinary"),
 }
 #: Quantities of which a sentence names the class as a part of all rows.
@@ -196,10 +196,19 @@ def in_everyday_words(promise: Guarantee, named: str = "") -> str:
     ... )
     'Of the rows it answers, at most 5 in 100 are wrong.'
     """
+    side = "at most" if promise.sense == "<=" else "at least"
+    if promise.quantity == "expected cost":
+        limit = f"{side} {rounded_up(promise.bound)}"
+    else:
+        limit = f"{side} {in_hundred(promise.bound, promise.sense)} in 100"
+    return f"{with_share(promise, limit, named)}."
+
+
+def with_share(promise: Guarantee, share: str, named: str = "") -> str:
+    """What a promise is about, with a share of it in words: a limit, or as measured."""
     whose, what = IN_WORDS[promise.quantity]
     label = "" if promise.scope is None else quoted(promise.scope)
     named = named or (f"class {label}" if label else "")
-    side = "at most" if promise.sense == "<=" else "at least"
     subgroup = "" if promise.subgroup is None else f" with {promise.subgroup}"
     part = (f" of {named}" if named else "") + subgroup
     words = {
@@ -209,11 +218,10 @@ def in_everyday_words(promise: Guarantee, named: str = "") -> str:
         "class": label,
         "as": f" as {label}" if label else "",
     }
-    about = whose.format(**words)
+    about, does = whose.format(**words), what.format(**words)
     if promise.quantity == "expected cost":
-        return f"{about} {what.format(bound=f'{side} {rounded_up(promise.bound)}')}."
-    rate = f"{side} {in_hundred(promise.bound, promise.sense)} in 100"
-    return f"{about}, {rate} {what.format(**words)}."
+        return f"{about} {does} {share}"
+    return f"{about}, {share} {does}"
 
 
 def class_named(label: Any) -> str:
