@@ -79,11 +79,11 @@ DATA_ERRORS = {
     ),
     "decimal comma": (
         b"a;b;y\n1,5;2;0\n3,1;4;1\n",
-        ["column 'a' is text: '1,5' at line 2", "use --decimal ,"],
+        ["column 'a' is text: '1,5' at line 2", "Use --decimal ,"],
     ),
     "missing values": (
         b"a,b,y\n1,,0\n,4,1\n,NA,1\n",
-        ["4 missing values in 2 columns (a: 2, b: 2). use --missing fill or drop-rows"],
+        ["4 missing values in 2 columns (a: 2, b: 2). Use --missing fill or drop-rows"],
     ),
     "missing target": (
         b"a,b,y\n1,2,\n3,4,1\n5,1,\n6,1,0\n",

@@ -80,7 +80,7 @@ def test_place_of_a_row_that_holds_a_byte_order_mark(tmp_path):
 def test_names_of_many_lines_are_listed_in_one(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b'"a\nb",y\n1e999,u\n2,v\n')
-    assert "use --drop a b" in refusal(path)
+    assert "Use --drop a b" in refusal(path)
     path.write_bytes(b'"a\r\nb",c\n1,2\n')
     assert "no column 'y'. Columns: a b, c." in refusal(path)
     with pytest.raises(ValueError, match="Columns: a b, c"):
@@ -110,7 +110,7 @@ def test_cells_of_no_use_are_named(tmp_path, cells):
     parquet.write_table(pa.table({"a": [1.0, 2.0], "b": cells, "y": ["u", "v"]}), path)
     said = refusal(path)
     assert "column 'b' of " in said
-    assert "no numbers or words. use --drop b" in said
+    assert "no numbers or words. Use --drop b" in said
 
 
 def test_parquet_whose_names_are_no_utf8_is_refused(tmp_path):

@@ -23,7 +23,7 @@ def test_question_mark_is_a_missing_label(table):
     with pytest.raises(TableError) as error:
         training_data(source, "y")
     assert str(error.value) == (
-        "1 row has no target 'y' (first at line 3). use --missing drop-rows"
+        "1 row has no target 'y' (first at line 3). Use --missing drop-rows"
     )
     data = training_data(source, "y", missing="drop-rows")
     assert data.y.tolist() == ["u", "v", "NA"]

@@ -207,7 +207,7 @@ def refuse_missing(cells: Iterable[Cells]) -> None:
         raise TableError(
             f"{counted(sum(gaps.values()), 'missing value')} in "
             f"{counted(len(gaps), 'column')} ({listed(where)}). "
-            "use --missing fill or drop-rows"
+            "Use --missing fill or drop-rows"
         )
 
 
@@ -338,13 +338,13 @@ class Words:
         """Say which cell is not a number, and what to do with the column."""
         present, _, where = self._words_among_cells()
         if self.are_decimal_commas:
-            advice = "use --decimal ,"
+            advice = "Use --decimal ,"
         elif len(present) <= FEW_WORDS:
-            advice = "use --categorical onehot (or drop)"
+            advice = "Use --categorical onehot (or drop)"
         elif all(count == 1 for count in present.values()):
             advice = f"It looks like an identifier: use --drop {listed([self.name])}"
         else:
-            advice = f"use --drop {listed([self.name])} or --categorical drop"
+            advice = f"Use --drop {listed([self.name])} or --categorical drop"
         noun = "a number" if where.endswith("is") else "numbers"
         return TableError(
             f"column {shown(self.name)} is text: {where} not {noun}). {advice}"

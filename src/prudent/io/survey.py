@@ -209,7 +209,7 @@ def survey_table(
         cells, words = look_through(source, columns, labels, most, only)
         n_left_out = n_available - cells[0].n_rows
         if n_left_out == n_available:
-            raise TableError("every row has a missing value. use --missing fill")
+            raise TableError("every row has a missing value. Use --missing fill")
         if n_left_out > n_unlabelled:
             notes.append("rows with missing values are left out")
         notes.append(f"{counted(n_left_out, 'row')} left out")
@@ -303,7 +303,7 @@ def _check_target(words: Words, missing: Missing) -> None:
         raise TableError(
             f"{counted(count, 'row')} {'has' if count == 1 else 'have'} no target "
             f"{shown(words.name)} (first at {words.first_empty}). "
-            "use --missing drop-rows"
+            "Use --missing drop-rows"
         )
     if words.more_words:
         raise TableError(
@@ -341,7 +341,7 @@ def _choose_columns(
         elif text.more_words:
             raise TableError(
                 f"column {shown(name)} has more than {thousands(len(text.levels))} "
-                f"different words. use --drop {listed([name])}"
+                f"different words. Use --drop {listed([name])}"
             )
         else:
             chosen.append(of_column)

@@ -158,7 +158,7 @@ class Table:
             kind = self.columns.schema.field(name).type
             raise TableError(
                 f"column {shown(name)} of {self.name} holds cells of type {kind} that "
-                f"are no numbers or words. use --drop {listed([name])}"
+                f"are no numbers or words. Use --drop {listed([name])}"
             ) from error
 
     def encoded(self, name: str) -> tuple[IntArray, NDArray[np.str_]]:
