@@ -276,6 +276,7 @@ def test_json_has_the_fixed_keys(compared):
     assert one["asked"]["text"] == PROMISES[0]
     assert {
         *("scope", "quantity", "bound", "sense", "confidence", "average_over"),
+        *("subgroup", "unit"),
         *("measured", "n", "kept", "p_broken", "p_kept", "interval"),
     } <= set(one["asked"]["items"][0])
 

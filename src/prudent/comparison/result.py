@@ -200,10 +200,6 @@ def _item(item: PromiseCheck) -> dict[str, Any]:
     guarantee, check = item.guarantee, item.check
     plain: dict[str, Any] = _as_json(guarantee)
     del plain["evidence"]
-    if guarantee.subgroup is None:
-        del plain["subgroup"]
-    if guarantee.unit == "row":
-        del plain["unit"]
     names = [name_of_assumption(a) for a in guarantee.assumptions]
     return {
         **plain,
