@@ -111,6 +111,23 @@ def test_start_page_shows_a_report_and_explains_its_words_at_their_first_use():
     assert words.split("e-value")[1].startswith(" is the evidence against the promise")
 
 
+def test_start_page_leads_to_other_libraries_and_to_what_is_better():
+    page = (DOCS / "index.rst").read_text(encoding="utf-8")
+    beside = page.split("Beside other libraries")[1].split("Ten minutes")[0]
+    for picture in ("conformal_sizes.svg", "guide_alarms.svg"):
+        assert f"images/{picture}" in beside
+    for target in (":doc:`peers`", ":doc:`audit`", "<something_else>"):
+        assert target in beside
+
+
+def test_figures_of_the_advice_on_detectors_are_those_of_the_peers_page():
+    peers = (DOCS / "peers.rst").read_text(encoding="utf-8")
+    methods = (DOCS / "methods.rst").read_text(encoding="utf-8")
+    peer, own = re.search(r"\((0\.\d+) for (0\.\d+): :doc:`peers`\)", methods).groups()
+    assert f"a kernel density with a held-out cut: {peer}" in peers
+    assert f"``LowDensityRejector``: {own}" in peers
+
+
 def test_every_public_name_is_in_the_reference():
     page = (DOCS / "api.rst").read_text(encoding="utf-8")
     listed = {line.strip() for line in page.splitlines() if line.startswith("   ")}
