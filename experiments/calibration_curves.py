@@ -14,8 +14,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.calibration_data import in_bins, table_one
-from experiments.calibration_descent import naive_bayes, quadratic
-from experiments.calibration_tables import LIKELIHOOD, posterior
+from experiments.calibration_descent import naive_bayes
+from experiments.calibration_tables import (
+    LIKELIHOOD,
+    MAXIMUM_LIKELIHOOD,
+    appendix_b,
+    descent,
+    posterior,
+)
 from experiments.cells import Scale, Tasks
 from experiments.table import Table, save_picture
 
@@ -34,7 +40,8 @@ def errors(panel: str, method: str, name: str) -> np.ndarray:
     if algorithm == "GD" and panel == "NB":
         return naive_bayes(rows, y, 0.0 if start == "ML" else 1.0, N)
     if algorithm == "GD" and panel == "QDA":
-        return quadratic(rows, y, 0.0 if start == "ML" else 10.0, N)
+        prior = MAXIMUM_LIKELIHOOD if start == "ML" else appendix_b(rows, y)
+        return descent(rows, y, N, family="full", **prior)
     if algorithm == "GD":
         settings["method"] = "gd"
     calibrate: Callable[..., np.ndarray] = LIKELIHOOD if start == "ML" else posterior

@@ -159,8 +159,9 @@ def figure4(drawn: list[dict[str, list[float]]]) -> Table:
         ("median error of", *(f"iteration {t}" for t in (1, 2, 4, 16, 64, 128))),
         rows,
         (
-            f"mnist's features are not public; {STAND_IN} stands in, handwritten "
-            "digits of 8 x 8 pixels. Thin lines are seeds, thick ones medians.",
+            f"Of mnist's features we know no public copy; {STAND_IN} stands in, "
+            "handwritten digits of 8 x 8 pixels. Thin lines are seeds, thick ones "
+            "medians.",
         ),
         (save_picture(figure, "calibration_figure4.svg"),),
         items=("Figure 4",),

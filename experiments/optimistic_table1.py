@@ -53,7 +53,7 @@ REASONS = {
     "holds the 99.77 of GQDA CLT but RQDA's, so 99.33 is not recovered.",
     "b": "the published code picks one pair of radii for all ten splits, by validation "
     "rows that are test rows of other splits; here each split picks its own pair "
-    "inside its training part.",
+    "inside its training part. The last table has single pairs for all splits.",
     "c": "as (b); the published code asks for a field that the graphical lasso does "
     "not have and falls back on a matrix whose smallest variances are raised.",
 }
@@ -182,8 +182,8 @@ def pair_rates(method, X, y, X_test, y_test, radii) -> np.ndarray:
     return rates
 
 
-def cv_rate(name: str, method: str, grid: tuple[float, ...], i: int) -> float:
-    """Test rate in percent with radii chosen by cross-validation, split i."""
+def cv_rate(name: str, method: str, grid: tuple[float, ...], i: int) -> dict[str, Any]:
+    """Test rate in percent with radii chosen by cross-validation, and of every pair."""
     X, X_test, y, y_test = split(name, i)
     radii = np.sqrt(X.shape[1]) * np.array(grid)
     folds = StratifiedKFold(5, shuffle=True, random_state=0).split(X, y)
@@ -191,7 +191,8 @@ def cv_rate(name: str, method: str, grid: tuple[float, ...], i: int) -> float:
         [pair_rates(method, X[a], y[a], X[b], y[b], radii) for a, b in folds], axis=0
     )
     j, k = np.unravel_index(mean_rates.argmax(), mean_rates.shape)
-    return 100 * pair_rates(method, X, y, X_test, y_test, radii)[j, k]
+    rates = 100 * pair_rates(method, X, y, X_test, y_test, radii)
+    return {"rate": rates[j, k], "pairs": rates}
 
 
 def cells(scale: Scale) -> Tasks:
@@ -210,7 +211,7 @@ def cells(scale: Scale) -> Tasks:
 
 
 def tables(found: dict[str, Any]) -> list[Table]:
-    """Ours beside the paper's."""
+    """Ours beside the paper's, and the best pair of radii for all splits."""
     rates: dict[str, dict[str, list[float]]] = {}
     for key, value in found.items():
         name, column, _ = key.split("/")
@@ -219,7 +220,7 @@ def tables(found: dict[str, Any]) -> list[Table]:
             by_column.setdefault(column, []).append(value[0])
             by_column.setdefault(column + OURS, []).append(value[1])
         else:
-            by_column.setdefault(column, []).append(value)
+            by_column.setdefault(column, []).append(value["rate"])
     columns = [*(c + end for c in CLT.values() for end in ("", OURS)), *CROSS_VALIDATED]
     rows = []
     for name, by_column in rates.items():
@@ -256,4 +257,33 @@ def tables(found: dict[str, Any]) -> list[Table]:
         ),
         items=("Table 1",),
     )
-    return [with_reasons(made, REASONS)]
+    return [with_reasons(made, REASONS), best_pairs(found)]
+
+
+def best_pairs(found: dict[str, Any]) -> Table:
+    """The pair of radii that is best on the test rows of all splits together."""
+    pairs: dict[str, dict[str, list[Any]]] = {}
+    for key, value in found.items():
+        name, column, _ = key.split("/")
+        if column in CROSS_VALIDATED:
+            pairs.setdefault(name, {}).setdefault(column, []).append(value["pairs"])
+    rows, n_within, n_printed = [], 0, 0
+    for name, by_column in pairs.items():
+        paper = dict(zip(PRINTED, PAPER[name], strict=True))
+        cells = []
+        for column in CROSS_VALIDATED:
+            rates = np.mean(by_column[column], axis=0)
+            cells.append(f"{rates.min():.2f} to {rates.max():.2f} / {paper[column]}")
+            n_within += bool(rates.min() <= paper[column] <= rates.max())
+            n_printed += 1
+        rows.append((name, *cells))
+    return Table(
+        "Table 1, one pair of radii for all splits, percent",
+        ("data", *(f"{c}: worst to best pair / paper" for c in CROSS_VALIDATED)),
+        rows,
+        (
+            f"Of {n_printed} printed rates {n_within} lie between the worst and the "
+            f"best of the {rates.size} pairs. Which pair is best was seen on the "
+            "test rows: as a choice this would be too good.",
+        ),
+    )

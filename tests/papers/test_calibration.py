@@ -2,12 +2,21 @@
 
 import numpy as np
 import pytest
-from experiments.calibration_data import ABSENT, FILES, SIZES, printed, table_one
+from experiments.calibration_curves import PANELS, errors
+from experiments.calibration_data import (
+    ABSENT,
+    FILES,
+    SIZES,
+    in_bins_from,
+    printed,
+    table_one,
+)
 from experiments.calibration_descent import naive_bayes, normalised, on_simplex
 from experiments.calibration_tables import (
     READINGS,
     TABLES,
     initial,
+    initial_errors,
     measure,
     rows_of,
     same,
@@ -230,6 +239,27 @@ def test_averages_of_the_typed_tables_are_those_of_the_paper():
         assert len(rows) == 30
         slips = np.abs(np.mean(rows, axis=0) - averages)
         assert (slips <= [0.001, 0.001, 0.6, 0.001, 0.6]).all(), number
+
+
+@pytest.mark.parametrize("start", ["ML", "MAP"])
+@pytest.mark.parametrize("panel", PANELS)
+def test_curves_of_descent_start_where_those_of_calibration_do(panel, start):
+    ours, rival = (errors(panel, f"{m}, {start}", "iris") for m in ("RC", "GD"))
+    assert len(ours) == len(rival) == 128
+    assert ours[0] == pytest.approx(rival[0])
+
+
+def test_bins_from_random_starts_are_five_intervals(benchmark_data):
+    X, _ = table_one(FILES[10])
+    for seed in range(3):
+        for column, codes in zip(X.T, in_bins_from(seed, X).T, strict=True):
+            assert len(np.unique(codes)) == min(5, len(np.unique(column)))
+            assert (np.diff(codes[column.argsort()]) >= 0).all()
+
+
+def test_other_starts_of_the_bins_reach_to_both_sides_of_the_paper(benchmark_data):
+    found = initial_errors(29)
+    assert min(found) < printed("II")[29].initial < max(found)
 
 
 def test_projection_on_the_simplex_is_the_nearest_point():

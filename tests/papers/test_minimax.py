@@ -8,9 +8,11 @@ from experiments.minimax_figures import draw_of, errors_of, rows_of
 from experiments.minimax_tables import (
     LINEAR,
     PAPER,
+    fewer_rows,
     gaussian,
     iteration,
     linear,
+    machines,
     matched,
 )
 from sklearn.metrics.pairwise import rbf_kernel
@@ -53,6 +55,19 @@ def test_a_sigma_gives_the_printed_pair_of_the_gaussian_columns(
     assert np.mean(found["accuracy"]) == pytest.approx(
         accuracy, abs=ACCURACY_POINTS + 2 * error
     )
+
+
+@pytest.mark.parametrize(("name", "size"), [("ionosphere", 1), ("sonar", 0)])
+@pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")  # ionosphere
+def test_fewer_training_rows_give_the_printed_linear_alpha(benchmark_data, name, size):
+    assert fewer_rows(name, 50)[size] == pytest.approx(PAPER[name][0], abs=0.3)
+
+
+def test_other_constants_of_the_machines_reach_the_printed_accuracy(benchmark_data):
+    found = machines("sonar", 10)
+    for key, printed in zip(("SVML", "SVMG"), PAPER["sonar"][5:], strict=True):
+        assert min(found[key]) <= printed + 2
+        assert max(found[key]) >= printed - 2
 
 
 def test_table_1_ends_elsewhere_with_a_large_constant():
