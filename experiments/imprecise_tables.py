@@ -217,6 +217,12 @@ RUNS: dict[str, Any] = {"": measured, "own units": in_own_units, "textbook": tex
 Means = dict[tuple[str, str, str], dict[str, float]]
 
 
+def mean_of_known(values: list[float]) -> float:
+    """Mean of what is a number; NaN where a model never answered with several."""
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else np.nan
+
+
 def means_of(found: dict[str, Any]) -> Means:
     """Means over repetitions; a textbook accuracy is the mean of all its own."""
     repeats: dict[tuple[str, str, str], list[dict[str, float]]] = {}
@@ -225,7 +231,7 @@ def means_of(found: dict[str, Any]) -> Means:
         figures = {"accuracy": value} if run == "precise" else value
         repeats.setdefault((name, kind, run), []).append(figures)
     means = {
-        key: {k: float(np.nanmean([v[k] for v in values])) for k in values[0]}
+        key: {k: mean_of_known([v[k] for v in values]) for k in values[0]}
         for key, values in repeats.items()
     }
     for name, kind, run in list(means):

@@ -273,8 +273,9 @@ def best_pairs(found: dict[str, Any]) -> Table:
         cells = []
         for column in CROSS_VALIDATED:
             rates = np.mean(by_column[column], axis=0)
-            cells.append(f"{rates.min():.2f} to {rates.max():.2f} / {paper[column]}")
-            n_within += bool(rates.min() <= paper[column] <= rates.max())
+            least, largest = rates.min(), rates.max()
+            cells.append(f"{least:.2f} to {largest:.2f} / {paper[column]:.2f}")
+            n_within += bool(least <= paper[column] <= largest)
             n_printed += 1
         rows.append((name, *cells))
     return Table(
@@ -283,7 +284,7 @@ def best_pairs(found: dict[str, Any]) -> Table:
         rows,
         (
             f"Of {n_printed} printed rates {n_within} lie between the worst and the "
-            f"best of the {rates.size} pairs. Which pair is best was seen on the "
-            "test rows: as a choice this would be too good.",
+            f"best of the {rates.size} pairs, as seen on the test rows: a choice by "
+            "them would promise too much.",
         ),
     )

@@ -252,6 +252,18 @@ def test_missing_data_are_named_before_any_work(two_experiments, monkeypatch):
     assert COUNTS == {}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", runner.experiments(GROUPS))
+def test_every_experiment_of_the_papers_runs_from_nothing(
+    name, tmp_path, monkeypatch, benchmark_data
+):
+    monkeypatch.setattr(store, "RESULTS", tmp_path)
+    experiment = Experiment(name, "quick")
+    keys = list(experiment.measure(n_jobs=1))
+    assert set(keys) == set(experiment.tasks())
+    assert all(table.rows or table.pictures for table in experiment.tables())
+
+
 def test_pictures_are_the_same_bytes_on_every_run(tmp_path):
     from matplotlib.figure import Figure
 
