@@ -389,6 +389,20 @@ class TestWhoDecidesTheRest:
         promise = Guarantee(quantity=quantity, bound=0.9, sense=sense)
         assert sentence in as_markdown(promise_card([promise]))
 
+    def test_a_share_of_answers_that_is_promised(self):
+        share = Guarantee(quantity="answered share", bound=0.8, sense=">=")
+        page = as_markdown(promise_card([error_of_answers(900, 744, 9), share]))
+        assert "That at most 20 in 100 rows are left open is promised." in page
+        assert "it left 156 of 900 open" in page
+        assert "may be more" not in page
+
+    def test_a_rule_by_subgroups_may_never_answer_some_of_them(self):
+        by_site = error_of_answers(400, 300, 3, subgroup="site=a")
+        page = as_markdown(promise_card([error_of_answers(873, 765, 9), by_site]))
+        assert (
+            "if there were too few to prove anything about, are never answered" in page
+        )
+
     def test_a_model_that_answers_too_few_rows_was_not_counted(self):
         promise = Guarantee(quantity="selective error rate", bound=0.1, sense="<=")
         page = as_markdown(promise_card([promise]))

@@ -412,10 +412,17 @@ def _handed_over(
         "rows": None,
         "unit": "row",
         "limits": None,
+        "promised": None,
+        "by_subgroup": False,
         "never_answered": [item["about"] for item in seen if "needs" in item],
     }
     if reason != "no answer":
         return field
+    for promise in promises:
+        about_all = promise.subgroup is None
+        if promise.quantity == "answered share" and promise.sense == ">=" and about_all:
+            field["promised"] = promise.bound
+        field["by_subgroup"] |= not about_all
     for promise in (*certificate, *promises):
         rows = promise.evidence.get("calibration rows")
         answered = promise.evidence.get("answered")

@@ -43,7 +43,7 @@ LEFT = {
 OWNER_SAYS = {"purpose": "Purpose", "oversight": "Oversight", "contact": "Contact"}
 #: What the card says of each file, version and seed that it knows.
 FILES = {
-    "file": "The model file is {}.",
+    "file": "The file is {}.",
     "file sha256": "Its fingerprint (SHA-256) is {}.",
     "table sha256": "The table that it was made from has the fingerprint {}.",
     "table rows": "That table has {} rows.",
@@ -138,6 +138,14 @@ def _handed_over(card: Mapping[str, Any]) -> list[str]:
             f"The rows of {whose} are never answered, for there were too few to prove "
             "anything about: the table below says of whom."
         )
+    elif left["by_subgroup"]:
+        sentences.append(
+            "The rows of a combination of subgroups, if there were too few to prove "
+            "anything about, are never answered."
+        )
+    if left["promised"] is not None:
+        most = in_hundred(1 - left["promised"], "<=")
+        sentences.append(f"That at most {most} in 100 rows are left open is promised.")
     if left["reason"] == "no answer":
         sentences.append(_how_many(left))
     return sentences
@@ -154,10 +162,14 @@ def _how_many(left: Mapping[str, Any]) -> str:
     share = _percentage(left["left"], left["rows"])
     open_rows = f"{thousands(left['left'])} of {thousands(left['rows'])}"
     if left["limits"] is None:
-        return (
-            f"Of the {unit} that set its threshold it left {open_rows} open ({share}). "
-            "Of new ones it may be more: prudent certify counts it, with limits."
+        said = (
+            f"Of the {unit} that set its threshold it left {open_rows} open ({share})."
         )
+        if left["promised"] is None:
+            said += (
+                " Of new ones it may be more: prudent certify counts it, with limits."
+            )
+        return said
     low, high = (100 * limit for limit in left["limits"])
     return (
         f"Of the new {unit} it left {open_rows} open ({share}); among all rows like "
