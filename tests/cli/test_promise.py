@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import prudent as library
@@ -402,3 +404,53 @@ def test_parts_of_a_table_of_scores_that_have_no_promise(
     assert refused.code in (2, 3, 6)
     assert sentence in refused.err
     assert refused.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("by", [(), ("--by", "site")])
+def test_answers_made_of_scores_of_classes_are_labels(prudent, tmp_path, by):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 900)
+    scores = rng.normal(size=(900, 3)) + 2.5 * (truth[:, None] == np.arange(3))
+    labels = np.array(["cat", "dog", "eel"])
+    table = pd.DataFrame(scores, columns=[f"p_{label}" for label in labels])
+    table["truth"] = labels[truth]
+    table["site"] = rng.choice(["north", "south"], 900)
+    table[:600].to_csv(tmp_path / "old.csv", index=False)
+    table[600:].to_csv(tmp_path / "new.csv", index=False)
+    old, new, rule = (tmp_path / name for name in ("old.csv", "new.csv", "rule.json"))
+    wish = "error <= 10% in every site" if by else "error <= 10%"
+    columns = ("--scores", "p_cat,p_dog,p_eel", "--classes", "cat,dog,eel")
+    options = ("--truth", "truth", *columns, "--unseen", "drawn later", *by)
+    made = prudent("promise", old, *options, "--promise", wish, "-o", rule)
+    assert made.code == 0, made.err
+    applied = prudent("apply", rule, new)
+    assert applied.code == 0, applied.err
+    answers = pd.read_csv(io.StringIO(applied.out))
+    best = labels[scores[600:].argmax(axis=1)]
+    answered = answers["answered"] == 1
+    assert answered.any()
+    np.testing.assert_array_equal(answers["prediction"][answered], best[answered])
+    certified = prudent("certify", new, "-m", rule, "--truth", "truth")
+    assert certified.code == 0, certified.err
+    assert "selective error" in certified.out
+
+
+def test_answers_made_of_one_score_of_two_classes_are_labels(prudent, tmp_path):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 700)
+    table = pd.DataFrame({"s": rng.normal(3.0 * truth - 1.5), "y": truth})
+    table[:400].to_csv(tmp_path / "old.csv", index=False)
+    table[400:].to_csv(tmp_path / "new.csv", index=False)
+    old, new, rule = (tmp_path / name for name in ("old.csv", "new.csv", "rule.json"))
+    options = ("--truth", "y", "--score", "s", "--positive", "1", "--unseen", "later")
+    made = prudent("promise", old, *options, "--promise", "error <= 5%", "-o", rule)
+    assert made.code == 0, made.err
+    applied = prudent("apply", rule, new)
+    assert applied.code == 0, applied.err
+    answers = pd.read_csv(io.StringIO(applied.out))
+    answered = answers["answered"] == 1
+    wrong = (table["s"][400:] > 0).to_numpy() != table["y"][400:].to_numpy()
+    assert 0 < answered.mean() < 1
+    best = (table["s"][400:] > 0).to_numpy()
+    np.testing.assert_array_equal(answers["prediction"][answered], best[answered])
+    assert wrong[answered].mean() < wrong.mean()

@@ -136,6 +136,12 @@ def rules():
         "two classes": prudent.promise(
             scores[:, 0] + codes, codes > 0, "coverage >= 80%", classes=[False, True]
         ),
+        "answers of two classes": prudent.promise(
+            np.random.default_rng(7).normal(3.0 * (codes > 0) - 1.5).round(1),
+            codes > 0,
+            "error <= 10%",
+            classes=[False, True],
+        ),
         **rules_by_subgroup(scores, codes, wrong & (sureness < 2)),
     }
 

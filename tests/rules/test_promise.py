@@ -583,3 +583,29 @@ def test_a_rule_made_of_one_score_takes_one_score(wish):
     of_two = prudent.promise(both, y, wish, classes=[0, 1])
     with pytest.raises(ValueError, match="needs 2 columns"):
         (of_two.labels if of_two.kind == "labels" else of_two.sets)(scores)
+
+
+def test_one_score_of_two_classes_answers_on_both_sides():
+    # High scores are often wrong: answers there alone would break the promise.
+    rng = np.random.default_rng(0)
+
+    def drawn(n):
+        scores = rng.normal(size=n)
+        is_second = rng.uniform(size=n) < np.where(scores < 0, 0.01, 0.85)
+        return scores, is_second.astype(int)
+
+    scores, y = drawn(100_000)
+    n_false = 0
+    for _ in range(100):
+        try:
+            rule = prudent.promise(*drawn(300), "error <= 8.2%", classes=[0, 1])
+        except InfeasibleError:
+            continue
+        answered = rule.answers(scores)
+        both = np.stack([-scores, scores], axis=1)
+        np.testing.assert_array_equal(answered, rule.answers(both))
+        wrong = (scores > 0) != y
+        n_false += wrong[answered].mean() > 0.082 + 1e-3
+        again = rule.at(0.3)
+        np.testing.assert_array_equal(again.answers(scores), again.answers(both))
+    assert binomtest(int(n_false), 100, 0.05, alternative="greater").pvalue > LEVEL

@@ -251,8 +251,7 @@ def _check_columns(rule: Rule) -> None:
                 raise ValueError(
                     f"the rule reads {factor.name!r:.40} as a score and as words"
                 )
-    scores_of_classes = len(columns) > 1 and rule.classes
-    if rule.kind == "answers" and not scores_of_classes and others[0] is None:
+    if rule.kind == "answers" and not rule.classes and others[0] is None:
         raise ValueError("the rule names no column of the labels that it is about")
 
 

@@ -549,8 +549,9 @@ def rule_answers(
         answered = rule.answers(rule.scored(values), groups) & ~none
         if predicted is not None:
             labels = np.asarray(predicted)
-        elif values.ndim == 2 and rule.classes:
-            labels = np.array(rule.classes)[values.argmax(axis=1)]
+        elif rule.classes:
+            table = scores_of_classes(values, rule.classes)
+            labels = np.array(rule.classes)[table.argmax(axis=1)]
         else:
             raise ValueError(
                 "the rule says which labels are sure enough: give `predicted`, the "

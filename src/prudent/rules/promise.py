@@ -331,7 +331,8 @@ class ScoreTable:
         codes = _codes(self.truth, self.labels)[self.rows]
         if wish.kind in ("error", "answered"):
             wrong = scores.argmax(axis=1) != codes
-            return _answers(scores.max(axis=1), wrong, wish, terms, inside)
+            rule = _answers(scores.max(axis=1), wrong, wish, terms, inside)
+            return replace(rule, classes=tuple(self.labels))
         if wish.kind == "missed":
             limits = {g.scope: g.bound for g in wish.guarantees}
             errors = ClassErrors(

@@ -270,7 +270,9 @@ class Rule:
     ) -> BoolArray:
         """Whether each row is answered, by its largest score or its only one."""
         self._require("answers")
-        scores = self._checked(scores, None)
+        # Sureness made of scores of classes by a reader, as `scored`, is one a row.
+        of_classes = self.classes and self.record.get("scores", AS_GIVEN) == AS_GIVEN
+        scores = self._checked(scores, len(self.classes) if of_classes else None)
         sureness = scores if scores.ndim == 1 else scores.max(axis=1)
         if self.cells is None:
             return sureness > self.thresholds[0]
@@ -377,7 +379,11 @@ class Rule:
         record = {**self.record, **made.record}
         record.pop("promise", None)  # the wish of the other rate, in its own words
         return replace(
-            made, guarantees=promises, record=record, crossings=self.crossings
+            made,
+            guarantees=promises,
+            classes=self.classes,
+            crossings=self.crossings,
+            record=record,
         )
 
     def to_json(self, *, keep_scores: bool = False) -> str:
