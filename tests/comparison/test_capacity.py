@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
@@ -61,6 +64,30 @@ def test_share_that_no_fold_proves_is_a_verdict_of_its_own():
     reached = comparison.frontier
     best = max(max(levels) for levels in reached.decided.values())
     assert best >= reached.least == 0.96
+
+
+def test_where_no_limit_goes_with_the_share_what_can_be_had_without_it_is_named():
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(600, 4))
+    labels = np.where(rows[:, 0] + random.normal(size=600) / 2 > 0, "pos", "neg")
+
+    def said_of(truth, promise):
+        settings = {"methods": (), "baselines": ("lda",), "cv": 3}
+        return text(prudent.compare(rows, truth, promise=promise, **settings))
+
+    no_share = "no method proves the share that was asked for. "
+    alone = "Reachable on this table: the same limit without a share (lda answers "
+    said = said_of(labels, "error <= 10% and answered >= 99%")
+    assert re.search(re.escape(no_share + alone) + r"[\d]+ % of the rows\)", said)
+    said = said_of(labels, "missed pos <= 5% and flagged <= 5%")
+    assert re.search(
+        re.escape(no_share + alone) + r"\d+ % of the rows of other classes rightly\)",
+        said,
+    )
+    rare = np.where(rows[:, 0] > 1.5, "ill", "ok")
+    rare[::60] = "ill"
+    said = said_of(rare, "error <= 10% and answered >= 99.4%")
+    assert no_share + "Always answering 'ok' errs in " in said
 
 
 def test_answered_share_alone_promises_the_error_that_it_costs():

@@ -276,6 +276,8 @@ def _none_useful(findings: Findings) -> str:
         why = "On this table every method breaks this promise."
     elif any(each.kept == "share not proved" for each in asked):
         why = "On this table no method proves the share that was asked for."
+        if reachable(findings) is None:
+            why += f" {_without_share(findings)}"
     elif not any(each.useful for each in asked):
         why = "On this table no method can both keep this promise and decide."
         if trivial is not None and reachable(findings) is None:
@@ -292,6 +294,27 @@ def _none_useful(findings: Findings) -> str:
         share = f"more than {math.ceil(100 * most)} % of the rows" if most else "a row"
         why = f"On this table, with this promise, no method {does} {share}{whose}."
     return f"{why} {_instead(findings, 'Reachable on this table')}".rstrip()
+
+
+def _without_share(findings: Findings) -> str:
+    """What can be had where no limit goes with the share of rows that was asked for."""
+    trivial, curve = trivial_error(findings), findings.frontier
+    if trivial is not None and curve is not None and curve.asked >= trivial:
+        frequent, _ = _most_frequent(findings)
+        return (
+            f"Always answering {frequent} errs in {percent(trivial, 1)} of the rows, "
+            "less than the limit."
+        )
+    made = [row for row in findings.ran if row.asked and row.asked.useful]
+    best = max(made, key=lambda row: share_helped(row.asked), default=None)
+    if best is None:
+        return ""
+    share = percent(share_helped(best.asked))
+    whose = "of the rows of other classes rightly" if _about_others(findings) else ""
+    return (
+        f"Reachable on this table: the same limit without a share ({best.method} "
+        f"answers {share} {whose or 'of the rows'})."
+    )
 
 
 def _instead(findings: Findings, start: str) -> str:
