@@ -305,14 +305,18 @@ def _without_share(findings: Findings) -> str:
             f"Always answering {frequent} errs in {percent(trivial, 1)} of the rows, "
             "less than the limit."
         )
-    made = [row for row in findings.ran if row.asked and row.asked.useful]
-    best = max(made, key=lambda row: share_helped(row.asked), default=None)
-    if best is None:
+    shares = {
+        row.method: share_helped(row.asked)
+        for row in findings.ran
+        if row.asked is not None and row.asked.useful
+    }
+    if not shares:
         return ""
-    share = percent(share_helped(best.asked))
+    best = max(shares, key=lambda name: shares[name])
+    share = percent(shares[best])
     whose = "of the rows of other classes rightly" if _about_others(findings) else ""
     return (
-        f"Reachable on this table: the same limit without a share ({best.method} "
+        f"Reachable on this table: the same limit without a share ({best} "
         f"answers {share} {whose or 'of the rows'})."
     )
 
