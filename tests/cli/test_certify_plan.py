@@ -15,6 +15,7 @@ from prudent import (
     ThresholdBands,
     certify,
     certify_thresholds,
+    load,
     save,
 )
 
@@ -217,6 +218,47 @@ def test_a_detector_is_certified(prudent, table_file, tmp_path):
     assert "false alarm rate: at most" in outcome.out
     assert "miss rate: at most" in outcome.out
     assert f"Promised: false alarm ≤ {detector.guarantees_[0].bound:.3f}" in outcome.out
+
+
+def test_a_detector_of_a_class_is_certified_by_the_label_that_its_promise_names(
+    prudent, table_file, tmp_path
+):
+    pd = pytest.importorskip("pandas")
+    labels = np.where(Y == 1, "ok", "odd")
+    model = tmp_path / "detector.prudent"
+    fitted = prudent(
+        *("detect", table_file(table(X[:400], labels[:400]), "t.csv"), "--target", "y"),
+        *("--normal", "ok", "--model-out", model),
+    )
+    assert fitted.code == 0, fitted.err
+    new = table_file(table(X[400:], labels[400:]), "n.csv")
+    outcome = prudent("certify", new, "-m", model, "--target", "y")
+    assert outcome.code == 0, outcome.err
+    alarms = load(model).predict(pd.DataFrame(X[400:], columns=NAMES)) == -1
+    of_ok = labels[400:] == "ok"
+    counted = f"({(alarms & of_ok).sum()} of {of_ok.sum()} wrong)"
+    assert f"{counted}\n" in outcome.out
+    numbers = table_file(table(X[400:], np.where(of_ok, 1, -1)), "m.csv")
+    again = prudent("certify", numbers, "-m", model, "--target", "y")
+    assert counted in again.out
+    assert (
+        counted
+        in prudent("certify", new, "-m", model, "--target", "y", "--normal", "ok").out
+    )
+
+
+def test_a_detector_that_names_no_label_asks_for_it(prudent, table_file, tmp_path):
+    pd = pytest.importorskip("pandas")
+    detector = MinimaxOutlierDetector(random_state=0)
+    detector.fit(pd.DataFrame(X[Y == 1][:200], columns=NAMES))
+    model = tmp_path / "detector.prudent"
+    save(detector, model)
+    new = table_file(table(X[400:], np.where(Y[400:] == 1, "ok", "odd")))
+    refused = prudent("certify", new, "-m", model, "--target", "y")
+    assert refused.code == 2
+    assert "--normal is missing: the truth of ordinary rows" in refused.err
+    arguments = ("certify", new, "-m", model, "--target", "y", "--normal", "ok")
+    assert "false alarm" in prudent(*arguments).out
 
 
 def test_false_alarms_of_each_class_are_counted_by_its_sets(

@@ -29,7 +29,6 @@ from prudent.core.guarantee import COUNTED_AS
 from prudent.io.errors import shown, thousands
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from prudent.core.guarantee import Guarantee
@@ -77,7 +76,7 @@ def certify(
         str | None,
         typer.Option(
             metavar="LABEL",
-            help="Truth of ordinary rows, where a rule about alarms does not name it.",
+            help="Truth of ordinary rows, where a detector or a rule does not name it.",
         ),
     ] = None,
     confidence: Annotated[
@@ -318,7 +317,8 @@ def _by_file(
     if isinstance(loaded, LoadedModel):
         from prudent.estimator_tools import remembers_rows
 
-        X, y = _labelled(frame, truth, kept, loaded)
+        X = loaded.rows(frame.filter(kept))
+        y = _known_labels(truth[kept].tolist(), loaded, normal)
         seen = FITTED if loaded.has_seen(data) else ""
         with failing_as_data(path):
             compared = remembers_rows(loaded.estimator, X)
@@ -329,10 +329,7 @@ def _by_file(
     answers = loaded.given(frame.filter(kept))
     y = truth[kept].astype(str)
     if loaded.rule.kind == "alarms":
-        normal = normal or loaded.ordinary
-        if normal is None:
-            raise UsageError("--normal is missing: the truth of ordinary rows")
-        y = np.where(y == normal, 1, -1)
+        y = _ordinary(y.tolist(), normal or loaded.ordinary)
     elif loaded.rule.classes:
         y = _spelled(y.tolist(), loaded.rule.classes, "rule")
     seen = "made this rule" if loaded.has_seen(data) else ""
@@ -432,12 +429,24 @@ def _with_labels(words: NDArray[Any], table: str, target: str) -> list[bool]:
     return kept
 
 
-def _labelled(
-    frame: pa.Table, words: NDArray[Any], kept: list[bool], loaded: LoadedModel
-) -> tuple[Any, NDArray[Any]]:
-    """Labelled rows as the model takes them, and labels as it names them."""
-    y = _spelled(words[kept].tolist(), _labels(loaded), "model")
-    return loaded.rows(frame.filter(kept)), y
+def _known_labels(
+    words: list[str], loaded: LoadedModel, normal: str | None
+) -> NDArray[Any]:
+    """Labels as the model names them; for a detector 1, of `normal` rows, and -1."""
+    labels = _labels(loaded)
+    alone = set(words) <= set(map(str, labels))
+    if hasattr(loaded.estimator, "classes_") or (alone and normal is None):
+        return _spelled(words, labels, "model")
+    return _ordinary(words, normal or loaded.ordinary)
+
+
+def _ordinary(words: Sequence[str], normal: str | None) -> NDArray[Any]:
+    """1 for ordinary rows and -1 for the others, from the truth of each."""
+    import numpy as np
+
+    if normal is None:
+        raise UsageError("--normal is missing: the truth of ordinary rows")
+    return np.where(np.array(words) == normal, 1, -1)
 
 
 def _spelled(words: list[str], labels: Iterable[Any], what: str) -> NDArray[Any]:

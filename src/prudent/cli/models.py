@@ -55,9 +55,13 @@ class LoadedModel:
         return self.preparation.names
 
     @property
-    def ordinary(self) -> None:
-        """Truth of ordinary rows, which a rule may name."""
-        return None
+    def ordinary(self) -> str | None:
+        """Truth of ordinary rows, which the promise of a detector may name."""
+        if hasattr(self.last, "classes_"):
+            return None
+        promises = getattr(self.last, "guarantees_", ())
+        scopes = (p.scope for p in promises if p.quantity == "false alarm rate")
+        return next((str(scope) for scope in scopes if scope is not None), None)
 
     @property
     def text_columns(self) -> list[str]:
