@@ -134,3 +134,13 @@ def test_merged_parts_may_know_different_categories():
     assert merged.names == (2, 5, 8)
     assert [own.tolist() for own in merged.sorted] == [[2], [3, 4], [1]]
     assert places(np.array([8, 3, 2, 9]), merged.names).tolist() == [2, -1, 0, -1]
+
+
+def test_categories_may_be_counted_instead_of_named():
+    own, category = np.array([3.0, 1.0, 2.0, 5.0]), np.array([0, 0, 2, 2])
+    made = CalibrationScores.of(own, category, 3)
+    assert made.names == (0, 1, 2)
+    assert [scores.tolist() for scores in made.sorted] == [[1.0, 3.0], [], [2.0, 5.0]]
+    assert made.threshold(2, 1) == 2.0
+    below, equal = made.counts(np.array([3.0, 3.0]), np.array([0, 2]))
+    assert (below.tolist(), equal.tolist()) == ([1, 1], [1, 0])

@@ -58,13 +58,14 @@ class CalibrationScores:
         cls,
         own: FloatArray,
         category: IntArray | int = 0,
-        names: Sequence[Any] = (None,),
+        names: Sequence[Any] | int = (None,),
         tolerance: float = 0.0,
     ) -> Self:
         """Scores (n,) of rows under their own labels, by the category of each row.
 
-        A category is a place among the `names`.
+        A category is a place among the `names`; so many categories are named 0, 1, ...
         """
+        names = range(names) if isinstance(names, int) else names
         kept = np.broadcast_to(category, own.shape)
         scores = tuple(np.sort(own[kept == c]) for c in range(len(names)))
         return cls(scores, tuple(names), tolerance)
