@@ -339,7 +339,7 @@ def test_parts_of_the_population_in_words_and_by_option(text, by, scopes, subgro
         ("error <= 5% in every class and sex", (), "is none of"),
         ("missed benign <= 5% in every class", (), "is none of"),
         ("false alarm <= 5% in every sex", (), "has no promise by subgroups"),
-        ("coverage >= 90% in every group", (), "a promise from a table of scores"),
+        ("coverage >= 90% in every group", (), "does not say which groups"),
         ("none", ("sex",), "there is none to keep in every sex"),
     ],
 )

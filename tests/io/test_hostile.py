@@ -80,7 +80,7 @@ def test_place_of_a_row_that_holds_a_byte_order_mark(tmp_path):
 def test_names_of_many_lines_are_listed_in_one(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b'"a\nb",y\n1e999,u\n2,v\n')
-    assert "Use --drop a b" in refusal(path)
+    assert "use --drop a b" in refusal(path)
     path.write_bytes(b'"a\r\nb",c\n1,2\n')
     assert "no column 'y'. Columns: a b, c." in refusal(path)
     with pytest.raises(ValueError, match="Columns: a b, c"):
