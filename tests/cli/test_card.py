@@ -84,8 +84,8 @@ def test_the_card_of_a_model_from_fit_to_monitor(prudent, files, tmp_path):
     assert [(line["about"], line["status"]) for line in card["table"]] == [
         ("all rows", "promised"),
         ("all rows", "proved by new rows"),
-        ("class 'benign'", "not promised: needs 29 rows"),
-        ("class 'malignant'", "not promised: needs 29 rows"),
+        ("class 'benign'", "needs 29 rows"),
+        ("class 'malignant'", "needs 29 rows"),
     ]
     assert (card["table"][0]["sense"], card["table"][0]["limit"]) == ("<=", 0.1)
     assert card["void_if"][-1].endswith("at most 10 in 100 becomes at most 20 in 100")
@@ -253,10 +253,10 @@ def test_classes_and_subgroups_without_a_promise_have_a_line_too():
     ] == [
         ("all rows", None, None, 0.05, "promised"),
         ("sex=Female", None, None, 0.05, "promised"),
-        ("sex=Male", 4, 80, None, "not promised: seen only"),
-        ("class 'a'", 1, 12, None, "not promised: needs 59 rows"),
-        ("class 'b'", None, None, None, "not promised: needs 59 rows"),
-        ("age<30", None, 7, None, "never answered: needs 31 rows"),
+        ("sex=Male", 4, 80, None, "seen only"),
+        ("class 'a'", 1, 12, None, "needs 59 rows"),
+        ("class 'b'", None, None, None, "needs 59 rows"),
+        ("age<30", None, 7, None, "needs 31 rows"),
     ]
     page = as_markdown(card)
     assert "| sex=Male | not promised: seen only | wrong answers | 4 of 80 (5" in page

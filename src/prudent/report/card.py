@@ -32,7 +32,7 @@ FOOT = "No statement of conformity."
 #: Lines of the table about those that nothing is promised of.
 MOST_LINES = 12
 #: What a line of the table holds.
-COLUMNS = ("about", "quantity", "counted", "rows", "sense", "limit", "status")
+COLUMNS = ("about", "quantity", "counted", "rows", "seen", "sense", "limit", "status")
 #: Headings, in the order of the card.
 HEADINGS = {
     "promise": "What is promised",
@@ -327,7 +327,11 @@ def _line(promise: Guarantee, status: str) -> dict[str, Any]:
 
 
 def _table_line(**known: Any) -> dict[str, Any]:
-    return dict.fromkeys(COLUMNS) | known
+    """A line of the table; `seen` is the share of the rows that were counted."""
+    line = dict.fromkeys(COLUMNS) | known
+    if line["counted"] is not None and line["rows"]:
+        line["seen"] = round(line["counted"] / line["rows"], 6)
+    return line
 
 
 def _counts(promise: Guarantee) -> tuple[int | None, int | None]:
@@ -375,14 +379,12 @@ def _not_promised(
         counted = wrong
         if main.quantity == "coverage" and wrong is not None:
             counted = rows - wrong
-        whether = "never answered" if "needs" in item else "not promised"
-        why = "seen only" if enough else f"needs {needed} rows"
         line = _table_line(
             about=item["about"],
             quantity=main.quantity,
             counted=counted,
             rows=rows,
-            status=f"{whether}: {why}",
+            status="seen only" if enough else f"needs {needed} rows",
         )
         lines.append(line)
     more = len(lines) - MOST_LINES

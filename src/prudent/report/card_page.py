@@ -268,9 +268,19 @@ def _owner(card: Mapping[str, Any]) -> list[str]:
     return [*sentences, *([f"Not stated: {missing}."] if missing else [])]
 
 
-def _cells(line: Mapping[str, Any]) -> list[str]:
+def _table(card: Mapping[str, Any]) -> list[list[str]]:
+    """The lines of the table in words."""
+    never = card["handed_over"]["never_answered"]
+    return [_cells(line, line["about"] in never) for line in card["table"]]
+
+
+def _cells(line: Mapping[str, Any], is_never_answered: bool) -> list[str]:
     """A line of the table in words."""
     seen = limit = ""
+    status = line["status"]
+    if line["limit"] is None and line["quantity"]:
+        whether = "never answered" if is_never_answered else "not promised"
+        status = f"{whether}: {status}"
     if line["counted"] is not None and line["rows"]:
         share = _percentage(line["counted"], line["rows"])
         seen = f"{thousands(line['counted'])} of {thousands(line['rows'])} ({share})"
@@ -281,8 +291,8 @@ def _cells(line: Mapping[str, Any]) -> list[str]:
         is_cost = line["quantity"] == "expected cost"
         of_hundred = f"{in_hundred(line['limit'], line['sense'])} %"
         limit = f"{side} {rounded_up(line['limit']) if is_cost else of_hundred}"
-    said = (line["about"], line["status"], COUNTED[line["quantity"]], seen, limit)
-    return [unbroken(cell) for cell in said]
+    cells = (line["about"], status, COUNTED[line["quantity"]], seen, limit)
+    return [unbroken(cell) for cell in cells]
 
 
 def _percentage(count: float, rows: float) -> str:
@@ -350,7 +360,7 @@ footer {{ margin-top: 1rem; color: var(--soft); font-size: .85rem; }}
 def _markdown_lines(name: str, card: Mapping[str, Any]) -> list[str]:
     if name == "table":
         head = ["| " + " | ".join(TABLE_HEAD) + " |", "|" + " --- |" * len(TABLE_HEAD)]
-        rows = map(_cells, card["table"])
+        rows = _table(card)
         bars = ([cell.replace("|", "\\|") for cell in row] for row in rows)
         return [*head, *("| " + " | ".join(row) + " |" for row in bars)]
     said = lines(name, card)
@@ -365,8 +375,8 @@ def _html_of(name: str, card: Mapping[str, Any]) -> str:
     if name == "table":
         head = "".join(f'<th scope="col">{title}</th>' for title in TABLE_HEAD)
         rows = "".join(
-            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in _cells(line))}</tr>"
-            for line in card["table"]
+            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+            for cells in _table(card)
         )
         return (
             f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
