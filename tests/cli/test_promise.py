@@ -107,8 +107,8 @@ def test_files_give_what_python_gives_to_the_last_bit(name, prudent, tmp_path):
         **dict.fromkeys(
             ("sites", "named", "unnamed"),
             lambda: library.promise(
-                *(p, columns["y"], "coverage >= 90% in every site"),
-                by={"site": columns["site"]},
+                *(p, columns["y"], "coverage >= 90% in every group"),
+                by=columns["site"],
                 **settings,
             ),
         ),
@@ -122,6 +122,7 @@ def test_files_give_what_python_gives_to_the_last_bit(name, prudent, tmp_path):
             p, columns["y"], wish, confidence=0.9, **settings
         ),
     }[name]()
+    assert (rule.by == "group") == (name in ("sites", "named", "unnamed"))
     assert rule.thresholds == expected.thresholds
     assert [g.bound for g in rule.guarantees] == [g.bound for g in expected.guarantees]
     assert rule.record["unseen"] == "hold-out of May"
@@ -153,7 +154,8 @@ def test_files_give_what_python_gives_to_the_last_bit(name, prudent, tmp_path):
         alarms = rule.alarms(numbers[:, 0])
         assert [row["alarm"] == "True" for row in found] == alarms.tolist()
     else:
-        sets = rule.sets(numbers, inside)
+        sites = np.array(given_parts["site"])
+        sets = rule.sets(numbers, sites if rule.by == "group" else inside)
         expected_sets = [
             "|".join(np.array(["cat", "dog"])[row].tolist()) for row in sets
         ]

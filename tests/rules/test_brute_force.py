@@ -128,7 +128,7 @@ def test_sets_are_those_of_the_count(rows, percent, confidence, by):
 def test_answers_are_those_of_the_best_admissible_cut(rows, percent):
     sure = np.array([row[0][0] for row in rows])
     wrong = np.array([row[1] for row in rows]) > 0
-    wrong &= sure < np.median(sure)  # so that there are answers at all
+    wrong &= sure < np.sort(sure)[len(sure) // 2]  # so that there are answers at all
     rule = asked(
         sure, wrong, f"error <= {percent}%", predicted=np.zeros(len(sure), bool)
     )

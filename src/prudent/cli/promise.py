@@ -153,7 +153,8 @@ def promise(
     columns = score_columns(scores, score, predicted, positive, anomaly)
     if ties == "smoothed" and row_id is None:
         raise UsageError("--ties smoothed tosses a coin for each --id: name the column")
-    words = [name for name in (truth, predicted, groups, row_id) if name]
+    group = _column_of_groups(parsed)
+    words = [name for name in (truth, predicted, group, groups, row_id) if name]
     source, _ = open_data(data, None, reading, text_columns=words)
     items = [item for wish in parsed for item in wish.subgroups]
     parts = columns_in(source, items, truth)
@@ -168,6 +169,7 @@ def promise(
         name: None if column is None else table.words(column)[kept]
         for name, column in (
             ("predicted", predicted),
+            ("by", group),
             ("groups", groups),
             ("ids", row_id),
         )
@@ -185,17 +187,17 @@ def promise(
     _refuse_constant(values, columns)
     if groups is None:
         _refuse_repeats(table, np.flatnonzero(kept), values, truths, texts["ids"])
-    columns_by = None
-    if parts:
+    by_parts: Any = texts.pop("by")
+    if parts and group is None:
         frame = table_of(table, parts).filter(kept)
         memberships(items, frame)  # refuses what cannot part rows, as --by
-        columns_by = {name: frame[name].to_numpy() for name in parts}
+        by_parts = {name: frame[name].to_numpy() for name in parts}
     with failing_as_data():
         rules = joint_rules(
             values if scores is not None else values[:, 0],
             truths,
             [wish.text for wish in parsed],
-            by=columns_by,
+            by=by_parts,
             among=among,
             classes=labels,
             confidence=confidence,
@@ -209,6 +211,7 @@ def promise(
     record = {
         "columns": columns,
         "label": predicted,
+        "group": group,
         "id": row_id,
         "ordinary": normal,
         "data": {
@@ -273,6 +276,19 @@ def _check_promises(
     if any(wish.confidence is None for wish in parsed):
         raise UsageError("--among is for promises with a confidence: give --confidence")
     return parsed
+
+
+def _column_of_groups(wishes: Sequence[Wish]) -> str | None:
+    """The column of groups that part the rows without overlap; None for other parts.
+
+    Coverage in every value of one column is what a file of a rule holds by groups.
+    """
+    named = {wish.subgroups for wish in wishes}
+    if len(named) > 1 or any(w.kind != "coverage" or w.by_class for w in wishes):
+        return None
+    (items,) = named
+    is_plain = len(items) == 1 and not any(mark in items[0] for mark in "*:")
+    return items[0] if is_plain else None
 
 
 def _two_labels(positive: str, truths: NDArray[np.str_], column: str) -> list[str]:
@@ -342,6 +358,11 @@ def _recorded(rule: Rule, known: Mapping[str, Any], excluded: Sequence[str]) -> 
     kept = {name: value for name, value in rule.record.items() if name not in known}
     given = {name: value for name, value in known.items() if value is not None}
     guarantees = rule.guarantees
+    if rule.by == "group":
+        guarantees = tuple(
+            replace(g, subgroup=f"{known['group']}={name}")
+            for g, name in zip(guarantees, rule.groups, strict=True)
+        )
     if excluded:
         sentence = f"the label is none of {', '.join(map(repr, excluded))}"
         guarantees = tuple(
