@@ -49,8 +49,12 @@ def test_a_rule_is_certified_from_a_file_as_in_python(name, made, prudent, tmp_p
     if name == "judge":
         settings["predicted"] = columns["verdict"]
     if name == "sites":
-        settings["by"] = {"site": columns["site"]}
+        settings["by"] = columns["site"]
     expected = library.certify(rule, numbers(rule, columns), columns["y"], **settings)
+    if name == "sites":
+        settings["by"] = {"site": columns["site"]}
+        given = (rule, numbers(rule, columns), columns["y"])
+        assert library.certify(*given, **settings) == expected
     found = json.loads(out.read_text())
     assert [f["bound"] for f in found] == [g.bound for g in expected]
     assert [f["subgroup"] for f in found] == [g.subgroup for g in expected]

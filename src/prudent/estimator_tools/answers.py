@@ -532,6 +532,9 @@ def rule_answers(
     given = np.asarray(scores, dtype=np.float64)
     values = given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given
     none = np.zeros(len(values), dtype=bool) if lacking is None else lacking
+    columns: Any = by
+    if rule.by == "group" and (isinstance(by, Mapping) or hasattr(by, "columns")):
+        by = columns[rule.record.get("group", "group")]
     inside = _parted(rule, by)
     groups = None if by is None else np.asarray(by)
     if rule.subgroups:
