@@ -131,7 +131,7 @@ def test_importing_prudent_does_not_import_the_compiler():
 
 
 def test_logarithms_and_exponentials_agree_with_numpy():
-    from prudent.core.kernels import exponentials, log_sums, logarithms
+    from prudent.core.kernels import exponentials, logarithms
 
     rng = np.random.default_rng(7)
     values = np.exp(rng.uniform(-700, 700, size=5000))
@@ -144,5 +144,3 @@ def test_logarithms_and_exponentials_agree_with_numpy():
     powers = exponents.ravel().copy()
     exponentials(powers)
     np.testing.assert_allclose(powers, np.exp(exponents.ravel()), rtol=5e-16, atol=0)
-    expected = np.log(np.exp(exponents).sum(axis=1))
-    np.testing.assert_allclose(log_sums(exponents.copy()), expected, rtol=1e-14)

@@ -224,27 +224,3 @@ def logarithms(values: FloatArray, out: FloatArray) -> None:
     for i in range(len(values)):
         k, f, tail = _split(values[i])
         out[i] = k * LOG2_HIGH + (f - (tail - k * LOG2_LOW))
-
-
-@njit(cache=True, error_model="numpy", fastmath={"nnan", "nsz", "reassoc", "contract"})
-def log_sums(exponents: FloatArray) -> FloatArray:  # pragma: no cover
-    """Log of the sum of the exponentials of each row, whose entries it overwrites.
-
-    The largest entry of each row must be finite, the others may be -inf.
-    """
-    sums, peaks = np.empty(len(exponents)), np.empty(len(exponents))
-    for i in range(len(exponents)):
-        row = exponents[i]
-        peak = row[0]
-        for value in row:
-            peak = value if value > peak else peak
-        for j in range(len(row)):
-            row[j] -= peak
-        exponentials(row)
-        total = 0.0
-        for value in row:
-            total += value
-        sums[i], peaks[i] = total, peak
-    logs = np.empty(len(sums))
-    logarithms(sums, logs)
-    return peaks + logs

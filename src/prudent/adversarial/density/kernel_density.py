@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Self
@@ -11,7 +10,7 @@ from typing import Self
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from prudent.core.linalg import COMPILED_SIZE, row_blocks
+from prudent.core.linalg import row_blocks
 from prudent.core.types import FloatArray
 
 _WIDTHS = np.geomspace(0.25, 1.5, 11)  # tried, in units of the rule of thumb
@@ -52,18 +51,26 @@ class NormalKernels:
         if m == 1:
             return cls(centres, kernel_width(m, d), factor)
         widths = kernel_width(m, d) * _WIDTHS
-        log_sums = _log_sums_of(m * m * len(widths))
-        products = centres @ centres.T
+        # -|x - c|^2 / 2 of all pairs but a centre and itself
+        exponents = centres @ centres.T
         half_norms = _half_norms(centres)
-        products -= half_norms
-        products -= half_norms[:, np.newaxis]
-        np.fill_diagonal(products, -np.inf)
+        exponents -= half_norms
+        exponents -= half_norms[:, np.newaxis]
+        np.fill_diagonal(exponents, -np.inf)
+        peaks = exponents.max(axis=1, keepdims=True)
+        exponents -= peaks
 
         @cache
         def log_likelihood(i: int) -> float:
-            blocks = row_blocks(m, m)
-            sums = (log_sums(products[rows] / widths[i] ** 2).sum() for rows in blocks)
-            return float(sum(sums) - m * d * np.log(widths[i]))
+            precision = 1 / widths[i] ** 2
+            sums = np.concatenate(
+                [
+                    np.exp(exponents[rows] * precision).sum(axis=1)
+                    for rows in row_blocks(m, m)
+                ]
+            )
+            total = np.log(sums).sum() + precision * peaks.sum()
+            return float(total - m * d * np.log(widths[i]))
 
         # Likelihoods rise up to one width and fall beyond it, in all samples but odd
         # ones: from the likeliest of a few widths uphill saves half of the work.
@@ -90,12 +97,11 @@ class NormalKernels:
             log_volume = float(np.log(np.diagonal(self.factor)).sum())
         X, centres = X / self.width, self.centres / self.width
         result, half_norms = -_half_norms(X), _half_norms(centres)
-        log_sums = _log_sums_of(len(X) * m)
         for block in row_blocks(len(X), m):
             # -|x - c|^2 / 2 but for |x|^2 / 2, which a row has in common
             products = X[block] @ centres.T
             products -= half_norms
-            result[block] += log_sums(products)
+            result[block] += _log_sums(products)
         normaliser = math.log(m) + d * math.log(math.sqrt(2 * math.pi) * self.width)
         return result - normaliser - log_volume
 
@@ -103,15 +109,6 @@ class NormalKernels:
 def _half_norms(X: FloatArray) -> FloatArray:
     """Return |x|^2 / 2 of each row of X (n, d), shape (n,)."""
     return 0.5 * np.einsum("ij,ij->i", X, X)
-
-
-def _log_sums_of(size: int) -> Callable[[FloatArray], FloatArray]:
-    """Function for log sum_j exp(a_ij) of `size` numbers, which it overwrites."""
-    if size < COMPILED_SIZE:
-        return _log_sums
-    from prudent.core.kernels import log_sums
-
-    return log_sums
 
 
 def _log_sums(exponents: FloatArray) -> FloatArray:
