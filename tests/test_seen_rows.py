@@ -28,6 +28,7 @@ from prudent import (
     SelectiveClassifier,
     certify,
 )
+from prudent.estimator_tools import RowNotes
 from prudent.exceptions import PrudentWarning
 
 PLAIN = LogisticRegression()
@@ -304,3 +305,12 @@ def test_a_comparison_says_that_rows_stand_more_than_once():
     for quiet in ({"X": X, "y": y}, {**doubled, "groups": groups}):
         notes = prudent.compare(**quiet, **settings).data.notes
         assert not any("more than once" in note for note in notes)
+
+
+def test_missing_words_of_pandas_are_missing_cells():
+    words = pd.DataFrame({"word": ["a", None, "b"] * 40, "x": np.arange(120.0)})
+    with_na = words.convert_dtypes()
+    assert with_na["word"].isna().sum() == 40
+    assert any(cell is pd.NA for cell in with_na["word"])
+    keys = [RowNotes().add(frame) for frame in (words, with_na)]
+    np.testing.assert_array_equal(*keys)

@@ -15,6 +15,7 @@ from prudent import (
     ConformalDetector,
     LowDensityRejector,
     MinimaxOutlierDetector,
+    RiskCalibratedClassifier,
     certify,
 )
 from prudent.dask import fit
@@ -25,6 +26,7 @@ CLASSIFIERS = {
     "conformal": ConformalClassifier(
         LogisticRegression(), method="split", random_state=0
     ),
+    "calibrated": RiskCalibratedClassifier(max_iter=5, random_state=0),
 }
 DETECTORS = {
     "conformal": ConformalDetector(method="split", random_state=0),

@@ -98,9 +98,8 @@ def fit(
     which the promise does not depend on. Bootstrap radii draw each row a Poisson
     number of times, so that a resample has n rows up to sqrt(n).
 
-    What makes a promise by rows held out keeps 8 bytes a row, by which
-    :func:`~prudent.certify` refuses the rows of the fit; `RiskCalibratedClassifier` on
-    blocks does not, and takes them.
+    What makes a promise by rows held out, and `RiskCalibratedClassifier`, keep 8 bytes a
+    row, by which :func:`~prudent.certify` refuses the rows of the fit.
 
     Examples
     --------
@@ -367,6 +366,7 @@ def _read(
     classes = _classes(head[1] for head in heads if head)
     readers = [head[0] for head in heads if head]
     worker._reader = readers[0].merged(readers[1:])
+    RowNotes.joined([head[3] for head in heads if head]).keep_with(estimator)
     sizes = [head[2] if head else 0 for head in heads]
     trials = blocks.transform(_trial, worker, classes)
     return worker._reader, trials, sizes, classes
@@ -406,14 +406,14 @@ def _folds(
 
 def _read_head(
     chunk: Block, worker: RiskCalibratedClassifier
-) -> tuple[Reader, NDArray[Any], int] | None:
+) -> tuple[Reader, NDArray[Any], int, RowNotes] | None:
     """What the reading of all blocks needs to know about one that has rows."""
     X, y = chunk
     if y is None or len(X) == 0:
         return None
     worker = copy(worker)
     _, labels, *_ = worker._read_training(X, y, None)
-    return worker._reader, np.unique(labels), len(labels)
+    return worker._reader, np.unique(labels), len(labels), RowNotes.taken(X)
 
 
 def _trial(

@@ -536,7 +536,9 @@ def _cells(series: nw.Series[Any]) -> NDArray[Any]:
     """The cells of a column: numbers, or objects."""
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         return series.cast(nw.Float64).to_numpy()
-    return np.array(series.to_list(), dtype=object)
+    cells = np.array(series.to_list(), dtype=object)
+    cells[series.is_null().to_numpy()] = None  # pandas' NA is no equal of itself
+    return cells
 
 
 def _keys(cells: NDArray[Any], place: int) -> Keys:
