@@ -98,8 +98,9 @@ def fit(
     which the promise does not depend on. Bootstrap radii draw each row a Poisson
     number of times, so that a resample has n rows up to sqrt(n).
 
-    What makes a promise by rows held out, and `RiskCalibratedClassifier`, keep 8 bytes a
-    row, by which :func:`~prudent.certify` refuses the rows of the fit.
+    What makes a promise by rows held out keeps 8 bytes a row, and so does
+    `RiskCalibratedClassifier`: by them :func:`~prudent.certify` refuses the rows of
+    the fit.
 
     Examples
     --------
