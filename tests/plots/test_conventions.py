@@ -642,6 +642,55 @@ def test_what_is_shown_comes_first_and_every_setting_has_its_name(name):
     assert own[2].kind == own[2].KEYWORD_ONLY
 
 
+@every
+def test_every_parameter_of_a_class_method_is_described_once_and_in_order(key):
+    name, method = key
+    made = getattr(getattr(plots, name), method)
+    described = inspect.getdoc(made).split("Parameters\n----------\n")[1]
+    described = described.split("\n\n")[0].splitlines()
+    heads = [line.split(" :")[0] for line in described if not line.startswith(" ")]
+    names = [part.lstrip("*") for head in heads for part in head.split(", ")]
+    assert names == list(signature(made))
+
+
+def test_a_display_of_ones_own_has_what_all_displays_have():
+    class RowsDisplay(Display):
+        """Rows, as a line."""
+
+        @classmethod
+        def from_rows(cls, rows, **kwargs):
+            """Count rows.
+
+            Parameters
+            ----------
+            rows : array-like
+
+            Raises
+            ------
+            ValueError
+                Never.
+            """
+            display = cls()
+            display.rows = rows
+            return display.plot(**kwargs)
+
+        def frame(self):
+            return self.rows
+
+        def _draw(self, ax, look):
+            ax.plot(self.rows, **{"label": self.name_, **look})
+
+    ax = Figure().subplots()
+    display = RowsDisplay.from_rows([1, 2], ax=ax, name="mine", color="#123456")
+    assert legend_of(ax) == ["", "mine"]
+    assert ax.lines[0].get_color() == "#123456"
+    assert display.frame() == [1, 2]
+    assert list(signature(RowsDisplay.from_rows)) == ["rows", "ax", "name", "kwargs"]
+    text = inspect.getdoc(RowsDisplay.from_rows)
+    assert text.index("rows : ") < text.index("ax : ") < text.index("RowsDisplay")
+    assert text.endswith("ValueError\n    Never.")
+
+
 def test_no_bar_lies_across_the_cut():
     scores = np.random.default_rng(0).normal(0.3, 1, 500)
     labels = np.where(scores > 1, -1, 1)

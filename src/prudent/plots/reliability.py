@@ -9,16 +9,19 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike
 from pyarrow import compute
-from sklearn.utils.validation import (
-    check_consistent_length,
-    column_or_1d,
-)
 
 from prudent.core.binomial import check_fraction
 from prudent.core.validation import shown
-from prudent.plots.display import BLUE, GREY, Display, last_step, legend_beside
+from prudent.plots.display import (
+    BLUE,
+    GREY,
+    Display,
+    columns_of_one_length,
+    last_step,
+)
 from prudent.rules.bins import ProbabilityBins
 
 
@@ -61,13 +64,14 @@ class ReliabilityDisplay(Display):
     label: Any = None
     confidence: float = 0.95
 
+    _shown = "the points"
+
     @classmethod
     def from_estimator(
         cls,
         estimator: Any,
         *,
         label: Any = None,
-        ax: Axes | None = None,
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -78,16 +82,8 @@ class ReliabilityDisplay(Display):
         estimator : BinnedCalibrationClassifier
         label : object, default=None
             The class; None: the second of two, or the first of several.
-        ax : matplotlib Axes, default=None
-            Where to draw; None: on new axes.
         name : str, default=None
             What the legend calls it; None: the class of the estimator.
-        **kwargs
-            Of matplotlib, for the points.
-
-        Returns
-        -------
-        ReliabilityDisplay
 
         Raises
         ------
@@ -108,10 +104,9 @@ class ReliabilityDisplay(Display):
                 f"{', '.join(map(shown, known))}."
             )
         own = cells.filter(compute.equal(cells["class"], pa.scalar(label)))
+        name = type(estimator).__name__ if name is None else name
         display = cls(own, label=label, confidence=float(estimator.confidence))
-        return display.plot(
-            ax, name=type(estimator).__name__ if name is None else name, **kwargs
-        )
+        return display.plot(name=name, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -122,8 +117,6 @@ class ReliabilityDisplay(Display):
         label: Any = True,
         n_bins: int | None = None,
         confidence: float = 0.95,
-        ax: Axes | None = None,
-        name: str | None = None,
         **kwargs: Any,
     ) -> Self:
         """Draw numbers of any model on rows that it has not seen.
@@ -140,16 +133,6 @@ class ReliabilityDisplay(Display):
             Bins of about as many rows each; None: the cube root of the rows.
         confidence : float, default=0.95
             Probability that all limits hold, in (0, 1).
-        ax : matplotlib Axes, default=None
-            Where to draw; None: on new axes.
-        name : str, default=None
-            What the legend calls it.
-        **kwargs
-            Of matplotlib, for the points.
-
-        Returns
-        -------
-        ReliabilityDisplay
 
         Raises
         ------
@@ -157,9 +140,8 @@ class ReliabilityDisplay(Display):
             If shapes differ, there is no row, or a number is NaN.
         """
         check_fraction("confidence", confidence)
-        numbers = column_or_1d(probabilities).astype(np.float64)
-        positive = column_or_1d(y_true) == label
-        check_consistent_length(positive, numbers)
+        truth, probabilities = columns_of_one_length(y_true, probabilities)
+        numbers, positive = probabilities.astype(np.float64), truth == label
         if not len(numbers):
             raise ValueError("there must be at least 1 row, got none.")
         if np.isnan(numbers).any():
@@ -180,43 +162,32 @@ class ReliabilityDisplay(Display):
                 "upper": bins.upper,
             }
         )
-        display = cls(cells, label=label, confidence=confidence)
-        return display.plot(ax, name=name, **kwargs)
+        return cls(cells, label=label, confidence=confidence).plot(**kwargs)
 
     def frame(self) -> pa.Table:
         """The cells: their scores, rows, positive rows and limits."""
         return self.cells
 
-    def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
-        from matplotlib.patches import Rectangle
-
+    def _draw(self, ax: Axes, look: Mapping[str, Any]) -> None:
         filled = self.cells.filter(compute.greater(self.cells["rows"], 0))
         low, high, rows, positive, lower, upper = (
-            np.asarray(filled[name].to_numpy(), dtype=np.float64)
-            for name in ("from", "to", "rows", "positive", "lower", "upper")
+            np.asarray(filled[column].to_numpy(), dtype=np.float64)
+            for column in ("from", "to", "rows", "positive", "lower", "upper")
         )
         low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
         # A cell of one value is drawn as a thin box.
         width = np.maximum(high - low, 0.004)
         left = np.clip((low + high - width) / 2, 0, 1 - width)
         self.boxes_ = [
-            ax.add_patch(
-                Rectangle(
-                    (x, bottom),
-                    w,
-                    top - bottom,
-                    facecolor=BLUE,
-                    edgecolor=BLUE,
-                    alpha=0.25,
-                )
+            ax.add_patch(Rectangle((x, bottom), w, height, color=BLUE, alpha=0.25))
+            for x, bottom, w, height in zip(
+                left, lower, width, upper - lower, strict=True
             )
-            for x, bottom, w, top in zip(left, lower, width, upper, strict=True)
         ]
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, zorder=0)
-        points = {"marker": "o", "linestyle": "", "markersize": 3, "color": BLUE}
-        (self.line_,) = ax.plot(
-            (low + high) / 2, positive / rows, label=name, **{**points, **look}
-        )
+        points: dict[str, Any] = {"color": BLUE, "label": self.name_}
+        points |= {"marker": "o", "linestyle": "", "markersize": 3, **look}
+        (self.line_,) = ax.plot((low + high) / 2, positive / rows, **points)
         named = "" if self.label is None else f" of {shown(self.label)}"
         ax.set(
             xlabel=f"probability{named} as the model says it",
@@ -225,4 +196,3 @@ class ReliabilityDisplay(Display):
             ylim=(0, 1),
             title=f"limits of all cells at once, {100 * self.confidence:g} %",
         )
-        legend_beside(ax)

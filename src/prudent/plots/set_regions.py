@@ -74,6 +74,8 @@ class SetRegionDisplay(Display):
     labels: NDArray[Any]
     axis_names: tuple[str, str]
 
+    _shown = "the points of the rows"
+
     @classmethod
     def from_estimator(
         cls,
@@ -82,8 +84,6 @@ class SetRegionDisplay(Display):
         y: ArrayLike,
         *,
         grid_size: int = 200,
-        ax: Axes | None = None,
-        name: str | None = None,
         **kwargs: Any,
     ) -> Self:
         """Regions of a fitted estimator around some rows.
@@ -94,20 +94,10 @@ class SetRegionDisplay(Display):
             With `predict_set`, or a pipeline or search object around one.
         X : array-like or data frame of shape (n_samples, n_features)
             Rows to show, finite numbers, at least two features.
-        y : array-like of shape (n_samples,)
-            Their labels.
         grid_size : int, default=200
             Points of the grid along each axis.
-        ax : matplotlib Axes, default=None
-            Where to draw; None: on new axes.
         name : str, default=None
             Heads the legend.
-        **kwargs
-            Of matplotlib, for the points of the rows.
-
-        Returns
-        -------
-        SetRegionDisplay
 
         Raises
         ------
@@ -142,9 +132,9 @@ class SetRegionDisplay(Display):
             points,
             labels,
             names,
-        ).plot(ax, name=name, **kwargs)
+        ).plot(**kwargs)
 
-    def _draw(self, ax: Axes, name: str | None, look: Mapping[str, Any]) -> None:
+    def _draw(self, ax: Axes, look: Mapping[str, Any]) -> None:
         n_classes = len(self.classes)
         colours = colormaps["tab10" if n_classes <= 10 else "tab20"](
             np.arange(n_classes) % 20
@@ -180,8 +170,10 @@ class SetRegionDisplay(Display):
             style = {"color": NO_CLASS, "markeredgecolor": "black", "markersize": 8}
             ax.plot([], [], "s", label="no class", **style)
         ax.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
-        heads = [] if name is None else [name]
-        heads += ["hatched: undecided"] if undecided.any() else []
+
+    def _draw_legend(self, ax: Axes) -> None:
+        heads = [] if self.name_ is None else [self.name_]
+        heads += [] if self.hatches_ is None else ["hatched: undecided"]
         legend_beside(ax, title="\n".join(heads) or None)
 
     def frame(self) -> pa.Table:

@@ -17,8 +17,7 @@ from prudent.core.checks import PromiseCheck
 from prudent.evaluation.records import Findings
 from prudent.io.errors import cut
 from prudent.plots import CostCurveDisplay, FalseAlarmDisplay, SubgroupDisplay
-from prudent.plots.cost_curve import look_of_method
-from prudent.plots.display import COLOURS, legend_beside
+from prudent.plots.display import COLOURS, legend_beside, look_of_method
 from prudent.plots.guarantees import STYLE as VERDICT_STYLE
 from prudent.report.page import INK, shown_sets
 
