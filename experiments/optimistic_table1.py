@@ -25,8 +25,7 @@ from prudent import OptimisticScoreClassifier
 from prudent.core.linalg import MahalanobisFactors
 from prudent.exceptions import PrudentWarning
 from prudent.optimistic import best_threshold
-from prudent.optimistic.formulas import GAUSSIAN_UPPER, NONPARAMETRIC_UPPER
-from prudent.optimistic.scores import ScoreFunction
+from prudent.optimistic.scores import GAUSSIAN_UPPER, NONPARAMETRIC_UPPER, solve
 
 # name -> GQDA CV, GQDA CLT, NPQDA CV, NPQDA CLT, KQDA, RQDA, SQDA as printed
 PAPER = {
@@ -158,7 +157,7 @@ def sparse(S: np.ndarray, rho: float) -> np.ndarray:
 def upper(equation, M: np.ndarray, d: int, rho: float) -> np.ndarray:
     """One optimistic score of `prudent.optimistic.scores`, without its twin."""
     values = np.empty(len(M))
-    ScoreFunction.of(equation, d, rho)(M, values, compiled=False)
+    solve(equation, M, d, rho, values, compiled=False)
     return values
 
 

@@ -6,16 +6,11 @@ from mpmath import mp, mpf
 
 from prudent.optimistic import (
     covariance_scores,
-    formulas,
     gaussian_scores,
     nonparametric_scores,
+    scores,
 )
-from prudent.optimistic.formulas import Equation
-from prudent.optimistic.scores import (
-    COMPILED_FROM,
-    ScoreFunction,
-    solve_arrays,
-)
+from prudent.optimistic.scores import COMPILED_FROM, Equation, solve_arrays
 
 # (M, d, rho): gamma*, L_up; k, L_low; theory page, reference values
 GAUSSIAN = [
@@ -62,8 +57,8 @@ def test_gaussian_reference_values(M, d, rho, gamma, up, k, low):
 
 @pytest.mark.parametrize(("M", "d", "rho", "gamma", "up", "k", "low"), GAUSSIAN)
 def test_gaussian_reference_multipliers(M, d, rho, gamma, up, k, low):
-    t = ScoreFunction.of(formulas.GAUSSIAN_UPPER, d, rho).root(M)
-    e = ScoreFunction.of(formulas.GAUSSIAN_LOWER, d, rho).root(M)
+    t = scores.root(scores.GAUSSIAN_UPPER, M, d, rho)
+    e = scores.root(scores.GAUSSIAN_LOWER, M, d, rho)
     assert 1 / t == pytest.approx(gamma, rel=1e-11)
     assert M + e == pytest.approx(k, rel=1e-11)
 
@@ -77,10 +72,10 @@ def test_nonparametric_reference_values(M, rho, gamma, up, low):
 
 @pytest.mark.parametrize(("M", "rho", "gamma", "up", "low"), NONPARAMETRIC)
 def test_nonparametric_reference_multiplier(M, rho, gamma, up, low):
-    function = ScoreFunction.of(formulas.NONPARAMETRIC_UPPER, 1, rho)
-    assert (function.reach >= M) == (gamma == 0)
+    assert (scores.reach(rho) >= M) == (gamma == 0)
     if gamma:
-        assert M / function.root(M) - 1 == pytest.approx(gamma, rel=1e-11)
+        s = scores.root(scores.NONPARAMETRIC_UPPER, M, 1, rho)
+        assert M / s - 1 == pytest.approx(gamma, rel=1e-11)
 
 
 def newton(function, slope, x):
@@ -105,7 +100,7 @@ def exact_gaussian(M, d, rho):
     def phi_bend(g):
         return d / (g * g * (1 + g)) + M * M / ((1 + g) * (1 + g + M) ** 2)
 
-    t = ScoreFunction.of(formulas.GAUSSIAN_UPPER, d, float(rho)).root(float(M))
+    t = scores.root(scores.GAUSSIAN_UPPER, float(M), d, float(rho))
     g = newton(phi_slope, phi_bend, 1 / mpf(t))
     upper = (
         g * rho + d * (1 + g) * mp.log1p(1 / g) - (1 + g) * mp.log1p(M / (1 + g)) - d
@@ -119,7 +114,7 @@ def exact_gaussian(M, d, rho):
         k = M + e
         return d / (k * (1 + k) ** 2) + M * M / (e * e * k)
 
-    e = ScoreFunction.of(formulas.GAUSSIAN_LOWER, d, float(rho)).root(float(M))
+    e = scores.root(scores.GAUSSIAN_LOWER, float(M), d, float(rho))
     e = newton(psi_slope, psi_bend, mpf(e))
     k = M + e
     lower = -((k + 1) * rho + d - k * d * mp.log1p(1 / k) + k * mp.log1p(M / e))
@@ -128,7 +123,7 @@ def exact_gaussian(M, d, rho):
 
 def exact_nonparametric(M, rho):
     M, rho = mpf(M), mpf(rho)
-    v = ScoreFunction.of(formulas.NONPARAMETRIC_LOWER, 1, float(rho)).root(float(M))
+    v = scores.root(scores.NONPARAMETRIC_LOWER, float(M), 1, float(rho))
     v = newton(
         lambda v: v - mp.log1p(v) + v * v / (M * (1 + v)) - rho,
         lambda v: v / (1 + v) ** 2 * (1 + v + (v + 2) / M),
@@ -137,7 +132,7 @@ def exact_nonparametric(M, rho):
     q_low = (M * (1 + v) + v) ** 2 / (M * (1 + v))
     if mp.log1p(M) <= rho:
         return q_low, mpf(0)
-    s = ScoreFunction.of(formulas.NONPARAMETRIC_UPPER, 1, float(rho)).root(float(M))
+    s = scores.root(scores.NONPARAMETRIC_UPPER, float(M), 1, float(rho))
     s = newton(
         lambda s: mp.log1p(s) - s / (1 + s) + s * s / (M * (1 + s)) - rho,
         lambda s: s / (1 + s) ** 2 * (1 + (s + 2) / M),
@@ -209,9 +204,8 @@ def test_scores_at_the_mean_are_lambert_roots(d, rho):
 def test_explicit_inverse_of_the_nonparametric_equation():
     for rho in (0.1, 1.0, 5.0):
         M = np.expm1(rho) * np.array([1.1, 3.0, 1e3])
-        function = ScoreFunction.of(formulas.NONPARAMETRIC_UPPER, 1, rho)
         for distance in M:
-            w = 1 + function.root(distance)
+            w = 1 + scores.root(scores.NONPARAMETRIC_UPPER, distance, 1, rho)
             inverse = (w - 1) ** 2 / (w * (rho + 1 - np.log(w)) - 1)
             assert inverse == pytest.approx(distance, rel=1e-9)
 
@@ -269,20 +263,19 @@ def test_no_features_is_an_error():
 @pytest.mark.parametrize(
     "equation",
     [
-        formulas.GAUSSIAN_UPPER,
-        formulas.GAUSSIAN_LOWER,
-        formulas.NONPARAMETRIC_UPPER,
-        formulas.NONPARAMETRIC_LOWER,
+        scores.GAUSSIAN_UPPER,
+        scores.GAUSSIAN_LOWER,
+        scores.NONPARAMETRIC_UPPER,
+        scores.NONPARAMETRIC_LOWER,
     ],
     ids=["gaussian_upper", "gaussian_lower", "np_upper", "np_lower"],
 )
 def test_compiled_kernel_equals_numpy(equation):
     M = 10.0 ** np.random.default_rng(0).uniform(-6, 6, 3000)
     for rho in (1e-6, 0.3, 20.0):
-        function = ScoreFunction.of(equation, 7, rho)
         arrays, compiled = np.empty(len(M)), np.empty((len(M), 2))[:, 1]
-        function(M, arrays, compiled=False)
-        function(M, compiled, compiled=True)
+        scores.solve(equation, M, 7, rho, arrays, compiled=False)
+        scores.solve(equation, M, 7, rho, compiled, compiled=True)
         np.testing.assert_allclose(compiled, arrays, rtol=2e-13, atol=2e-13)
 
 
@@ -297,9 +290,7 @@ def test_large_input_takes_the_compiled_path_to_the_same_values():
 def test_an_equation_that_does_not_converge_is_an_error_not_a_number():
     stuck = Equation(lambda M, *_: M, lambda M, *_: 2.0 + 0 * M, lambda M, *_: M)
     with pytest.raises(ArithmeticError, match="did not converge"):
-        ScoreFunction(stuck, 1, 0.5, (0.0, 0.0))(
-            np.ones(3), np.empty(3), compiled=False
-        )
+        scores.solve(stuck, np.ones(3), 1, 0.5, np.empty(3), compiled=False)
     assert not solve_arrays(stuck, np.ones(3), 1.0, 0.5, 0.0, 0.0, np.empty(3))
 
 
@@ -310,7 +301,7 @@ def test_log_terms_have_full_relative_accuracy(z):
         excess = exact - mp.log1p(exact)
         remainder = mp.log1p(exact) - exact / (1 + exact)
     inverse = 1 / (1 + z)
-    found = formulas.log1p_excess(np.float64(z), inverse)
+    found = scores.log1p_excess(np.float64(z), inverse)
     assert float(found) == pytest.approx(float(excess), rel=2e-15, abs=0)
-    found = formulas.log1p_remainder(np.float64(z), inverse)
+    found = scores.log1p_remainder(np.float64(z), inverse)
     assert float(found) == pytest.approx(float(remainder), rel=4e-15, abs=0)

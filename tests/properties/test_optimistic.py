@@ -9,12 +9,11 @@ from scipy.linalg import expm
 from prudent import OptimisticScoreClassifier
 from prudent.optimistic import (
     best_threshold,
-    formulas,
     gaussian_scores,
     moment_divergence,
     nonparametric_scores,
+    scores,
 )
-from prudent.optimistic.scores import ScoreFunction
 
 quick = settings(max_examples=60, deadline=None)
 fits = settings(max_examples=15, deadline=None)
@@ -115,18 +114,17 @@ def test_optimisers_lie_on_the_sphere_and_attain_the_scores(seed, d, rho):
     log_det = np.linalg.slogdet(S)[1]
     lower, upper = gaussian_scores(M, d, rho)
     q_low, q_up = nonparametric_scores(M, rho)
-    t = ScoreFunction.of(formulas.GAUSSIAN_UPPER, d, rho).root(M)
-    k = M + ScoreFunction.of(formulas.GAUSSIAN_LOWER, d, rho).root(M)
-    v = ScoreFunction.of(formulas.NONPARAMETRIC_LOWER, d, rho).root(M)
+    t = scores.root(scores.GAUSSIAN_UPPER, M, d, rho)
+    k = M + scores.root(scores.GAUSSIAN_LOWER, M, d, rho)
+    v = scores.root(scores.NONPARAMETRIC_LOWER, M, d, rho)
     k_np = M * (1 + v) / v
     cases = [
         (t / (1 + t) * gap, (S + t / (1 + t) * outer) / (1 + t), upper, True),
         (-gap / k, (1 + 1 / k) * (S - outer / k), lower, True),
         (-gap / k_np, S - outer / k_np, q_low, False),
     ]
-    function = ScoreFunction.of(formulas.NONPARAMETRIC_UPPER, d, rho)
-    if function.reach < M:
-        share = function.root(M) / M
+    if scores.reach(rho) < M:
+        share = scores.root(scores.NONPARAMETRIC_UPPER, M, d, rho) / M
         cases.append((share * gap, S + share * outer, q_up, False))
     for shift, Sigma, score, gaussian in cases:
         # ill conditioned only where the pessimistic ball is enormous

@@ -2,7 +2,6 @@
 
 from prudent.optimistic.classifier import OptimisticScoreClassifier
 from prudent.optimistic.cross_validation import OptimisticScoreClassifierCV
-from prudent.optimistic.fixed_mean import covariance_scores
 from prudent.optimistic.nominal import moment_divergence
 from prudent.optimistic.radii import (
     bootstrap_radius,
@@ -10,7 +9,11 @@ from prudent.optimistic.radii import (
     moment_radius,
     radius_limit_law,
 )
-from prudent.optimistic.scores import gaussian_scores, nonparametric_scores
+from prudent.optimistic.scores import (
+    covariance_scores,
+    gaussian_scores,
+    nonparametric_scores,
+)
 from prudent.optimistic.threshold import BestThreshold, best_threshold
 
 __all__ = [

@@ -19,27 +19,24 @@ from prudent.core.classes import (
 )
 from prudent.core.linalg import MahalanobisFactors
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.optimistic import formulas
-from prudent.optimistic.fixed_mean import CovarianceScore, best_variances
 from prudent.optimistic.scores import (
     COMPILED_FROM,
+    EQUATIONS,
     LARGEST_DISTANCE,
     Ball,
+    End,
     Likelihood,
-    ScoreFunction,
+    best_variances,
+    covariance_score,
+    reach,
+    root,
+    solve,
 )
 
 Rule = Literal["ratio", "minimax"]
-End = Literal["lower", "upper"]
 #: An end of the scores, and the radii (K,) of the balls.
 Bound = tuple[End, FloatArray]
 
-_EQUATION = {
-    ("gaussian", "upper"): formulas.GAUSSIAN_UPPER,
-    ("gaussian", "lower"): formulas.GAUSSIAN_LOWER,
-    ("nonparametric", "upper"): formulas.NONPARAMETRIC_UPPER,
-    ("nonparametric", "lower"): formulas.NONPARAMETRIC_LOWER,
-}
 BLOCK_ROWS = 4096
 
 
@@ -203,12 +200,8 @@ class Model:
 
         The next block uses these arrays again.
         """
-        n_classes, n_features = self.factors.means.shape
+        n_classes, d = self.factors.means.shape
         compiled = len(X) * n_classes >= COMPILED_FROM
-        functions = [
-            [self._score(end, n_features, float(r)) for r in radii]
-            for end, radii in wanted
-        ]
         size = min(len(X), BLOCK_ROWS)
         buffers = [np.empty((size, n_classes), order="F") for _ in wanted]
         column = np.empty(size)
@@ -221,10 +214,15 @@ class Model:
             for start in range(0, len(D), BLOCK_ROWS):
                 M = D[start : start + BLOCK_ROWS]
                 scores = [buffer[: len(M)] for buffer in buffers]
-                for k in range(n_classes):
-                    for by_class, output in zip(functions, scores, strict=True):
-                        by_class[k](M[:, k], column[: len(M)], compiled=compiled)
-                        self._to_log_score(k, column[: len(M)], output[:, k])
+                part = column[: len(M)]
+                for (end, radii), output in zip(wanted, scores, strict=True):
+                    for k, radius in enumerate(radii.tolist()):
+                        if self.ball == "covariance":
+                            part[:] = covariance_score(end, M[:, k], d, radius)
+                        else:
+                            equation = EQUATIONS[self.likelihood, end]
+                            solve(equation, M[:, k], d, radius, part, compiled=compiled)
+                        self._to_log_score(k, part, output[:, k])
                 first = rows.start + start
                 yield slice(first, first + len(M)), scores, M
 
@@ -259,23 +257,13 @@ class Model:
             if M > 0:
                 moved += (along - across) / M * outer
             return np.zeros_like(centred), moved
-        equation = _EQUATION[self.likelihood, "upper"]
-        function = ScoreFunction.of(equation, d, radius)
+        x = root(EQUATIONS[self.likelihood, "upper"], M, d, radius)
         if self.likelihood == "gaussian":
-            t = function.root(M)  # 1/gamma
-            share = t / (1 + t)
-            return share * centred, (covariance + share * outer) / (1 + t)
-        # 1/(1 + gamma), gamma = M/s - 1, or 0 where the ball reaches the row
-        share = function.root(M) / M if function.reach < M else 1.0
+            share = x / (1 + x)  # x = 1/gamma
+            return share * centred, (covariance + share * outer) / (1 + x)
+        # 1/(1 + gamma), gamma = M/x - 1, or 0 where the ball reaches the row
+        share = x / M if reach(radius) < M else 1.0
         return share * centred, covariance + share * outer
-
-    def _score(
-        self, end: End, n_features: int, radius: float
-    ) -> ScoreFunction | CovarianceScore:
-        """One score of a class of this radius."""
-        if self.ball == "covariance":
-            return CovarianceScore(end, n_features, radius)
-        return ScoreFunction.of(_EQUATION[self.likelihood, end], n_features, radius)
 
     def _to_log_score(self, k: int, scores: FloatArray, out: FloatArray) -> None:
         """Turn solutions of the score equation of a class into log scores, in `out`."""
