@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from prudent.optimistic import best_threshold
-from prudent.optimistic.threshold import best_offsets
+from prudent.optimistic.learn import best_offsets
 
 
 def n_correct(threshold, ratios, y, weight=None):

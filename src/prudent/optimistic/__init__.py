@@ -2,6 +2,7 @@
 
 from prudent.optimistic.classifier import OptimisticScoreClassifier
 from prudent.optimistic.cross_validation import OptimisticScoreClassifierCV
+from prudent.optimistic.learn import BestThreshold, best_threshold
 from prudent.optimistic.nominal import moment_divergence
 from prudent.optimistic.radii import (
     bootstrap_radius,
@@ -14,7 +15,6 @@ from prudent.optimistic.scores import (
     gaussian_scores,
     nonparametric_scores,
 )
-from prudent.optimistic.threshold import BestThreshold, best_threshold
 
 __all__ = [
     "BestThreshold",

@@ -33,9 +33,8 @@ from prudent.optimistic.classifier import (
     OptimisticAnswers,
     log_ratios,
 )
-from prudent.optimistic.learn import Learned, learn
+from prudent.optimistic.learn import Learned, learn, tuned_offsets
 from prudent.optimistic.model import Bound, Model, shares, winner
-from prudent.optimistic.threshold import tuned_offsets
 
 #: Radii over sqrt(d) of the published code.
 PUBLISHED_RADII = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.16, 0.2, 0.5)
