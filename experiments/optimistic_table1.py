@@ -25,7 +25,8 @@ from prudent import OptimisticScoreClassifier
 from prudent.core.linalg import MahalanobisFactors
 from prudent.exceptions import PrudentWarning
 from prudent.optimistic import best_threshold
-from prudent.optimistic.scores import GAUSSIAN_UPPER, NONPARAMETRIC_UPPER, solve
+from prudent.optimistic.formulas import GAUSSIAN_UPPER, NONPARAMETRIC_UPPER
+from prudent.optimistic.scores import solve
 
 # name -> GQDA CV, GQDA CLT, NPQDA CV, NPQDA CLT, KQDA, RQDA, SQDA as printed
 PAPER = {

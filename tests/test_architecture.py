@@ -25,7 +25,6 @@ ESTIMATORS = {
     "detector",
     "cross_validation",
     "rejection_game",
-    "default_classifier",
     "linear_classifier",
     "pairwise",
 }

@@ -19,7 +19,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from prudent import LowDensityRejector
-from prudent.adversarial.density.reference import GridReference
+from prudent.adversarial.density.model import GridReference
 from prudent.core.assumptions import Assumption
 from prudent.exceptions import InfeasibleError, PrudentWarning
 

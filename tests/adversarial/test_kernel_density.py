@@ -9,8 +9,8 @@ from scipy.stats import multivariate_normal
 from sklearn.neighbors import KernelDensity
 
 from prudent import LowDensityRejector
-from prudent.adversarial.density.default_classifier import MeanLogitClassifier
-from prudent.adversarial.density.kernel_density import (
+from prudent.adversarial.density.detector import MeanLogitClassifier
+from prudent.adversarial.density.model import (
     NormalKernels,
     _log_sums,
     kernel_width,

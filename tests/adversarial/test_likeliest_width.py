@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from prudent.adversarial.density import kernel_density
-from prudent.adversarial.density.kernel_density import NormalKernels
+from prudent.adversarial.density import model
+from prudent.adversarial.density.model import NormalKernels
 
 
 @pytest.mark.parametrize("n_features", [1, 3, 12])
@@ -19,6 +19,6 @@ def test_the_width_is_the_likeliest_of_all(n_features, law, monkeypatch):
     if law == "repeated":
         rows = rows.round()
     uphill = NormalKernels.of_likeliest_width(rows).width
-    every = range(len(kernel_density._WIDTHS))
-    monkeypatch.setattr(kernel_density, "_COARSE", tuple(every))
+    every = range(len(model._WIDTHS))
+    monkeypatch.setattr(model, "_COARSE", tuple(every))
     assert uphill == NormalKernels.of_likeliest_width(rows).width

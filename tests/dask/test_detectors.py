@@ -19,7 +19,7 @@ from prudent import (
     MinimaxOutlierDetector,
     MinimaxProbabilityClassifier,
 )
-from prudent.adversarial.density.reference import Standardisation
+from prudent.adversarial.density.model import Standardisation
 from prudent.core.rows import hold_out
 from prudent.dask import fit, predict
 from prudent.dask.blocks import Chunks, NumberedRows

@@ -6,11 +6,13 @@ from mpmath import mp, mpf
 
 from prudent.optimistic import (
     covariance_scores,
+    formulas,
     gaussian_scores,
     nonparametric_scores,
     scores,
 )
-from prudent.optimistic.scores import COMPILED_FROM, Equation, solve_arrays
+from prudent.optimistic.formulas import Equation
+from prudent.optimistic.scores import COMPILED_FROM, solve_arrays
 
 # (M, d, rho): gamma*, L_up; k, L_low; theory page, reference values
 GAUSSIAN = [
@@ -57,8 +59,8 @@ def test_gaussian_reference_values(M, d, rho, gamma, up, k, low):
 
 @pytest.mark.parametrize(("M", "d", "rho", "gamma", "up", "k", "low"), GAUSSIAN)
 def test_gaussian_reference_multipliers(M, d, rho, gamma, up, k, low):
-    t = scores.root(scores.GAUSSIAN_UPPER, M, d, rho)
-    e = scores.root(scores.GAUSSIAN_LOWER, M, d, rho)
+    t = scores.root(formulas.GAUSSIAN_UPPER, M, d, rho)
+    e = scores.root(formulas.GAUSSIAN_LOWER, M, d, rho)
     assert 1 / t == pytest.approx(gamma, rel=1e-11)
     assert M + e == pytest.approx(k, rel=1e-11)
 
@@ -74,7 +76,7 @@ def test_nonparametric_reference_values(M, rho, gamma, up, low):
 def test_nonparametric_reference_multiplier(M, rho, gamma, up, low):
     assert (scores.reach(rho) >= M) == (gamma == 0)
     if gamma:
-        s = scores.root(scores.NONPARAMETRIC_UPPER, M, 1, rho)
+        s = scores.root(formulas.NONPARAMETRIC_UPPER, M, 1, rho)
         assert M / s - 1 == pytest.approx(gamma, rel=1e-11)
 
 
@@ -100,7 +102,7 @@ def exact_gaussian(M, d, rho):
     def phi_bend(g):
         return d / (g * g * (1 + g)) + M * M / ((1 + g) * (1 + g + M) ** 2)
 
-    t = scores.root(scores.GAUSSIAN_UPPER, float(M), d, float(rho))
+    t = scores.root(formulas.GAUSSIAN_UPPER, float(M), d, float(rho))
     g = newton(phi_slope, phi_bend, 1 / mpf(t))
     upper = (
         g * rho + d * (1 + g) * mp.log1p(1 / g) - (1 + g) * mp.log1p(M / (1 + g)) - d
@@ -114,7 +116,7 @@ def exact_gaussian(M, d, rho):
         k = M + e
         return d / (k * (1 + k) ** 2) + M * M / (e * e * k)
 
-    e = scores.root(scores.GAUSSIAN_LOWER, float(M), d, float(rho))
+    e = scores.root(formulas.GAUSSIAN_LOWER, float(M), d, float(rho))
     e = newton(psi_slope, psi_bend, mpf(e))
     k = M + e
     lower = -((k + 1) * rho + d - k * d * mp.log1p(1 / k) + k * mp.log1p(M / e))
@@ -123,7 +125,7 @@ def exact_gaussian(M, d, rho):
 
 def exact_nonparametric(M, rho):
     M, rho = mpf(M), mpf(rho)
-    v = scores.root(scores.NONPARAMETRIC_LOWER, float(M), 1, float(rho))
+    v = scores.root(formulas.NONPARAMETRIC_LOWER, float(M), 1, float(rho))
     v = newton(
         lambda v: v - mp.log1p(v) + v * v / (M * (1 + v)) - rho,
         lambda v: v / (1 + v) ** 2 * (1 + v + (v + 2) / M),
@@ -132,7 +134,7 @@ def exact_nonparametric(M, rho):
     q_low = (M * (1 + v) + v) ** 2 / (M * (1 + v))
     if mp.log1p(M) <= rho:
         return q_low, mpf(0)
-    s = scores.root(scores.NONPARAMETRIC_UPPER, float(M), 1, float(rho))
+    s = scores.root(formulas.NONPARAMETRIC_UPPER, float(M), 1, float(rho))
     s = newton(
         lambda s: mp.log1p(s) - s / (1 + s) + s * s / (M * (1 + s)) - rho,
         lambda s: s / (1 + s) ** 2 * (1 + (s + 2) / M),
@@ -205,7 +207,7 @@ def test_explicit_inverse_of_the_nonparametric_equation():
     for rho in (0.1, 1.0, 5.0):
         M = np.expm1(rho) * np.array([1.1, 3.0, 1e3])
         for distance in M:
-            w = 1 + scores.root(scores.NONPARAMETRIC_UPPER, distance, 1, rho)
+            w = 1 + scores.root(formulas.NONPARAMETRIC_UPPER, distance, 1, rho)
             inverse = (w - 1) ** 2 / (w * (rho + 1 - np.log(w)) - 1)
             assert inverse == pytest.approx(distance, rel=1e-9)
 
@@ -263,10 +265,10 @@ def test_no_features_is_an_error():
 @pytest.mark.parametrize(
     "equation",
     [
-        scores.GAUSSIAN_UPPER,
-        scores.GAUSSIAN_LOWER,
-        scores.NONPARAMETRIC_UPPER,
-        scores.NONPARAMETRIC_LOWER,
+        formulas.GAUSSIAN_UPPER,
+        formulas.GAUSSIAN_LOWER,
+        formulas.NONPARAMETRIC_UPPER,
+        formulas.NONPARAMETRIC_LOWER,
     ],
     ids=["gaussian_upper", "gaussian_lower", "np_upper", "np_lower"],
 )
@@ -301,7 +303,7 @@ def test_log_terms_have_full_relative_accuracy(z):
         excess = exact - mp.log1p(exact)
         remainder = mp.log1p(exact) - exact / (1 + exact)
     inverse = 1 / (1 + z)
-    found = scores.log1p_excess(np.float64(z), inverse)
+    found = formulas.log1p_excess(np.float64(z), inverse)
     assert float(found) == pytest.approx(float(excess), rel=2e-15, abs=0)
-    found = scores.log1p_remainder(np.float64(z), inverse)
+    found = formulas.log1p_remainder(np.float64(z), inverse)
     assert float(found) == pytest.approx(float(remainder), rel=4e-15, abs=0)

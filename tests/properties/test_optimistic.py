@@ -9,6 +9,7 @@ from scipy.linalg import expm
 from prudent import OptimisticScoreClassifier
 from prudent.optimistic import (
     best_threshold,
+    formulas,
     gaussian_scores,
     moment_divergence,
     nonparametric_scores,
@@ -114,9 +115,9 @@ def test_optimisers_lie_on_the_sphere_and_attain_the_scores(seed, d, rho):
     log_det = np.linalg.slogdet(S)[1]
     lower, upper = gaussian_scores(M, d, rho)
     q_low, q_up = nonparametric_scores(M, rho)
-    t = scores.root(scores.GAUSSIAN_UPPER, M, d, rho)
-    k = M + scores.root(scores.GAUSSIAN_LOWER, M, d, rho)
-    v = scores.root(scores.NONPARAMETRIC_LOWER, M, d, rho)
+    t = scores.root(formulas.GAUSSIAN_UPPER, M, d, rho)
+    k = M + scores.root(formulas.GAUSSIAN_LOWER, M, d, rho)
+    v = scores.root(formulas.NONPARAMETRIC_LOWER, M, d, rho)
     k_np = M * (1 + v) / v
     cases = [
         (t / (1 + t) * gap, (S + t / (1 + t) * outer) / (1 + t), upper, True),
@@ -124,7 +125,7 @@ def test_optimisers_lie_on_the_sphere_and_attain_the_scores(seed, d, rho):
         (-gap / k_np, S - outer / k_np, q_low, False),
     ]
     if scores.reach(rho) < M:
-        share = scores.root(scores.NONPARAMETRIC_UPPER, M, d, rho) / M
+        share = scores.root(formulas.NONPARAMETRIC_UPPER, M, d, rho) / M
         cases.append((share * gap, S + share * outer, q_up, False))
     for shift, Sigma, score, gaussian in cases:
         # ill conditioned only where the pessimistic ball is enormous

@@ -16,7 +16,6 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.multiclass import unique_labels
 
 from prudent.adversarial import LowDensityRejector
-from prudent.adversarial.density.detector import check_settings
 from prudent.calibration import RiskCalibratedClassifier
 from prudent.calibration.ascent import Trial
 from prudent.calibration.categorical import Reader, row_keys
@@ -215,7 +214,7 @@ def fit_rejector(detector: LowDensityRejector, chunks: Chunks) -> None:
     cut is the order statistic of the scores of all held-out rows.
     """
     detector._validate_params()
-    check_settings(detector)
+    detector._check_settings()
     _fit_held_out(detector, _numbered(detector, chunks))
 
 

@@ -1,9 +1,9 @@
-"""The equations of `scores`, compiled; imported only when many rows are scored.
+"""The equations of `formulas`, compiled; imported only when many rows are scored.
 
 One kernel per equation: the loop of `scores.solve_arrays` on blocks that stay in the
 first cache. The formulas are inlined and have no branch, so the compiler works on
 several rows at once. First use compiles for a few seconds, then the disk cache serves;
-the cache watches this file only: touch it after a change of `scores`.
+the cache watches this file only: touch it after a change of `formulas`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from numba import njit
 from numba.extending import register_jitable
 
 from prudent.core.logarithm import split_log
-from prudent.optimistic import scores
-from prudent.optimistic.scores import EQUATIONS, MAX_SWEEPS, TOLERANCE, Equation
+from prudent.optimistic import formulas
+from prudent.optimistic.formulas import EQUATIONS, MAX_SWEEPS, TOLERANCE, Equation
 
 BLOCK = 512
 # Division by zero gives inf as in NumPy, instead of a branch that stops vectorising.
@@ -24,10 +24,10 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 
 for _helper in (
     split_log,
-    scores.log1p_excess,
-    scores.log1p_remainder,
-    scores._householder_step,
-    scores._factor,
+    formulas.log1p_excess,
+    formulas.log1p_remainder,
+    formulas._householder_step,
+    formulas._factor,
 ):
     register_jitable(**OPTIONS)(_helper)
 

@@ -19,9 +19,9 @@ from prudent.core.classes import (
 )
 from prudent.core.linalg import MahalanobisFactors
 from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.optimistic.formulas import EQUATIONS
 from prudent.optimistic.scores import (
     COMPILED_FROM,
-    EQUATIONS,
     LARGEST_DISTANCE,
     Ball,
     End,
