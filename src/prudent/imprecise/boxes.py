@@ -172,21 +172,13 @@ class Boxes(NamedTuple):
         unanswered : int
             Questions that met the node limit; their class is kept.
         """
-        from prudent.imprecise.kernels import decide_quickly, decide_rows
+        from prudent.imprecise.kernels import decide_rows
 
         half = self.half_distances(points)
         kept = np.empty(half.shape, dtype=np.bool_)
-        is_open = np.empty(len(half), dtype=np.bool_)
-        state = self.state(low, up)
-        decide_quickly(*state, points, half, imprecision, kept, is_open)
-        rows = np.flatnonzero(is_open)
-        if not len(rows):
-            return kept, 0
-        left = kept[rows]
         unanswered = decide_rows(
-            *state, points[rows], half[rows], imprecision, max_nodes, left
+            *self.state(low, up), points, half, imprecision, max_nodes, kept
         )
-        kept[rows] = left
         return kept, unanswered
 
     def bounds(

@@ -28,21 +28,12 @@ from numba import njit
 from prudent.core.types import BoolArray, FloatArray
 from prudent.imprecise.optima import (
     COMPILE,
-    DESCENT_SWEEPS,
     INNER,
-    NODE_POINT,
-    PULL,
     STEP,
     ascend,
-    bound_node,
     box_maximum,
     box_minimum,
-    start_node,
-    sweep,
 )
-
-# Of what has one caller: written into it before it is compiled, which costs nothing.
-WRITTEN_IN = INNER | {"inline": "always"}
 
 # Rows of `narrow`: half the squared distance to the centre; sum |field|, negative
 # where the field is not known yet; field'vertex, negative where there is no vertex
@@ -82,7 +73,7 @@ _IMPROVEMENTS = 12
 # --- what is known of a row -------------------------------------------------------
 
 
-@njit(**WRITTEN_IN)
+@njit(**INNER)
 def fill_field(forms: FloatArray, wide: FloatArray, narrow: FloatArray, k: int) -> None:
     """Write the field of class k at the row and the sum of its absolute values."""
     n = wide.shape[2]
@@ -312,12 +303,14 @@ def is_dominated(
                 answer = UNANSWERED
 
 
-@njit(**WRITTEN_IN)
+@njit(**INNER)
 def keep_near(
     narrow: FloatArray, base: FloatArray, row: int, imprecision: float, kept: BoolArray
 ) -> int:
     """Mark the classes that the distances of a row alone do not rule out; count them.
 
+    With d_k the distance to centre k and s_k = c u_k sqrt(reach_k) >= |c u_k t| in that
+    metric, low_k - (d_k + s_k)^2 / 2 <= L_k and U_k <= up_k - max(0, d_k - s_k)^2 / 2.
     `base` (n, n_classes) are half squared distances; `kept` (n, n_classes) is written.
     """
     floor = -math.inf
@@ -335,175 +328,6 @@ def keep_near(
     return left
 
 
-@njit(**WRITTEN_IN)
-def descend_quickly(
-    forms: FloatArray,
-    wide: FloatArray,
-    narrow: FloatArray,
-    b: int,
-    imprecision: float,
-    floor: float,
-    hope: float,
-    spare: FloatArray,
-) -> tuple[bool, bool]:
-    """Tighten the bracket of the upper bound of class b by coordinate descent alone.
-
-    Stops once the bound is below `floor` or above `hope`. Returns whether it is solved
-    to the end, and whether that is not needed: the bound lies beyond one of the two.
-    """
-    radius = imprecision * narrow[UNIT, b]
-    centre = narrow[UP, b] - narrow[BASE, b]
-    above = (centre - floor) / radius
-    below = (centre - hope) / radius
-    gap = (_GAP + _ROUNDING * abs(centre)) / radius
-    least, most = sweep(
-        forms[COUPLING, int(narrow[MATRIX, b])],
-        wide[FIELD, b],
-        radius,
-        wide[POINT, b],
-        spare,
-        above,
-        below,
-        gap,
-        DESCENT_SWEEPS,
-    )
-    least = min(least, most)
-    narrow[UPPER_LO, b] = max(narrow[UPPER_LO, b], centre - radius * most)
-    narrow[UPPER_HI, b] = min(narrow[UPPER_HI, b], centre - radius * least)
-    return most - least <= gap, least > above or most < below
-
-
-@njit(**WRITTEN_IN)
-def search_root(
-    forms: FloatArray,
-    wide: FloatArray,
-    narrow: FloatArray,
-    a: int,
-    imprecision: float,
-    threshold: float,
-    work: FloatArray,
-) -> None:
-    """Tighten the bracket of the lower bound of class a by the first node of a search.
-
-    As `search_vertex` without branching; `work` (6, n) is room for the node and for an
-    image.
-    """
-    node, spare = work[:5], work[5]
-    radius = imprecision * narrow[UNIT, a]
-    coupling = forms[COUPLING, int(narrow[MATRIX, a])]
-    field, dual, best = wide[FIELD, a], wide[DUAL, a], wide[VERTEX, a]
-    centre = narrow[LOW, a] - narrow[BASE, a]
-    floor = (centre - threshold) / radius
-    start_node(coupling, dual, field, radius, best, node)
-    bound = bound_node(coupling, dual, field, radius, node, floor)
-    lower = narrow[LINEAR, a] + 0.5 * radius * narrow[QUADRATIC, a]
-    if bound >= floor:
-        vertex = node[PULL]  # which is not needed any more
-        for i in range(len(vertex)):
-            vertex[i] = -1.0 if node[NODE_POINT, i] < 0.0 else 1.0
-        linear, quadratic = ascend(coupling, field, radius, vertex, spare)
-        if linear + 0.5 * radius * quadratic > lower:
-            lower = linear + 0.5 * radius * quadratic
-            narrow[LINEAR, a] = linear
-            narrow[QUADRATIC, a] = quadratic
-            for i in range(len(vertex)):
-                best[i] = vertex[i]
-    bound = max(bound, lower)
-    narrow[LOWER_LO, a] = max(narrow[LOWER_LO, a], centre - radius * bound)
-    narrow[LOWER_HI, a] = min(narrow[LOWER_HI, a], centre - radius * lower)
-
-
-@njit(**WRITTEN_IN)
-def is_dominated_quickly(
-    forms: FloatArray,
-    wide: FloatArray,
-    narrow: FloatArray,
-    b: int,
-    imprecision: float,
-    work: FloatArray,
-) -> int:
-    """As `is_dominated`, without active sets and without branching.
-
-    UNANSWERED when the question needs those.
-    """
-    n_classes = narrow.shape[1]
-    # 0: closed forms; 1: with the fields of b and its contenders; 2: with the vertex of
-    # the highest contender and then the best point of b; 3: with the first node of a
-    # search for a better vertex.
-    progress = 1.0 if imprecision >= NEGLIGIBLE else 0.0
-    tie = _TIE * (1.0 + abs(narrow[UPPER_HI, b]))
-    threshold = narrow[UPPER_LO, b]
-    contender = n_classes
-    while True:
-        floor, hope = -math.inf, -math.inf
-        for k in range(n_classes):
-            floor = max(floor, narrow[LOWER_LO, k])
-            if narrow[LOWER_HI, k] > hope:
-                hope = narrow[LOWER_HI, k]
-                contender = k
-        if narrow[UPPER_HI, b] + tie < floor:
-            return DOMINATED
-        threshold = max(threshold, narrow[UPPER_LO, b])
-        if progress == 0.0 or hope <= threshold:
-            return KEPT
-        if progress == 1.0:
-            for k in range(n_classes):
-                if k == b or narrow[LOWER_HI, k] > narrow[UPPER_LO, b]:
-                    know(forms, wide, narrow, k, imprecision, WITH_FIELD)
-                narrow[POLISHED, k] = min(ASCENDED, narrow[POLISHED, k])
-            progress = 2.0
-        elif narrow[POLISHED, contender] == 0.0:
-            know(forms, wide, narrow, contender, imprecision, WITH_VERTEX)
-        elif progress == 2.0:
-            is_solved, is_beyond = descend_quickly(
-                forms, wide, narrow, b, imprecision, floor - tie, hope, work[5]
-            )
-            if is_solved:
-                threshold = narrow[UPPER_HI, b] + tie
-            elif not is_beyond:
-                return UNANSWERED
-            progress = 3.0
-        elif narrow[POLISHED, contender] > ASCENDED:
-            return UNANSWERED
-        else:
-            narrow[POLISHED, contender] = ROOT
-            search_root(forms, wide, narrow, contender, imprecision, threshold, work)
-
-
-@njit(**COMPILE)
-def decide_quickly(
-    forms: FloatArray,
-    wide: FloatArray,
-    narrow: FloatArray,
-    points: FloatArray,
-    base: FloatArray,
-    imprecision: float,
-    kept: BoolArray,
-    is_open: BoolArray,
-) -> None:
-    """Write the undominated classes of every row that cheap bounds can decide.
-
-    Rows that need active sets or branching are marked in `is_open`, (n,), for
-    `decide_rows`. They are few, and none in many a table, so that the search need not
-    even be compiled.
-    """
-    n_classes = base.shape[1]
-    work = np.empty((6, points.shape[1]))
-    for row in range(len(base)):
-        is_open[row] = False
-        # A single class left is the answer, since no set is empty.
-        if keep_near(narrow, base, row, imprecision, kept) == 1:
-            continue
-        start_row(wide, narrow, points, base, row)
-        for k in range(n_classes):
-            know(forms, wide, narrow, k, imprecision, AFRESH)
-        for b in range(n_classes):
-            if kept[row, b] and not is_open[row]:
-                answer = is_dominated_quickly(forms, wide, narrow, b, imprecision, work)
-                kept[row, b] = answer != DOMINATED
-                is_open[row] = answer == UNANSWERED
-
-
 @njit(**COMPILE)
 def decide_rows(
     forms: FloatArray,
@@ -518,13 +342,17 @@ def decide_rows(
     """Write the undominated classes of every row; returns unanswered questions."""
     unanswered = 0
     for i in range(len(base)):
+        # A single class left is the answer, since no set is empty.
+        if keep_near(narrow, base, i, imprecision, kept) == 1:
+            continue
         start_row(wide, narrow, points, base, i)
         for k in range(base.shape[1]):
             know(forms, wide, narrow, k, imprecision, AFRESH)
         for b in range(base.shape[1]):
-            answer = is_dominated(forms, wide, narrow, b, imprecision, max_nodes)
-            kept[i, b] = answer != DOMINATED
-            unanswered += answer == UNANSWERED
+            if kept[i, b]:
+                answer = is_dominated(forms, wide, narrow, b, imprecision, max_nodes)
+                kept[i, b] = answer != DOMINATED
+                unanswered += answer == UNANSWERED
     return unanswered
 
 

@@ -33,7 +33,7 @@ INNER = STEP | {"no_cpython_wrapper": True}
 
 SIGN, PULL, REACHES, NODE_POINT, GRADIENT = 0, 1, 2, 3, 4  # in the stack of a search
 
-DESCENT_SWEEPS = 15.0
+_DESCENT_SWEEPS = 15.0
 _RELAXATION_SWEEPS = 12
 _RELATIVE_GAP = 1e-10  # between the bounds of a maximum searched to the end
 _RIDGE = 1e-15  # of the trace: keeps a free block solvable
@@ -156,7 +156,7 @@ def box_minimum(
     n = len(field)
     work = np.empty((n + 4, n))
     gradient, step, fixed, index = work[n], work[n + 1], work[n + 2], work[n + 3]
-    sweeps = DESCENT_SWEEPS
+    sweeps = _DESCENT_SWEEPS
     lower, upper = sweep(
         coupling, field, radius, point, gradient, above, below, gap_allowed, sweeps
     )
