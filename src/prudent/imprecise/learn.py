@@ -5,9 +5,8 @@ Covariances come from moments or, where a rule asks, from rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +26,7 @@ from prudent.core.linalg import (
 )
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block, Rows, restricted
-from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.types import BoolArray, FloatArray
 from prudent.exceptions import DegenerateDataError
 from prudent.imprecise.boxes import Boxes, DiagonalBoxes
 from prudent.imprecise.model import Model
@@ -47,17 +46,14 @@ def feature_scale(scale: str, moments: ClassMoments, rows: Rows | None) -> Float
     """
     if scale == "range":
         assert rows is not None
-        lowest, highest = rows.reduce(_extremes, _extremes_of_all)
-        spread = highest - lowest
-    elif scale == "within":
-        freedom = moments.weight.sum() - len(moments.weight)
-        variances = moments.variation.sum(axis=0)
-        spread = (
-            np.sqrt(variances / freedom) if freedom > 0 else np.zeros_like(variances)
-        )
+        lowest, highest = np.array(rows.map(_extremes)).swapaxes(0, 1)
+        spread = highest.max(axis=0) - lowest.min(axis=0)
     else:
-        pooled = moments.pooled()
-        spread = np.sqrt(pooled.variation[0] / pooled.weight[0])
+        within = scale == "within"
+        pooled = moments.within() if within else moments.pooled()
+        freedom = pooled.weight[0] - (len(moments.weight) if within else 0)
+        variation = pooled.variation[0]
+        spread = np.sqrt(variation / freedom) if freedom > 0 else 0.0 * variation
     return np.where(spread > 0, spread, 1.0)
 
 
@@ -80,120 +76,43 @@ def given_scale(scale: ArrayLike, n_features: int) -> FloatArray:
     return values
 
 
-def _extremes(block: Block) -> tuple[FloatArray, FloatArray]:
-    """Least and largest value of every feature in a block."""
+def _extremes(block: Block) -> FloatArray:
+    """Least and largest value of every feature in a block, (2, p)."""
     rows = block.X.astype(np.float64)
-    return rows.min(axis=0, initial=np.inf), rows.max(axis=0, initial=-np.inf)
+    return np.array(
+        [rows.min(axis=0, initial=np.inf), rows.max(axis=0, initial=-np.inf)]
+    )
 
 
-def _extremes_of_all(
-    parts: Sequence[tuple[FloatArray, FloatArray]],
-) -> tuple[FloatArray, FloatArray]:
-    """Least and largest value of every feature over the blocks."""
-    lowest, highest = zip(*parts, strict=True)
-    return np.min(lowest, axis=0), np.max(highest, axis=0)
+def _centred(
+    block: Block, origin: FloatArray, scale: FloatArray, mean: FloatArray
+) -> Block:
+    """Rows in scaled coordinates, each about the mean of its class."""
+    scaled = (block.X - origin) / scale
+    return Block(scaled - mean[block.codes], block.codes, block.weight)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScaledClasses:
-    """Statistics of classes, or of all of them as one, in scaled coordinates.
-
-    A covariance has the divisor W - `n_means`, the number of means that were estimated
-    from its rows.
-    """
-
-    origin: FloatArray  # (p,) in units of X
-    scale: FloatArray  # (p,) in units of X
-    mean: FloatArray  # (K, p)
-    weight: FloatArray  # (M,)
-    scatter: FloatArray  # (M, p, p) sums of w z z' about the class means
-    fourth: FloatArray | None = None  # (M,) sums of w |z|^4, for Ledoit-Wolf only
-    n_means: int = 1
-
-    @classmethod
-    def of(cls, moments: ClassMoments, scale: FloatArray) -> Self:
-        """Classes with rows, in units of the scale (p,) about their common mean."""
-        origin = moments.weight @ moments.mean / moments.weight.sum()
-        # The origin is a plain number: the rounded parts of the means stay exact.
-        mean = ((moments.mean - origin) + moments.mean_lo) / scale
-        scatter = moments.scatter / np.outer(scale, scale)
-        return cls(origin, scale, mean, moments.weight, scatter)
-
-    @property
-    def divisor(self) -> FloatArray:
-        """What divides the scatter, (M,)."""
-        return self.weight - self.n_means
-
-    def pooled(self) -> Self:
-        """All classes as one, each about its own mean."""
-        total, n_means = self.weight.sum(keepdims=True), len(self.mean)
-        if not total[0] > n_means:
-            raise DegenerateDataError(
-                f"{total[0]:g} rows in {n_means} classes leave nothing to estimate a "
-                "covariance from: give at least one class two rows."
-            )
-        return replace(
-            self,
-            weight=total,
-            scatter=self.scatter.sum(axis=0, keepdims=True),
-            fourth=None if self.fourth is None else self.fourth.sum(keepdims=True),
-            n_means=n_means,
-        )
-
-    def centred(self, rows: FloatArray, codes: IntArray | int) -> FloatArray:
-        """Rows in scaled coordinates, each about the mean of its class."""
-        scaled: FloatArray = (rows - self.origin) / self.scale
-        return scaled - self.mean[codes]
-
-    def covariances(self, rule: CovarianceRule, rows: Rows | None) -> FloatArray:
-        """Matrices (M, p, p) under a rule; zeros where the divisor is not positive."""
-
-        def rows_of(m: int) -> tuple[FloatArray, FloatArray | None]:
-            assert rows is not None
-            classes = (
-                [m] if len(self.weight) == len(self.mean) else range(len(self.mean))
-            )
-            parts = [rows.of_class(k) for k in classes]
-            own = [self.centred(X, k) for k, (X, _) in zip(classes, parts, strict=True)]
-            weights = [weight for _, weight in parts if weight is not None]
-            return np.concatenate(own), np.concatenate(weights) if weights else None
-
-        return estimate_covariances(
-            rule,
-            self.weight,
-            self.scatter,
-            divisor=self.divisor,
-            fourth=self.fourth,
-            rows_of=rows_of,
-        )
-
-    def automatic_rule(self, diagonal: bool) -> str:
-        """The rule "empirical" if every matrix is well conditioned, else "oas".
-
-        One rule for all classes: densities shrunk differently compare badly.
-        """
-        variances = np.diagonal(self.scatter, axis1=1, axis2=2)
-        if not ((self.divisor > 0).all() and (variances > 0).all()):
-            return "oas"
-        if diagonal:
-            return "empirical"
-        size = self.scatter.shape[1]
-        freedom = self.weight if self.n_means == 1 else self.divisor
-        if not (freedom > size).all():
-            return "oas"
-        deviation = np.sqrt(variances)
-        correlation = self.scatter / (deviation[:, :, None] * deviation[:, None, :])
-        lowest = np.linalg.eigvalsh(correlation)[:, 0]
-        return "empirical" if (lowest > _CORRELATION_FLOOR * size).all() else "oas"
+def _fourth_moments(block: Block, n_classes: int) -> FloatArray:
+    """Sums of w |z|^4 of centred rows, class by class, (K,)."""
+    if len(block) == 0:
+        return np.zeros(n_classes)
+    moments = ClassMoments.from_rows(
+        block.X, block.codes, n_classes, block.weight, fourth=True
+    )
+    assert moments.fourth is not None
+    return moments.fourth
 
 
 def class_covariances(
     covariance_type: str,
     rule: CovarianceRule,
-    classes: ScaledClasses,
+    classes: ClassMoments,
     rows: Rows | None,
 ) -> ClassCovariances:
     """Matrices of every class under one rule, in scaled units.
+
+    S_k = scatter_k / (W_k - 1), or with all classes in common the sum of their scatters
+    over W - K, both then shrunk by the rule, and made invertible.
 
     Parameters
     ----------
@@ -201,52 +120,99 @@ def class_covariances(
         "tied" gives one matrix for all classes, "identity" one without a rule.
     rule : str, float or callable
         "auto" is "empirical" where all matrices are well conditioned, else "oas".
-    classes : ScaledClasses
+    classes : ClassMoments
+        Of the classes with rows, in scaled coordinates.
     rows : Rows or None
-        Of the features in use; for "ledoit_wolf" and functions of rows.
+        Scaled, each about the mean of its class; for "ledoit_wolf" and functions of
+        rows.
 
     Returns
     -------
     ClassCovariances
         With (K, p, p) or (1, p, p) matrices, repaired where they are singular.
     """
+    n_classes, n_features = classes.mean.shape
     if covariance_type == "identity":
         return ClassCovariances(
-            matrices=np.eye(len(classes.scale))[None],
+            matrices=np.eye(n_features)[None],
             kind="identity",
             pooled=np.empty(0, dtype=np.intp),
             condition=np.ones(1),
             n_floored=np.zeros(1, dtype=np.intp),
             floor=0.0,
         )
-    if rule == "ledoit_wolf" and rows is not None:
-        fourth = rows.reduce(_centred_moments, ClassMoments.reduce, classes).fourth
-        classes = replace(classes, fourth=fourth)
-    groups = classes.pooled() if covariance_type == "tied" else classes
     diagonal = covariance_type == "diag"
-    kept = np.eye(len(classes.scale)) if diagonal else 1.0
+    kept = np.eye(n_features) if diagonal else 1.0
+    fourth = None
+    if rule == "ledoit_wolf" and rows is not None:
+        fourth = np.sum(rows.map(_fourth_moments, n_classes), axis=0)
+
+    def estimated(groups: ClassMoments, rule: CovarianceRule) -> FloatArray:
+        in_common = len(groups.weight) < n_classes
+
+        def rows_of(m: int) -> tuple[FloatArray, FloatArray | None]:
+            assert rows is not None
+            members = range(n_classes) if in_common else [m]
+            parts = [rows.of_class(k) for k in members]
+            weights = [weight for _, weight in parts if weight is not None]
+            own = np.concatenate([X for X, _ in parts])
+            return own, np.concatenate(weights) if weights else None
+
+        sums = fourth
+        if sums is not None and in_common:
+            sums = sums.sum(keepdims=True)
+        matrices = estimate_covariances(
+            rule,
+            groups.weight,
+            groups.scatter,
+            divisor=groups.weight - (n_classes if in_common else 1),
+            fourth=sums,
+            rows_of=rows_of,
+        )
+        return matrices * kept
+
+    groups = _in_common(classes) if covariance_type == "tied" else classes
     if rule == "auto":
-        rule = groups.automatic_rule(diagonal)
+        rule = automatic_rule(groups, n_classes // len(groups.weight), diagonal)
 
     def pooled() -> FloatArray:
-        return classes.pooled().covariances(rule, rows)[0] * kept
+        return estimated(_in_common(classes), rule)[0]
 
-    matrices = groups.covariances(rule, rows) * kept
+    matrices = estimated(groups, rule)
     return invertible(matrices, rule, _EIGENVALUE_FLOOR, pooled=pooled)
 
 
-def _centred_moments(block: Block, classes: ScaledClasses) -> ClassMoments:
-    """Moments up to the fourth of scaled rows, each about its class mean."""
-    n_classes, n_features = classes.mean.shape
-    if len(block) == 0:
-        return ClassMoments.empty(np.arange(n_classes), n_features, fourth=True)
-    return ClassMoments.from_rows(
-        classes.centred(block.X, block.codes),
-        block.codes,
-        n_classes,
-        block.weight,
-        fourth=True,
-    )
+def _in_common(classes: ClassMoments) -> ClassMoments:
+    """All classes as one, each about its own mean."""
+    total, n_classes = classes.weight.sum(), len(classes.weight)
+    if not total > n_classes:
+        raise DegenerateDataError(
+            f"{total:g} rows in {n_classes} classes leave nothing to estimate a "
+            "covariance from: give at least one class two rows."
+        )
+    return classes.within()
+
+
+def automatic_rule(groups: ClassMoments, n_means: int, diagonal: bool) -> str:
+    """The rule "empirical" if every matrix is well conditioned, else "oas".
+
+    Well conditioned is a matrix of more rows than features p whose correlations have
+    no eigenvalue below 1e-6 p. `n_means` are the means that were estimated from the
+    rows of each. One rule for all classes: densities shrunk differently compare badly.
+    """
+    variances, size = groups.variation, groups.scatter.shape[1]
+    divisor = groups.weight - n_means
+    if not ((divisor > 0).all() and (variances > 0).all()):
+        return "oas"
+    if diagonal:
+        return "empirical"
+    freedom = groups.weight if n_means == 1 else divisor
+    if not (freedom > size).all():
+        return "oas"
+    deviation = np.sqrt(variances)
+    correlation = groups.scatter / (deviation[:, :, None] * deviation[:, None, :])
+    lowest = np.linalg.eigvalsh(correlation)[:, 0]
+    return "empirical" if (lowest > _CORRELATION_FLOOR * size).all() else "oas"
 
 
 # --- the fit --------------------------------------------------------------------------
@@ -330,27 +296,36 @@ def learn(
         spread[features] = feature_scale(scale, part, rows)
     elif scale is not None:
         spread[features] = given_scale(scale, len(spread))[features]
-    classes = ScaledClasses.of(part, spread[features])
+    units = spread[features]
+    origin = part.weight @ part.mean / part.weight.sum()
+    # The origin is a plain number: the rounded parts of the means stay exact.
+    means = ((part.mean - origin) + part.mean_lo) / units
+    if rows is not None and (callable(covariance) or covariance == "ledoit_wolf"):
+        rows = rows.transform(_centred, origin, units, means)
+    classes = replace(
+        part,
+        mean=means,
+        mean_lo=np.zeros_like(means),
+        scatter=part.scatter / np.outer(units, units),
+    )
     covariances = class_covariances(covariance_type, covariance, classes, rows)
     matrices = covariances.matrices
-    positions = np.arange(len(classes.mean)) % len(matrices)  # one each, or all
+    positions = np.arange(len(means)) % len(matrices)  # one each, or all
     boxes: Boxes | DiagonalBoxes
     if covariance_type in ("diag", "identity"):
         variances = np.diagonal(matrices, axis1=1, axis2=2)[positions]
-        boxes = DiagonalBoxes.build(classes.mean, variances, classes.weight, box)
+        boxes = DiagonalBoxes.build(means, variances, part.weight, box)
     else:
-        boxes = Boxes.build(
-            classes.mean, matrices, positions, classes.weight, box, part.classes
-        )
+        boxes = Boxes.build(means, matrices, positions, part.weight, box, part.classes)
     # densities are in units of X
-    volume = np.log(classes.scale).sum() + 0.5 * len(features) * np.log(2 * np.pi)
+    volume = np.log(units).sum() + 0.5 * len(features) * np.log(2 * np.pi)
     model = Model(
         features=features,
-        origin=classes.origin,
-        scale=classes.scale,
+        origin=origin,
+        scale=units,
         normaliser=-0.5 * boxes.log_determinants - volume,
         prior=prior[seen],
-        total=float(classes.weight.sum()),
+        total=float(part.weight.sum()),
         boxes=boxes,
     )
     return Learned(model, seen, covariances, spread)
