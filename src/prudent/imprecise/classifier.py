@@ -33,7 +33,7 @@ from prudent.estimator_tools import (
     warn_repairs,
 )
 from prudent.imprecise.learn import guarantees, learn
-from prudent.imprecise.model import CRITERIA, Model, Question, ask, optimism_share
+from prudent.imprecise.model import CRITERIA, Model, optimism_share, settings
 
 
 class Answers:
@@ -76,11 +76,11 @@ class Answers:
             least, most = self._answer(Model.cost_bounds, X)
             chosen = (share * least + (1.0 - share) * most).argmin(axis=1)
         else:
-            plain, rows, question = self._ask(X)
-            joint = plain._model.log_joint(rows)
+            model, rows = self._ask(X)
+            joint = model.log_joint(rows)
             chosen = joint.argmax(axis=1)
-            if question.costs is not None:
-                chosen = (softmax(joint, axis=1) @ question.costs).argmin(axis=1)
+            if model.costs is not None:
+                chosen = (softmax(joint, axis=1) @ model.costs).argmin(axis=1)
         plain = self._answering()
         labels: NDArray[Any] = plain.classes_[plain._seen][chosen]
         return labels
@@ -91,8 +91,8 @@ class Answers:
         That of discriminant analysis, overconfident where the classes are not normal;
         for shares of rows wrap it in `sklearn.calibration.CalibratedClassifierCV`.
         """
-        plain, rows, _ = self._ask(X)
-        return self._spread(softmax(plain._model.log_joint(rows), axis=1), 0.0)
+        model, rows = self._ask(X)
+        return self._spread(softmax(model.log_joint(rows), axis=1), 0.0)
 
     def predict_set(self, X: ArrayLike) -> BoolArray:
         """Classes that cannot be ruled out, under `criterion` and `costs`.
@@ -127,8 +127,8 @@ class Answers:
             Classes that stay in a set because the search ended early; 0: the sets
             are exact.
         """
-        plain, rows, question = self._ask(X)
-        return int(plain._model.keep(rows, question)[-1])
+        model, rows = self._ask(X)
+        return model.keep(rows)[-1]
 
     def dominance(self, X: ArrayLike) -> BoolArray:
         """Which class is preferred to which under every model: it explains a set.
@@ -256,8 +256,9 @@ class Answers:
         plain = self._answering()
         means = np.where(plain._seen[:, None], plain.means_, np.nan)
         width = np.zeros_like(means)
-        place = np.ix_(np.flatnonzero(plain._seen), plain._model.features)
-        width[place] = plain._model.half_widths(plain._question())
+        model = plain._asked()
+        place = np.ix_(np.flatnonzero(plain._seen), model.features)
+        width[place] = model.half_widths()
         return means - width, means + width
 
     def extremal_means(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -292,17 +293,16 @@ class Answers:
             least_and_most.append(self._spread(means, np.nan, axis=1))
         return least_and_most[0], least_and_most[1]
 
-    def _ask(self, X: Any) -> tuple[Any, NDArray[Any], Question]:
-        """The plain estimator, checked rows and settings."""
+    def _ask(self, X: Any) -> tuple[Model, NDArray[Any]]:
+        """The model under the present settings, and checked rows."""
         rows = check_rows(self, X)
-        plain = self._answering()
-        return plain, rows, plain._question()
+        return self._answering()._asked(), rows
 
     def _answer(self, method: Callable[..., tuple[Any, ...]], X: Any) -> list[Any]:
         """What a method of the model answers; of questions left open it warns."""
-        plain, rows, question = self._ask(X)
-        *answers, unanswered = method(plain._model, rows, question)
-        warn_unanswered(type(self).__name__, unanswered, plain.max_nodes)
+        model, rows = self._ask(X)
+        *answers, unanswered = method(model, rows)
+        warn_unanswered(type(self).__name__, unanswered, model.max_nodes)
         return answers
 
     def _spread(
@@ -515,7 +515,7 @@ default="auto"
         self, moments: ClassMoments, rows: Rows | None = None, *, given: bool = False
     ) -> None:
         rule = covariance_rule(self.covariance, COVARIANCES)
-        self._question(moments.weight > 0)  # refuses bad settings before any work
+        self._settings(moments.weight > 0)  # refuses bad ones before any work
         constant = constant_features(moments)
         learned = learn(
             moments,
@@ -537,10 +537,10 @@ default="auto"
         self.constant_features_ = constant
         self.guarantees_ = guarantees()
 
-    def _question(self, seen: BoolArray | None = None) -> Question:
+    def _settings(self, seen: BoolArray) -> dict[str, Any]:
         """The settings of predictions, checked, for the classes that have rows."""
-        return ask(
-            self._seen if seen is None else seen,
+        return settings(
+            seen,
             self.n_features_in_,
             imprecision=self.imprecision,
             prior_imprecision=self.prior_imprecision,
@@ -548,3 +548,7 @@ default="auto"
             criterion=self.criterion,
             max_nodes=self.max_nodes,
         )
+
+    def _asked(self) -> Model:
+        """The model under the present settings of predictions."""
+        return self._model._replace(**self._settings(self._seen))

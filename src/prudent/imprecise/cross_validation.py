@@ -260,12 +260,12 @@ def _fold_scores(
         warnings.simplefilter("ignore", PrudentWarning)
         own = None if weight is None else weight[train]
         plain.fit(rows[train], labels[train], sample_weight=own)
-    model, question = plain._model, plain._question()
-    admissible = question.criterion == "e_admissible"
-    if question.costs is None and not (admissible and question.prior_imprecision > 0):
-        critical, unanswered = model.critical(rows[test], question, grid)
+    model = plain._asked()
+    admissible = model.criterion == "e_admissible"
+    if model.costs is None and not (admissible and model.prior_imprecision > 0):
+        critical, unanswered = model.critical(rows[test], grid)
     else:
-        critical, unanswered = model.critical_sets(rows[test], question, grid)
+        critical, unanswered = model.critical_sets(rows[test], grid)
     truth = labels[test][:, None] == plain.classes_[plain._seen]
     share = np.ones(len(test)) if weight is None else weight[test]
     return mean_utilities(critical, truth, share, grid, reward), unanswered

@@ -1,9 +1,7 @@
-"""A fitted model, and the checked question that one asks it."""
+"""A fitted model, and the checked settings of what one asks it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -17,25 +15,13 @@ from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.imprecise.boxes import Boxes, DiagonalBoxes
 from prudent.imprecise.criteria import CredalSet, dominance, prior_bounds
 
-# --- questions: settings that matter at prediction time only --------------------------
+# --- settings that matter at prediction time only -------------------------------------
 
 CRITERIA = ("maximality", "e_admissible", "interval")
 LARGEST = 1e100  # of an imprecision: its square must stay finite
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """Checked settings of a prediction, for the classes that have rows."""
-
-    imprecision: float  # the largest, where every feature has its own
-    shares: FloatArray | None  # (p,) of it that the features have; None is 1
-    prior_imprecision: float  # total variation times the weight total
-    costs: FloatArray | None  # (K, K)
-    criterion: str
-    max_nodes: int
-
-
-def ask(
+def settings(
     seen: BoolArray,
     n_features: int,
     *,
@@ -44,10 +30,10 @@ def ask(
     costs: ArrayLike | None,
     criterion: Any,
     max_nodes: Any,
-) -> Question:
+) -> dict[str, Any]:
     """Check the settings of predictions, for the classes `seen`; see the estimator.
 
-    They may change without a new fit.
+    They may change without a new fit: what is returned are fields of `Model`.
     """
     largest, shares = _imprecisions(imprecision, n_features)
     if not _is_amount(prior_imprecision):
@@ -69,14 +55,14 @@ def ask(
                 "criterion='interval' compares probabilities and knows no `costs`: "
                 "use criterion='maximality' or 'e_admissible', or costs=None."
             )
-    return Question(
-        imprecision=largest,
-        shares=shares,
-        prior_imprecision=float(prior_imprecision),
-        costs=matrix,
-        criterion=criterion,
-        max_nodes=int(max_nodes),
-    )
+    return {
+        "imprecision": largest,
+        "shares": shares,
+        "prior_imprecision": float(prior_imprecision),
+        "costs": matrix,
+        "criterion": criterion,
+        "max_nodes": int(max_nodes),
+    }
 
 
 def _is_amount(value: Any) -> bool:
@@ -113,24 +99,15 @@ def optimism_share(criterion: str, optimism: float) -> float:
     return shares[criterion]
 
 
-def check_path(question: Question) -> None:
-    """Refuse settings for which no path in the imprecision is defined."""
-    if question.costs is not None or question.criterion != "maximality":
-        costs = "none" if question.costs is None else "some"
-        raise ValueError(
-            "critical_imprecision is defined for costs=None and "
-            f"criterion='maximality', got {costs} and {question.criterion!r}."
-        )
-
-
 # --- the model ------------------------------------------------------------------------
 
 
 class Model(NamedTuple):
     """Classes in scaled coordinates (x - origin) / scale of the features in use.
 
-    Answers, each (n, K) unless it says otherwise, come with the number of questions
-    that met the node limit.
+    Answers about rows (n, n_features), each (n, K) unless it says otherwise, come with
+    the number of questions that met the node limit: of these sets hold more classes
+    than the exact ones, and bounds are outer.
     """
 
     features: IntArray  # (p,) columns in use
@@ -140,6 +117,13 @@ class Model(NamedTuple):
     prior: FloatArray  # (K,)
     total: float  # weight of the rows behind the model
     boxes: Boxes | DiagonalBoxes
+    # What a prediction may change: see `settings`.
+    imprecision: float = 0.0  # the largest, where every feature has its own
+    shares: FloatArray | None = None  # (n_features,) of it that each has; None is 1
+    prior_imprecision: float = 0.0  # total variation times the weight total
+    costs: FloatArray | None = None  # (K, K), rows the truth
+    criterion: str = "maximality"
+    max_nodes: int = 0
 
     def log_joint(self, X: NDArray[Any]) -> FloatArray:
         """Log prior + log density of the precise model, (n, K)."""
@@ -148,130 +132,132 @@ class Model(NamedTuple):
             log_probabilities(self.prior) + self.normaliser, half, out=half
         )
 
-    def bounds(
-        self, X: NDArray[Any], question: Question
-    ) -> tuple[FloatArray, FloatArray, int]:
-        """Least and largest log joint of rows (n, n_features) over boxes and priors.
+    def bounds(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray, int]:
+        """Least and largest log joint over boxes and priors.
 
-        Returns
-        -------
-        lower, upper : ndarray of shape (n, K)
-            Densities in units of X without its constant features.
-        unanswered : int
-            Searches that met the node limit, whose bounds are outer ones.
+        Densities are in units of X without its constant features.
         """
-        return self._bounds(X, question, *self._constants(question))
+        return self._bounds(X, *self._constants())
 
-    def keep(self, X: NDArray[Any], question: Question) -> tuple[BoolArray, int]:
-        """Classes (n, K) that the criterion keeps, and the questions left unanswered.
+    def keep(self, X: NDArray[Any]) -> tuple[BoolArray, int]:
+        """Classes that the criterion keeps.
 
         Under 0-1 costs and maximality the boxes decide without a bound of every class;
         costs, E-admissibility under an imprecise prior, and interval dominance need the
         bounds.
         """
-        if question.criterion == "interval":
-            credal, unanswered = self._credal(X, question)
+        if self.criterion == "interval":
+            credal, unanswered = self._credal(X)
             return credal.interval_undominated(), unanswered
-        admissible, costs = question.criterion == "e_admissible", question.costs
+        admissible, costs = self.criterion == "e_admissible", self.costs
         if costs is not None:
-            credal, unanswered = self._credal(X, question)
+            credal, unanswered = self._credal(X)
             kept = np.logical_not(credal.dominance_by_cost(costs).any(axis=1))
             return credal.e_admissible(costs, kept) if admissible else kept, unanswered
-        kept, unanswered = self._boxes(question).keep(
-            self._points(X),
-            question.imprecision,
-            *self._constants(question),
-            question.max_nodes,
+        kept, unanswered = self._boxes.keep(
+            self._points(X), self.imprecision, *self._constants(), self.max_nodes
         )
         rows = np.flatnonzero(kept.sum(axis=1) > 1)
-        if not (admissible and question.prior_imprecision > 0 and len(rows)):
+        if not (admissible and self.prior_imprecision > 0 and len(rows)):
             return kept, unanswered  # under a precise prior all of them are admissible
-        credal, more = self._credal(X[rows], question)
+        credal, more = self._credal(X[rows])
         kept[rows] = credal.e_admissible(None, kept[rows])
         return kept, unanswered + more
 
-    def dominance(self, X: NDArray[Any], question: Question) -> tuple[BoolArray, int]:
-        """Which class is preferred to which in every model, (n, K, K).
-
-        Entry (i, a, b) says that a beats b. The number of searches that met the node
-        limit comes with it.
-        """
-        if question.costs is not None:
-            credal, unanswered = self._credal(X, question)
-            return credal.dominance_by_cost(question.costs), unanswered
-        lower, upper, unanswered = self.bounds(X, question)
+    def dominance(self, X: NDArray[Any]) -> tuple[BoolArray, int]:
+        """Whether a beats b in every model, entries (i, a, b) of shape (n, K, K)."""
+        if self.costs is not None:
+            credal, unanswered = self._credal(X)
+            return credal.dominance_by_cost(self.costs), unanswered
+        lower, upper, unanswered = self.bounds(X)
         return dominance(lower, upper), unanswered
 
-    def posterior_bounds(
-        self, X: NDArray[Any], question: Question
-    ) -> tuple[FloatArray, FloatArray, int]:
-        """Least and largest posterior of each class, (n, K), and what stayed open.
+    def posterior_bounds(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray, int]:
+        """Least and largest posterior of each class.
 
         Under a precise prior a class is most probable with its own density at the upper
         bound and all others at the lower; an imprecise one moves mass jointly with the
         densities.
         """
-        if question.prior_imprecision == 0.0:
-            lower, upper, unanswered = self.bounds(X, question)
+        if self.prior_imprecision == 0.0:
+            lower, upper, unanswered = self.bounds(X)
             return *posterior_bounds(lower, upper), unanswered
-        credal, unanswered = self._credal(X, question)
+        credal, unanswered = self._credal(X)
         least, most = credal.log_odds_bounds()
         return expit(least), expit(most), unanswered
 
-    def cost_bounds(
-        self, X: NDArray[Any], question: Question
-    ) -> tuple[FloatArray, FloatArray, int]:
-        """Bounds of the posterior expected cost of each class."""
-        if question.costs is None:
-            unlikely, likely, unanswered = self.posterior_bounds(X, question)
+    def cost_bounds(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray, int]:
+        """Least and largest posterior expected cost of deciding each class."""
+        if self.costs is None:
+            unlikely, likely, unanswered = self.posterior_bounds(X)
             return 1.0 - likely, 1.0 - unlikely, unanswered
-        credal, unanswered = self._credal(X, question)
-        return *credal.expected_cost_bounds(question.costs), unanswered
+        credal, unanswered = self._credal(X)
+        return *credal.expected_cost_bounds(self.costs), unanswered
 
     def critical(
-        self, X: NDArray[Any], question: Question, grid: FloatArray | None = None
+        self, X: NDArray[Any], grid: FloatArray | None = None
     ) -> tuple[FloatArray, int]:
-        """Smallest imprecision that keeps each class; see `Boxes.critical`.
+        """Smallest imprecision that keeps each class, whatever the own; see `Boxes`.
 
         All of the path, without a `grid`, is defined for 0-1 costs and maximality only.
         """
-        if grid is None:
-            check_path(question)
+        if grid is None and (self.costs is not None or self.criterion != "maximality"):
+            costs = "none" if self.costs is None else "some"
+            raise ValueError(
+                "critical_imprecision is defined for costs=None and "
+                f"criterion='maximality', got {costs} and {self.criterion!r}."
+            )
         return self.boxes.critical(
-            self._points(X), *self._constants(question), question.max_nodes, grid
+            self._points(X), *self._constants(), self.max_nodes, grid
         )
 
     def critical_sets(
-        self, X: NDArray[Any], question: Question, grid: FloatArray
+        self, X: NDArray[Any], grid: FloatArray
     ) -> tuple[FloatArray, int]:
-        """First point of a grid of imprecisions whose sets have each class, (n, K).
+        """First point of a grid of imprecisions whose sets have each class.
 
-        Any criterion and costs will do, unlike in `critical`. Intervals of the grid
-        are halved where the sets of their ends differ. Infinite where the last grid
-        point still leaves the class out.
+        Any criterion and costs will do, unlike in `critical`. Sets grow with the
+        imprecision, so only intervals of the grid whose ends differ are halved.
+        Infinite where the last grid point still leaves the class out.
         """
         total = 0
 
-        def keep(rows: IntArray, imprecision: float) -> BoolArray:
+        def keep(rows: IntArray, at: int) -> BoolArray:
             nonlocal total
-            kept, count = self.keep(X[rows], replace(question, imprecision=imprecision))
+            kept, count = self._replace(imprecision=float(grid[at])).keep(X[rows])
             total += count
             return kept
 
-        return critical_on_grid(keep, len(X), len(self.prior), grid), total
+        critical = np.full((len(X), len(self.prior)), np.inf)
+        everything, end = np.arange(len(X)), len(grid) - 1
+        first = keep(everything, 0)
+        critical[first] = grid[0]
+        open_parts = [(0, end, everything, first, keep(everything, end) | first)]
+        while open_parts:
+            start, end, rows, first, last = open_parts.pop()
+            differ = (first != last).any(axis=1)
+            rows, first, last = rows[differ], first[differ], last[differ]
+            if not len(rows):
+                continue
+            if end - start == 1:
+                critical[rows] = np.where(last & ~first, grid[end], critical[rows])
+                continue
+            middle = (start + end) // 2
+            sets = (keep(rows, middle) | first) & last
+            open_parts.append((start, middle, rows, first, sets))
+            open_parts.append((middle, end, rows, sets, last))
+        return critical, total
 
-    def extremal_means(
-        self, X: NDArray[Any], question: Question
-    ) -> tuple[FloatArray, FloatArray, int]:
+    def extremal_means(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray, int]:
         """Moves of the means (n, K, p) to the least and largest density, as X."""
-        farthest, nearest, unanswered = self._boxes(question).extremes(
-            self._points(X), question.imprecision, question.max_nodes
+        farthest, nearest, unanswered = self._boxes.extremes(
+            self._points(X), self.imprecision, self.max_nodes
         )
         return farthest * self.scale, nearest * self.scale, unanswered
 
-    def half_widths(self, question: Question) -> FloatArray:
+    def half_widths(self) -> FloatArray:
         """How far each mean can move in each feature in use (K, p), in units of X."""
-        return self._boxes(question).half_widths(question.imprecision) * self.scale
+        return self._boxes.half_widths(self.imprecision) * self.scale
 
     def _points(self, X: NDArray[Any]) -> FloatArray:
         """Rows in scaled coordinates, float64 and contiguous."""
@@ -281,66 +267,33 @@ class Model(NamedTuple):
         points /= self.scale
         return points
 
-    def _boxes(self, question: Question) -> Boxes | DiagonalBoxes:
-        if question.shares is None:
+    @property
+    def _boxes(self) -> Boxes | DiagonalBoxes:
+        if self.shares is None:
             return self.boxes
-        return self.boxes.with_shares(question.shares[self.features])
+        return self.boxes.with_shares(self.shares[self.features])
 
-    def _constants(self, question: Question) -> tuple[FloatArray, FloatArray]:
+    @property
+    def _radius(self) -> float:
+        """Total variation that the prior may move."""
+        return self.prior_imprecision / self.total
+
+    def _constants(self) -> tuple[FloatArray, FloatArray]:
         """Log joints at the class centres under the prior's two bounds."""
-        lower, upper = prior_bounds(self.prior, question.prior_imprecision / self.total)
+        lower, upper = prior_bounds(self.prior, self._radius)
         return (
             log_probabilities(lower) + self.normaliser,
             log_probabilities(upper) + self.normaliser,
         )
 
     def _bounds(
-        self, X: NDArray[Any], question: Question, low: FloatArray, up: FloatArray
+        self, X: NDArray[Any], low: FloatArray, up: FloatArray
     ) -> tuple[FloatArray, FloatArray, int]:
-        return self._boxes(question).bounds(
-            self._points(X), question.imprecision, low, up, question.max_nodes
+        return self._boxes.bounds(
+            self._points(X), self.imprecision, low, up, self.max_nodes
         )
 
-    def _credal(self, X: NDArray[Any], question: Question) -> tuple[CredalSet, int]:
-        """All posteriors of every row, and the searches that met the node limit.
-
-        The prior varies jointly with the likelihoods.
-        """
-        lower, upper, unanswered = self._bounds(
-            X, question, self.normaliser, self.normaliser
-        )
-        radius = question.prior_imprecision / self.total
-        return CredalSet(lower, upper, self.prior, radius), unanswered
-
-
-def critical_on_grid(
-    keep: Callable[[IntArray, float], BoolArray],
-    n_rows: int,
-    n_classes: int,
-    grid: FloatArray,
-) -> FloatArray:
-    """First grid point with each class in the set of each row; infinite if none.
-
-    `keep` takes positions of rows and an imprecision to their sets. Sets grow with the
-    imprecision, so only intervals whose ends differ are halved.
-    """
-    everything = np.arange(n_rows)
-    critical = np.full((n_rows, n_classes), np.inf)
-    first = keep(everything, float(grid[0]))
-    critical[first] = grid[0]
-    last = keep(everything, float(grid[-1])) | first
-    open_parts = [(0, len(grid) - 1, everything, first, last)]
-    while open_parts:
-        start, end, rows, first, last = open_parts.pop()
-        differ = (first != last).any(axis=1)
-        rows, first, last = rows[differ], first[differ], last[differ]
-        if not len(rows):
-            continue
-        if end - start == 1:
-            critical[rows] = np.where(last & ~first, grid[end], critical[rows])
-            continue
-        middle = (start + end) // 2
-        sets = (keep(rows, float(grid[middle])) | first) & last
-        open_parts.append((start, middle, rows, first, sets))
-        open_parts.append((middle, end, rows, sets, last))
-    return critical
+    def _credal(self, X: NDArray[Any]) -> tuple[CredalSet, int]:
+        """All posteriors of every row, in which prior and likelihoods vary jointly."""
+        lower, upper, unanswered = self._bounds(X, self.normaliser, self.normaliser)
+        return CredalSet(lower, upper, self.prior, self._radius), unanswered
