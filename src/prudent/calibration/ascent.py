@@ -14,11 +14,10 @@ one-hot labels and w the sample weights, the row weights W of a loss are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import count
 from operator import add
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +29,7 @@ from prudent.calibration.gaussian import (
     ColumnMoments,
     Spread,
     column_moments,
+    ends_of_tiny_columns,
     merged_moments,
 )
 from prudent.calibration.model import Model, prepare
@@ -42,8 +42,7 @@ from prudent.core.validation import Structure
 _CACHED_NUMBERS = 32_768
 
 
-@dataclass(frozen=True, slots=True)
-class Losses:
+class Losses(NamedTuple):
     """Losses of a model, summed over weighted rows: those of blocks of rows add up."""
 
     objective: float  # what the line search lowers
@@ -57,21 +56,19 @@ class Losses:
     wrong: float
     weight: float  # of all rows
 
-    def __add__(self, other: Losses) -> Losses:
-        """The losses of two blocks of rows together: every field is a sum."""
-        return Losses(
-            *(a + b for a, b in zip(astuple(self), astuple(other), strict=True))
-        )
-
     @property
     def mean(self) -> Losses:
         """The same losses divided by the weight of the rows.
 
         Of the mean, `wrong` is the error rate and `log_loss` the mean of -log h(y | x).
         """
-        w = self.weight
-        objective, log_loss, risk = self.objective / w, self.log_loss / w, self.risk / w
-        return Losses(objective, log_loss, risk, self.cost / w, self.wrong / w, 1.0)
+        return Losses(*(total / self.weight for total in self))
+
+
+def all_losses(blocks: Iterable[Losses | None]) -> Losses | None:
+    """Losses of the rows of several blocks; None where none has rows."""
+    parts = [losses for losses in blocks if losses is not None]
+    return Losses(*map(sum, zip(*parts, strict=True))) if parts else None
 
 
 def log_residuals(scores: FloatArray, codes: IntArray, weight: FloatArray) -> Losses:
@@ -201,33 +198,29 @@ class Trial:
 
     def summary(
         self, n_classes: int, structure: Structure | None, learns_missing: bool
-    ) -> tuple[IntArray, float, ColumnMoments] | None:
-        """Counts, weight and column moments of the fitted rows: what makes a family.
+    ) -> tuple[IntArray, float, ColumnMoments, FloatArray] | None:
+        """Counts, weight and spread of the fitted rows: what makes a family.
 
         Returns
         -------
         tuple or None
-            Number of rows of each class (n_classes,), the sum of their weights, and the
-            moments of the columns, an empty list where `structure` is None. None for a
-            block without rows.
+            Number of rows of each class (n_classes,), the sum of their weights, the
+            moments of the columns, an empty list where `structure` is None, and the
+            least and largest value of the columns (2, d) whose squares may underflow,
+            NaN for the others. None for a block without rows.
         """
         block = self.fitted
         if block is None:
             return None
-        moments, weight = [], weights(block)
+        moments, weight, ends = [], weights(block), np.zeros((2, 0))
         if structure is not None:
+            X = numbers_of(block)
             moments = column_moments(
-                numbers_of(block), weight, structure, learns_missing=learns_missing
+                X, weight, structure, learns_missing=learns_missing
             )
+            ends = ends_of_tiny_columns(X, moments)
         n_rows = np.bincount(block.codes, minlength=n_classes)
-        return n_rows, float(weight.sum()), moments
-
-    def ranges(self, columns: IntArray) -> FloatArray | None:
-        """Least and largest value of some columns of the fitted rows, (2, n)."""
-        if self.fitted is None:
-            return None
-        X = numbers_of(self.fitted)[:, columns].astype(np.float64)
-        return np.array([np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)])
+        return n_rows, float(weight.sum()), moments, ends
 
     def apart(self, is_held_out: BoolArray) -> Trial:
         """The fitted rows split by a mask (m,): those it marks are held out."""
@@ -269,20 +262,17 @@ def fitted_spread(
 ) -> tuple[IntArray, Spread | None]:
     """Number of rows to learn from, by class, and the spread of their columns.
 
-    The spread is None where `structure` is, because the family needs none. Columns
-    whose squares may have underflowed cost one more pass, in which those that vary are
-    refused.
+    The spread is None where `structure` is, because the family needs none. Columns that
+    vary, but whose squares underflow, are refused.
     """
     summaries = trials.map(Trial.summary, n_classes, structure, learns_missing)
-    n_rows, totals, moments = zip(
+    n_rows, totals, moments, ends = zip(
         *(summary for summary in summaries if summary is not None), strict=True
     )
     spread = None
     if structure is not None:
         spread = Spread.of(merged_moments(moments), float(np.sum(totals)))
-        if len(spread.suspicious):
-            ranges = trials.map(Trial.ranges, spread.suspicious)
-            spread.check_ranges([ends for ends in ranges if ends is not None])
+        spread.check_ends(np.array(ends))
     return np.sum(n_rows, axis=0), spread
 
 
@@ -384,8 +374,7 @@ def deal_folds(
 # --- the objective --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Iterate:
+class Iterate(NamedTuple):
     """One evaluated model on the way.
 
     `direction` is G = sum_i W_ik psi(x_i), shaped like the statistics; it is None where
@@ -397,15 +386,11 @@ class Iterate:
     losses: Losses  # on the rows it is fitted to
     held_out: Losses | None
     direction: Statistics | None
-    step: float = 0.0  # the lr that led here
-    is_accepted: bool = True  # by the line search
-    is_full_step: bool = True  # of every block and count
 
-    @property
-    def curve_point(self) -> tuple[float, float, float, float]:
-        """Log loss, error, risk and lr."""
+    def curve_point(self, step: float) -> tuple[float, float, float, float]:
+        """Mean log loss, error and risk, and the lr that led here."""
         mean = self.losses.mean
-        return mean.log_loss, mean.wrong, mean.risk, self.step
+        return mean.log_loss, mean.wrong, mean.risk, step
 
 
 @dataclass(frozen=True, eq=False)
@@ -471,14 +456,10 @@ class Objective:
         parameters = self.family.parameters(statistics)
         sums = self.rows.map(_evaluate, self, parameters, batch, with_direction)
         fitted, directions, held_out = zip(*sums, strict=True)
-        judged = [losses for losses in held_out if losses is not None]
-        return Iterate(
-            statistics,
-            parameters,
-            reduce(add, (losses for losses in fitted if losses is not None)),
-            reduce(add, judged) if judged else None,
-            add_up(directions) if with_direction else None,
-        )
+        losses = all_losses(fitted)
+        assert losses is not None  # every fit has rows
+        direction = add_up(directions) if with_direction else None
+        return Iterate(statistics, parameters, losses, all_losses(held_out), direction)
 
     def score(self, block: Block, parameters: Any) -> tuple[Losses, FloatArray]:
         """Losses of prepared rows, and their weights W in the next step.
@@ -519,7 +500,7 @@ class Objective:
             scores[true] = gains
         if self.generative_weight:
             total = losses.objective + self.generative_weight * generative
-            losses = replace(losses, objective=total)
+            losses = losses._replace(objective=total)
         return losses, scores
 
     def __getstate__(self) -> dict[str, Any]:
@@ -657,24 +638,67 @@ def ascend(
 ) -> CalibrationPath:
     """Calibrate from valid statistics `start` and keep the first best iterate.
 
-    The least `criterion` of (t, accepted iterate) is kept. `labels` are s(X, Y), where
-    the generative weight pulls (None is `start`), `batches` the rows behind each step
-    (None takes all); `watch` is called after each evaluation, True stops.
+    s <- s + lr (G(s) + lambda (s(X, Y) - s)), where a step that raises the objective is
+    taken back, and repeated with half its lr. The path ends when the classes are
+    separated, after `max_evaluations` models, or after `max_updates` accepted steps.
+
+    Parameters
+    ----------
+    objective : Objective
+    start : list of ndarray
+    rule : StepRule
+    criterion : callable
+        Of (t, accepted iterate); the iterate of its least value is kept.
+    labels : list of ndarray or None
+        s(X, Y), where the generative weight lambda pulls; None is `start`.
+    batches : iterator or None
+        Positions of the rows behind each step; None takes all.
+    watch : callable
+        Called after each evaluation; True ends the path.
+
+    Returns
+    -------
+    CalibrationPath
     """
+    labels = start if labels is None else labels
+    share = objective.generative_weight
+    limit = 1.0 / (1.0 + share)
+    # Beyond this limit the pull back to s(X, Y) alone would overshoot.
+    step = min(rule.learning_rate, limit) if share else rule.learning_rate
     values: list[Any] = []
     points: list[tuple[float, ...]] = []
-    best, n_frozen, n_evaluations = 0, 0, 0
-    path = iterates(objective, start, rule, max_evaluations, labels, batches)
-    for iterate in path:
+    best, n_frozen, n_evaluations, ceiling = 0, 0, 0, float("inf")
+    batch = None if batches is None else next(batches)
+    statistics, is_full = start, True
+    while True:
         n_evaluations += 1
-        if iterate.is_accepted:
-            values.append(criterion(len(values), iterate))
+        goes_on = n_evaluations < max_evaluations
+        tried = objective.evaluate(statistics, batch, with_direction=goes_on)
+        mean = tried.losses.mean
+        is_rejected = mean.objective > ceiling
+        if not is_rejected:
+            values.append(criterion(len(values), tried))
             if len(values) == 1 or values[-1] < values[best]:
-                best, kept = len(values) - 1, iterate
-            points.append(iterate.curve_point)
-            n_frozen += not iterate.is_full_step
-        if watch() or len(values) > max_updates:
+                best, kept = len(values) - 1, tried
+            points.append(tried.curve_point(step))
+            n_frozen += not is_full
+        if watch() or len(values) > max_updates or tried.direction is None:
             break
+        if is_rejected:
+            step /= 2
+        elif mean.log_loss >= _SEPARATED:
+            if rule.adaptive and len(values) > 1:
+                step = min(1.2 * step, 4 * rule.learning_rate, limit)
+            if rule.line_search:
+                ceiling = mean.objective + 1e-12 * abs(mean.objective)
+            accepted = tried.statistics
+            direction = _pull(tried.direction, share, labels, accepted)
+            batch = None if batches is None else next(batches)
+        else:
+            break
+        statistics, is_full = _move(
+            objective.family, accepted, direction, step, rule.freeze
+        )
     return CalibrationPath(
         statistics=kept.statistics,
         parameters=kept.parameters,
@@ -686,77 +710,23 @@ def ascend(
     )
 
 
-def iterates(
-    objective: Objective,
-    start: Statistics,
-    rule: StepRule,
-    max_evaluations: int,
-    labels: Statistics | None = None,
-    batches: Iterator[IntArray] | None = None,
-) -> Iterator[Iterate]:
-    """Every evaluated model from the start on, one step after the other.
-
-    Ends when the classes are separated, or after `max_evaluations` models.
-    """
-    labels = start if labels is None else labels
-    share = objective.generative_weight
-    limit = 1.0 / (1.0 + share)
-    # Beyond this limit the pull back to s(X, Y) alone would overshoot.
-    step = min(rule.learning_rate, limit) if share else rule.learning_rate
-    numbers = count(1)
-
-    def evaluate(statistics: Statistics, is_full_step: bool = True) -> Iterate:
-        goes_on = next(numbers) < max_evaluations
-        evaluated = objective.evaluate(statistics, batch, with_direction=goes_on)
-        return replace(evaluated, step=step, is_full_step=is_full_step)
-
-    batch = None if batches is None else next(batches)
-    accepted = evaluate(start)
-    yield accepted
-    while (mean := accepted.losses.mean).log_loss >= _SEPARATED:
-        if accepted.direction is None:
-            return
-        direction = _pull(accepted.direction, share, labels, accepted.statistics)
-        batch = None if batches is None else next(batches)
-        ceiling = float("inf")
-        if rule.line_search:
-            ceiling = mean.objective + 1e-12 * abs(mean.objective)
-        while True:
-            proposed = evaluate(
-                *_move(
-                    objective.family, accepted.statistics, direction, step, rule.freeze
-                )
-            )
-            if not proposed.losses.mean.objective > ceiling:
-                break
-            yield replace(proposed, is_accepted=False)
-            if proposed.direction is None:
-                return
-            step /= 2
-        accepted = proposed
-        yield accepted
-        if rule.adaptive:
-            step = min(1.2 * step, 4 * rule.learning_rate, limit)
-
-
 def step_on_batch(
     objective: Objective, statistics: Statistics, labels: Statistics, rule: StepRule
-) -> tuple[Iterate, Statistics]:
+) -> tuple[tuple[float, ...], Statistics, bool]:
     """One step that takes the rows of `objective` as a sample of all rows so far.
 
     `statistics` are the calibrated ones of all rows so far, the batch included, and
-    `labels` their s(X, Y). Returns the model before the step, judged on the batch, and
-    the statistics after it.
+    `labels` their s(X, Y). Returns the point of the curves before the step, judged on
+    the batch, the statistics after it, and whether it was taken in full.
     """
     before = objective.evaluate(statistics)
     assert before.direction is not None
     scale = labels[0].sum() / before.losses.weight
     direction = [scale * g for g in before.direction]
     direction = _pull(direction, objective.generative_weight, labels, statistics)
-    after, is_full = _move(
-        objective.family, statistics, direction, rule.learning_rate, rule.freeze
-    )
-    return replace(before, step=rule.learning_rate, is_full_step=is_full), after
+    lr = rule.learning_rate
+    after, is_full = _move(objective.family, statistics, direction, lr, rule.freeze)
+    return before.curve_point(lr), after, is_full
 
 
 def _pull(

@@ -23,7 +23,7 @@ from prudent.calibration.families import (
     Statistics,
     shrunken_log_priors,
 )
-from prudent.core.classes import restrict
+from prudent.core.classes import TINY_VARIATION, restrict
 from prudent.core.moments import ClassMoments, RawMoments
 from prudent.core.statistics import check_values
 from prudent.core.types import BoolArray, FloatArray, IntArray
@@ -73,7 +73,7 @@ def row_blocks(n_rows: int) -> Iterator[slice]:
 
 #: A column that varies by a smaller share of its mean varies by rounding.
 ROUNDING = 1e-12
-#: Its square is a normal number still.
+#: Its square is a normal number still, of about 1e-306.
 _LEAST_SCALE = 1e-153
 
 #: Moments of all columns at once or, where cells are missing, of each by itself.
@@ -124,21 +124,32 @@ class Spread:
         """
         return np.flatnonzero(self.scale > ROUNDING * np.abs(self.centre))
 
-    @property
-    def suspicious(self) -> IntArray:
-        """Columns whose squares may have underflowed: they look constant."""
-        return np.flatnonzero(self.scale < _LEAST_SCALE)
+    def check_ends(self, ends: FloatArray) -> None:
+        """Refuse columns that vary, but by less than a square can show.
 
-    def check_ranges(self, ranges: Sequence[FloatArray]) -> None:
-        """Refuse `suspicious` columns that vary; `ranges` as of `Trial.ranges`."""
-        lowest, highest = np.array(ranges).swapaxes(0, 1)
-        widths = highest.max(axis=0) - lowest.min(axis=0)
-        for j, width in zip(self.suspicious, widths, strict=True):
-            if width > ROUNDING * abs(self.centre[j]):
+        `ends` (n_blocks, 2, d) are those of `ends_of_tiny_columns` in every block.
+        """
+        widths = np.fmax.reduce(ends[:, 1]) - np.fmin.reduce(ends[:, 0])
+        for j in np.flatnonzero(self.scale < _LEAST_SCALE):
+            if widths[j] > ROUNDING * abs(self.centre[j]):
                 raise ValueError(
-                    f"column {j} varies by {width:.3g} only, whose square underflows: "
-                    "multiply the column by a constant."
+                    f"column {j} varies by {widths[j]:.3g} only, whose square "
+                    "underflows: multiply the column by a constant."
                 )
+
+
+def ends_of_tiny_columns(X: NDArray[Any], moments: ColumnMoments) -> FloatArray:
+    """Least and largest value (2, d) of columns that look constant, NaN for others.
+
+    Squares of the spread of such a column may have underflowed in its moments.
+    """
+    ends = np.full((2, X.shape[1]), np.nan)
+    variation = np.concatenate([m.variation[0] for m in moments])
+    tiny = np.flatnonzero(variation < TINY_VARIATION)
+    if len(tiny):
+        columns = X[:, tiny].astype(np.float64)
+        ends[:, tiny] = np.fmin.reduce(columns), np.fmax.reduce(columns)
+    return ends
 
 
 def column_moments(

@@ -7,7 +7,7 @@ of batches that `partial_fit` adds up.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -25,7 +25,6 @@ from prudent.calibration.ascent import (
     ascend,
     batches_of_epochs,
     fitted_spread,
-    numbers_of,
     step_on_batch,
     weights,
 )
@@ -39,14 +38,13 @@ from prudent.calibration.gaussian import (
     Spread,
     TiedDiagonalFamily,
     TiedFamily,
-    column_moments,
 )
 from prudent.calibration.model import Model, prepare
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import upper_limit
 from prudent.core.classes import spread_over_classes
 from prudent.core.guarantee import Guarantee
-from prudent.core.rows import Block, Rows
+from prudent.core.rows import Block, LocalRows, Rows
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import Structure
 from prudent.exceptions import (
@@ -291,6 +289,13 @@ def _climb(
         else:
             other = _given_start(settings.start, labels)
         start = closed_form_start(family, other, classes)
+    batches = None
+    if settings.batch_size is not None:
+        (trial,) = objective.rows.blocks  # rows of several blocks have no positions
+        n_rows = len(trial.fitted.codes)
+        if settings.batch_size < n_rows:
+            random = np.random.RandomState(seed)
+            batches = batches_of_epochs(n_rows, settings.batch_size, random)
     path = ascend(
         objective,
         start,
@@ -299,7 +304,7 @@ def _climb(
         max_evaluations=settings.max_iter,
         max_updates=max_updates,
         labels=full,
-        batches=_batches(objective.rows, settings.batch_size, seed),
+        batches=batches,
         watch=watch,
     )
     if np.isnan(path.curves[0]).any():
@@ -378,18 +383,6 @@ def _posed(trials: Rows, settings: Settings, classes: Sequence[Any]) -> Objectiv
     )
 
 
-def _batches(
-    rows: Rows, batch_size: int | None, seed: int
-) -> Iterator[IntArray] | None:
-    """Positions of the rows behind each step, without end; None for all of them."""
-    if batch_size is None:
-        return None
-    (n_rows,) = rows.map(_n_fitted)
-    if batch_size >= n_rows:
-        return None
-    return batches_of_epochs(n_rows, batch_size, np.random.RandomState(seed))
-
-
 # Which iterate is kept: the least of these, the first of equals.
 
 
@@ -433,11 +426,6 @@ _CRITERIA: dict[str, Callable[[int, Iterate], Any]] = {
 def _total(trial: Trial) -> float:
     """Weight of the rows that a trial learns from."""
     return 0.0 if trial.fitted is None else float(weights(trial.fitted).sum())
-
-
-def _n_fitted(trial: Trial) -> int:
-    """Number of rows that a trial learns from."""
-    return 0 if trial.fitted is None else len(trial.fitted.codes)
 
 
 def _check_valid(
@@ -507,16 +495,12 @@ class Stream:
 
         Centre, scale and features that vary stay those of this block.
         """
-        spread = None
-        if settings.structure is not None:
-            weight = weights(block)
-            moments = column_moments(
-                numbers_of(block),
-                weight,
-                settings.structure,
-                learns_missing=settings.learns_missing,
-            )
-            spread = Spread.of(moments, float(weight.sum()))
+        _, spread = fitted_spread(
+            LocalRows([Trial(block)]),
+            len(classes),
+            settings.structure,
+            learns_missing=settings.learns_missing,
+        )
         family = settings.make(spread)
         nothing = np.zeros((1, len(classes)))
         empty = family.statistics(prepare(family, block.X[:1]), nothing)
@@ -573,14 +557,14 @@ class Stream:
             generative_weight=settings.generative_weight,
         )
         labels = [block[seen] for block in grown.labels]
-        before, after = step_on_batch(
+        point, after, is_full = step_on_batch(
             objective, grown.of_seen_classes(), labels, settings.rule
         )
         return replace(
             grown,
             statistics=_spread(after, grown.seen),
-            curve=(*self.curve, before.curve_point),
-            n_frozen=self.n_frozen + (not before.is_full_step),
+            curve=(*self.curve, point),
+            n_frozen=self.n_frozen + (not is_full),
         )
 
     def of_seen_classes(self) -> Statistics:
