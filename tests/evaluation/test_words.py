@@ -234,6 +234,16 @@ def test_sets_none_of_which_decides_are_equal_only_if_as_large(size, told_apart)
     assert (first.method, second.no_difference_from) == ("conformal", expected)
 
 
+def test_a_method_that_had_rows_for_all_classes_goes_before_one_that_chooses():
+    lacking = needing(rows=67, label="x")
+    best = covering("best", 0.24, needs=lacking, chooses=True)
+    conformal = covering("conformal", 0.7)
+    assert recommended(findings(best, conformal)).method == "conformal"
+    assert recommended(findings(best)).method == "best"
+    chosen = replace(best, asked=replace(best.asked, needs=None))
+    assert recommended(findings(conformal, chosen)).method == "best"
+
+
 def test_a_broken_promise_is_not_recommended():
     found = findings(covering("qda", 0.99, "broken"), covering("lda", 0.5))
     assert recommended(found).method == "lda"

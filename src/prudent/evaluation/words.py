@@ -437,11 +437,15 @@ def advice(findings: Findings) -> list[str]:
     averaged = any(item.guarantee.average_over is not None for item in items)
     least = min(needs, key=lambda need: need.rows, default=None)
     rare = "" if least is None else _without_rare(findings, least)
-    sentences = []
+    curve, sentences = findings.frontier, []
     if least is not None and len(needs) == len(asked):
+        weaker = "a weaker promise"
+        if _with_sets(findings) and least.label is not None and curve is not None:
+            rate = percent(curve.asked, None).replace(" ", "")
+            weaker = f"one for all classes together (--promise 'coverage >= {rate}')"
         help_ = [
             *([] if averaged or len(findings.rows) == 1 else ["fewer methods"]),
-            "a weaker promise",
+            weaker,
             *([f"the table without rarer classes ({rare})"] if rare else []),
             "or more rows (prudent plan)",
         ]
@@ -571,13 +575,14 @@ def _quoted(label: object) -> str:
 def recommended(findings: Findings) -> MethodRow | None:
     """The row to use: the most useful one that keeps the promise; None without any.
 
-    One that chooses inside its training part goes first, for its promise needs no fresh
-    rows; then, among methods that no test tells apart, one whose measured rates lie
-    inside their limits.
+    Methods that had rows enough for all that was asked go first; among them one that
+    chooses inside its training part, for its promise needs no fresh rows; then, among
+    methods that no test tells apart, one whose measured rates lie inside their limits.
     """
     able = [row for row in findings.ran if can_be_used(row)]
     if not able:
         return None
+    able = [row for row in able if row.asked is None or row.asked.needs is None] or able
     choices = [row for row in able if row.chooses and row.asked is not None]
     if choices:
         return choices[0]
