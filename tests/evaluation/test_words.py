@@ -241,7 +241,9 @@ def test_a_method_that_had_rows_for_all_classes_goes_before_one_that_chooses():
     assert recommended(findings(best, conformal)).method == "conformal"
     assert recommended(findings(best)).method == "best"
     chosen = replace(best, asked=replace(best.asked, needs=None))
-    assert recommended(findings(conformal, chosen)).method == "best"
+    both = findings(conformal, chosen)
+    assert recommended(both).method == "best"
+    assert "--method conformal instead, as another row picked" in verdict(both)[0]
 
 
 def test_a_broken_promise_is_not_recommended():

@@ -143,7 +143,10 @@ def _most_useful(findings: Findings) -> str:
             "none in the others: a fit may answer nothing."
         )
     if used not in (first, *same):
-        sentences.append(f"A paired test shows {first.method} to be of more use here.")
+        sentences.append(
+            f"A paired test shows {first.method} to be of more use here: --method "
+            f"{first.method} instead, as another row picked from this table."
+        )
     elif others:
         sentences.append(f"No paired test tells {_listed(others)} from it.")
     if share_helped(asked) < ENOUGH and not narrows(asked):
