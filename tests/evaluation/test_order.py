@@ -18,7 +18,6 @@ def table(X, y, times):
         X=X,
         y=y,
         features=tuple(f"x{j}" for j in range(X.shape[1])),
-        levels=((),) * X.shape[1],
         times=times,
     )
 

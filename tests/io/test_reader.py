@@ -147,21 +147,22 @@ def test_missing_cells_stay_open_for_what_fills_them_in_each_fold(tmp_path):
     path.write_text("a,c,y\n1,r,u\n,g,v\n3,r,v\n4,,u\n")
     table = read_table(str(path), text_columns=["y"])
     training = training_data(table, "y")
-    np.testing.assert_array_equal(
-        training.X, [[1, 1], [np.nan, 0], [3, 1], [4, np.nan]]
-    )
+    a, c = training.frame.columns
+    np.testing.assert_array_equal(a.to_numpy(), [1, np.nan, 3, 4])
+    assert c.to_pylist() == ["r", "g", "r", None]
     assert training.preparation.gaps
     assert training.preparation.is_text == (False, True)
 
 
-def test_unknown_words_get_a_code_beyond(tmp_path):
+def test_unknown_words_are_left_to_what_comes_behind(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,c,y\n1,r,u\n2,g,v\n3,r,v\n")
     table = read_table(str(path), text_columns=["y"])
     preparation = training_data(table, "y").preparation
     path.write_text("c,a\nblue,1\nr,2\n")
-    found = preparation.transform(read_table(str(path)))
-    assert found.tolist() == [[1, 2], [2, 1]]
+    found = read_table(str(path))
+    features = preparation.transform(found).to_pydict()
+    assert features == {"a": [1, 2], "c": ["blue", "r"]}
 
 
 def test_column_without_any_value_is_dropped(tmp_path):

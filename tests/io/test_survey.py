@@ -87,7 +87,12 @@ def assert_same(found, expected):
     if isinstance(expected, str):
         assert found == expected
         return
-    np.testing.assert_allclose(found.X, expected.X, rtol=1e-14)
+    assert found.frame.schema == expected.frame.schema
+    for column, other in zip(found.frame.columns, expected.frame.columns, strict=True):
+        if column.type == pa.float64():
+            np.testing.assert_allclose(column.to_numpy(), other.to_numpy(), rtol=1e-14)
+        else:
+            assert column.to_pylist() == other.to_pylist()
     assert found.y.tolist() == expected.y.tolist()
     assert found.rows.tolist() == expected.rows.tolist()
     assert found.notes == expected.notes

@@ -307,7 +307,6 @@ def _read(
         X=training.X,
         y=training.y,
         features=tuple(training.preparation.names),
-        levels=training.preparation.levels,
         groups=training.groups,
         times=training.times,
         inside=memberships(by, training.frame) if by else None,

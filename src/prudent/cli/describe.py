@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,9 @@ from prudent.cli.loading import all_or_sample, drawn_from, look_through, open_da
 from prudent.cli.options import Columns, Data, Target, grouped
 from prudent.cli.output import print_table, set_quiet
 from prudent.datasets import BUNDLED
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 # Figures of a table beyond memory are those of so many rows, as printed.
 SAMPLE = 100_000
@@ -26,8 +29,7 @@ def describe(data: Data, columns: Columns, target: Target = None) -> None:
     set_quiet(True)  # notes are part of the result here
     surveyed = look_through(source, target, columns)
     training, _ = all_or_sample(surveyed, SAMPLE, 0)
-    X = training.X
-    print(f"{data}  {surveyed.n_rows} rows x {X.shape[1]} features")
+    print(f"{data}  {surveyed.n_rows} rows x {training.frame.num_columns} features")
     if target is not None:
         print_table(
             [f"class ({target})", "rows", "share"],
@@ -47,15 +49,15 @@ def describe(data: Data, columns: Columns, target: Target = None) -> None:
             [
                 name,
                 *(
-                    "–" if is_text else f"{f(column):.6g}"
+                    "–" if is_text else f"{f(column.to_numpy()):.6g}"
                     for f in (np.nanmean, np.nanstd, np.nanmin, np.nanmax)
                 ),
-                len(np.unique(column[~np.isnan(column)])),
+                _count_distinct(column.drop_null().to_numpy()),
             ]
             for name, is_text, column in zip(
                 training.preparation.names,
                 training.preparation.is_text,
-                X.T,
+                training.frame.itercolumns(),
                 strict=True,
             )
         ],
@@ -65,6 +67,13 @@ def describe(data: Data, columns: Columns, target: Target = None) -> None:
         *([surveyed.treatment] if surveyed.treatment else []),
     ):
         print(f"note: {text}")
+
+
+def _count_distinct(cells: NDArray[Any]) -> int:
+    """Different words or numbers, NaN not among them."""
+    import numpy as np
+
+    return len(np.unique(cells[cells == cells]))
 
 
 def datasets(

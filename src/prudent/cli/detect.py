@@ -210,7 +210,7 @@ def read_normal(
                 f"no row has {shown(target)} = {shown(normal)}. Labels: {listed(known)}"
             )
     training, _ = all_or_sample(surveyed, sample, seed)
-    inside = np.ones(len(training.X), dtype=bool)
+    inside = np.ones(len(training.rows), dtype=bool)
     if training.y is not None:
         inside = training.y == normal
     n_normal = int(inside.sum())

@@ -385,7 +385,6 @@ def _order(training: TrainingData, n_latest: int, seed: int) -> OrderInTime:
         X=training.X,
         y=training.y,
         features=tuple(training.preparation.names),
-        levels=training.preparation.levels,
         groups=training.groups,
         times=training.times,
     )

@@ -236,10 +236,10 @@ def no_target(source: TableSource) -> UsageError:
 
 def drawn_from(training: TrainingData) -> str | None:
     """Say "a random sample of 100 000 of 12 345 678 rows"; None for all rows."""
-    if len(training.X) == training.n_available:
+    if len(training.rows) == training.n_available:
         return None
     return (
-        f"a random sample of {thousands(len(training.X))} of "
+        f"a random sample of {thousands(len(training.rows))} of "
         f"{thousands(training.n_available)} rows"
     )
 

@@ -95,9 +95,19 @@ class LoadedModel:
 
     def codes(self, frame: pa.Table) -> FloatArray:
         """Numbers, and codes of the words that the model knows; missing are NaN."""
-        from prudent.io import Table
+        import numpy as np
+        import pyarrow as pa
+        from pyarrow import compute
 
-        return self.preparation.read(Table(frame, "", str))
+        codes = np.empty((frame.num_rows, len(self.features)))
+        for j, name in enumerate(self.features):
+            column = frame[name]
+            if name in self.words:
+                known = pa.array(self.words[name].levels, pa.string())
+                places = compute.index_in(column, value_set=known).fill_null(len(known))
+                column = compute.if_else(column.is_null(), None, places)
+            codes[:, j] = column.to_numpy()
+        return codes
 
     def rows(self, frame: pa.Table) -> Any:
         """Rows as the estimator takes them, by name."""
@@ -202,7 +212,7 @@ def table_columns(preparation: Preparation, left_out: Sequence[str] = ()) -> Any
     """What finds the columns of a table by name, not fitted."""
     from prudent.estimator_tools import TableColumns
 
-    text = [column.name for column in preparation.columns if column.levels]
+    text = [column.name for column in preparation.columns if column.is_text]
     return TableColumns(text, list(left_out))
 
 
@@ -229,10 +239,12 @@ def preprocessing_of(
     """What fills and encodes the rows, or some of them; None if there is no need."""
     from prudent.estimator_tools.labelled_rows import preprocessing
 
-    preparation = training.preparation
-    X = training.X if rows is None else training.X[rows]
-    is_text, names = preparation.is_text, preparation.names
-    return preprocessing(X, is_text, missing=missing, names=names)
+    X = training.X
+    if rows is not None:
+        from sklearn.utils import _safe_indexing
+
+        X = _safe_indexing(X, rows)
+    return preprocessing(X, missing)
 
 
 def last_step(estimator: Any) -> Any:
@@ -335,12 +347,12 @@ def _described(path: Path, estimator: Any, header: Header) -> LoadedModel:
     from prudent.io import Column, Preparation
 
     words = dict(_encoded(estimator))
-    parts = {column.name: column for column in columns_of_model(last_step(estimator))}
-    for name, column in parts.items():
-        if column.levels and name not in words:  # words that nothing is learned from
-            words[name] = Encoded(column.levels, None, refuses=False)
+    parts = columns_of_model(last_step(estimator))
+    for name, known in parts.items():
+        if known and name not in words:  # words that nothing is learned from
+            words[name] = Encoded(known, None, refuses=False)
     columns = tuple(
-        Column(name, words[name].levels if name in words else ())
+        Column(name, is_text=name in words)
         for name in dict.fromkeys([*header.features, *parts])
     )
     left_out = _left_out(estimator)

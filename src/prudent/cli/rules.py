@@ -71,13 +71,13 @@ class LoadedRule:
     @property
     def text_columns(self) -> list[str]:
         """Columns to be read as the file spells them."""
-        words = [column.name for column in columns_of_model(self) if column.levels]
+        words = [name for name, known in columns_of_model(self).items() if known]
         return [name for name in (self.label, self.group, self.row_id, *words) if name]
 
     @property
     def names(self) -> list[str]:
         """All columns that the rule reads, each once."""
-        parts = [column.name for column in columns_of_model(self)]
+        parts = columns_of_model(self)
         return list(dict.fromkeys([*self.features, *self.text_columns, *parts]))
 
     @property
@@ -120,14 +120,14 @@ class LoadedRule:
 
     def check(self, source: TableSource) -> None:
         """Refuse a table without a column of the rule, or with words for its bands."""
-        from prudent.io.preparation import look_through
+        from prudent.io.preparation import Column, look_through
         from prudent.io.table import check_column
 
         parts = columns_of_model(self)
         require_columns(parts, source)
         for name in self.names:
             check_column(name, source.names)
-        numbers = [column for column in parts if not column.levels]
+        numbers = [Column(name) for name, words in parts.items() if not words]
         for cells in look_through(source, numbers)[0] if numbers else ():
             if cells.text is not None:
                 raise TableError(
@@ -143,11 +143,9 @@ class LoadedRule:
         import pyarrow as pa
 
         columns: dict[str, Any] = {name: part.text(name) for name in self.text_columns}
-        for column in columns_of_model(self):
-            columns[column.name] = (
-                part.words_or_null(column.name, column.levels)
-                if column.levels
-                else part.numbers_or_nan(column.name)
+        for name, words in columns_of_model(self).items():
+            columns[name] = (
+                part.words_or_null(name, words) if words else part.numbers_or_nan(name)
             )
         columns |= {name: part.numbers_or_nan(name) for name in self.features}
         return pa.table({name: columns[name] for name in self.names})

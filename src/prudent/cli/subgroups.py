@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from prudent.io import TableSource
-    from prudent.io.preparation import Column
     from prudent.io.table import Table
     from prudent.rules.subgroups import Memberships
 
@@ -98,27 +97,21 @@ def naming_option() -> Iterator[None]:
         raise CommandError(f"--by: {sentence}", ExitCode.DATA) from error
 
 
-def columns_of_model(estimator: Any) -> tuple[Column, ...]:
-    """Columns of a table by which a model makes promises, as it takes them."""
-    from prudent.io.preparation import Column
-
+def columns_of_model(estimator: Any) -> dict[str, tuple[str, ...]]:
+    """Columns by which a model makes promises, and their words; () of numbers."""
     parts = getattr(estimator, "_subgroups", None)
     factors = () if parts is None else parts.factors
-    return tuple(
-        Column(
-            factor.column,
-            tuple(word for word in factor.values if isinstance(word, str)),
-        )
+    return {
+        factor.column: tuple(word for word in factor.values if isinstance(word, str))
         for factor in factors
         if isinstance(factor.column, str)
-    )
+    }
 
 
-def require_columns(parts: Sequence[Column], source: TableSource) -> None:
+def require_columns(parts: Iterable[str], source: TableSource) -> None:
     """Refuse a table that does not say of which subgroups its rows are."""
-    for column in parts:
-        if column.name not in source.names:
+    for name in parts:
+        if name not in source.names:
             raise CommandError(
-                f"the promise is by {column.name}, which the table lacks",
-                ExitCode.DATA,
+                f"the promise is by {name}, which the table lacks", ExitCode.DATA
             )

@@ -68,6 +68,7 @@ from prudent.evaluation.words import needed
 from prudent.exceptions import InfeasibleError
 from prudent.io.errors import counted, listed, thousands
 from prudent.io.survey import treatment
+from prudent.io.table import count_missing
 from prudent.rules.subgroups import (
     Memberships,
     cell_name,
@@ -407,19 +408,15 @@ def run(
         *(rows.codes, n_folds, protocol.n_repeats, protocol.random_state),
         *(rows.groups, rows.times),
     )
-    n_missing = int(np.isnan(rows.X).sum())
-    done = treatment(rows.is_text, n_missing, rows.missing)
+    done = treatment(rows.is_text, count_missing(rows.X), rows.missing)
     data = Data(
         name=rows.name,
-        sha256=rows.sha256 or fingerprint(rows.X, rows.y),
+        sha256=rows.sha256 or fingerprint(rows),
         n_rows=len(rows.X),
         features=rows.features,
         classes=tuple(map(str, classes)),
         class_counts=tuple(rows.counts.tolist()),
-        constant_features=(
-            *rows.constant,
-            *(rows.features[j] for j in constant_columns(rows.X)),
-        ),
+        constant_features=(*rows.constant, *constant_columns(rows)),
         notes=(
             *rows.notes,
             *([] if done is None else [done]),
@@ -531,7 +528,7 @@ def _task(
     **settings: Any,
 ) -> Task:
     """Folds, the moments of their training parts, and the plane of a picture."""
-    preparation = preprocessing(rows.X, rows.is_text, missing=rows.missing)
+    preparation = preprocessing(rows.X, rows.missing)
     if preparation is not None:
         plane = _plane(rows, preparation)
         return Task(rows, folds, preparation=preparation, plane=plane, **settings)

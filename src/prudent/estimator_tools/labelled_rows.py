@@ -21,9 +21,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from prudent.core.rows import refuse_dask
-from prudent.core.types import FloatArray, IntArray
+from prudent.core.types import IntArray
 from prudent.estimator_tools.given import check_groups, check_times
 from prudent.estimator_tools.tables import TableColumns
+from prudent.io.table import count_missing, is_text, numbers_or_table
 from prudent.rules.subgroups import Memberships
 
 
@@ -31,10 +32,11 @@ from prudent.rules.subgroups import Memberships
 class LabelledRows:
     """n rows with labels, in d columns."""
 
-    X: FloatArray  # (n, d): numbers, and codes of words; missing cells are NaN
+    # (n, d): numbers, missing ones NaN; a pyarrow table of numbers and words by name,
+    # missing ones null, where some columns hold words.
+    X: Any
     y: NDArray[Any]  # (n,)
     features: tuple[str, ...]
-    levels: tuple[tuple[str, ...], ...]  # words behind the codes of each column, or ()
     groups: NDArray[Any] | None = None  # (n,): rows that belong together
     inside: Memberships | None = None  # which subgroups hold each row
     times: NDArray[Any] | None = None  # (n,): when, of groups when the latest row was
@@ -46,8 +48,17 @@ class LabelledRows:
 
     @property
     def is_text(self) -> tuple[bool, ...]:
-        """Columns that hold codes of words."""
-        return tuple(map(bool, self.levels))
+        """Columns that hold words."""
+        if not isinstance(self.X, pa.Table):
+            return (False,) * len(self.features)
+        return tuple(is_text(field.type) for field in self.X.schema)
+
+    @property
+    def columns(self) -> list[NDArray[Any]]:
+        """Cells of each column, (n,): numbers, or words and None where one lacks."""
+        if not isinstance(self.X, pa.Table):
+            return list(self.X.T)
+        return [column.to_numpy() for column in self.X.itercolumns()]
 
     @cached_property
     def classes(self) -> NDArray[Any]:
@@ -70,24 +81,24 @@ class LabelledRows:
         return np.bincount(self.codes)
 
     @cached_property
-    def parted(self) -> FloatArray:
+    def parted(self) -> Any:
         """Rows with what says of which subgroups they are behind, (n, d + G)."""
         if self.inside is None:
             return self.X
-        return np.column_stack([self.X, self.inside.members])
+        if not isinstance(self.X, pa.Table):
+            return np.column_stack([self.X, self.inside.members])
+        table = self.X
+        for name, own in zip(self.inside.names, self.inside.members.T, strict=True):
+            table = table.append_column(f"subgroup {name}", [np.ascontiguousarray(own)])
+        return table
 
     @property
     def frame(self) -> pa.Table:
-        """The rows as a data frame, with the words behind codes."""
-        columns = {}
-        described = zip(self.features, self.X.T, self.levels, strict=True)
-        for name, values, levels in described:
-            cells = values
-            if levels:
-                codes = np.where(np.isnan(values), len(levels), values).astype(np.intp)
-                cells = np.array([*levels, None], dtype=object)[codes]
-            columns[name] = pa.array(cells, from_pandas=True)
-        return pa.table(columns)
+        """The rows as a data frame."""
+        if isinstance(self.X, pa.Table):
+            return self.X
+        columns = [pa.array(cells, from_pandas=True) for cells in self.X.T]
+        return pa.table(columns, names=list(self.features))
 
     @property
     def parts(self) -> ColumnsBehind | None:
@@ -104,8 +115,11 @@ class ColumnsBehind:
     n_features: int
     names: tuple[str, ...]
 
-    def __call__(self, X: NDArray[Any]) -> pa.Table:
+    def __call__(self, X: Any) -> pa.Table:
         """A column of bool for each subgroup."""
+        if isinstance(X, pa.Table):
+            behind = X.select(range(self.n_features, X.num_columns))
+            return behind.rename_columns(list(self.names))
         members = np.asarray(X)[:, self.n_features :].astype(bool)
         columns = [pa.array(np.ascontiguousarray(own)) for own in members.T]
         return pa.table(columns, names=list(self.names))
@@ -131,16 +145,16 @@ def labelled_rows(X: Any, y: Any, groups: Any = None, time: Any = None) -> Label
         values = check_array(X, dtype=None, ensure_all_finite=False)
         features = tuple(f"x{j}" for j in range(values.shape[1]))
         if values.dtype.kind in "biuf":
-            columns = [(values[:, j], ()) for j in range(values.shape[1])]
+            columns = [*values.astype(np.float64).T]
         else:
-            columns = [_words_or_numbers(values[:, j]) for j in range(values.shape[1])]
-    table = np.column_stack([values for values, _ in columns]).astype(np.float64)
-    infinite = np.isinf(table).any(axis=0)
-    if infinite.any():
-        name = features[int(np.argmax(infinite))]
-        raise ValueError(f"column {name!r} of `X` has infinite values; correct them.")
+            columns = [_words_or_numbers(cells) for cells in values.T]
+    for name, cells in zip(features, columns, strict=True):
+        if isinstance(cells, np.ndarray) and np.isinf(cells).any():
+            raise ValueError(
+                f"column {name!r} of `X` has infinite values; correct them."
+            )
     labels = column_or_1d(y)
-    check_consistent_length(table, labels)
+    check_consistent_length(columns[0], labels)
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise ValueError(
             f"`y` has {int(np.isnan(labels).sum())} missing labels (NaN); leave these "
@@ -148,33 +162,30 @@ def labelled_rows(X: Any, y: Any, groups: Any = None, time: Any = None) -> Label
         )
     check_classification_targets(labels)
     return LabelledRows(
-        X=table,
+        X=numbers_or_table(pa.table(columns, names=list(features))),
         y=labels,
         features=features,
-        levels=tuple(levels for _, levels in columns),
-        groups=None if groups is None else check_groups(groups, len(table)),
-        times=None if time is None else check_times(time, len(table), groups),
+        groups=None if groups is None else check_groups(groups, len(labels)),
+        times=None if time is None else check_times(time, len(labels), groups),
     )
 
 
-def _column(series: nw.Series[Any]) -> tuple[NDArray[Any], tuple[str, ...]]:
+def _column(series: nw.Series[Any]) -> Any:
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-        return series.cast(nw.Float64).to_numpy().astype(np.float64), ()
-    values = series.to_list()
-    return _words_or_numbers(np.array(values, dtype=object))
+        return series.cast(nw.Float64).to_numpy().astype(np.float64)
+    return _words_or_numbers(np.array(series.to_list(), dtype=object))
 
 
-def _words_or_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], tuple[str, ...]]:
-    """Floats where every cell is a number or missing; else codes of sorted words."""
+def _words_or_numbers(values: NDArray[Any]) -> Any:
+    """Floats where every cell is a number or missing; else words."""
     missing = np.array([v is None or v != v for v in values.tolist()], dtype=bool)
     present = values[~missing].tolist()
-    numbers = np.full(len(values), np.nan)
     if all(isinstance(v, (int, float, np.number)) for v in present):
+        numbers = np.full(len(values), np.nan)
         numbers[~missing] = np.array(present, dtype=np.float64)
-        return numbers, ()
-    levels, codes = np.unique([str(v) for v in present], return_inverse=True)
-    numbers[~missing] = codes
-    return numbers, tuple(levels.tolist())
+        return numbers
+    pairs = zip(values.tolist(), missing.tolist(), strict=True)
+    return pa.array([None if lacks else str(v) for v, lacks in pairs], pa.string())
 
 
 def rows_at(X: Any, places: Sequence[int], n_rows: int) -> dict[str, list[Any]]:
@@ -193,19 +204,29 @@ def rows_at(X: Any, places: Sequence[int], n_rows: int) -> dict[str, list[Any]]:
     return {f"x{j}": column.tolist() for j, column in enumerate(chosen.T)}
 
 
-def constant_columns(X: FloatArray) -> list[int]:
-    """Columns of one value; missing cells do not count."""
-    with np.errstate(invalid="ignore"):
-        low = np.fmin.reduce(X, axis=0)
-        high = np.fmax.reduce(X, axis=0)
-    gaps = np.isnan(X).any(axis=0)
-    return np.flatnonzero(((low == high) & ~gaps) | np.isnan(low)).tolist()
+def constant_columns(rows: LabelledRows) -> list[str]:
+    """Columns of one value, or of none; one of a value and gaps is not constant."""
+    return [
+        name
+        for name, cells in zip(rows.features, rows.columns, strict=True)
+        if _is_constant(cells)
+    ]
 
 
-def fingerprint(X: FloatArray, y: NDArray[Any]) -> str:
-    """SHA-256 of the numbers, row by row, and of the labels as text."""
-    digest = hashlib.sha256(np.ascontiguousarray(X).data)
-    digest.update("\n".join(map(str, y.tolist())).encode())
+def _is_constant(cells: NDArray[Any]) -> bool:
+    if cells.dtype == object:
+        return len({*cells.tolist()}) == 1
+    low, high = np.fmin.reduce(cells), np.fmax.reduce(cells)
+    return bool(np.isnan(low) or (low == high and not np.isnan(cells).any()))
+
+
+def fingerprint(rows: LabelledRows) -> str:
+    """SHA-256 of the numbers, row by row, or else of the words, and of the labels."""
+    if isinstance(rows.X, pa.Table):
+        digest = hashlib.sha256(str(rows.X.to_pydict()).encode())
+    else:
+        digest = hashlib.sha256(np.ascontiguousarray(rows.X).data)
+    digest.update("\n".join(map(str, rows.y.tolist())).encode())
     return digest.hexdigest()
 
 
@@ -214,39 +235,31 @@ Filling = Literal["fill", "mean"]
 RARE_LEVEL = 0.01
 
 
-def preprocessing(
-    X: FloatArray,
-    is_text: Sequence[bool],
-    *,
-    missing: Filling = "fill",
-    names: Sequence[str] | None = None,
-) -> ColumnTransformer | None:
-    """Transformer that turns a table into finite numbers; None if it holds such.
+def preprocessing(X: Any, missing: Filling = "fill") -> ColumnTransformer | None:
+    """Transformer that turns rows into finite numbers; None if they are such.
 
     "fill" is the median of the column and an indicator column, "mean" the mean; text
     columns get their most frequent word. Columns are found by their position in an
-    array of numbers and codes, or by `names` in what `TableColumns` makes of a table.
+    array of numbers, and by their names in a table of numbers and words.
     """
-    gaps = bool(np.isnan(X).any())
-    text = np.flatnonzero(is_text)
-    if not gaps and not len(text):
+    gaps = count_missing(X) > 0
+    text: list[Any] = []
+    numbers: list[Any] = list(range(X.shape[1]))
+    if isinstance(X, pa.Table):
+        text = [field.name for field in X.schema if is_text(field.type)]
+        numbers = [name for name in X.column_names if name not in text]
+    if not gaps and not text:
         return None
-    numbers = np.flatnonzero(~np.asarray(is_text, dtype=bool))
-
-    def chosen(positions: IntArray) -> list[Any]:
-        places: list[Any] = positions.tolist()
-        return places if names is None or not len(text) else [names[j] for j in places]
-
     strategy, indicator = ("median", True) if missing == "fill" else ("mean", False)
     steps: list[tuple[str, Any, Any]] = []
-    if len(numbers):
-        filled: Any = "passthrough" if names is None else TableColumns()
+    if numbers:
+        filled: Any = TableColumns()
         if gaps:
             filled = SimpleImputer(
                 strategy=strategy, add_indicator=indicator, keep_empty_features=True
             )
-        steps.append(("numbers", filled, chosen(numbers)))
-    if len(text):
+        steps.append(("numbers", filled, numbers))
+    if text:
         encoded: Any = OneHotEncoder(
             drop="first",
             min_frequency=RARE_LEVEL,
@@ -255,12 +268,10 @@ def preprocessing(
         )
         if gaps:
             filled = SimpleImputer(
-                missing_values=np.nan if names is None else None,
-                strategy="most_frequent",
-                keep_empty_features=True,
+                missing_values=None, strategy="most_frequent", keep_empty_features=True
             )
             encoded = make_pipeline(filled, encoded)
-        steps.append(("words", encoded, chosen(text)))
+        steps.append(("words", encoded, text))
     return ColumnTransformer(steps, verbose_feature_names_out=False)
 
 

@@ -10,12 +10,14 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import _safe_indexing
 
 from prudent.core.assumptions import time_in_words
 from prudent.core.order import MOST_ROWS, as_number, order_test
@@ -104,9 +106,7 @@ def order_of_fit(
         no_cells, known = np.empty((len(y), 0)), None
         if groups is not None:
             known = check_groups(groups, len(y))
-        rows = LabelledRows(
-            X=no_cells, y=y, features=(), levels=(), groups=known, times=times
-        )
+        rows = LabelledRows(X=no_cells, y=y, features=(), groups=known, times=times)
     seed = int(random_state) if isinstance(random_state, Integral) else 0
     return order_in_time(rows, n_latest, seed)
 
@@ -174,16 +174,21 @@ def _columns(
     label by a logistic regression fitted to other rows, drawn without regard to time.
     """
     step = max(math.ceil(len(rows.features) / MOST_FEATURES), 1)
-    features, is_text = rows.features[::step], rows.is_text[::step]
-    X, codes = rows.X[order, ::step], rows.codes[order]
+    features, codes = rows.features[::step], rows.codes[order]
+    places = [f"x{j}" for j in range(len(features))]
+    X = _safe_indexing(rows.X, order)
+    if isinstance(X, pa.Table):
+        X = X.select(range(0, X.num_columns, step)).rename_columns(places)
+    else:
+        X = X[:, ::step]
     prepared, names = X, list(features)
-    preparation = preprocessing(X, is_text, missing=rows.missing)
+    preparation = preprocessing(X, rows.missing)
     if preparation is not None:
         prepared = np.asarray(preparation.fit_transform(X), dtype=np.float64)
         names = [
             _feature(name, features)
             for name in preparation.get_feature_names_out(
-                np.array([f"x{j}" for j in range(X.shape[1])], dtype=object)
+                np.array(places, dtype=object)
             ).tolist()
         ]
     classes = np.flatnonzero(np.bincount(codes, minlength=len(rows.classes)))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 
 from prudent.core.checks import Counted
 from prudent.core.moments import ClassMoments
@@ -123,12 +124,10 @@ class Task:
     def fitted(self, estimator: Any, chosen: IntArray, *, parted: bool = False) -> Any:
         """Fit an estimator to some of the rows, `parted` with their subgroups."""
         rows = self.rows
-        X = rows.parted if parted else rows.X
+        X = _safe_indexing(rows.parted if parted else rows.X, chosen)
         groups = None if rows.groups is None else rows.groups[chosen]
         times = None if rows.times is None else rows.times[chosen]
-        return fit_inside(
-            estimator, X[chosen], rows.y[chosen], groups=groups, time=times
-        )
+        return fit_inside(estimator, X, rows.y[chosen], groups=groups, time=times)
 
 
 def make_folds(
@@ -425,7 +424,8 @@ def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> Answers:
     assert wish is not None
     rows = task.sampled(fold.train)
     counts = np.bincount(task.rows.codes[rows], minlength=len(classes))
-    X, true = task.rows.parted[fold.test], task.rows.codes[fold.test]
+    X = _safe_indexing(task.rows.parted, fold.test)
+    true = task.rows.codes[fold.test]
     inside = task.rows.inside
     members = None if inside is None else inside.members[fold.test]
     wrapped = task.promising(estimator, counts)
@@ -681,7 +681,8 @@ def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldRes
         fitted, n_train, fit_seconds = _fit(estimator, task, index)
         if chosen is None and (choice := chosen_in(fitted)) is not None:
             chosen = choice.best_name_
-        X, true = task.rows.X[fold.test], task.rows.codes[fold.test]
+        X = _safe_indexing(task.rows.X, fold.test)
+        true = task.rows.codes[fold.test]
         start = time.perf_counter()
         decisions = decide(fitted, X, task.rows.classes)
         predict_seconds = time.perf_counter() - start
@@ -767,7 +768,7 @@ def _add_shift(measured: Measured, fitted: Any, task: Task, index: int) -> None:
     size = math.ceil(SHIFT_ROWS / task.settings.n_folds)
     drawn = plain_sample(len(fold.test), size, task.settings.random_state)
     chosen = fold.test[drawn]
-    codes, X = task.rows.codes[chosen], task.rows.X[chosen]
+    codes, X = task.rows.codes[chosen], _safe_indexing(task.rows.X, chosen)
     if task.moments is not None:
         moments, method = task.moments[index], fitted
     else:  # rows move where the method sees them
@@ -775,7 +776,7 @@ def _add_shift(measured: Measured, fitted: Any, task: Task, index: int) -> None:
         preparation, method = fitted[:-1], fitted[-1]
         seen = task.learnable(task.sampled(fold.train))
         moments = ClassMoments.from_arrays(
-            preparation.transform(task.rows.X[seen]),
+            preparation.transform(_safe_indexing(task.rows.X, seen)),
             task.rows.codes[seen],
             classes=np.arange(len(task.rows.classes)),
         )

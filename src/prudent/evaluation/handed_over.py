@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from prudent.core.types import BoolArray, FloatArray, IntArray
@@ -51,22 +53,22 @@ def column_ranges(
     if is_left.all() or not is_left.any():
         return ()
     found, looks = [], 0
-    for j, levels in enumerate(table.levels):
-        values = table.X[rows, j]
-        candidates = [*(_words(values, levels) if levels else _runs(values))]
+    for name, cells in zip(table.features, table.columns, strict=True):
+        values = cells[rows]
+        candidates = [*(_words if values.dtype == object else _runs)(values)]
         looks += len(candidates)
         best = max(candidates, key=lambda c: _excess(c[0], is_left), default=None)
         if best is not None:
-            found.append((j, *best))
+            found.append((name, *best))
     found.sort(key=lambda each: -_excess(each[1], is_left))
     ranges = []
-    for j, inside, (low, high, word) in found[:MOST_RANGES]:
+    for name, inside, (low, high, word) in found[:MOST_RANGES]:
         n, left = int(inside.sum()), int(is_left[inside].sum())
         p = looks * hypergeom.sf(left - 1, len(is_left), int(is_left.sum()), n)
         if p <= LEVEL:
             ranges.append(
                 ColumnRange(
-                    column=table.features[j],
+                    column=name,
                     low=low,
                     high=high,
                     word=word,
@@ -103,14 +105,13 @@ def _runs(values: FloatArray) -> Iterator[tuple[BoolArray, Ends]]:
             yield inside, (low, high, None)
 
 
-def _words(
-    values: FloatArray, levels: Sequence[str]
-) -> Iterator[tuple[BoolArray, Ends]]:
+def _words(values: NDArray[Any]) -> Iterator[tuple[BoolArray, Ends]]:
     """Words of a text column, and its missing cells."""
-    for code in np.unique(values[~np.isnan(values)]).astype(np.intp).tolist():
-        yield values == code, (None, None, levels[code])
-    if np.isnan(values).any():
-        yield np.isnan(values), (None, None, None)
+    missing = np.array([word is None for word in values.tolist()])
+    for word in np.unique(values[~missing]).tolist():
+        yield values == word, (None, None, word)
+    if missing.any():
+        yield missing, (None, None, None)
 
 
 def _excess(inside: BoolArray, is_left: BoolArray) -> float:

@@ -20,6 +20,7 @@ from prudent.io.table import (
     check_column,
     gathered,
     is_number,
+    numbers_or_table,
 )
 
 FEW_WORDS = 20
@@ -35,17 +36,10 @@ INSPECTED_ROWS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How one column becomes numbers."""
+    """One feature column."""
 
     name: str
-    # Words of a text column, sorted, which become their positions; () for a number.
-    levels: tuple[str, ...] = ()
-
-    def read(self, part: Table) -> FloatArray:
-        """Return numbers or codes of words, NaN for missing cells."""
-        if self.levels:
-            return part.codes(self.name, self.levels)
-        return part.numbers(self.name)
+    is_text: bool = False  # it holds words, and not numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +57,14 @@ class Preparation:
         return [column.name for column in self.columns]
 
     @property
-    def levels(self) -> tuple[tuple[str, ...], ...]:
-        """Words behind the codes of each column, () of numbers."""
-        return tuple(column.levels for column in self.columns)
-
-    @property
     def is_text(self) -> tuple[bool, ...]:
-        """Columns that hold codes of words."""
-        return tuple(bool(column.levels) for column in self.columns)
+        """Columns that hold words."""
+        return tuple(column.is_text for column in self.columns)
 
-    def transform(self, table: Table) -> FloatArray:
-        """Return the features of a table, its columns matched by name, once checked."""
+    def transform(self, table: Table) -> FloatArray | pa.Table:
+        """Return the features, once checked: an array, or by name with words."""
         self.check(table)
-        return self.read(table)
+        return numbers_or_table(self.frame(table))
 
     def check(self, source: TableSource) -> None:
         """Look through a table, all of it, before its features are read.
@@ -87,7 +76,7 @@ class Preparation:
             check_column(name, source.names)
         contents, _ = look_through(source, self.columns)
         for cells in contents:
-            if cells.text is not None:
+            if cells.text is not None and not cells.column.is_text:
                 raise cells.text.not_numbers()
         refuse_infinite(contents)
         if not self.gaps:
@@ -98,32 +87,25 @@ class Preparation:
         return pa.table(
             {
                 column.name: part.words_or_null(column.name)
-                if column.levels
+                if column.is_text
                 else part.numbers_or_nan(column.name)
                 for column in self.columns
             }
         )
-
-    def read(self, part: Table) -> FloatArray:
-        """Return the features: numbers, codes of words, NaN for missing cells."""
-        X = np.empty((part.n_rows, len(self.columns)))
-        for j, column in enumerate(self.columns):
-            X[:, j] = column.read(part)
-        return X
 
 
 @dataclass
 class Cells:
     """What the cells of one column hold, counted part by part.
 
-    A text column without levels is one of numbers until a word is found in it.
+    One that is not known to hold words is one of numbers until a word is found in it.
     """
 
     column: Column
     n_rows: int = 0
     low: float = np.inf
     high: float = -np.inf
-    words: Words | None = None  # of a text column without levels
+    words: Words | None = None  # of a column of text
     # Every k-th number, k a power of two, at most 20 000 of them.
     inspected: FloatArray = field(default_factory=lambda: np.empty(0))
     _stride: int = 1
@@ -150,24 +132,24 @@ class Cells:
 
     def _values(self, part: Table) -> FloatArray:
         name = self.column.name
-        if not self.column.levels and part.is_text(name):
+        if self.column.is_text or part.is_text(name):
             self.words = self.words or Words(name, part.decimal)
             self.words.add(part)
-            if not self.words.hold_numbers:
+            if self.text is not None:
                 return np.full(part.n_rows, np.nan)
-        return self.column.read(part)
+        return part.numbers(name)
 
     @property
     def text(self) -> Words | None:
         """The words, where they make a column of text."""
-        return None if self.words is None or self.words.hold_numbers else self.words
+        if self.words is None or self.column.is_text:
+            return self.words
+        return None if self.words.hold_numbers else self.words
 
     @property
     def decided(self) -> Column:
-        """The column, with the levels found."""
-        if self.text is None:
-            return self.column
-        return Column(self.column.name, self.text.levels)
+        """The column, as one of words where there are any."""
+        return Column(self.column.name, is_text=self.text is not None)
 
     @property
     def gaps(self) -> int:
@@ -181,7 +163,7 @@ class Cells:
         """Whether every row has the same value, or none has any."""
         # A column of one value and gaps still tells where the gaps are.
         if self.text is not None:
-            return self.gaps == 0 and len(self.text.levels) == 1
+            return len(self.text.levels) == (self.gaps == 0)
         alike = self.gaps == 0 and self.low == self.high
         return bool(alike or self.gaps == self.n_rows)
 

@@ -26,7 +26,14 @@ from prudent.io.preparation import (
     refuse_infinite,
     refuse_missing,
 )
-from prudent.io.table import Table, TableSource, check_column, is_number
+from prudent.io.table import (
+    Table,
+    TableSource,
+    check_column,
+    is_number,
+    numbers_or_table,
+    without_gaps,
+)
 
 Missing = Literal["fill", "mean", "drop-rows", "error"]
 Categorical = Literal["onehot", "drop", "error"]
@@ -46,9 +53,9 @@ class Block:
     rows: IntArray  # (n,): their positions in the table
 
     @cached_property
-    def X(self) -> FloatArray:
-        """Numbers, and codes of words, shape (n, d); missing cells are NaN."""
-        return self.preparation.read(self.part)
+    def X(self) -> FloatArray | pa.Table:
+        """The rows as an array, (n, d), where there are no words; else `frame`."""
+        return numbers_or_table(self.frame)
 
     @property
     def frame(self) -> pa.Table:
@@ -222,9 +229,7 @@ def _complete(columns: Sequence[Column], target: str | None, part: Table) -> Boo
     if target is not None:
         codes, words = part.labels(target)
         kept &= (words != "")[codes]
-    for column in columns:
-        kept &= ~np.isnan(column.read(part))
-    return kept
+    return kept & without_gaps(Preparation(tuple(columns)).frame(part))
 
 
 def _concluded(
@@ -247,7 +252,7 @@ def _concluded(
         notes.append(f"column {shown(name)} {why}: dropped")
     columns = tuple(column.decided for column in kept)
     pairs = zip(columns, kept, strict=True)
-    numeric = {c.name: contents.inspected for c, contents in pairs if not c.levels}
+    numeric = {c.name: contents.inspected for c, contents in pairs if not c.is_text}
     X = np.column_stack([np.empty((len(cells[0].inspected), 0)), *numeric.values()])
     notes += notes_on_features(X[~np.isnan(X).any(axis=1)], [*numeric], n_rows)
     counts = {"": n_rows} if words is None else words.counts
@@ -490,9 +495,9 @@ class TrainingData:
     times: NDArray[Any] | None = None  # when, of groups when the latest row was
 
     @cached_property
-    def X(self) -> FloatArray:
-        """Numbers, and codes of words, shape (n, d); missing cells are NaN."""
-        return self.preparation.read(Table(self.frame, "", str))
+    def X(self) -> FloatArray | pa.Table:
+        """The features as an array, (n, d), where there are no words; else by name."""
+        return numbers_or_table(self.frame.select(self.preparation.names))
 
 
 def training_data(

@@ -196,17 +196,23 @@ class Table:
         ]
         return np.array(values, dtype=np.float64)[codes]
 
-    def codes(self, name: str, levels: Sequence[str]) -> FloatArray:
-        """Return positions of words in sorted `levels`; missing cells are NaN.
 
-        A word that is not among them gets a code beyond: what stands for it is
-        decided by what comes behind.
-        """
-        codes, distinct = self.encoded(name)
-        positions = {word: float(code) for code, word in enumerate(levels)}
-        positions |= dict.fromkeys(MISSING_WORDS, np.nan)
-        values = [positions.get(word, len(levels)) for word in distinct.tolist()]
-        return np.array(values, dtype=np.float64)[codes]
+def numbers_or_table(columns: pa.Table) -> FloatArray | pa.Table:
+    """Numbers as an array, (n, d); the table itself where some columns hold words."""
+    if any(is_text(field.type) for field in columns.schema):
+        return columns
+    X = np.empty((columns.num_rows, columns.num_columns))
+    for j, column in enumerate(columns.itercolumns()):
+        X[:, j] = column.to_numpy()
+    return X
+
+
+def count_missing(X: FloatArray | pa.Table) -> int:
+    """Missing cells: NaN in an array; null too in a table."""
+    if not isinstance(X, pa.Table):
+        return int(np.isnan(X).sum())
+    cells = (compute.is_null(column, nan_is_null=True) for column in X.itercolumns())
+    return sum(int(compute.sum(missing).as_py() or 0) for missing in cells)
 
 
 def without_gaps(columns: pa.Table) -> BoolArray:
