@@ -21,20 +21,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from prudent.core.assumptions import LATEST, Assumption
+from prudent.core.assumptions import Assumption
 from prudent.core.binomial import (
     check_fraction,
     clopper_pearson,
     simultaneous_limits,
 )
-from prudent.core.guarantee import Guarantee, Quantity, Sense
+from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import plain, shown
 from prudent.exceptions import InfeasibleError
@@ -252,10 +252,16 @@ class ThresholdBands:
         """
         if math.isnan(threshold):
             raise ValueError("`threshold` is NaN.")
-        if self.kind == "alarms":
-            return self._alarmed(threshold, prevalence, costs)
-        _refuse_of_alarms(prevalence, costs)
-        return self._answered(threshold)
+        at = np.array([threshold])
+        figures = self.figures(at, prevalence=prevalence, costs=costs)
+        counts = dict(zip(self._count_names(), self._counts(at)[0], strict=True))
+        behind = {"miss rate": self.marked, "false alarm rate": ~self.marked}
+        return tuple(
+            self._promise(name, float(column[0]), counts, prevalence)
+            for name, column in figures.items()
+            # Nothing is said of anomalies that were not there.
+            if not self.detects or behind.get(name, np.ones(1)).any()
+        )
 
     def find(
         self,
@@ -308,10 +314,10 @@ class ThresholdBands:
         at = self.thresholds
         if self.kind == "alarms":
             at = at[::-1]
-        else:
-            _refuse_of_alarms(prevalence, costs)
         columns = self.figures(at, prevalence=prevalence, costs=costs)
-        known = self._names(columns)
+        known = {FOUND_AS[name]: column for name, column in columns.items()}
+        if self.kind == "answers":
+            known["handed_over"] = 1 - known["answered_share"]
         wanted = {**limits, minimise.replace(" ", "_"): None}
         unknown = [name for name in wanted if name not in known]
         if unknown or minimise.replace(" ", "_") in AT_LEAST:
@@ -334,13 +340,6 @@ class ThresholdBands:
         figure = np.where(kept, known[minimise.replace(" ", "_")], np.inf)
         return float(at[int(figure.argmin())])
 
-    def _names(self, columns: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        """Figures by the names that `find` has for them."""
-        known = {FOUND_AS[name]: column for name, column in columns.items()}
-        if self.kind == "answers":
-            known["handed_over"] = 1 - known["answered_share"]
-        return known
-
     def figures(
         self,
         thresholds: FloatArray,
@@ -357,6 +356,10 @@ class ThresholdBands:
         """
         limits = self.limits(thresholds)
         if self.kind == "answers":
+            if prevalence is not None or costs is not None:
+                raise ValueError(
+                    "`prevalence` and `costs` are for alarms: leave them out."
+                )
             return limits
         if prevalence is not None:
             check_fraction("prevalence", prevalence, "[0, 1]")
@@ -479,115 +482,71 @@ class ThresholdBands:
     def _counts(self, thresholds: FloatArray) -> IntArray:
         """Missed, false alarms and flagged; or wrong, right and answered; (n, 3)."""
         marked, others = self.scores[self.marked], self.scores[~self.marked]
-        side: Literal["left", "right"] = "left" if self.kind == "alarms" else "right"
+        alarms = self.kind == "alarms"
+        side: Literal["left", "right"] = "left" if alarms else "right"
         marked_below = np.searchsorted(marked, thresholds, side)
-        others_above = len(others) - np.searchsorted(others, thresholds, side)
         marked_above = len(marked) - marked_below
-        total = marked_above + others_above
-        if self.kind == "alarms":
-            return np.column_stack([marked_below, others_above, total])
-        return np.column_stack([marked_above, others_above, total])
+        others_above = len(others) - np.searchsorted(others, thresholds, side)
+        return np.column_stack(
+            [
+                marked_below if alarms else marked_above,
+                others_above,
+                marked_above + others_above,
+            ]
+        )
 
     def _count_names(self) -> tuple[str, str, str]:
         if self.kind == "alarms":
             return "missed", "false alarms", "flagged"
         return "wrong", "right", "answered"
 
-    def _alarmed(
-        self,
-        threshold: float,
-        prevalence: float | None,
-        costs: ArrayLike | None,
-    ) -> tuple[Guarantee, ...]:
-        at = np.array([threshold])
-        columns = self.figures(at, prevalence=prevalence, costs=costs)
-        values = {name: float(column[0]) for name, column in columns.items()}
-        ((missed, false_alarms, flagged),) = self._counts(at)
-        n, n_marked = len(self.scores), int(self.marked.sum())
-        other = next(label for label in self.classes if label != self.positive)
-        names: tuple[Quantity, Quantity] = ("class error rate", "class error rate")
-        scopes: tuple[Any, Any] = (plain(self.positive), plain(other))
-        if self.detects:
-            names, scopes = ("miss rate", "false alarm rate"), (None, None)
-        elif isinstance(other, Rest):
-            names, scopes = (names[0], "false alarm rate"), (scopes[0], None)
-        errors = [
-            ("miss rate", names[0], n_marked, missed, scopes[0]),
-            ("false alarm rate", names[1], n - n_marked, false_alarms, scopes[1]),
-        ]
-        promises = [
-            self._promise(quantity, values[name], m, {"wrong": wrong}, scope=scope)
-            for name, quantity, m, wrong, scope in errors
-            if m or not self.detects  # nothing is said of rows that were not there
-        ]
-        counted: dict[str, float] = {"flagged": flagged}
-        if prevalence is not None:
-            counted = {"prevalence": float(prevalence)}
-        about_flagged: tuple[tuple[Quantity, Sense, Any], ...] = (
-            ("flagged share", "<=", scopes[0]),
-            ("error rate", "<=", None),
-            ("precision", ">=", scopes[0]),
-            ("expected cost", "<=", None),
-        )
-        promises += [
-            self._promise(
-                quantity, values[quantity], n, counted, sense=sense, scope=scope
-            )
-            for quantity, sense, scope in about_flagged
-            if quantity in values
-        ]
-        return tuple(promises)
-
-    def _answered(self, threshold: float) -> tuple[Guarantee, ...]:
-        limits = self.limits(np.array([threshold]))
-        ((wrong, _, answered),) = self._counts(np.array([threshold]))
-        n, counted = len(self.scores), {"answered": answered, "wrong": wrong}
-        error, share = (
-            float(limits[name][0])
-            for name in ("selective error rate", "answered share")
-        )
-        return (
-            self._promise("selective error rate", error, n, counted),
-            self._promise("answered share", share, n, counted, sense=">="),
-        )
-
     def _promise(
         self,
-        quantity: Quantity,
+        figure: str,
         bound: float,
-        n_rows: int,
-        counted: Mapping[str, float],
-        *,
-        sense: Sense = "<=",
-        scope: Any = None,
+        counts: Mapping[str, float],
+        prevalence: float | None,
     ) -> Guarantee:
-        """A promise with its numbers; "prevalence" among them is assumed."""
-        drawn = Assumption.GROUPS if self.unit == "group" else Assumption.INDEPENDENT
-        given = (Assumption.PRIOR_SHIFT, Assumption.PREVALENCE)
-        if self.latest is not None:
-            drawn = LATEST[drawn]
-        numbers = {
-            "calibration rows": n_rows,
-            **counted,
-            "claims": self.n_claims,
-            **(self.latest or {}),
-        }
-        return Guarantee(
-            quantity=quantity,
-            # Sums of shares that make one may exceed it by rounding.
-            bound=bound if quantity == "expected cost" else min(bound, 1.0),
-            sense=sense,
+        """The promise of one of `figures` at a threshold; a prevalence is assumed."""
+        n_rows, n_marked = len(self.scores), int(self.marked.sum())
+        quantity: Any = figure
+        scope = None
+        if self.kind == "answers":
+            counted = {name: counts[name] for name in ("answered", "wrong")}
+        elif figure in ("miss rate", "false alarm rate"):
+            misses = figure == "miss rate"
+            n_rows = n_marked if misses else n_rows - n_marked
+            counted = {"wrong": counts["missed" if misses else "false alarms"]}
+            own = next(a for a in self.classes if (a == self.positive) == misses)
+            if not self.detects and not isinstance(own, Rest):
+                quantity, scope = "class error rate", plain(own)
+        else:
+            counted = {"flagged": counts["flagged"]}
+            if figure in ("flagged share", "precision") and not self.detects:
+                scope = plain(self.positive)
+            if prevalence is not None:
+                counted = {"prevalence": prevalence}
+        numbers = {"calibration rows": n_rows, **counted, "claims": self.n_claims}
+        terms = Terms(
             confidence=self.confidence,
-            assumptions=(
-                drawn,
-                *(() if self.held_out else (Assumption.UNSEEN,)),
-                *(given if "prevalence" in counted else ()),
-            ),
+            frozen=not self.held_out,
+            grouped=self.unit == "group",
+            latest=self.latest,
+        )
+        promise = terms.promise(
+            quantity,
+            # Sums of shares that make one may exceed it by rounding.
+            bound if figure == "expected cost" else min(bound, 1.0),
+            Assumption.INDEPENDENT,
+            sense=">=" if FOUND_AS[figure] in AT_LEAST else "<=",
             scope=scope,
-            unit=self.unit,
             evidence={name: float(number) for name, number in numbers.items()},
             source=BANDS,
         )
+        if "prevalence" not in counted:
+            return promise
+        given = (Assumption.PRIOR_SHIFT, Assumption.PREVALENCE)
+        return replace(promise, assumptions=(*promise.assumptions, *given))
 
     def _worst_cost(
         self,
@@ -606,18 +565,13 @@ class ThresholdBands:
             )
         yes = self.classes.index(self.positive)
         no = 1 - yes
-        nothing = np.zeros(len(miss))
-        positive = np.maximum(
-            *((1 - m) * matrix[yes, yes] + m * matrix[yes, no] for m in (nothing, miss))
+        positive = (1 - miss) * matrix[yes, yes] + miss * matrix[yes, no]
+        others = (1 - false_alarm) * matrix[no, no] + false_alarm * matrix[no, yes]
+        positive = np.maximum(matrix[yes, yes], positive)
+        others = np.maximum(matrix[no, no], others)
+        cost: FloatArray = np.maximum(
+            *(share * positive + (1 - share) * others for share in shares)
         )
-        others = np.maximum(
-            *(
-                (1 - f) * matrix[no, no] + f * matrix[no, yes]
-                for f in (nothing, false_alarm)
-            )
-        )
-        worst = [p * positive + (1 - p) * others for p in shares]
-        cost: FloatArray = np.maximum(*worst)
         return cost
 
     def _short(self, at: FloatArray, place: int) -> float | str:
@@ -730,12 +684,6 @@ def _positions(n: int) -> IntArray:
     ends = np.arange(OUTERMOST)
     places = np.concatenate([ends, np.rint(between), n - 1 - ends])
     return np.unique(places.astype(np.intp))
-
-
-def _refuse_of_alarms(prevalence: float | None, costs: ArrayLike | None) -> None:
-    """Refuse what says something of alarms only."""
-    if prevalence is not None or costs is not None:
-        raise ValueError("`prevalence` and `costs` are for alarms: leave them out.")
 
 
 def _not_kept(

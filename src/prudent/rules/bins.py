@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.core.assumptions import LATEST, Assumption
+from prudent.core.assumptions import Assumption
 from prudent.core.binomial import upper_limits
 from prudent.core.guarantee import Guarantee, Sense
 from prudent.core.types import BoolArray, FloatArray, IntArray
@@ -62,7 +62,7 @@ class ProbabilityBins:
         places = np.clip(ranks.astype(np.intp), 1, len(scores)) - 1
         edges = np.unique(np.sort(scores)[places])
         n_cells = 2 * len(edges) + 1
-        cell = _cells(edges, scores)
+        cell = cells_between(edges, scores)
         n_rows = np.bincount(cell, minlength=n_cells)
         n_positive = np.bincount(cell[positive], minlength=n_cells)
         lone = (np.arange(n_cells) % 2 == 1) & (n_rows == 1)
@@ -79,7 +79,7 @@ class ProbabilityBins:
 
     def cells(self, scores: FloatArray) -> IntArray:
         """Cell of each score (n,)."""
-        return _cells(self.edges, scores)
+        return cells_between(self.edges, scores)
 
     @property
     def frequency(self) -> FloatArray:
@@ -103,31 +103,23 @@ class ProbabilityBins:
 
     def promises(self, scope: Any, terms: Terms) -> tuple[Guarantee, ...]:
         """Two for each cell that holds rows: the lower limit and the upper one."""
-        drawn = Assumption.GROUPS if terms.grouped else Assumption.INDEPENDENT
-        assumptions = (
-            drawn if terms.latest is None else LATEST[drawn],
-            *((Assumption.UNSEEN,) if terms.frozen else ()),
-        )
         sides: tuple[tuple[Sense, FloatArray], ...] = (
             (">=", self.lower),
             ("<=", self.upper),
         )
         filled = np.flatnonzero(self.n_rows).tolist()
         return tuple(
-            Guarantee(
-                quantity="probability",
-                bound=float(limits[cell]),
+            terms.promise(
+                "probability",
+                float(limits[cell]),
+                Assumption.INDEPENDENT,
                 sense=sense,
-                confidence=terms.confidence,
-                assumptions=assumptions,
                 scope=scope,
                 subgroup=self.name(cell),
-                unit="group" if terms.grouped else "row",
                 evidence={
                     "calibration rows": float(self.n_rows[cell]),
                     "positive": float(self.n_positive[cell]),
                     "claims": float(len(filled)),
-                    **(terms.latest or {}),
                 },
                 source=BINS,
             )
@@ -167,8 +159,8 @@ def within_limits(
     return normalised
 
 
-def _cells(edges: FloatArray, scores: FloatArray) -> IntArray:
-    """Twice the edges below each score, and one more on an edge."""
+def cells_between(edges: FloatArray, scores: FloatArray) -> IntArray:
+    """Cell of each score (n,): twice the edges below it, and one more on an edge."""
     below = np.searchsorted(edges, scores, side="left")
     at_most = np.searchsorted(edges, scores, side="right")
     cells: IntArray = below + at_most

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from prudent.core.assumptions import LATEST, Assumption
 from prudent.core.binomial import high_probability_rank, mean_rank
 from prudent.core.classes import log_odds_against, max_probability
-from prudent.core.guarantee import AverageOver, Guarantee, Quantity
+from prudent.core.guarantee import AverageOver, Guarantee, Quantity, Sense
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.rules.files import AS_GIVEN, fields_of_rule, json_of_rule
 from prudent.rules.parts import Crossing, cells_in, members_of
@@ -86,6 +86,7 @@ class Terms:
         rate: float,
         exchangeable: Assumption,
         *also: Assumption,
+        sense: Sense | None = None,
         scope: Any = None,
         subgroup: str | None = None,
         evidence: Mapping[str, float],
@@ -94,10 +95,12 @@ class Terms:
         """The promise that what is bad happens at most at a rate.
 
         Of a coverage what is bad is the rest; an answered share is promised to be at
-        least the rate. With a confidence rows are independent draws, not only
-        `exchangeable`; the source is by default that of the theorem of ranks.
+        least the rate; with a `sense` the rate is the bound itself. With a confidence
+        rows are independent draws, not only `exchangeable`; the source is by default
+        that of the theorem of ranks.
         """
-        covers = quantity == "coverage"
+        covers = quantity == "coverage" and sense is None
+        at_least = covers or quantity == "answered share"
         certain = self.confidence is not None
         drawn: AverageOver = "calibration rows" if self.frozen else "training samples"
         rows = Assumption.INDEPENDENT if certain else exchangeable
@@ -106,7 +109,7 @@ class Terms:
         return Guarantee(
             quantity=quantity,
             bound=1 - rate if covers else rate,
-            sense=">=" if covers or quantity == "answered share" else "<=",
+            sense=sense or (">=" if at_least else "<="),
             confidence=self.confidence,
             average_over=None if certain else drawn,
             assumptions=(
