@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,13 +20,22 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from prudent.certification.promises import Claim, cost_promise
+from prudent.certification.held_out import answer_scores, class_scores
+from prudent.certification.selective import SelectiveClassifier
+from prudent.core.assumptions import Assumption
 from prudent.core.binomial import check_fraction, upper_limit
 from prudent.core.classes import as_costs
-from prudent.core.guarantee import ALARMS, COUNTED_AS, Guarantee, violated_rows
+from prudent.core.guarantee import (
+    ALARMS,
+    COUNTED_AS,
+    Guarantee,
+    Quantity,
+    Sense,
+    violated_rows,
+)
 from prudent.core.rows import one_row_per_group, refuse_dask
-from prudent.core.types import FloatArray
-from prudent.core.validation import shown
+from prudent.core.types import BoolArray, FloatArray
+from prudent.core.validation import plain, shown
 from prudent.estimator_tools import (
     GivenAlarms,
     GivenAnswers,
@@ -40,8 +49,20 @@ from prudent.estimator_tools import (
     warn_of_copies,
 )
 from prudent.estimator_tools.subgroups import memberships_of
-from prudent.rules.rule import Rule
+from prudent.rules.bands import (
+    ANOMALY,
+    NORMAL,
+    ThresholdBands,
+    alarm_bands,
+    answer_bands,
+)
+from prudent.rules.make import class_scores_of
+from prudent.rules.rule import Rule, Terms
+from prudent.rules.scores import AnswerScores
 from prudent.rules.subgroups import Memberships
+
+BETTING = "I. Waudby-Smith and A. Ramdas (2024), betting limit of a bounded mean"
+EXACT = "C. J. Clopper and E. S. Pearson (1934), exact one-sided limit"
 
 # No bet risks more than this share of what could be lost.
 LARGEST_BET = 0.9
@@ -172,28 +193,16 @@ def certify(
     check_fraction("confidence", confidence)
     if claims not in ("promised", "all"):
         raise ValueError(f"`claims` must be 'promised' or 'all', got {claims!r}.")
-    refuse_dask(X)
-    if not _num_samples(X):
-        raise ValueError(
-            "certify: `X` holds 0 rows; give at least 1 row that the model has not "
-            "seen."
-        )
-    labels, rows_given = column_or_1d(y), X
+    labels = _labels_of_new_rows("certify", X, y)
     given = _given_answers(model, X, labels, classes, predicted, by)
-    if given is not None:
-        model, X = given, np.arange(_num_samples(X))
-    else:
-        check_is_fitted(model)
-    check_consistent_length(X, y)
-    inside = None if subgroups is None else memberships_of(subgroups, rows_given)
+    check_consistent_length(X, labels)
+    inside = None if subgroups is None else memberships_of(subgroups, X)
     if given is None:
-        refuse_seen_rows("certify", model, X)
-        if groups is None:
-            warn_of_copies("certify", X)
-    model, X = unwrapped(model, X)
+        model, X = _unseen("certify", model, X, warn=groups is None)
+    else:
+        model, X = given, np.arange(_num_samples(X))
     promised = getattr(model, "guarantees_", ())
     random = check_random_state(random_state)
-    grouped = groups is not None
     if groups is not None:
         rows = np.sort(one_row_per_group(check_groups(groups, len(labels)), random))
         X, labels = _safe_indexing(X, rows), labels[rows]
@@ -203,40 +212,198 @@ def certify(
             "certify: the promises of this model are about a random row of a new "
             "group: give `groups`, the group of each row."
         )
-    if _is_detector(model):
-        if costs is not None:
-            raise ValueError("certify: `costs` are for classifiers; leave them out.")
-        answers = None
-    else:
+    answers = None
+    if not _is_detector(model):
         answers = _model_answers(model, X, labels)
+    elif costs is not None:
+        raise ValueError("certify: `costs` are for classifiers; leave them out.")
     only_promised = claims == "promised"
     counted = _claims(model, X, labels, answers, inside, only_promised=only_promised)
     n_claims = len(counted) + (costs is not None) if simultaneous else 1
-    promises = [
-        claim.guarantee(float(confidence), n_claims, grouped=grouped)
-        for claim in counted
-        if len(claim.wrong)
-    ]
+    terms = Terms(confidence=float(confidence), frozen=True, grouped=groups is not None)
+    promises = [c.guarantee(terms, n_claims) for c in counted if c.rows.any()]
     if costs is not None:
-        level = (1 - confidence) / n_claims
         assert answers is not None
-        limit, is_exact = _expected_cost_limit(answers, labels, costs, level, random)
-        promises.append(
-            cost_promise(
-                limit,
-                confidence,
-                len(labels),
-                n_claims,
-                is_exact=is_exact,
-                grouped=grouped,
-            )
-        )
+        cost = _expected_cost(answers, labels, costs, terms, n_claims, random)
+        promises.append(cost)
     if not promises:
         raise ValueError(
             "certify: no row is one that the promises of the model are about; give "
             "such rows, or claims='all'."
         )
     return tuple(promises)
+
+
+def certify_thresholds(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    kind: Literal["auto", "alarms", "answers"] = "auto",
+    positive: Any = None,
+) -> ThresholdBands:
+    """Certify every threshold of a fitted model at once: look first, choose then.
+
+    The limits of :func:`prudent.certify` are about one rule that was fixed before the
+    rows were seen. These hold at all thresholds of the model's scores together, so
+    that a threshold may be chosen after a look at the very curve of limits.
+
+    Parameters
+    ----------
+    model : fitted classifier or outlier detector
+        Any of scikit-learn's or prudent's with `predict_proba`, `decision_function` or
+        `score_samples`, also at the end of a pipeline or in a search.
+    X : array-like of shape (n_samples, n_features)
+        New rows, which were not used to fit, choose or tune the model.
+    y : array-like of shape (n_samples,)
+        Their labels; for a detector 1 (normal) and -1 (anomaly).
+    confidence : float, default=0.95
+        Probability over the rows that all limits hold, in (0, 1).
+    kind : {"auto", "alarms", "answers"}, default="auto"
+        "alarms": a row raises one where its score for the positive class, or its
+        strangeness, is at least the threshold. "answers": a row is answered where the
+        model is surer than the threshold. "auto": without `positive` answers for a
+        selective classifier and for more than two classes, else alarms.
+    positive : object, default=None
+        The class that an alarm stands for; None: the second of two.
+
+    Returns
+    -------
+    ThresholdBands
+        Its `at` gives the promises of a threshold, `frame` all of them.
+
+    Raises
+    ------
+    ValueError
+        If there is no row, rows were in the fit of the model, a label is unknown, a
+        score is NaN, `positive` is no class or missing where it is needed, or another
+        argument lies outside its range.
+    TypeError
+        If the model gives no scores.
+
+    Notes
+    -----
+    With v of m rows on one side of a threshold, the limit is
+    betaincinv(v + 1, m - v, 1 - g), that of Clopper and Pearson at the level g of
+    `prudent.core.binomial.simultaneous_level`: with m uniform numbers in order,
+    P(U_(i) > betaincinv(i, m + 1 - i, 1 - g) for some i) is the level. It is 1.7 to
+    2.3 times as far from the measured rate as the limit of a single threshold. The
+    level is shared by the claims: see :class:`prudent.ThresholdBands`.
+
+    References
+    ----------
+    M. Noe (1972), The calculation of distributions of two-sided Kolmogorov-Smirnov
+    type statistics. A. Moscovich and B. Nadler (2017), Fast calculation of boundary
+    crossing probabilities for Poisson processes.
+
+    Examples
+    --------
+    >>> from prudent import certify_thresholds
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LinearDiscriminantAnalysis().fit(X[:300], y[:300])
+    >>> bands = certify_thresholds(model, X[300:], y[300:], positive=0)
+    >>> for promise in bands.at(0.1)[:2]:
+    ...     print(promise.quantity, promise.scope, round(promise.bound, 3))
+    class error rate 0 0.106
+    class error rate 1 0.206
+    """
+    check_fraction("confidence", confidence)
+    if kind not in ("auto", "alarms", "answers"):
+        raise ValueError(f"`kind` must be 'auto', 'alarms' or 'answers', got {kind!r}.")
+    labels = _labels_of_new_rows("certify_thresholds", X, y)
+    check_consistent_length(X, labels)
+    model, X = _unseen("certify_thresholds", model, X)
+    terms = Terms(confidence=float(confidence), frozen=True)
+    if is_outlier_detector(model):
+        return _detector_bands(model, X, labels, kind, positive, terms)
+    check_classification_targets(labels)
+    _check_labels("certify_thresholds", model, labels)
+    n_classes = len(model.classes_)
+    selective = isinstance(model, SelectiveClassifier)
+    if kind == "auto":
+        answers = positive is None and (selective or n_classes > 2)
+        kind = "answers" if answers else "alarms"
+    if kind == "alarms":
+        if positive is None and n_classes > 2:
+            raise ValueError(
+                f"certify_thresholds: {n_classes} classes; give positive= or "
+                "kind='answers'."
+            )
+        inner = model.estimator_ if selective else model
+        rows = class_scores_of(class_scores(inner, X), labels, model.classes_)
+        _refuse_nan(rows.scores)
+        return alarm_bands(rows, positive, terms)
+    if positive is not None:
+        raise ValueError("certify_thresholds: `positive` is for alarms: leave it out.")
+    if selective:
+        return answer_bands(model._answer_scores(X, labels), terms)
+    sureness = answer_scores(model, X, "max_probability")
+    wrong = np.asarray(model.predict(X)) != labels
+    return answer_bands(AnswerScores.of(sureness, wrong), terms)
+
+
+# --- every threshold ------------------------------------------------------------------
+
+
+def _detector_bands(
+    model: Any, X: Any, labels: Any, kind: str, positive: Any, terms: Terms
+) -> ThresholdBands:
+    """Strange rows score high; anomalies are positive."""
+    if kind == "answers":
+        raise ValueError(
+            "certify_thresholds: a detector raises alarms; leave `kind` out."
+        )
+    if positive not in (None, ANOMALY):
+        raise ValueError(
+            f"certify_thresholds: the positive rows of a detector are anomalies, "
+            f"{ANOMALY}; leave `positive` out."
+        )
+    _check_normal_or_not("certify_thresholds", labels)
+    score = getattr(model, "score_samples", None) or model.decision_function
+    strangeness = -np.asarray(score(X), dtype=np.float64)
+    _refuse_nan(strangeness)
+    scores = np.column_stack([-strangeness, strangeness])
+    rows = class_scores_of(scores, labels, np.array([NORMAL, ANOMALY]))
+    return alarm_bands(rows, ANOMALY, terms, detects=True)
+
+
+def _refuse_nan(scores: Any) -> None:
+    """Refuse scores that cannot be ranked."""
+    n_unknown = int(np.isnan(scores).reshape(len(scores), -1).any(axis=1).sum())
+    if n_unknown:
+        raise ValueError(
+            f"certify_thresholds: {n_unknown} of {len(scores)} rows have no score."
+        )
+
+
+# --- new rows, and what was answered to them ------------------------------------------
+
+
+def _labels_of_new_rows(name: str, X: Any, y: ArrayLike) -> NDArray[Any]:
+    """The labels (n,) of at least one row."""
+    refuse_dask(X)
+    if not _num_samples(X):
+        raise ValueError(
+            f"{name}: `X` holds 0 rows; give at least 1 row that the model has not "
+            "seen."
+        )
+    labels: NDArray[Any] = column_or_1d(y)
+    return labels
+
+
+def _unseen(name: str, model: Any, X: Any, *, warn: bool = True) -> tuple[Any, Any]:
+    """A fitted model and rows as `unwrapped`; rows that it has seen are refused.
+
+    Copies of rows among them are warned of.
+    """
+    check_is_fitted(model)
+    refuse_seen_rows(name, model, X)
+    if warn:
+        warn_of_copies(name, X)
+    return unwrapped(model, X)
 
 
 def _given_answers(
@@ -285,6 +452,86 @@ def _is_detector(model: Any) -> bool:
     return bool(is_outlier_detector(model))
 
 
+def _model_answers(model: Any, X: Any, y: NDArray[Any]) -> GivenAnswers:
+    """What a classifier answers: labels for all rows, which it stands by, and sets.
+
+    `X` are rows, of given answers their places; labels `y` that the model does not know
+    are refused.
+    """
+    if not isinstance(model, GivenAnswers):
+        check_classification_targets(y)
+    _check_labels("certify", model, y)
+    if isinstance(model, GivenAnswers):
+        columns = {
+            name: getattr(model, name) for name in ("labels", "answered", "sets")
+        }
+        taken = {name: c[X] for name, c in columns.items() if c is not None}
+        return replace(model, **taken)
+    answered = np.asarray(model.answers(X)) if hasattr(model, "answers") else None
+    sets = predict_set(model, X) if hasattr(model, "predict_set") else None
+    classes = model.classes_
+    # The labels that a selective model does not stand by are measured too.
+    if answered is not None and getattr(model, "_reject_label", None) is not None:
+        model = model.estimator_
+    return GivenAnswers(classes, np.asarray(model.predict(X)), answered, sets)
+
+
+# --- what is counted ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Claim:
+    """A rate as counted on new rows, of which these are concerned and these wrong."""
+
+    quantity: Quantity
+    rows: BoolArray  # (n,); without one nothing is promised
+    wrong: BoolArray  # (n,): those to be rare, whatever the sense of the promise
+    scope: Any = None
+    sense: Sense = "<="
+    subgroup: str | None = None
+    answered_of: BoolArray | None = None  # (n,): rows of which `rows` were answered
+    n_classes: int | None = None  # that the model knows; None: of no single class
+
+    @property
+    def about(self) -> tuple[Any, ...]:
+        """What is claimed, but for the numbers."""
+        return self.quantity, self.scope, self.subgroup, self.sense
+
+    def within(self, subgroup: str, members: BoolArray) -> Claim:
+        """The same of the rows of a subgroup."""
+        among = None if self.answered_of is None else self.answered_of & members
+        rows = self.rows & members
+        return replace(self, rows=rows, answered_of=among, subgroup=subgroup)
+
+    def guarantee(self, terms: Terms, n_claims: int) -> Guarantee:
+        """The exact limit, at a level divided among the claims."""
+        assert terms.confidence is not None
+        counted = int(self.rows.sum())
+        n_wrong = int((self.wrong & self.rows).sum())
+        limit = upper_limit(n_wrong, counted, level=(1 - terms.confidence) / n_claims)
+        evidence: dict[str, float] = {"calibration rows": counted}
+        if self.answered_of is not None:
+            n_rows = int(self.answered_of.sum())
+            evidence = {"calibration rows": n_rows, "answered": counted}
+        if self.n_classes is not None:
+            evidence["classes"] = self.n_classes
+        if self.quantity in COUNTED_AS:
+            had = counted - n_wrong if self.sense == ">=" else n_wrong
+            evidence[COUNTED_AS[self.quantity]] = had
+        else:
+            evidence["wrong"] = n_wrong
+        return terms.promise(
+            self.quantity,
+            1 - limit if self.sense == ">=" else limit,
+            Assumption.INDEPENDENT,
+            sense=self.sense,
+            scope=plain(self.scope),
+            subgroup=self.subgroup,
+            evidence={**evidence, "claims": n_claims},
+            source=EXACT,
+        )
+
+
 def _claims(
     model: Any,
     X: Any,
@@ -300,42 +547,39 @@ def _claims(
     `inside` the subgroups are those that the model promises something of.
     """
     promised: Sequence[Guarantee] = getattr(model, "guarantees_", ())
-
-    def claims_of(rows: NDArray[np.intp]) -> list[Claim]:
-        own, labels = _safe_indexing(X, rows), y[rows]
-        if answers is None:
-            return _detector_claims(model, own, labels)
-        return [
-            *_classifier_claims(_model_answers(answers, rows, labels), labels),
-            *_share_claims(model, promised, own, labels),
-        ]
-
-    counted = claims_of(np.arange(len(y)))
+    if answers is None:
+        everywhere = _detector_claims(model, X, y)
+    else:
+        everywhere = _classifier_claims(answers, y)
+        everywhere += _share_claims(model, promised, X, y)
     if inside is None:
-        knows = hasattr(model, "is_about")
-        if isinstance(model, GivenAnswers):
-            knows = model.inside is not None
-        if knows:
-            about = {
-                promise.subgroup: promise
-                for promise in promised
-                if promise.subgroup is not None and promise.quantity not in COUNTED_AS
-            }
-            for name, promise in about.items():
-                rows = np.flatnonzero(model.is_about(promise, X))
-                counted += [replace(own, subgroup=name) for own in claims_of(rows)]
-        return _in_order(counted, promised, only_promised=only_promised)
+        # Given answers may not say who is of a subgroup.
+        knows = hasattr(model, "is_about") and getattr(model, "inside", ()) is not None
+        about = {
+            promise.subgroup: promise
+            for promise in promised
+            if knows and promise.subgroup and promise.quantity not in COUNTED_AS
+        }
+        within = [
+            claim.within(name, model.is_about(promise, X))
+            for name, promise in about.items()
+            for claim in everywhere
+        ]
+        return _in_order(everywhere + within, promised, only_promised=only_promised)
     # What is promised, whatever it is about.
     promised = [replace(promise, subgroup=None) for promise in promised]
-    counted = _in_order(counted, promised, only_promised=only_promised)
+    counted = _in_order(everywhere, promised, only_promised=only_promised)
     wanted = {(claim.quantity, claim.scope) for claim in counted}
-    for name, members in zip(inside.names, inside.members.T, strict=True):
-        counted += [
-            replace(own, subgroup=name)
-            for own in claims_of(np.flatnonzero(members))
-            if (own.quantity, own.scope) in wanted and own.subgroup is None
-        ]
-    return counted
+    within = [
+        claim.within(name, members)
+        for name, members in zip(inside.names, inside.members.T, strict=True)
+        for claim in everywhere
+        if (claim.quantity, claim.scope) in wanted and claim.subgroup is None
+    ]
+    if answers is None:
+        # True given the labels, whose counts may therefore choose the level.
+        within = [claim for claim in within if claim.rows.any()]
+    return counted + within
 
 
 def _in_order(
@@ -346,74 +590,105 @@ def _in_order(
     The others are left out with `only_promised`, unless nothing is promised. Those of a
     subgroup, and the coverage of a class, are claims only where they are promised.
     """
-    wanted = [
-        (
-            promise.quantity,
-            None if promise.quantity in ALARMS else promise.scope,
-            promise.subgroup,
-            promise.sense,
-        )
-        for promise in promised
-    ]
-    claimed = {
-        (claim.quantity, claim.scope, claim.subgroup, claim.sense): claim
-        for claim in claims
+    claimed = {claim.about: claim for claim in claims}
+    wanted = {
+        (p.quantity, None if p.quantity in ALARMS else p.scope, p.subgroup, p.sense): p
+        for p in promised
     }
-    first = [claimed[key] for key in dict.fromkeys(wanted) if key in claimed]
+    first = [claimed[about] for about in wanted if about in claimed]
     if first and only_promised:
         return first
     others = [
         claim
         for claim in claims
         if claim not in first
-        and (claim.quantity, claim.scope is None) != ("coverage", False)
+        and (claim.quantity != "coverage" or claim.scope is None)
         and claim.subgroup is None
     ]
     return first + others
 
 
-def _model_answers(model: Any, X: Any, y: NDArray[Any]) -> GivenAnswers:
-    """What a classifier answers: labels for all rows, which it stands by, and sets.
+def _detector_claims(model: Any, X: Any, y: NDArray[Any]) -> list[Claim]:
+    """False alarms among the normal rows and misses among the anomalies."""
+    _check_normal_or_not("certify", y)
+    flagged = np.asarray(model.predict(X)) == -1
+    claims = [
+        Claim("false alarm rate", y == 1, flagged),
+        Claim("miss rate", y == -1, ~flagged),
+    ]
+    # Both are true given the labels, whose counts may therefore choose the level.
+    return [claim for claim in claims if claim.rows.any()]
 
-    `X` are rows, of given answers their places; labels `y` that the model does not know
-    are refused.
+
+def _classifier_claims(answers: GivenAnswers, y: NDArray[Any]) -> list[Claim]:
+    """Claims of all classes, also of those without rows.
+
+    How many of them have rows depends on chance, and the error rate with it: if only
+    those were counted, the sum of the levels would not be proved.
     """
-    if not isinstance(model, GivenAnswers):
-        check_classification_targets(y)
-    check_labels("certify", model, y)
-    if isinstance(model, GivenAnswers):
-        parts: dict[str, Any] = {
-            name: None if column is None else column[X]
-            for name, column in (
-                ("labels", model.labels),
-                ("answered", model.answered),
-                ("sets", model.sets),
-            )
-        }
-        inside = None if model.inside is None else model.inside.taken(X)
-        return replace(model, **parts, inside=inside)
-    answered = np.asarray(model.answers(X)) if hasattr(model, "answers") else None
-    sets = predict_set(model, X) if hasattr(model, "predict_set") else None
-    classes = model.classes_
-    # The labels that a selective model does not stand by are measured too.
-    if answered is not None and getattr(model, "_reject_label", None) is not None:
-        model = model.estimator_
-    return GivenAnswers(classes, np.asarray(model.predict(X)), answered, sets)
+    claims: list[Claim] = []
+    labels, k = answers.classes_.tolist(), len(answers.classes_)
+    every = np.ones(len(y), dtype=bool)
+    if answers.labels is not None:
+        wrong = np.asarray(answers.labels != y)
+        if answers.answered is not None:
+            quantity: Quantity = "selective error rate"
+            claims.append(Claim(quantity, answers.answered, wrong, answered_of=every))
+        claims.append(Claim("error rate", every, wrong))
+        claims += [
+            Claim("class error rate", y == label, wrong, label, n_classes=k)
+            for label in labels
+        ]
+    if answers.sets is not None:
+        missed = ~answers.sets[np.arange(len(y)), _positions(y, answers.classes_)]
+        claims.append(Claim("coverage", every, missed, sense=">="))
+        claims += [
+            Claim("coverage", y == label, missed, label, ">=", n_classes=k)
+            for label in labels
+        ]
+    return claims
 
 
-def _expected_cost_limit(
+def _share_claims(
+    model: Any, promised: Sequence[Guarantee], X: Any, y: NDArray[Any]
+) -> list[Claim]:
+    """Claims of the shares and probabilities that a model itself promises."""
+    claims = []
+    for promise in promised:
+        if promise.quantity not in COUNTED_AS:
+            continue
+        answers = counted_answers(promise.quantity, model, X)
+        counted, frequent = violated_rows(promise, y, *answers)
+        if promise.subgroup is not None:
+            counted &= model.is_about(promise, X)
+        own = Claim(
+            promise.quantity,
+            counted,
+            ~frequent if promise.counts_frequent else frequent,
+            promise.scope,
+            promise.sense,
+            promise.subgroup,
+        )
+        claims.append(own)
+    return claims
+
+
+def _expected_cost(
     answers: GivenAnswers,
     y: NDArray[Any],
     costs: ArrayLike,
-    level: float,
+    terms: Terms,
+    n_claims: int,
     random: np.random.RandomState,
-) -> tuple[float, bool]:
-    """Upper limit of the mean cost of the answers, and whether it is exact.
+) -> Guarantee:
+    """The upper limit of the mean cost of the answers.
 
-    It is the binomial one where costs have at most two different values.
+    It is the exact binomial one where costs have at most two different values.
     """
     if answers.labels is None:
         raise ValueError("certify: `costs` are of labels, not of sets.")
+    assert terms.confidence is not None
+    level = (1 - terms.confidence) / n_claims
     k = len(answers.classes_)
     matrix = _checked_costs(costs, k, has_refusals=answers.answered is not None)
     actions = _positions(answers.labels, answers.classes_)
@@ -427,7 +702,14 @@ def _expected_cost_limit(
         limit = upper_limit(int(scaled.sum()), len(scaled), level=level)
     else:
         limit = mean_upper_limit(scaled, level=level, random_state=random)
-    return least + span * limit, is_exact
+    return terms.promise(
+        "expected cost",
+        least + span * limit,
+        Assumption.INDEPENDENT,
+        sense="<=",
+        evidence={"calibration rows": len(y), "claims": n_claims},
+        source=EXACT if is_exact else BETTING,
+    )
 
 
 def _checked_costs(costs: ArrayLike, k: int, *, has_refusals: bool) -> FloatArray:
@@ -446,77 +728,7 @@ def _checked_costs(costs: ArrayLike, k: int, *, has_refusals: bool) -> FloatArra
     return matrix
 
 
-def _detector_claims(model: Any, X: Any, y: NDArray[Any]) -> list[Claim]:
-    """False alarms among the normal rows and misses among the anomalies."""
-    values = np.unique(y)
-    if not np.isin(values, (1, -1)).all():
-        raise ValueError(
-            "certify: a detector needs labels 1 (normal) and -1 (anomaly), got "
-            f"{values.tolist()}."
-        )
-    flagged = np.asarray(model.predict(X)) == -1
-    claims = [
-        Claim("false alarm rate", flagged[y == 1]),
-        Claim("miss rate", ~flagged[y == -1]),
-    ]
-    # Both are true given the labels, whose counts may therefore choose the level.
-    return [claim for claim in claims if len(claim.wrong)]
-
-
-def _classifier_claims(answers: GivenAnswers, y: NDArray[Any]) -> list[Claim]:
-    """Claims of all classes, also of those without rows.
-
-    How many of them have rows depends on chance, and the error rate with it: if only
-    those were counted, the sum of the levels would not be proved.
-    """
-    claims: list[Claim] = []
-    labels, k = answers.classes_.tolist(), len(answers.classes_)
-    if answers.labels is not None:
-        wrong = np.asarray(answers.labels != y)
-        if answers.answered is not None:
-            stood_by = wrong[answers.answered]
-            claims.append(Claim("selective error rate", stood_by, n_rows=len(y)))
-        claims.append(Claim("error rate", wrong))
-        claims += [
-            Claim("class error rate", wrong[y == label], label, n_classes=k)
-            for label in labels
-        ]
-    if answers.sets is not None:
-        own = _positions(y, answers.classes_)
-        missed = ~answers.sets[np.arange(len(y)), own]
-        claims.append(Claim("coverage", missed, sense=">="))
-        claims += [
-            Claim("coverage", missed[y == label], label, n_classes=k, sense=">=")
-            for label in labels
-        ]
-    return claims
-
-
-def _share_claims(
-    model: Any, promised: Sequence[Guarantee], X: Any, y: NDArray[Any]
-) -> list[Claim]:
-    """Claims of the shares and probabilities that a model itself promises."""
-    claims = []
-    for promise in promised:
-        if promise.quantity not in COUNTED_AS:
-            continue
-        answers = counted_answers(promise.quantity, model, X)
-        counted, frequent = violated_rows(promise, y, *answers)
-        if promise.subgroup is not None:
-            counted &= model.is_about(promise, X)
-        rare = ~frequent if promise.counts_frequent else frequent
-        own = Claim(
-            promise.quantity,
-            rare[counted],
-            promise.scope,
-            subgroup=promise.subgroup,
-            sense=promise.sense,
-        )
-        claims.append(own)
-    return claims
-
-
-def check_labels(name: str, model: Any, y: NDArray[Any]) -> None:
+def _check_labels(name: str, model: Any, y: NDArray[Any]) -> None:
     """Refuse what is no classifier, and labels that it does not know."""
     if not hasattr(model, "classes_"):
         raise TypeError(
@@ -530,6 +742,16 @@ def check_labels(name: str, model: Any, y: NDArray[Any]) -> None:
                 f"{name}: `y` holds the label {shown(label)}, which the model does "
                 f"not know; its classes are {known}."
             )
+
+
+def _check_normal_or_not(name: str, y: NDArray[Any]) -> None:
+    """Refuse labels that are not those of a detector."""
+    values = np.unique(y)
+    if not np.isin(values, (NORMAL, ANOMALY)).all():
+        raise ValueError(
+            f"{name}: a detector needs labels 1 (normal) and -1 (anomaly), got "
+            f"{values.tolist()}."
+        )
 
 
 def _positions(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:

@@ -1,94 +1,16 @@
-"""The promises that rows which a model has not seen prove about it."""
+"""A promise about all rows, from promises about each class."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from prudent.core.assumptions import Assumption
-from prudent.core.binomial import upper_limit
-from prudent.core.guarantee import COUNTED_AS, AverageOver, Guarantee, Quantity, Sense
-from prudent.core.types import BoolArray
-from prudent.core.validation import plain, shown
+from prudent.core.guarantee import AverageOver, Guarantee
+from prudent.core.validation import shown
 
-EXACT = "C. J. Clopper and E. S. Pearson (1934), exact one-sided limit"
-BETTING = "I. Waudby-Smith and A. Ramdas (2024), betting limit of a bounded mean"
 # Stands for all classes that nobody names.
 UNNAMED = object()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Claim:
-    """A rate as counted on new rows."""
-
-    quantity: Quantity
-    wrong: BoolArray  # of the rows concerned; without one nothing is promised
-    scope: Any = None
-    n_rows: int | None = None  # of which these were answered; None: all are concerned
-    n_classes: int | None = None  # that the model knows; None: of no single class
-    subgroup: str | None = None
-    sense: Sense = "<="  # of the promise; `wrong` rows are always those to be rare
-
-    def guarantee(
-        self, confidence: float, n_claims: int, *, grouped: bool = False
-    ) -> Guarantee:
-        """The exact limit, at a level divided among the claims.
-
-        `grouped` rows are one random row each of groups.
-        """
-        n_wrong, counted = int(self.wrong.sum()), len(self.wrong)
-        limit = upper_limit(n_wrong, counted, level=(1 - confidence) / n_claims)
-        evidence: dict[str, float] = {"calibration rows": self.n_rows or counted}
-        if self.n_rows is not None:
-            evidence["answered"] = counted
-        if self.n_classes is not None:
-            evidence["classes"] = self.n_classes
-        if self.quantity in COUNTED_AS:
-            had = counted - n_wrong if self.sense == ">=" else n_wrong
-            evidence[COUNTED_AS[self.quantity]] = had
-        else:
-            evidence["wrong"] = n_wrong
-        return Guarantee(
-            quantity=self.quantity,
-            bound=1 - limit if self.sense == ">=" else limit,
-            sense=self.sense,
-            confidence=confidence,
-            assumptions=new_rows(grouped),
-            scope=plain(self.scope),
-            subgroup=self.subgroup,
-            unit="group" if grouped else "row",
-            evidence={**evidence, "claims": n_claims},
-            source=EXACT,
-        )
-
-
-def new_rows(grouped: bool) -> tuple[Assumption, Assumption]:
-    """What is assumed of rows that certify a model."""
-    drawn = Assumption.GROUPS if grouped else Assumption.INDEPENDENT
-    return drawn, Assumption.UNSEEN
-
-
-def cost_promise(
-    limit: float,
-    confidence: float,
-    n_rows: int,
-    n_claims: int,
-    *,
-    is_exact: bool,
-    grouped: bool,
-) -> Guarantee:
-    """The mean cost of the answers; exact where costs have two values only."""
-    return Guarantee(
-        quantity="expected cost",
-        bound=limit,
-        sense="<=",
-        confidence=confidence,
-        assumptions=new_rows(grouped),
-        unit="group" if grouped else "row",
-        evidence={"calibration rows": n_rows, "claims": n_claims},
-        source=EXACT if is_exact else BETTING,
-    )
 
 
 def error_rate_under_priors(
