@@ -143,7 +143,7 @@ def promise(
     score of one of two classes (--score, --positive), or how unusual a row looks
     (--anomaly).
     """
-    from prudent.rules.promise import joint_rules
+    from prudent.rules.promise import ScoreTable
 
     check_writable(*outputs)
     items = items_of(by)
@@ -193,20 +193,22 @@ def promise(
         memberships(items, frame)  # refuses what cannot part rows, as --by
         by_parts = {name: frame[name].to_numpy() for name in parts}
     with failing_as_data():
-        rules = joint_rules(
+        score_table = ScoreTable(
             values if scores is not None else values[:, 0],
             truths,
-            [wish.text for wish in parsed],
-            by=by_parts,
-            among=among,
             classes=labels,
-            confidence=confidence,
+            by=by_parts,
             ties=ties,
             ordinary=normal,
-            unseen=unseen,
             allow_rare=allow_rare,
             random_state=seed,
             **texts,  # type: ignore[arg-type]
+        )
+        rules = score_table.rules(
+            [wish.text for wish in parsed],
+            confidence=confidence,
+            unseen=unseen,
+            among=among,
         )
     record = {
         "columns": columns,

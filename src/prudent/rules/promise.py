@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -146,156 +146,141 @@ def promise(
         isinstance(wish, str) for wish in promise
     )
     wishes: Sequence[Any] = promise if several else (promise,)  # type: ignore[assignment]
-    rules = joint_rules(
+    table = ScoreTable(
         scores,
         y,
-        wishes,
         classes=classes,
         predicted=predicted,
-        confidence=confidence,
         by=by,
         groups=groups,
         ties=ties,
         ids=ids,
         strange=strange,
         ordinary=ordinary,
-        unseen=unseen,
         allow_rare=allow_rare,
         random_state=random_state,
     )
+    rules = table.rules(wishes, confidence=confidence, unseen=unseen)
     return rules if several else rules[0]
 
 
-def joint_rules(
-    scores: ArrayLike,
-    y: ArrayLike | None,
-    promises: Sequence[Any],
-    *,
-    among: int = 1,
-    classes: Sequence[Any] | None = None,
-    predicted: ArrayLike | None = None,
-    confidence: float | None = None,
-    by: ArrayLike | Mapping[str, ArrayLike] | None = None,
-    groups: ArrayLike | None = None,
-    ties: Literal["conservative", "smoothed"] = "conservative",
-    ids: ArrayLike | None = None,
-    strange: Literal["low", "high"] = "high",
-    ordinary: Any = None,
-    unseen: str = "",
-    allow_rare: bool = False,
-    random_state: Any = 0,
-) -> tuple[Rule, ...]:
-    """A rule for each promise, all true at once; `among` counts other rules, too.
-
-    The settings are those of `promise`.
-    """
-    if ties not in ("conservative", "smoothed"):
-        raise ValueError(f"`ties` must be 'conservative' or 'smoothed', got {ties!r}.")
-    if strange not in ("low", "high"):
-        raise ValueError(f"`strange` must be 'low' or 'high', got {strange!r}.")
-    if confidence is not None:
-        check_fraction("confidence", confidence)
-    values = check_scores(scores)
-    n = len(values)
-    truth = None if y is None else _column("y", y, n)
-    labels = None if classes is None else list(classes)
-    if labels is None and truth is not None and predicted is None:
-        labels = np.unique(truth).tolist()
-    parted = isinstance(by, Mapping) or hasattr(by, "columns")
-    column: Any = None if parted else by
-    columns: Any = by if parted else None
-    wishes = _wishes(promises, labels, confidence, with_groups=column is not None)
-    if parted != any(wish.subgroups for wish in wishes):
-        raise ValueError(
-            '`by` as a table of columns and the words "in every COLUMN" belong '
-            "together: give both or neither."
-        )
-    random = check_random(random_state)
-    rows = np.arange(n)
-    if groups is not None:
-        rows = np.sort(one_row_per_group(_column("groups", groups, n), random))
-    else:
-        _refuse_repeats(values, truth, None if ids is None else _column("ids", ids, n))
-    labelled = None if predicted is None else _column("predicted", predicted, n)
-    table = ScoreTable(
-        scores=values,
-        truth=truth,
-        labels=labels,
-        wrong=None if labelled is None or truth is None else truth != labelled,
-        by=None if column is None else _column("by", column, n),
-        columns=columns,
-        rows=rows,
-        strange=strange,
-        ordinary=ordinary,
-        smoothed=ties == "smoothed",
-        allow_rare=allow_rare,
-    )
-    n_certain = max(sum(wish.confidence is not None for wish in wishes), among)
-    record: dict[str, Any] = {"unseen": unseen} if unseen else {}
-    key = {"id": "id", "key": random.bytes(32).hex()} if table.smoothed else {}
-    rules = []
-    for wish in wishes:
-        terms = Terms(
-            confidence=wish.confidence,
-            rules=1 if wish.confidence is None else n_certain,
-            frozen=True,
-            grouped=groups is not None,
-        )
-        rule = table.rule(wish, terms)
-        own = {
-            "promise": wish.text,
-            "columns": list(map(str, rule.classes)) if values.ndim == 2 else ["score"],
-            **record,
-            **(key if rule.smoothed_rate is not None else {}),
-            **({"among": terms.rules} if terms.rules > 1 else {}),
-        }
-        rules.append(replace(rule, record={**rule.record, **own}))
-    return tuple(rules)
-
-
-def _wishes(
-    promises: Sequence[Any],
-    labels: Sequence[Any] | None,
-    confidence: float | None,
-    *,
-    with_groups: bool,
-) -> list[Wish]:
-    """What is asked for; ValueError where groups have no promise."""
-    if not promises:
-        raise ValueError("`promise` is an empty list: say what is to be promised.")
-    wishes = []
-    for promise in promises:
-        wish = parse_promise(
-            promise, labels, confidence=confidence, with_groups=with_groups
-        )
-        if wish is None:
-            raise ValueError("`promise` is 'none': say what is to be promised.")
-        wishes.append(wish)
-    by_group = [wish.by_group for wish in wishes]
-    if any(by_group) != with_groups:
-        raise ValueError(
-            '`by` and the words "in every group" belong together: give both or neither.'
-        )
-    return wishes
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class ScoreTable:
-    """Scores of labelled rows, how they are to be read, and the `rows` that count."""
+    """Scores of labelled rows, and the rules that keep promises about them.
 
-    scores: FloatArray  # (n,) or (n, n_classes)
-    truth: NDArray[Any] | None  # (n,)
-    labels: list[Any] | None
-    wrong: BoolArray | None  # (n,): whether the label given is wrong, if one is given
-    by: NDArray[Any] | None  # (n,)
-    columns: Any  # None, or a table of columns (n,) by name
-    rows: IntArray
-    strange: Literal["low", "high"]
-    ordinary: Any
-    smoothed: bool
-    allow_rare: bool
+    The settings are those of `promise`. `rows` are those that count: one of each group.
+    """
 
-    def rule(self, wish: Wish, terms: Terms) -> Rule:
+    def __init__(
+        self,
+        scores: ArrayLike,
+        y: ArrayLike | None,
+        *,
+        classes: Sequence[Any] | None = None,
+        predicted: ArrayLike | None = None,
+        by: Any = None,
+        groups: ArrayLike | None = None,
+        ties: str = "conservative",
+        ids: ArrayLike | None = None,
+        strange: Literal["low", "high"] = "high",
+        ordinary: Any = None,
+        allow_rare: bool = False,
+        random_state: Any = 0,
+    ) -> None:
+        if ties not in ("conservative", "smoothed"):
+            raise ValueError(
+                f"`ties` must be 'conservative' or 'smoothed', got {ties!r}."
+            )
+        if strange not in ("low", "high"):
+            raise ValueError(f"`strange` must be 'low' or 'high', got {strange!r}.")
+        self.smoothed, self.strange = ties == "smoothed", strange
+        self.ordinary, self.allow_rare = ordinary, allow_rare
+        self.scores = _check_scores(scores)
+        self.truth = self._column("y", y)
+        labelled = self._column("predicted", predicted)
+        self.wrong = None
+        if labelled is not None and self.truth is not None:
+            self.wrong = self.truth != labelled
+        self.labels = None if classes is None else list(classes)
+        if classes is None and labelled is None and self.truth is not None:
+            self.labels = np.unique(self.truth).tolist()
+        # One column of groups, or a table of columns by name.
+        parted = isinstance(by, Mapping) or hasattr(by, "columns")
+        self.by = None if parted else self._column("by", by)
+        self.columns = by if parted else None
+        self.random = (
+            random_state
+            if isinstance(random_state, np.random.RandomState)
+            else np.random.RandomState(random_state)
+        )
+        self.grouped, self.rows = groups is not None, np.arange(len(self.scores))
+        together, named = self._column("groups", groups), self._column("ids", ids)
+        if together is not None:
+            self.rows = np.sort(one_row_per_group(together, self.random))
+        else:
+            _refuse_repeats(self.scores, self.truth, named)
+
+    def rules(
+        self,
+        promises: Sequence[Any],
+        *,
+        confidence: float | None = None,
+        unseen: str = "",
+        among: int = 1,
+    ) -> tuple[Rule, ...]:
+        """A rule for each promise, all true at once; `among` counts other rules, too.
+
+        `unseen` says why the rows are new to what made the scores.
+        """
+        if confidence is not None:
+            check_fraction("confidence", confidence)
+        wishes = self._wishes(promises, confidence)
+        n_certain = max(sum(wish.confidence is not None for wish in wishes), among)
+        key = {"id": "id", "key": self.random.bytes(32).hex()} if self.smoothed else {}
+        rules = []
+        for wish in wishes:
+            terms = Terms(
+                confidence=wish.confidence,
+                rules=1 if wish.confidence is None else n_certain,
+                frozen=True,
+                grouped=self.grouped,
+            )
+            rule = self._rule(wish, terms)
+            one_column = self.scores.ndim == 1
+            own = {
+                "promise": wish.text,
+                "columns": ["score"] if one_column else list(map(str, rule.classes)),
+                **({"unseen": unseen} if unseen else {}),
+                **(key if rule.smoothed_rate is not None else {}),
+                **({"among": terms.rules} if terms.rules > 1 else {}),
+            }
+            rules.append(replace(rule, record={**rule.record, **own}))
+        return tuple(rules)
+
+    def _wishes(self, promises: Sequence[Any], confidence: float | None) -> list[Wish]:
+        """What is asked for; ValueError where groups have no promise."""
+        if not promises:
+            raise ValueError("`promise` is an empty list: say what is to be promised.")
+        with_groups, wishes = self.by is not None, []
+        for promise in promises:
+            wish = parse_promise(
+                promise, self.labels, confidence=confidence, with_groups=with_groups
+            )
+            if wish is None:
+                raise ValueError("`promise` is 'none': say what is to be promised.")
+            wishes.append(wish)
+        if any(wish.by_group for wish in wishes) != with_groups:
+            raise ValueError(
+                '`by` and the words "in every group" belong together: give both or '
+                "neither."
+            )
+        if any(wish.subgroups for wish in wishes) != (self.columns is not None):
+            raise ValueError(
+                '`by` as a table of columns and the words "in every COLUMN" belong '
+                "together: give both or neither."
+            )
+        return wishes
+
+    def _rule(self, wish: Wish, terms: Terms) -> Rule:
         """The rule that keeps a promise."""
         if wish.kind == "false alarm":
             return self._alarms(wish, terms)
@@ -310,6 +295,18 @@ class ScoreTable:
         rule = self._labelled(wish, terms, inside.taken(self.rows))
         return replace(rule, crossings=crossings)
 
+    def _column(self, name: str, values: ArrayLike | None) -> NDArray[Any] | None:
+        """One value for each row; None of a column that is not given."""
+        if values is None:
+            return None
+        column, n = np.asarray(values), len(self.scores)
+        if column.shape != (n,):
+            raise ValueError(
+                f"`{name}` must have one value for each of the {n} rows, got an array "
+                f"of shape {column.shape}."
+            )
+        return column
+
     def _cells(self, name: str | int) -> Cells:
         """A column that parts the rows."""
         assert self.columns is not None
@@ -317,7 +314,8 @@ class ScoreTable:
             known = ", ".join(map(str, getattr(self.columns, "columns", self.columns)))
             raise ValueError(f"subgroups: no column {name!r}; there are {known}.")
         values, missing = cells_in(self.columns[name])
-        return _column(f"by[{name!r}]", values, len(self.scores)), missing
+        self._column(f"by[{name!r}]", values)
+        return values, missing
 
     def _labelled(self, wish: Wish, terms: Terms, inside: Memberships | None) -> Rule:
         """The rule of answers, labels or sets, perhaps in every subgroup."""
@@ -409,14 +407,7 @@ class ScoreTable:
         return coverage.rule(rounded(wish.allowed))
 
 
-def check_random(random_state: Any) -> np.random.RandomState:
-    """A source of random numbers from a seed, or the one given."""
-    if isinstance(random_state, np.random.RandomState):
-        return random_state
-    return np.random.RandomState(random_state)
-
-
-def check_scores(scores: ArrayLike) -> FloatArray:
+def _check_scores(scores: ArrayLike) -> FloatArray:
     """Scores (n,) or (n, n_classes), none of them NaN and not all of them equal."""
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim not in (1, 2) or not len(values):
@@ -450,16 +441,6 @@ def scores_of_classes(values: FloatArray, labels: Sequence[Any]) -> FloatArray:
             "order of `classes`."
         )
     return values
-
-
-def _column(name: str, values: ArrayLike, n: int) -> NDArray[Any]:
-    column = np.asarray(values)
-    if column.shape != (n,):
-        raise ValueError(
-            f"`{name}` must have one value for each of the {n} rows, got an array of "
-            f"shape {column.shape}."
-        )
-    return column
 
 
 def _codes(truth: NDArray[Any], labels: Sequence[Any]) -> IntArray:
