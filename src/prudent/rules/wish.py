@@ -48,6 +48,14 @@ WIDEST = 0.99
 CONFIDENCE = 0.95
 # Promises of how many rows go to people, or to the answer itself.
 CAPACITIES = ("answered share", "flagged share")
+# Quantities of guarantees that may be asked for.
+PROMISED_BY_WRAPPERS = {
+    "answered share",
+    "class error rate",
+    "coverage",
+    "error rate",
+    "selective error rate",
+}
 HANDED_OVER = r"\bhanded over\s*<="
 # Names of classes that a message lists.
 MOST_NAMES = 5
@@ -214,49 +222,54 @@ def parse_promise(
                 f"{' and '.join(by)}: name one."
             )
         return None
-    said = re.fullmatch(IN_EVERY, text, re.IGNORECASE)
-    parts = [] if said is None else listed_subgroups(said[2].replace(" and ", ","))
-    text = text if said is None else said[1]
+    kept_in = re.fullmatch(IN_EVERY, text, re.IGNORECASE)
+    text, words = (text, "") if kept_in is None else kept_in.groups()
+    parts = listed_subgroups(words.replace(" and ", ","))
+    named = [part for part in parts if part.lower() not in ("class", "group")]
     by_class, by_group = (
         any(part.lower() == name for part in parts) for name in ("class", "group")
     )
-    named = [part for part in parts if part.lower() not in ("class", "group")]
     if by and named and sorted(by) != sorted(named):
         raise ValueError(
             f"the promise is by {' and '.join(named)}, and by {' and '.join(by)} is "
             "asked for: name the columns once, or the same ones."
         )
-    if with_groups:  # each row is in one part of one column
-        crossed = any(mark in part for part in named for mark in "*:")
-        if len(named) > 1 or crossed or (by_class and (named or by_group)):
-            raise ValueError(
-                f"{promise!r}: one column of groups is given, as `by`; give a table of "
-                "columns, such as a data frame, for parts of several or in bands."
-            )
-        if named and not text.lower().startswith("coverage"):
-            raise ValueError(
-                f"{promise!r}: with one column of groups as `by` only a coverage is "
-                "promised; give a table of columns, such as a data frame."
-            )
+    if with_groups:
+        _refuse_more_than_groups(promise, text, parts)
         by_group, named, by = by_group or bool(named), [], ()
     elif by:
         by_group = False  # the parts of the columns in `by` are meant
     wish = _from_text(
-        *(promise, text, classes, confidence), by_class=by_class, by_group=by_group
+        promise, text, classes, confidence, by_class=by_class, by_group=by_group
     )
     if by_group and not with_groups:
         raise ValueError(
             f"{promise!r} does not say which groups: name a column, as in 'coverage "
             ">= 90% in every site', or give them to prudent.promise as `by`."
         )
-    if by or named:
-        if wish.kind == "false alarm" or by_group or wish.share is not None:
-            raise ValueError(
-                f"{promise!r} has no promise by subgroups: leave them out."
-            )
-        wish = replace(wish, subgroups=tuple(by or named))
-        return wish if named else replace(wish, text=wish.at(wish.level))
-    return wish
+    if not (by or named):
+        return wish
+    if wish.kind == "false alarm" or by_group or wish.share is not None:
+        raise ValueError(f"{promise!r} has no promise by subgroups: leave them out.")
+    wish = replace(wish, subgroups=tuple(by or named))
+    return wish if named else replace(wish, text=wish.at(wish.level))
+
+
+def _refuse_more_than_groups(promise: str, text: str, parts: Sequence[str]) -> None:
+    """Refuse what one column of groups, each row of which is in one, cannot mean."""
+    named = [part for part in parts if part.lower() != "class"]
+    crossed = any(mark in part for part in named for mark in "*:")
+    columns = [part for part in named if part.lower() != "group"]
+    if len(columns) > 1 or crossed or (named and len(named) < len(parts)):
+        raise ValueError(
+            f"{promise!r}: one column of groups is given, as `by`; give a table of "
+            "columns, such as a data frame, for parts of several or in bands."
+        )
+    if columns and not text.lower().startswith("coverage"):
+        raise ValueError(
+            f"{promise!r}: with one column of groups as `by` only a coverage is "
+            "promised; give a table of columns, such as a data frame."
+        )
 
 
 def listed_subgroups(text: str | None) -> list[str]:
@@ -298,7 +311,7 @@ def _from_text(
         if first is None:
             return Wish(promise, (capacity,))
         wish = _from_text(
-            *(promise, first, classes, confidence), by_class=False, by_group=False
+            promise, first, classes, confidence, by_class=False, by_group=False
         )
         return _joined(wish, capacity)
     kind: dict[str, Any]
@@ -340,18 +353,15 @@ def _from_guarantees(promise: Any, confidence: float | None) -> Wish:
     if not given:
         given, beside = every, []
     kinds = {g.quantity for g in given}
-    known = {
-        *("coverage", "selective error rate", "error rate", "class error rate"),
-        "answered share",
-    }
     if len(kinds) != 1:
         raise ValueError(
             f"the guarantees of `promise` must be about one quantity, got "
             f"{', '.join(sorted(kinds))}."
         )
-    if not kinds <= known:
+    if not kinds <= PROMISED_BY_WRAPPERS:
         raise ValueError(
-            f"`promise` may be about {', '.join(sorted(known))}, got {kinds.pop()}."
+            f"`promise` may be about {', '.join(sorted(PROMISED_BY_WRAPPERS))}, "
+            f"got {kinds.pop()}."
         )
     confidences = {g.confidence for g in every if g.confidence is not None}
     if confidence is not None:
