@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prudent.adversarial.game import kernels
-from prudent.adversarial.game.divergence import DIVERGENCES, Divergence
+from prudent.adversarial.game.laws import DIVERGENCES, Divergence
 from prudent.adversarial.game.solver import split_levels
 
 EDGE_DIVERGENCE = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from prudent import RejectionGame
 from prudent.adversarial.density.learn import scale_to_rate
-from prudent.adversarial.game.divergence import DIVERGENCES, Divergence
+from prudent.adversarial.game.laws import DIVERGENCES, Divergence
 from prudent.core.binomial import high_probability_rank, mean_rank
 from prudent.rules.rule import FalseAlarms
 from prudent.rules.scores import CalibrationScores

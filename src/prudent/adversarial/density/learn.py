@@ -19,7 +19,7 @@ from prudent.adversarial.density.model import (
     kernel_width,
     make_reference,
 )
-from prudent.adversarial.game.divergence import Divergence
+from prudent.adversarial.game.laws import Divergence
 from prudent.adversarial.game.solver import group_events, solve_game, split_levels
 from prudent.core.assumptions import Assumption
 from prudent.core.guarantee import Guarantee
@@ -137,8 +137,7 @@ def play_on_density(
     value = np.exp(fit_scores + log_cell_volume).clip(_SMALLEST, 1.0)
     events = group_events(value, np.full(n, 1 / n))
     levels = split_levels(events.value, events.mass, Divergence("kl"), bound)
-    solution = solve_game(levels, rate)
-    rejection = events.spread(solution.rejection, 1.0)
+    rejection = events.spread(solve_game(levels, rate)[0], 1.0)
     largest = 1 / rejection[rejection > 0].min(initial=1.0)
     rule = SoftRule(fit_scores, rejection, 1.0, key, **known)
     held_out = rule.rejection_at(calibration_scores)

@@ -81,13 +81,12 @@ class FarIntruders:
         rejected, within a tie those of lowest index first (A4). What the rule is
         worth is what the best intruder against it leaves.
         """
-        solution = solve_game(self.levels, rate)
+        soft, value, upper_bound, mass, is_trivial = solve_game(self.levels, rate)
         if strategy == "soft":
-            rejection = self.events.spread(solution.rejection, 1.0)
+            rejection = self.events.spread(soft, 1.0)
             if self._has_ties:
                 mean = self.tied.mean(rejection)
                 rejection = np.minimum(1.0, self.tied.spread(mean, 1.0))
-            value, upper_bound = solution.value, solution.upper_bound
             shares = soft_response(self.levels)
         else:
             rejection = self._least_probable(rate)
@@ -99,15 +98,8 @@ class FarIntruders:
         adversary = self._distribution(rejection, shares)
         mixture = adversary.copy()
         if strategy == "soft":
-            mixture = self.events.share * self.events.spread(solution.mixture, 0.0)
-        return Rule(
-            rejection=rejection,
-            value=value,
-            upper_bound=upper_bound,
-            adversary=adversary,
-            mixture=mixture,
-            is_trivial=solution.is_trivial,
-        )
+            mixture = self.events.share * self.events.spread(mass, 0.0)
+        return Rule(rejection, value, upper_bound, adversary, mixture, is_trivial)
 
     def cheapest_rule(self, value: float, strategy: Strategy) -> Rule:
         """Rule of the least false-alarm rate among those of this value.
@@ -180,11 +172,6 @@ class FarIntruders:
 Shares = tuple[tuple[int, float], ...]
 
 
-def on_level(level: int) -> Shares:
-    """The intruder who plays a single level."""
-    return ((level, 1.0),)
-
-
 def best_response(levels: Levels, rejection: FloatArray) -> tuple[float, Shares]:
     """Least rejected intruder against a rule's smallest probabilities by level (A2).
 
@@ -195,7 +182,8 @@ def best_response(levels: Levels, rejection: FloatArray) -> tuple[float, Shares]
     from prudent.adversarial.game.kernels import tightest_pair
 
     alone = int(np.argmin(rejection[: levels.n_admissible]))
-    least, shares = float(rejection[alone]), on_level(alone)
+    least = float(rejection[alone])
+    shares: Shares = ((alone, 1.0),)
     if levels.n_low == 0:
         return least, shares
     r_low, r_high = rejection[levels.low], rejection[levels.high]
@@ -228,7 +216,7 @@ def soft_response(levels: Levels) -> Shares:
     The edge between the lowest low and the lowest high level is always tight.
     """
     if levels.n_low == 0 or levels.lets_all_in:
-        return on_level(0)
+        return ((0, 1.0),)
     q = _edge_share(levels, 0, levels.n_admissible)
     return (0, q), (levels.n_admissible, 1 - q)
 
@@ -241,11 +229,11 @@ def hard_response(levels: Levels, rate: float) -> tuple[float, Shares]:
     """
     accepted = int(np.count_nonzero(levels.reached[1:] <= rate * (1 + 1e-12)))
     if rate == 1 or accepted == len(levels.value):
-        return 1.0, on_level(0)
+        return 1.0, ((0, 1.0),)
     if accepted < levels.n_admissible:
-        return 0.0, on_level(accepted)
+        return 0.0, ((accepted, 1.0),)
     if levels.n_low == 0:
-        return 1.0, on_level(0)
+        return 1.0, ((0, 1.0),)
     q = _edge_share(levels, 0, accepted)
     return q, ((0, q), (accepted, 1 - q))
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from prudent.adversarial.game.divergence import Divergence
 from prudent.adversarial.game.intruders import FarIntruders, ListedIntruders, Strategy
+from prudent.adversarial.game.laws import Divergence, OwnDivergence, extreme_intruders
 from prudent.adversarial.game.model import Model
-from prudent.adversarial.game.own_divergence import OwnDivergence, extreme_intruders
 from prudent.adversarial.game.solver import group_events, split_levels
 from prudent.core.assumptions import Assumption
 from prudent.core.guarantee import Guarantee, Quantity
@@ -18,14 +17,16 @@ def learn(
     value: FloatArray,
     mass: FloatArray,
     *,
+    known: Assumption,
+    smoothing: float,
     divergence: Divergence | OwnDivergence,
     divergence_bound: float | None,
     adversaries: FloatArray | None,
     strategy: Strategy,
     tie_tol: float,
-    false_alarm_rate: float | None = None,
-    miss_rate: float | None = None,
-) -> Model:
+    false_alarm_rate: float | None,
+    miss_rate: float | None,
+) -> tuple[Model, tuple[Guarantee, Guarantee]]:
     """Solve the game for a false-alarm rate, or for a miss rate.
 
     Parameters
@@ -34,6 +35,10 @@ def learn(
         Probability of one event of each entry.
     mass : ndarray of shape (n_events,)
         Probability of all events that the entry stands for; `value` where it is one.
+    known : Assumption
+        What is assumed of the target.
+    smoothing : float
+        What was added to the counts that it was estimated from.
     divergence : Divergence or OwnDivergence
         A function of one's own is met by the list of its extreme intruders.
     divergence_bound : float or None
@@ -50,7 +55,9 @@ def learn(
 
     Returns
     -------
-    Model
+    model : Model
+    guarantees : tuple of Guarantee
+        Of the false-alarm rate and of the miss rate.
 
     Raises
     ------
@@ -76,38 +83,59 @@ def learn(
         rule = intruders.best_rule(false_alarm_rate, strategy)
     else:
         rule = intruders.cheapest_rule(1 - miss_rate, strategy)
-    return Model(rule, mass, len(tied.value), intruders)
+    model = Model(rule, mass, len(tied.value), intruders)
+    guarantees = promises(
+        model,
+        known=known,
+        smoothing=smoothing,
+        divergence=divergence,
+        divergence_bound=divergence_bound,
+        n_adversaries=0 if adversaries is None else len(adversaries),
+        is_soft=strategy == "soft",
+        false_alarm_rate=false_alarm_rate,
+    )
+    return model, guarantees
 
 
 # --- promises: both rates of a solved game --------------------------------------------
 
 
 def promises(
-    false_alarm_rate: float,
-    miss_rate: float,
+    model: Model,
     *,
-    gap: float,
     known: Assumption,
     smoothing: float,
+    divergence: Divergence | OwnDivergence,
     divergence_bound: float | None,
     n_adversaries: int,
-    has_null_events: bool,
-    is_own_divergence: bool,
     is_soft: bool,
-    is_dual: bool,
+    false_alarm_rate: float | None,
 ) -> tuple[Guarantee, Guarantee]:
     """False-alarm rate of ordinary events and miss rate of the best intruder.
 
     `known` is assumed of the target, to whose counts `smoothing` was added. Intruders
     are `n_adversaries` listed ones, or with 0 any at the divergence bound (None: any
-    at all), measured on the events of positive probability where there are others, by a
-    named divergence or one's own. Soft rates are averages over the rule's coins: under
-    one key the answers to the same events stay the same for ever.
-    `is_dual` says that the miss rate was given and the false-alarm rate found.
+    at all), measured on the events of positive probability where there are others.
+    Soft rates are averages over the rule's coins: under one key the answers to the same
+    events stay the same for ever. Without a `false_alarm_rate` the miss rate was given
+    and the other found.
     """
-    evidence = {"duality gap": gap}
+    evidence = {"duality gap": model.gap}
     if known is Assumption.EVENTS_SMOOTHED:
         evidence["smoothing"] = smoothing
+    intruder: tuple[Assumption, ...] = (Assumption.INTRUDER_ANY,)
+    far: dict[str, float] = {}
+    if n_adversaries == 1:
+        intruder = (Assumption.INTRUDER_GIVEN,)
+    elif n_adversaries:
+        intruder, far = (Assumption.INTRUDER_LISTED,), {"intruders": n_adversaries}
+    elif divergence_bound is not None and divergence_bound > 0:
+        far = {"divergence bound": float(divergence_bound)}
+        intruder = (Assumption.INTRUDER_FAR,)
+        if (model.target == 0).any():
+            intruder = (Assumption.INTRUDER_FAR_WHERE_POSITIVE,)
+        if not isinstance(divergence, Divergence):
+            intruder = (*intruder, Assumption.DIVERGENCE_CONVEX)
 
     def promise(
         quantity: Quantity, bound: float, *assumptions: Assumption, **numbers: float
@@ -119,33 +147,12 @@ def promises(
             average_over="the rule's coins" if is_soft else None,
             assumptions=(known, *assumptions),
             evidence=evidence | numbers,
-            source=f"El-Yaniv and Nisenson, Theorem {46 if is_dual else 23}",
+            source="El-Yaniv and Nisenson, Theorem "
+            + ("46" if false_alarm_rate is None else "23"),
         )
 
-    intruders, far = _intruder(
-        divergence_bound, n_adversaries, has_null_events, is_own_divergence
-    )
+    rate = model.false_alarm_rate if false_alarm_rate is None else false_alarm_rate
     return (
-        promise("false alarm rate", false_alarm_rate),
-        promise("miss rate", miss_rate, *intruders, **far),
+        promise("false alarm rate", rate),
+        promise("miss rate", 1 - model.rule.value, *intruder, **far),
     )
-
-
-def _intruder(
-    divergence_bound: float | None,
-    n_adversaries: int,
-    has_null_events: bool,
-    is_own_divergence: bool,
-) -> tuple[tuple[Assumption, ...], dict[str, float]]:
-    """What is assumed of the intruder, and the numbers of these sentences."""
-    if n_adversaries == 1:
-        return (Assumption.INTRUDER_GIVEN,), {}
-    if n_adversaries:
-        return (Assumption.INTRUDER_LISTED,), {"intruders": n_adversaries}
-    if divergence_bound is None or divergence_bound <= 0:
-        return (Assumption.INTRUDER_ANY,), {}
-    far = Assumption.INTRUDER_FAR
-    if has_null_events:
-        far = Assumption.INTRUDER_FAR_WHERE_POSITIVE
-    convex = (Assumption.DIVERGENCE_CONVEX,) if is_own_divergence else ()
-    return (far, *convex), {"divergence bound": float(divergence_bound)}

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from prudent.adversarial.game.divergence import check_distributions
 from prudent.adversarial.game.intruders import (
     FarIntruders,
     ListedIntruders,
     Rule,
     best_powers,
 )
+from prudent.adversarial.game.laws import check_distributions
 from prudent.core.rows import keyed_uniform
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
@@ -143,6 +143,16 @@ class Model:
     target: FloatArray  # (n_events,), of each event, or of each level given as one
     n_levels: int  # distinct positive probabilities, those that tie as one
     intruders: FarIntruders | ListedIntruders
+
+    @property
+    def false_alarm_rate(self) -> float:
+        """Probability of rejecting an ordinary event, sum of r p."""
+        return min(1.0, float(self.rule.rejection @ self.target))
+
+    @property
+    def gap(self) -> float:
+        """How much more than the rule's value that of another could be."""
+        return max(0.0, self.rule.upper_bound - self.rule.value)
 
     def rejection_probability(self, events: IntArray) -> FloatArray:
         """Probability of rejecting each event; 1 outside 0..n_events - 1."""

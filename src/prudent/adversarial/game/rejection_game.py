@@ -13,10 +13,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions
-from prudent.adversarial.game.divergence import (
+from prudent.adversarial.game.laws import (
     DIVERGENCES,
     Divergence,
     DivergenceName,
+    OwnDivergence,
     cell_probabilities,
     check_distributions,
     check_probabilities,
@@ -24,9 +25,8 @@ from prudent.adversarial.game.divergence import (
     frequencies,
     level_masses,
 )
-from prudent.adversarial.game.learn import learn, promises
+from prudent.adversarial.game.learn import learn
 from prudent.adversarial.game.model import SecurityCurve
-from prudent.adversarial.game.own_divergence import OwnDivergence
 from prudent.adversarial.game.solver import critical_divergence
 from prudent.core.assumptions import Assumption
 from prudent.core.types import BoolArray, FloatArray
@@ -379,6 +379,37 @@ class RejectionGame(BaseEstimator):
     ) -> Self:
         """Solve the game and store its rule, its rates and its promises."""
         self._validate_params()
+        self._model, self.guarantees_ = learn(
+            value,
+            mass,
+            known=known,
+            smoothing=smoothing,
+            divergence=self._divergence(),
+            divergence_bound=self.divergence_bound,
+            adversaries=self._checked_adversaries(value, mass),
+            strategy=self.strategy,
+            tie_tol=self.tie_tol,
+            false_alarm_rate=self.false_alarm_rate,
+            miss_rate=self.miss_rate,
+        )
+        model, rule = self._model, self._model.rule
+        self._target = value, mass
+        self.n_levels_ = model.n_levels
+        self.rejection_ = rule.rejection
+        self.rejection_rate_ = rule.value
+        self.miss_rate_ = 1 - rule.value
+        self.false_alarm_rate_ = model.false_alarm_rate
+        self.upper_bound_ = rule.upper_bound
+        self.gap_ = model.gap
+        self.is_trivial_ = rule.is_trivial
+        self.adversary_ = rule.adversary
+        self.adversary_mixture_ = rule.mixture
+        return self
+
+    def _checked_adversaries(
+        self, value: FloatArray, mass: FloatArray
+    ) -> FloatArray | None:
+        """The given intruders, if the settings go together with each other and them."""
         if (self.false_alarm_rate is None) == (self.miss_rate is None):
             raise ValueError(
                 "one of `false_alarm_rate` and `miss_rate` is given and the other is "
@@ -397,40 +428,4 @@ class RejectionGame(BaseEstimator):
                 "a `divergence` of one's own measures distributions over events: use "
                 "`fit` with the probability of each event, not `from_levels`."
             )
-        self._model = learn(
-            value,
-            mass,
-            divergence=self._divergence(),
-            divergence_bound=self.divergence_bound,
-            adversaries=adversaries,
-            strategy=self.strategy,
-            tie_tol=self.tie_tol,
-            false_alarm_rate=self.false_alarm_rate,
-            miss_rate=self.miss_rate,
-        )
-        rule, self._target = self._model.rule, (value, mass)
-        self.n_levels_ = self._model.n_levels
-        self.rejection_ = rule.rejection
-        self.rejection_rate_ = rule.value
-        self.miss_rate_ = 1 - rule.value
-        self.false_alarm_rate_ = min(1.0, float(rule.rejection @ mass))
-        self.upper_bound_ = rule.upper_bound
-        self.gap_ = max(0.0, rule.upper_bound - rule.value)
-        self.is_trivial_ = rule.is_trivial
-        self.adversary_ = rule.adversary
-        self.adversary_mixture_ = rule.mixture
-        rate = self.false_alarm_rate
-        self.guarantees_ = promises(
-            self.false_alarm_rate_ if rate is None else rate,
-            self.miss_rate_,
-            gap=self.gap_,
-            known=known,
-            smoothing=smoothing,
-            divergence_bound=self.divergence_bound,
-            n_adversaries=0 if adversaries is None else len(adversaries),
-            has_null_events=bool((mass == 0).any()),
-            is_own_divergence=callable(self.divergence),
-            is_soft=self.strategy == "soft",
-            is_dual=rate is None,
-        )
-        return self
+        return adversaries

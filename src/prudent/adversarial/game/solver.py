@@ -19,7 +19,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from prudent.adversarial.game.divergence import Divergence
+from prudent.adversarial.game.laws import Divergence
 from prudent.core.types import FloatArray, IntArray
 from prudent.core.validation import shown
 from prudent.exceptions import InfeasibleError
@@ -182,19 +182,6 @@ _MAX_PASSES = 200  # about 20 are seen; the certificate holds after any number
 
 
 @dataclass(frozen=True, slots=True)
-class GameSolution:
-    """Optimal randomised rejection with its certificate."""
-
-    rejection: FloatArray  # (n_levels,), probability of rejecting an event
-    value: float  # least rejection rate over all admissible intruders, attained
-    upper_bound: float  # of the game's value, from the dual
-    #: Intruder mass on each level, of sum 1: the mixture of best intruders against
-    #: which no rejection does better than `upper_bound`.
-    mixture: FloatArray
-    is_trivial: bool  # rejecting everything alike is optimal, then at every rate
-
-
-@dataclass(frozen=True, slots=True)
 class _Breakpoint:
     """A vertex (rate, value) of the security curve and the line it lies on.
 
@@ -225,16 +212,32 @@ class _Breakpoint:
         return min(1.0, (rate + self.bought) / self.weight)
 
 
-def solve_game(levels: Levels, rate: float) -> GameSolution:
+def solve_game(
+    levels: Levels, rate: float
+) -> tuple[FloatArray, float, float, FloatArray, bool]:
     """Solve the randomised game for the largest target mass to reject, in [0, 1].
 
     O(n_levels) a pass of the greedy fill, about 20 passes (A3). The relative gap
     (upper_bound - value) / value is about 1e-13.
+
+    Returns
+    -------
+    rejection : ndarray of shape (n_levels,)
+        Probability of rejecting an event of each level.
+    value : float
+        Least rejection rate over all admissible intruders, attained.
+    upper_bound : float
+        Of the game's value, from the dual.
+    mixture : ndarray of shape (n_levels,)
+        Intruder mass on each level, of sum 1: the mixture of best intruders against
+        which no rejection does better than `upper_bound`.
+    is_trivial : bool
+        Whether rejecting everything alike is optimal, then at every rate.
     """
     first = _first_breakpoint(levels)
     if first is None:
         everywhere = np.full(len(levels.value), float(rate))
-        return GameSolution(everywhere, rate, rate, levels.mass.copy(), True)
+        return everywhere, rate, rate, levels.mass.copy(), True
     if rate <= first.rate:
         # The ray from the origin to the first breakpoint.
         best, share = first, rate / first.rate
@@ -243,13 +246,8 @@ def solve_game(levels: Levels, rate: float) -> GameSolution:
         low, high, best, share = _search(first, levels, attrgetter("rate"), rate)
         rejection = (1 - share) * low.rejection + share * high.rejection
         value = (1 - share) * low.value + share * high.value
-    return GameSolution(
-        rejection=np.minimum(1.0, rejection),
-        value=min(1.0, value),
-        upper_bound=best.bound(rate),
-        mixture=_mixture(levels, best),
-        is_trivial=False,
-    )
+    rejection, value = np.minimum(1.0, rejection), min(1.0, value)
+    return rejection, value, best.bound(rate), _mixture(levels, best), False
 
 
 def least_rate(levels: Levels, value: float) -> float:
