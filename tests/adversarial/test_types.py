@@ -14,6 +14,12 @@ from prudent.adversarial import divergence_of, type_law
 P = np.array([0.5, 0.3, 0.2])
 
 
+def test_a_single_event_has_a_single_type():
+    types, probabilities = type_law([1.0], 4)
+    assert types.tolist() == [[4]]
+    assert probabilities.tolist() == [1.0]
+
+
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_types_and_their_probabilities_are_those_of_all_sequences(n):
     expected = Counter()

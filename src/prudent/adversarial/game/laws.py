@@ -548,9 +548,8 @@ def _types(n: int, n_events: int) -> IntArray:
     """All counts of sum n, in lexicographic order: gaps between k - 1 bars in a row."""
     places = n + n_events - 1
     bars = chain.from_iterable(combinations(range(places), n_events - 1))
-    edges = np.fromiter(bars, dtype=np.intp).reshape(-1, n_events - 1)
-    if n_events == 1:
-        edges = np.empty((1, 0), dtype=np.intp)
+    shape = math.comb(places, n), n_events - 1
+    edges = np.fromiter(bars, dtype=np.intp).reshape(shape)
     return np.diff(edges, axis=1, prepend=-1, append=places) - 1
 
 
