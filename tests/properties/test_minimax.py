@@ -117,21 +117,20 @@ def test_curve_is_monotone_convex_and_has_the_stated_slopes(problem):
         d / scale, Sx / np.outer(scale, scale), Sy / np.outer(scale, scale)
     )
     s = np.linspace(0.02, 0.98, 49)
-    points = [curve.point(math.log(v / (1 - v))) for v in s]
-    kx = np.array([p.kappas[0] for p in points])
-    ky = np.array([p.kappas[1] for p in points])
+    taus = np.log(s / (1 - s))
+    kx, ky = np.transpose([curve.kappas(tau) for tau in taus])
+    P, Q, R = np.transpose([curve.point(tau) for tau in taus])
     assert (np.diff(kx) <= 1e-12 * kx.max()).all()
     assert (np.diff(ky) >= -1e-12 * ky.max()).all()
-    slope_x = np.array([-p.R / math.sqrt(p.P) for p in points])
-    slope_y = np.array([p.R / math.sqrt(p.Q) for p in points])
+    slope_x, slope_y = -R / np.sqrt(P), R / np.sqrt(Q)
     h = 1e-5
     for k, (values, slopes) in enumerate(((kx, slope_x), (ky, slope_y))):
         v = s[24]
-        ends = [curve.point(math.log((v + e) / (1 - v - e))).kappas[k] for e in (-h, h)]
+        ends = [curve.kappas(math.log((v + e) / (1 - v - e)))[k] for e in (-h, h)]
         difference = (ends[1] - ends[0]) / (2 * h)
         assert math.isclose(difference, slopes[24], rel_tol=1e-4, abs_tol=1e-7), values
     # Slope dky/dkx = -sqrt(P)/sqrt(Q) of the frontier falls as kx falls: convex.
-    frontier = np.array([-math.sqrt(p.P) / math.sqrt(p.Q) for p in points])
+    frontier = -np.sqrt(P) / np.sqrt(Q)
     assert (np.diff(frontier) <= 1e-9 * np.abs(frontier).max()).all()
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
@@ -45,19 +44,8 @@ def shares(tau: float) -> tuple[float, float]:
     return (large, small) if tau >= 0 else (small, large)
 
 
-class CurvePoint(NamedTuple):
-    """s, t = 1 - s, P = a'Sx a, Q = a'Sy a and R = a'Sx M^-1 Sy a of one point."""
-
-    s: float
-    t: float
-    P: float
-    Q: float
-    R: float
-
-    @property
-    def kappas(self) -> tuple[float, float]:
-        """Standard deviations kx, ky from the plane to the class means."""
-        return self.t * math.sqrt(self.P), self.s * math.sqrt(self.Q)
+#: P = a'Sx a, Q = a'Sy a and R = a'Sx M^-1 Sy a at a logit.
+CurvePoint = tuple[float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,46 +78,41 @@ class Balance:
         robust_x, robust_y = self.robust(kx, ky)
         return robust_x - robust_y
 
-    def log_step(self, point: CurvePoint) -> float:
-        """Newton step in tau on log((kx/wx + ny) / (ky/wy + nx)) = 0.
-
-        The logarithm is linear in tau for proportional covariances: one step is
-        exact there, and half as many are needed elsewhere.
-        """
-        s, t, P, Q, R = point
-        (kx, ky), (wx, wy), (nx, ny) = point.kappas, self.widths, self.radii
-        x, y = kx / wx + ny, ky / wy + nx
-        # dkx/ds = -R / sqrt(P), dky/ds = R / sqrt(Q), ds/dtau = s t
-        slope = s * t * R * (1 / (math.sqrt(P) * wx * x) + 1 / (math.sqrt(Q) * wy * y))
-        return math.log(x / y) / slope
-
 
 def balanced_logit(
     evaluate: Callable[[float], CurvePoint], balance: Balance, start: float
 ) -> tuple[float, int]:
     """Solve the balance condition by safeguarded Newton steps; logit and steps.
 
-    `evaluate` was last called at the returned logit. The excess is certified by the
-    caller; steps end when it is below 1e-11 or has stalled at rounding level.
+    The steps are those in tau on log((kx/wx + ny) / (ky/wy + nx)) = 0. The logarithm is
+    linear in tau for proportional covariances: one step is exact there, and half as
+    many are needed elsewhere. `evaluate` was last called at the returned logit. The
+    excess is certified by the caller; steps end when it is below 1e-11 or has stalled
+    at rounding level.
     """
     low, high = -MAX_LOGIT, MAX_LOGIT
     tau = min(max(start, low), high)
     recent = [math.inf] * 3
     n_iter = 0
+    (wx, wy), (nx, ny) = balance.widths, balance.radii
     while n_iter < MAX_STEPS:
         n_iter += 1
-        point = evaluate(tau)
-        kx, ky = point.kappas
+        s, t = shares(tau)
+        P, Q, R = evaluate(tau)
+        kx, ky = t * math.sqrt(P), s * math.sqrt(Q)
         excess = balance.excess(kx, ky)
-        relative = abs(excess) / (kx / balance.widths[0] + ky / balance.widths[1])
+        relative = abs(excess) / (kx / wx + ky / wy)
         stalled = relative <= 1e-10 and relative > 0.5 * recent[0]
         if not relative > 1e-11 or stalled or high - low < 1e-15 * abs(tau):
             break
         recent = [*recent[1:], relative]
         low, high = (tau, high) if excess > 0 else (low, tau)
-        usable = point.P > 0 and point.Q > 0 and point.R > 0
-        tau += balance.log_step(point) if usable else math.inf
-        if not low < tau < high:
+        if P > 0 and Q > 0 and R > 0:
+            # dkx/ds = -R / sqrt(P), dky/ds = R / sqrt(Q), ds/dtau = s t
+            x, y = kx / wx + ny, ky / wy + nx
+            slopes = 1 / (math.sqrt(P) * wx * x) + 1 / (math.sqrt(Q) * wy * y)
+            tau += math.log(x / y) / (s * t * R * slopes)
+        if not low < tau < high:  # nor has a step been taken
             tau = 0.5 * (low + high)
     return tau, n_iter
 
@@ -225,12 +208,14 @@ class ParetoCurve:
         m = t * self.p + s * self.q
         weight = (self.c / m) ** 2
         P, Q = float(self.p @ weight), float(self.q @ weight)
-        return CurvePoint(s, t, P, Q, float((self.p * self.q / m) @ weight))
+        return P, Q, float((self.p * self.q / m) @ weight)
 
     def kappas(self, tau: float) -> tuple[float, float]:
         """Return kx and ky in standard deviations; `tau` may be infinite."""
         if not math.isinf(tau):
-            return self.point(tau).kappas
+            s, t = shares(tau)
+            P, Q, _ = self.point(tau)
+            return t * math.sqrt(P), s * math.sqrt(Q)
         fixed, other = (self.q, self.p) if tau > 0 else (self.p, self.q)
         at_end = fixed == 0
         held = math.sqrt(float(np.sum(self.c[at_end] ** 2 / other[at_end])))

@@ -17,7 +17,7 @@ from prudent.core.validation import shown
 from prudent.minimax.certificate import ClassMargin, Laws
 from prudent.minimax.classification.classifier import MinimaxProbabilityClassifier
 from prudent.minimax.classification.learn import linear_promises
-from prudent.minimax.radii import given_radii
+from prudent.minimax.radii import NO_RADII, given_radii
 
 
 def worst_case_error(
@@ -87,22 +87,10 @@ def worst_case_error(
     _check_laws(laws)
     if len(moments.classes) != 2:
         raise ValueError(f"`moments` must hold 2 classes, got {len(moments.classes)}.")
-    w, b = _plane(coef, intercept, moments, 1)
+    _, b = _plane(coef, intercept, moments, 1)
     radii = given_radii(mean_radius, covariance_radius, covariance_factor, 2)
-    arithmetic = _arithmetic(coef)
-    errors = []
-    for k, side in ((0, -1.0), (1, 1.0)):
-        margin = _margin(
-            moments,
-            k,
-            w[0],
-            nu=float(radii.mean[k]),
-            rho=float(radii.covariance[k]),
-            gamma=float(radii.factor[k]),
-            arithmetic=arithmetic,
-        )
-        errors.append(margin.error(-float(b[0]), side, laws=laws))
-    return np.array(errors)
+    margins = zip(_both_margins(coef, moments, radii), (-1.0, 1.0), strict=True)
+    return np.array([m.error(-float(b[0]), side, laws=laws) for m, side in margins])
 
 
 def best_intercept(
@@ -160,20 +148,8 @@ def best_intercept(
     """
     if len(moments.classes) != 2:
         raise ValueError(f"`moments` must hold 2 classes, got {len(moments.classes)}.")
-    w, _ = _plane(coef, 0.0, moments, 1)
     radii = given_radii(mean_radius, covariance_radius, covariance_factor, 2)
-    first, second = (
-        _margin(
-            moments,
-            k,
-            w[0],
-            nu=float(radii.mean[k]),
-            rho=float(radii.covariance[k]),
-            gamma=float(radii.factor[k]),
-            arithmetic=_arithmetic(coef),
-        )
-        for k in (0, 1)
-    )
+    first, second = _both_margins(coef, moments, radii)
     gap = second.center - first.center
     if not gap > 0:
         raise ValueError(
@@ -189,16 +165,11 @@ def best_intercept(
         intercept = (kappa + second.radius) * second.deviation - second.center
     else:
         intercept = -(first.center + second.center) / 2
-    errors = worst_case_error(
-        coef,
-        intercept,
-        moments,
-        mean_radius=mean_radius,
-        covariance_radius=covariance_radius,
-        covariance_factor=covariance_factor,
-        laws=laws,
+    errors = (
+        first.error(-intercept, -1.0, laws=laws),
+        second.error(-intercept, 1.0, laws=laws),
     )
-    return intercept, float(1 - errors.max())
+    return intercept, float(1 - max(errors))
 
 
 def guarantees_of(
@@ -385,18 +356,29 @@ def _plane(
     return w, b
 
 
+def _both_margins(
+    coef: ArrayLike, moments: ClassMoments, radii: FloatArray
+) -> list[ClassMargin]:
+    """Two classes along a normal, with radii (3, 2)."""
+    w, _ = _plane(coef, 0.0, moments, 1)
+    arithmetic = _arithmetic(coef)
+    return [
+        _margin(moments, k, w[0], radii=radii[:, k], arithmetic=arithmetic)
+        for k in (0, 1)
+    ]
+
+
 def _margin(
     moments: ClassMoments,
     k: int,
     normal: FloatArray,
     *,
-    nu: float = 0.0,
-    rho: float = 0.0,
-    gamma: float = 1.0,
+    radii: FloatArray = NO_RADII[:, 0],
     size: FloatArray | None = None,
     arithmetic: np.finfo[Any],
 ) -> ClassMargin:
     """Class k of the moments along a normal (d,); see `ClassMargin.along`."""
+    nu, rho, gamma = radii.tolist()
     S = moments.scatter[k] / moments.weight[k]
     if rho:
         S = S + rho * np.eye(len(S))

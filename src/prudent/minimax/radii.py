@@ -9,7 +9,6 @@ second is the same as adding rho I to S, and the third divides kappa by sqrt(gam
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
@@ -19,11 +18,10 @@ from scipy.stats import chi2
 
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import high_probability_rank
-from prudent.core.classes import spread_over_classes
 from prudent.core.linalg import CovarianceRule
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows
-from prudent.core.types import BoolArray, FloatArray
+from prudent.core.types import FloatArray
 
 #: Where the moments and their radii come from.
 Origin = Literal["plug-in", "given", "gaussian", "bootstrap"]
@@ -35,30 +33,8 @@ N_RESAMPLES = 400
 FEWEST_ROWS_TO_RESAMPLE = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Radii:
-    """Radii of every class, (K,): nu of the mean, rho and gamma of the covariance."""
-
-    mean: FloatArray
-    covariance: FloatArray
-    factor: FloatArray
-
-    @property
-    def are_positive(self) -> bool:
-        """Whether anything may differ from the estimates."""
-        return bool(self.mean.any() or self.covariance.any() or (self.factor > 1).any())
-
-    def restricted_to(self, seen: BoolArray) -> Radii:
-        """Radii of the classes with rows alone."""
-        return Radii(self.mean[seen], self.covariance[seen], self.factor[seen])
-
-    def spread_over(self, seen: BoolArray) -> Radii:
-        """Radii of all classes, those of the classes with rows given."""
-        return Radii(
-            spread_over_classes(self.mean, seen, 0.0),
-            spread_over_classes(self.covariance, seen, 0.0),
-            spread_over_classes(self.factor, seen, 1.0),
-        )
+#: What nu, rho and gamma are where nothing may differ from the estimates.
+NO_RADII = np.array([[0.0], [0.0], [1.0]])
 
 
 def given_radii(
@@ -66,12 +42,17 @@ def given_radii(
     covariance_radius: ArrayLike,
     covariance_factor: ArrayLike,
     n_classes: int,
-) -> Radii:
-    """Radii as set by a user: one number each, or one per class."""
-    return Radii(
-        _per_class("mean_radius", mean_radius, n_classes, 0),
-        _per_class("covariance_radius", covariance_radius, n_classes, 0),
-        _per_class("covariance_factor", covariance_factor, n_classes, 1),
+) -> FloatArray:
+    """Radii nu, rho and gamma of every class, (3, K), as set by a user.
+
+    Each is one number, or one for each class.
+    """
+    return np.stack(
+        [
+            _per_class("mean_radius", mean_radius, n_classes, 0),
+            _per_class("covariance_radius", covariance_radius, n_classes, 0),
+            _per_class("covariance_factor", covariance_factor, n_classes, 1),
+        ]
     )
 
 
@@ -88,8 +69,8 @@ def _per_class(name: str, value: ArrayLike, n_classes: int, least: float) -> Flo
     return np.array(np.broadcast_to(values, n_classes))
 
 
-def gaussian_radii(moments: ClassMoments, confidence: float) -> Radii:
-    """Radii that hold for all normal classes together with probability `confidence`.
+def gaussian_radii(moments: ClassMoments, confidence: float) -> FloatArray:
+    """Radii (3, K) that hold for all normal classes with probability `confidence`.
 
     Each of the 2 K events, a mean or a covariance outside its set, is given the level
     (1 - confidence) / (2 K), so that their union has probability 1 - confidence.
@@ -105,11 +86,10 @@ def gaussian_radii(moments: ClassMoments, confidence: float) -> Radii:
                 f"class for {n_features} features, class {label!r} has {n}: use "
                 "uncertainty='bootstrap', fewer features or more rows."
             )
-    return Radii(
-        mean=np.array([mean_radius(n_features, n, level) for n in n_rows]),
-        covariance=np.zeros(n_classes),
-        factor=np.array([covariance_factor(n_features, n, level) for n in n_rows]),
-    )
+    radii = np.zeros((3, n_classes))
+    radii[0] = [mean_radius(n_features, n, level) for n in n_rows]
+    radii[2] = [covariance_factor(n_features, n, level) for n in n_rows]
+    return radii
 
 
 def bootstrap_radii(
@@ -117,8 +97,8 @@ def bootstrap_radii(
     rows: Rows,
     confidence: float,
     random: np.random.RandomState,
-) -> Radii:
-    """Radii that hold for all classes together with about `confidence`."""
+) -> FloatArray:
+    """Radii (3, K) that hold for all classes together with about `confidence`."""
     n_classes, n_features = moments.mean.shape
     level = (1 - confidence) / (2 * n_classes)
     for label, count in zip(moments.classes.tolist(), moments.count, strict=True):
@@ -128,17 +108,13 @@ def bootstrap_radii(
                 f"class at least, class {label!r} has {count}: give more rows, or set "
                 "`covariance_radius` and `mean_radius`."
             )
-    distances = []
+    radii = np.ones((3, n_classes))
+    radii[0] = [mean_radius(n_features, w, level) for w in moments.weight.tolist()]
     for k in range(n_classes):
         X, weight = rows.of_class(k)
         weight = np.ones(len(X)) if weight is None else weight
-        distances.append(bootstrap_covariance_radius(X, weight, level, random))
-    totals = moments.weight.tolist()
-    return Radii(
-        mean=np.array([mean_radius(n_features, w, level) for w in totals]),
-        covariance=np.array(distances),
-        factor=np.ones(n_classes),
-    )
+        radii[1, k] = bootstrap_covariance_radius(X, weight, level, random)
+    return radii
 
 
 def mean_radius(n_features: int, n_rows: float, level: float) -> float:

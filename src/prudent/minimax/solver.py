@@ -420,7 +420,7 @@ def newton(duel: ScaledDuel) -> Answer | None:
         a = dpotrs(factor, d, lower=1)[0]
         Xa, Ya = X @ a, Y @ a
         b = dpotrs(factor, Ya, lower=1)[0]
-        return CurvePoint(s, t, float(Xa @ a), float(Ya @ a), float(Xa @ b))
+        return float(Xa @ a), float(Ya @ a), float(Xa @ b)
 
     try:
         tau, n_iter = balanced_logit(evaluate, duel.balance, start)

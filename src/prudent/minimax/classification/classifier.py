@@ -328,7 +328,7 @@ default="empirical"
         self._warn(learned)
         self._model, self.classes_ = learned.model, moments.classes
         self.intercept_ = -learned.model.offsets
-        duels, radii = learned.duels, learned.radii
+        duels = learned.duels
         self.kappa_ = _of_pairs([duel.kappa for duel in duels])
         self.gaussian_accuracy_ = _of_pairs(ndtr([duel.kappa for duel in duels]))
         self.covariance_floor_ = _of_pairs([duel.floor for duel in duels])
@@ -337,8 +337,8 @@ default="empirical"
         self.class_worst_case_error_ = learned.errors
         self.worst_case_accuracy_ = learned.accuracy
         self.worst_case_error_ = 1 - learned.accuracy
-        self.mean_radius_, self.covariance_radius_ = radii.mean, radii.covariance
-        self.covariance_factor_ = radii.factor
+        self.mean_radius_, self.covariance_radius_ = learned.radii[:2]
+        self.covariance_factor_ = learned.radii[2]
         self.constant_features_ = learned.constant
         self.guarantees_ = learned.guarantees
         if span is None:

@@ -39,8 +39,8 @@ from prudent.minimax.classification.model import Model
 from prudent.minimax.curve import ACCEPTED_GAP
 from prudent.minimax.kernel import Span
 from prudent.minimax.radii import (
+    NO_RADII,
     Origin,
-    Radii,
     bootstrap_radii,
     gaussian_radii,
     given_radii,
@@ -57,7 +57,8 @@ class Learned:
     """What a fit found; what is per class is in the order of all classes.
 
     `errors` (K,) and `accuracy`, which the objective is about, are worst-case;
-    `covariances` are those used, before any radius for a linear fit; `constant` are
+    `covariances` are those used, before any radius for a linear fit, `radii` (3, K)
+    are nu, rho and gamma; `constant` are
     the features left out, `remarks` what a user must hear about the promises, and
     `open_gap` tells of the plane that is not certified to be the best.
     """
@@ -67,7 +68,7 @@ class Learned:
     errors: FloatArray
     accuracy: float
     covariances: FloatArray
-    radii: Radii
+    radii: FloatArray
     constant: IntArray
     guarantees: tuple[Guarantee, ...]
     remarks: tuple[str, ...]
@@ -130,18 +131,20 @@ def learn(
         proved=not proves_nothing and span is None and uncertainty != "bootstrap",
         origin=uncertainty or ("given" if exact else "plug-in"),
         covariance=covariance,
-        with_radii=used.are_positive,
+        with_radii=bool((used > NO_RADII).any()),
         laws=laws,
         confidence=None if repeated else confidence,
         trivial=trivial,
     )
+    everywhere = np.repeat(NO_RADII, len(seen), axis=1)
+    everywhere[:, seen] = used
     return Learned(
         model=_model(duels, seen, kept, own.mean.shape[1], span),
         duels=duels,
         errors=spread_over_classes(errors, seen, 1.0),
         accuracy=1 - worst,
         covariances=spread_over_classes(covariances, seen, 0.0, axis=0),
-        radii=used.spread_over(seen),
+        radii=everywhere,
         constant=constant,
         guarantees=guarantees,
         remarks=tuple(weak_promises(own.classes, duels, trivial, 1 - worst)),
@@ -168,8 +171,8 @@ def _radii(
     confidence: float,
     span: Span | None,
     random: np.random.RandomState,
-) -> Radii:
-    """Radii of the classes with rows: from their data, or as given."""
+) -> FloatArray:
+    """Radii (3, K) of the classes with rows: from their data, or as given."""
     if uncertainty == "gaussian":
         return gaussian_radii(moments, confidence)
     if uncertainty == "bootstrap":
@@ -178,13 +181,13 @@ def _radii(
     mean, covariance, factor = given
     if covariance is None:
         covariance = 0.0 if span is None else span.default_radius
-    return given_radii(mean, covariance, factor, len(seen)).restricted_to(seen)
+    return given_radii(mean, covariance, factor, len(seen))[:, seen]
 
 
 def _classes(
     moments: ClassMoments,
     covariances: FloatArray,
-    radii: Radii,
+    radii: FloatArray,
     prior: FloatArray,
     kept: IntArray,
     *,
@@ -198,18 +201,19 @@ def _classes(
     if len(kept) < mean.shape[1]:
         mean, mean_lo = mean[:, kept], mean_lo[:, kept]
         covariances = covariances[:, kept][:, :, kept]
-    if radii.covariance.any():
+    nu, rho, gamma = radii
+    if rho.any():
         if keep:
             covariances = covariances.copy()
         diagonal = np.arange(len(kept))
-        covariances[:, diagonal, diagonal] += radii.covariance[:, None]
+        covariances[:, diagonal, diagonal] += rho[:, None]
     return Classes(
         label=moments.classes,
         mean=mean,
         mean_lo=mean_lo,
         covariance=covariances,
-        radius=radii.mean,
-        factor=radii.factor,
+        radius=nu,
+        factor=gamma,
         prior=prior,
     )
 
