@@ -303,3 +303,14 @@ def test_frequency_estimate_raises_the_true_class_only():
     expected = start.statistics_[0] + 0.1 * np.bincount(y, gains)
     np.testing.assert_allclose(after.statistics_[0], expected, rtol=1e-12)
     assert (after.statistics_[1] >= start.statistics_[1]).all()
+
+
+def test_a_batch_of_the_frequency_estimate_raises_true_classes_only():
+    X, y = IRIS
+    settings = {"family": "diag", "method": "dfe", "line_search": False}
+    model = RiskCalibratedClassifier(max_iter=2, stopping="none", **settings)
+    whole = model.fit(X, y).statistics_
+    batch = RiskCalibratedClassifier(**settings).partial_fit(X, y).statistics_
+    for one_batch, all_rows in zip(batch, whole, strict=True):
+        np.testing.assert_allclose(one_batch, all_rows, atol=1e-10)
+    assert batch[0].sum() > len(y)

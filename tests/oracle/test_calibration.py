@@ -14,7 +14,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from calibration.rows import FAMILIES, calibrate_by_loops, overlapping_clouds
 from prudent import RiskCalibratedClassifier
 from prudent.calibration import PriorStrengths, TiedFamily
-from prudent.calibration.ascent import Objective, StepRule, ascend
+from prudent.calibration.ascent import Objective, ascend
 from prudent.core.rows import Block
 
 pytestmark = pytest.mark.oracle
@@ -98,12 +98,12 @@ def test_calibration_of_the_identity_mapping_is_gradient_descent():
             return np.ones(len(s[0]), dtype=bool)
 
     rows = np.column_stack([np.ones(len(y)), X])
-    problem = Objective.of(Identity(), Block(rows, y), 3)
+    steps = {"learning_rate": 0.3, "line_search": False}
+    problem = Objective.of(Identity(), Block(rows, y), 3, **steps)
     theta = np.zeros((3, 4))
     path = ascend(
         problem,
         [len(y) * theta],
-        StepRule(0.3, line_search=False),
         lambda t, _: -t,
         max_evaluations=21,
     )

@@ -39,8 +39,6 @@ from prudent.core.validation import Structure
 
 # --- losses ---------------------------------------------------------------------------
 
-_CACHED_NUMBERS = 32_768
-
 
 class Losses(NamedTuple):
     """Losses of a model, summed over weighted rows: those of blocks of rows add up."""
@@ -132,43 +130,22 @@ def cost_residuals(
 def interpreted_residual_sums(
     scores: FloatArray, codes: IntArray, weight: FloatArray
 ) -> tuple[float, float, float]:
-    """The loops of `log_residuals` in NumPy, in blocks that stay in the cache.
+    """The loops of `log_residuals` in NumPy, for what fits the cache.
 
     `scores` (r, m) become W in place. Returned are the sums over weighted rows of the
     log loss, of the error, and of 1 - h(y | x).
     """
-    log_loss, error, risk = 0.0, 0.0, 0.0
-    step = max(1, _CACHED_NUMBERS // len(scores))
-    for start in range(0, scores.shape[1], step):
-        block = slice(start, start + step)
-        H, y, w = scores[:, block], codes[block], weight[block]
-        columns = np.arange(len(y))
-        H -= H.max(axis=0)
-        picked = H[y, columns]
-        np.exp(H, out=H)
-        total = H.sum(axis=0)
-        log_loss += float(w @ (np.log(total) - picked))
-        error += float(w @ _is_wrong(picked, total, H, y))
-        H *= -w / total
-        gains = H[y, columns] + w
-        H[y, columns] = gains
-        risk += float(gains.sum())
-    return log_loss, error, risk
-
-
-def _is_wrong(
-    picked: FloatArray, total: FloatArray, likelihood: FloatArray, codes: IntArray
-) -> BoolArray:
-    """Whether argmax misses the label, without an argmax over every row.
-
-    `picked` is the true class's score minus the largest one. Two classes can only
-    share the largest score where the scaled likelihoods add up to 2 or more.
-    """
-    wrong = picked < 0
-    ties = np.flatnonzero((total >= 2) & ~wrong)
-    if len(ties):
-        wrong[ties] = likelihood[:, ties].argmax(axis=0) != codes[ties]
-    return wrong
+    true = codes, np.arange(len(codes))
+    error = float(weight @ (scores.argmax(axis=0) != codes))
+    scores -= scores.max(axis=0)
+    picked = scores[true]
+    np.exp(scores, out=scores)
+    total = scores.sum(axis=0)
+    log_loss = float(weight @ (np.log(total) - picked))
+    scores *= -weight / total
+    gains = scores[true] + weight
+    scores[true] = gains
+    return log_loss, error, float(gains.sum())
 
 
 # --- the rows of one block, to learn from or only to judge ----------------------------
@@ -395,7 +372,7 @@ class Iterate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """Labelled rows, the family that explains them, and the loss to lower.
+    """Labelled rows, the family that explains them, the loss to lower, and the steps.
 
     What is lowered is the log loss or, with `costs`, the expected cost, plus lambda
     times the negative joint log-likelihood with `generative_weight` lambda.
@@ -409,6 +386,10 @@ class Objective:
     #: Leave the classes that are not true out of G (discriminative frequency
     #: estimate): the statistics grow.
     strengthens_only: bool = False
+    learning_rate: float = 0.1  # lr0, of the first step
+    freeze: bool = False  # refuse what would leave the valid cone, do not halve
+    line_search: bool = True  # reject a step that raises the objective and halve lr
+    adaptive: bool = False  # then lr <- min(1.2 lr, 4 lr0, 1 / (1 + lambda))
 
     @classmethod
     def of(cls, family: Family, block: Block, n_classes: int, **options: Any) -> Self:
@@ -602,16 +583,6 @@ _MAX_HALVINGS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class StepRule:
-    """How far a step goes and what happens when it goes too far."""
-
-    learning_rate: float  # lr0, of the first step
-    freeze: bool = False  # refuse what would leave the valid cone, do not halve
-    line_search: bool = True  # reject a step that raises the objective and halve lr
-    adaptive: bool = False  # then lr <- min(1.2 lr, 4 lr0, 1 / (1 + lambda))
-
-
-@dataclass(frozen=True, slots=True)
 class CalibrationPath:
     """A calibration and the iterate that was kept."""
 
@@ -627,7 +598,6 @@ class CalibrationPath:
 def ascend(
     objective: Objective,
     start: Statistics,
-    rule: StepRule,
     criterion: Callable[[int, Iterate], Any],
     *,
     max_evaluations: int,
@@ -646,7 +616,6 @@ def ascend(
     ----------
     objective : Objective
     start : list of ndarray
-    rule : StepRule
     criterion : callable
         Of (t, accepted iterate); the iterate of its least value is kept.
     labels : list of ndarray or None
@@ -664,7 +633,8 @@ def ascend(
     share = objective.generative_weight
     limit = 1.0 / (1.0 + share)
     # Beyond this limit the pull back to s(X, Y) alone would overshoot.
-    step = min(rule.learning_rate, limit) if share else rule.learning_rate
+    lr0 = objective.learning_rate
+    step = min(lr0, limit) if share else lr0
     values: list[Any] = []
     points: list[tuple[float, ...]] = []
     best, n_frozen, n_evaluations, ceiling = 0, 0, 0, float("inf")
@@ -687,18 +657,16 @@ def ascend(
         if is_rejected:
             step /= 2
         elif mean.log_loss >= _SEPARATED:
-            if rule.adaptive and len(values) > 1:
-                step = min(1.2 * step, 4 * rule.learning_rate, limit)
-            if rule.line_search:
+            if objective.adaptive and len(values) > 1:
+                step = min(1.2 * step, 4 * lr0, limit)
+            if objective.line_search:
                 ceiling = mean.objective + 1e-12 * abs(mean.objective)
             accepted = tried.statistics
             direction = _pull(tried.direction, share, labels, accepted)
             batch = None if batches is None else next(batches)
         else:
             break
-        statistics, is_full = _move(
-            objective.family, accepted, direction, step, rule.freeze
-        )
+        statistics, is_full = _move(objective, accepted, direction, step)
     return CalibrationPath(
         statistics=kept.statistics,
         parameters=kept.parameters,
@@ -711,7 +679,7 @@ def ascend(
 
 
 def step_on_batch(
-    objective: Objective, statistics: Statistics, labels: Statistics, rule: StepRule
+    objective: Objective, statistics: Statistics, labels: Statistics
 ) -> tuple[tuple[float, ...], Statistics, bool]:
     """One step that takes the rows of `objective` as a sample of all rows so far.
 
@@ -724,8 +692,8 @@ def step_on_batch(
     scale = labels[0].sum() / before.losses.weight
     direction = [scale * g for g in before.direction]
     direction = _pull(direction, objective.generative_weight, labels, statistics)
-    lr = rule.learning_rate
-    after, is_full = _move(objective.family, statistics, direction, lr, rule.freeze)
+    lr = objective.learning_rate
+    after, is_full = _move(objective, statistics, direction, lr)
     return before.curve_point(lr), after, is_full
 
 
@@ -740,17 +708,14 @@ def _pull(
 
 
 def _move(
-    family: Family,
-    statistics: Statistics,
-    direction: Statistics,
-    step: float,
-    freeze: bool,
+    objective: Objective, statistics: Statistics, direction: Statistics, step: float
 ) -> tuple[Statistics, bool]:
     """Valid statistics after a step, and whether it was taken in full."""
+    family = objective.family
     proposed = [s + step * g for s, g in zip(statistics, direction, strict=True)]
     if family.is_valid(proposed).all():
         return proposed, True
-    if not freeze:
+    if not objective.freeze:
         return _halve(family, statistics, direction, step), False
     # The paper's rule: keep single counts where there are any, else the whole.
     if hasattr(family, "freeze"):

@@ -22,7 +22,7 @@ from prudent._compat import (
     fit_context,
     validate_data,
 )
-from prudent.calibration.ascent import StepRule, Trial, dealt_folds
+from prudent.calibration.ascent import Trial, dealt_folds
 from prudent.calibration.categorical import Columns, MixedRows, Reader, row_keys
 from prudent.calibration.families import Family, PriorStrengths, Statistics
 from prudent.calibration.learn import (
@@ -679,12 +679,10 @@ def settings_of(classifier: Any, n_classes: int) -> Settings:
         method=classifier.method,
         strengths=PriorStrengths() if is_tm else _prior_strengths(classifier),
         n_levels=classifier._reader.n_levels,
-        rule=StepRule(
-            learning_rate=1.0 if is_tm else classifier.learning_rate,
-            freeze=classifier.guard == "freeze",
-            line_search=classifier.line_search and not is_tm,
-            adaptive=classifier.step == "adaptive",
-        ),
+        learning_rate=1.0 if is_tm else classifier.learning_rate,
+        freeze=classifier.guard == "freeze",
+        line_search=classifier.line_search and not is_tm,
+        adaptive=classifier.step == "adaptive",
         stopping=classifier.stopping,
         max_iter=classifier.max_iter,
         costs=costs,

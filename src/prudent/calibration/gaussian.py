@@ -424,13 +424,21 @@ class GaussianFamily:
     def prepare(self, X: NDArray[Any]) -> Standardised:
         """Standardise rows (m, n_features) to [1, z], (m, d + 1).
 
-        Features that do not vary are left out. Where the family counts cells, all rows
-        come with the mask of those that are there.
+        Features that do not vary are left out. Where a cell is missing, or the family
+        counts cells, rows come with the mask of those that are there.
         """
-        rows = self.rows(X)
-        if isinstance(rows, SeenRows) or not self.counts_cells:
-            return rows
-        return SeenRows(rows, np.ones_like(rows[:, 1:]))
+        Z = np.empty((len(X), len(self.kept) + 1))
+        Z[:, 0] = 1.0
+        for block in row_blocks(len(X)):
+            rows = X[block].astype(np.float64)
+            with np.errstate(over="ignore"):
+                z = ((rows - self.centre)[:, self.kept]) / self.scale[self.kept]
+            np.clip(z, -_FARTHEST, _FARTHEST, out=Z[block, 1:])
+        if X.dtype.kind == "f" and np.isnan(Z.sum()):
+            missing = np.isnan(Z[:, 1:])
+            Z[:, 1:][missing] = 0.0
+            return SeenRows(Z, (~missing).astype(np.float64))
+        return SeenRows(Z, np.ones_like(Z[:, 1:])) if self.counts_cells else Z
 
     def statistics(self, rows: Standardised, Q: FloatArray) -> Statistics:
         """The statistics of soft labels Q (m, r): sum_i Q_ik of 1, z, and z z' or z^2.
@@ -602,21 +610,6 @@ class GaussianFamily:
     def constant_features(self) -> IntArray:
         """Features that do not vary and are ignored."""
         return np.setdiff1d(np.arange(len(self.centre)), self.kept)
-
-    def rows(self, X: NDArray[Any]) -> Standardised:
-        """Rows [1, z] of the standardised features that vary, (m, d + 1)."""
-        Z = np.empty((len(X), len(self.kept) + 1))
-        Z[:, 0] = 1.0
-        for block in row_blocks(len(X)):
-            rows = X[block].astype(np.float64)
-            with np.errstate(over="ignore"):
-                z = ((rows - self.centre)[:, self.kept]) / self.scale[self.kept]
-            np.clip(z, -_FARTHEST, _FARTHEST, out=Z[block, 1:])
-        if X.dtype.kind == "f" and np.isnan(Z.sum()):
-            missing = np.isnan(Z[:, 1:])
-            Z[:, 1:][missing] = 0.0
-            return SeenRows(Z, (~missing).astype(np.float64))
-        return Z
 
     def covariance(self, covariance: FloatArray) -> FloatArray:
         """Matrix, or variances, of the features that vary in standardised units."""

@@ -19,7 +19,6 @@ from prudent.calibration.ascent import (
     CalibrationPath,
     Iterate,
     Objective,
-    StepRule,
     Trial,
     add_up,
     ascend,
@@ -75,7 +74,10 @@ class Settings:
     method: str
     strengths: PriorStrengths
     n_levels: IntArray  # of each categorical feature
-    rule: StepRule
+    learning_rate: float
+    freeze: bool  # refuse what would leave the valid cone, do not halve
+    line_search: bool  # reject a step that raises the objective and halve lr
+    adaptive: bool  # let lr grow after each accepted step
     stopping: str
     max_iter: int  # evaluations of each path
     costs: FloatArray | None  # (r, r), lowered in place of the log loss
@@ -106,6 +108,18 @@ class Settings:
                 "`level_prior_strength` must be a number >= 0 or one for each of the "
                 f"{n} categorical features, got {levels!r}."
             )
+
+    def steps(self) -> dict[str, Any]:
+        """What an `Objective` lowers, and by what steps."""
+        return {
+            "costs": self.costs,
+            "generative_weight": self.generative_weight,
+            "strengthens_only": self.method == "dfe",
+            "learning_rate": self.learning_rate,
+            "freeze": self.freeze,
+            "line_search": self.line_search,
+            "adaptive": self.adaptive,
+        }
 
     @property
     def learns_missing(self) -> bool:
@@ -299,7 +313,6 @@ def _climb(
     path = ascend(
         objective,
         start,
-        settings.rule,
         criterion,
         max_evaluations=settings.max_iter,
         max_updates=max_updates,
@@ -373,14 +386,8 @@ def _posed(trials: Rows, settings: Settings, classes: Sequence[Any]) -> Objectiv
             "class over the folds."
         )
     family, merges = settings.make(spread), settings.batch_size is None
-    return Objective(
-        trials.transform(Trial.prepared, family, merges),
-        family,
-        len(classes),
-        settings.costs,
-        settings.generative_weight,
-        strengthens_only=settings.method == "dfe",
-    )
+    prepared = trials.transform(Trial.prepared, family, merges)
+    return Objective(prepared, family, len(classes), **settings.steps())
 
 
 # Which iterate is kept: the least of these, the first of equals.
@@ -533,7 +540,7 @@ class Stream:
 
         The step takes the batch as a sample of all rows so far.
         """
-        family, weight, costs = self.family, weights(block), settings.costs
+        family, weight = self.family, weights(block)
         rows = prepare(family, block.X)
         if hasattr(family, "with_rows"):
             family = family.with_rows(rows, weight)
@@ -548,17 +555,18 @@ class Stream:
         )
         if not grown.is_solved():
             return grown
-        seen = np.flatnonzero(grown.seen)
+        seen, costs = np.flatnonzero(grown.seen), settings.costs
+        if costs is not None:
+            costs = costs[np.ix_(seen, seen)]
         objective = Objective.of(
             family,
             Block(rows, np.searchsorted(seen, block.codes), weight),
             len(seen),
-            costs=None if costs is None else costs[np.ix_(seen, seen)],
-            generative_weight=settings.generative_weight,
+            **settings.steps() | {"costs": costs},
         )
         labels = [block[seen] for block in grown.labels]
         point, after, is_full = step_on_batch(
-            objective, grown.of_seen_classes(), labels, settings.rule
+            objective, grown.of_seen_classes(), labels
         )
         return replace(
             grown,
