@@ -123,6 +123,12 @@ def test_own_priors_pull_means_and_covariances(family):
     )  # fmt: skip
 
 
+def test_class_strength_is_rows_shared_by_the_classes():
+    X, y = IRIS[0][:120], IRIS[1][:120]  # 50, 50 and 20 rows
+    model = RiskCalibratedClassifier(class_prior_strength=30.0, max_iter=1).fit(X, y)
+    np.testing.assert_allclose(model.priors_, [60 / 150, 60 / 150, 30 / 150])
+
+
 def log_posterior(S, X, mean, m1, m2):
     """Of a covariance, up to a constant: the rows are jointly normal given it."""
     n, d = X.shape

@@ -162,10 +162,10 @@ def test_linear_kernel_equals_the_linear_fit():
 def test_fewer_rows_than_features_equals_the_primal_with_different_radii():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 60)), np.arange(20) % 2
-    radii = [0.3, 0.7]
-    linear = MinimaxProbabilityClassifier(covariance_radius=radii).fit(X, y)
+    radii = {"covariance_radius": [0.3, 0.7], "mean_radius": [0.1, 0.2]}
+    linear = MinimaxProbabilityClassifier(**radii).fit(X, y)
     span = MinimaxProbabilityClassifier(
-        kernel="poly", degree=1, gamma=1.0, coef0=0.0, covariance_radius=radii
+        kernel="poly", degree=1, gamma=1.0, coef0=0.0, **radii
     ).fit(X, y)
     assert span.kappa_ == pytest.approx(linear.kappa_, rel=1e-11)
 

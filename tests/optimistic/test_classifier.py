@@ -129,7 +129,8 @@ def test_units_of_the_columns_change_nothing(iris):
 
 def test_clt_radii_use_class_weights_and_level(iris):
     X, y = iris
-    model = OptimisticScoreClassifier(radius_level=0.9, radius_scale=0.5).fit(X, y)
+    settings = {"radius": "clt", "radius_level": 0.9, "radius_scale": 0.5}
+    model = OptimisticScoreClassifier(**settings).fit(X, y)
     assert model.radii_ == pytest.approx(
         0.5 * prudent.optimistic.clt_radius(4, 50, 0.9)
     )
