@@ -466,9 +466,16 @@ class GaussianFamily:
         return [*sums, Q.T @ rows.seen] if isinstance(rows, SeenRows) else sums
 
     def parameters(self, statistics: Statistics) -> Normals:
-        """Shrunken means and covariances in closed form."""
+        """Shrunken means and covariances in closed form.
+
+        mu'_k = (m1 mu_0 + n_k mu_k) / (m1 + n_k), where mu_0 is the mean of all rows, 0
+        in standardised units, unless the user gave another; covariances as in
+        `_moments`.
+        """
         means, covariances = self._moments(statistics)
-        means = self._shrunken_means(self._cells(statistics), means)
+        n, strength = self._cells(statistics), self.strengths.means
+        if strength:
+            means = (strength * self._prior_mean + n * means) / (strength + n)
         log_priors = shrunken_log_priors(statistics[0], self.strengths.classes)
         return self._with_scores(log_priors, means, covariances)
 
@@ -722,17 +729,6 @@ class GaussianFamily:
                 cells = rows.Z[np.ix_(chosen, np.append(0, there + 1))]
                 scores[chosen] = scored(cells, marginal)
         return scores
-
-    def _shrunken_means(self, n: FloatArray, means: FloatArray) -> FloatArray:
-        """Means (r, d) shrunk to mu'_k = (m1 mu_0 + n_k mu_k) / (m1 + n_k).
-
-        mu_0 is the mean of all rows, 0 in standardised units, unless the user gave
-        another.
-        """
-        strength = self.strengths.means
-        if not strength:
-            return means
-        return (strength * self._prior_mean + n * means) / (strength + n)
 
     def _gaps(self, n: FloatArray, means: FloatArray) -> FloatArray:
         """Scatter of each mean about mu_0: m1 n / (m1 + n) (mu - mu_0)(mu - mu_0)'.

@@ -173,7 +173,11 @@ constant_features_, moments_, guarantees_
         ConvergenceWarning
             If questions met `max_nodes` in the folds.
         """
-        grid, reward = _check_imprecisions(self.imprecisions), _reward(self.scoring)
+        grid, reward = _check_imprecisions(self.imprecisions), self.scoring
+        if isinstance(reward, str):
+            reward = REWARDS[reward]
+        else:
+            reward = check_alpha(reward, "scoring")
         given = self.shrinkages
         choices = [self.covariance] if given is None else list(given)
         if not choices:
@@ -269,13 +273,6 @@ def _fold_scores(
     truth = labels[test][:, None] == plain.classes_[plain._seen]
     share = np.ones(len(test)) if weight is None else weight[test]
     return mean_utilities(critical, truth, share, grid, reward), unanswered
-
-
-def _reward(scoring: str | float) -> float:
-    """The `alpha` of the utility that a value of `scoring` stands for."""
-    if isinstance(scoring, str):
-        return REWARDS[scoring]
-    return check_alpha(scoring, "scoring")
 
 
 def mean_utilities(

@@ -109,6 +109,15 @@ def know(
 ) -> None:
     """Closed-form brackets of both bounds from what is known of class k.
 
+    With R = r^2 reach >= r^2 t'Bt, l = r |field|_1 and a vertex s of the cube,
+
+    - base + r field's + r^2 s'Bs / 2 <= max q <= base + l + R / 2,
+    - max(0, base - l, (sqrt(2 base) - sqrt(R))_+^2 / 2) <= min q
+      <= base - h (l - h R / 2) with h = min(1, l / R),
+
+    where l is replaced by its bound sqrt(2 base R), and max q by base, until the field
+    is known.
+
     AFRESH starts over, at another imprecision or row. WITH_FIELD computes the field,
     unless it is there; WITH_VERTEX ascends from the best vertex, at first the signs of
     the field, which must be there.
@@ -183,7 +192,9 @@ def search_vertex(
 ) -> None:
     """Tighten the bracket of the lower bound of class k: the NP-hard half.
 
-    Stops once the bound lies to one side of `threshold`; NaN: solved to the end.
+    low - max q with max q = base + r max over the cube of field't + (r / 2) t'Bt, which
+    branch and bound finds from the best vertex known. Stops once the
+    bound lies to one side of `threshold`; NaN: solved to the end.
     """
     radius = imprecision * narrow[UNIT, k]
     centre = narrow[LOW, k] - narrow[BASE, k]
@@ -215,7 +226,9 @@ def improve_point(
 ) -> None:
     """Tighten the bracket of the upper bound of class k: the convex half.
 
-    Stops once the bound is below `below` or above `above`; solved to the end else.
+    up - min q with min q = base + r min over the cube of (r / 2) t'Bt - field't, which
+    descent and active sets find from the best point known. Stops once the
+    bound is below `below` or above `above`; solved to the end else.
     """
     radius = imprecision * narrow[UNIT, k]
     centre = narrow[UP, k] - narrow[BASE, k]
@@ -424,8 +437,9 @@ def _joins(
 ) -> tuple[float, int]:
     """Upper bound of the critical value of class b, and the class that sets it.
 
-    Class b may move to share * t, 0 <= share <= 1, with `linear` = field't and
-    `quadratic` = t'Bt.
+    The largest over a of the c at which low_a - q_a(s_a) = up_b - q_b(t), quadratics in
+    c with the best vertex s_a of each rival. Class b may move to share * t, where
+    0 <= share <= 1, with `linear` = field't and `quadratic` = t'Bt.
     """
     unit = narrow[UNIT, b]
     fullest = linear / (unit * quadratic) if quadratic > 0.0 else math.inf
