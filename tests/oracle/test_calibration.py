@@ -111,7 +111,7 @@ def test_calibration_of_the_identity_mapping_is_gradient_descent():
         scores = rows @ theta.T
         H = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
         theta = theta - 0.3 / len(y) * (H - np.eye(3)[y]).T @ rows
-    np.testing.assert_allclose(path.parameters, theta, atol=2e-15)
+    np.testing.assert_allclose(path.model.parameters, theta, atol=2e-15)
 
 
 def test_second_moment_of_tied_families_grows_by_batches():

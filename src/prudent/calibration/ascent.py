@@ -27,12 +27,13 @@ from prudent.calibration.families import Family, Statistics
 from prudent.calibration.gaussian import (
     COMPILED_FROM,
     ColumnMoments,
-    Spread,
+    check_ends,
     column_moments,
     ends_of_tiny_columns,
     merged_moments,
 )
 from prudent.calibration.model import Model, prepare
+from prudent.core.guarantee import Guarantee
 from prudent.core.rows import Block, LocalRows, Rows
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import Structure
@@ -234,23 +235,22 @@ class Trial:
         return int(np.count_nonzero(model.decide(X) != codes)), len(codes)
 
 
-def fitted_spread(
+def fitted_moments(
     trials: Rows, n_classes: int, structure: Structure | None, *, learns_missing: bool
-) -> tuple[IntArray, Spread | None]:
-    """Number of rows to learn from, by class, and the spread of their columns.
+) -> tuple[IntArray, ColumnMoments, float]:
+    """Rows to learn from, by class; the moments of their columns; their weight.
 
-    The spread is None where `structure` is, because the family needs none. Columns that
-    vary, but whose squares underflow, are refused.
+    There are no moments where `structure` is None, because the family needs none.
+    Columns that vary, but whose squares underflow, are refused.
     """
     summaries = trials.map(Trial.summary, n_classes, structure, learns_missing)
-    n_rows, totals, moments, ends = zip(
+    n_rows, totals, parts, ends = zip(
         *(summary for summary in summaries if summary is not None), strict=True
     )
-    spread = None
-    if structure is not None:
-        spread = Spread.of(merged_moments(moments), float(np.sum(totals)))
-        spread.check_ends(np.array(ends))
-    return np.sum(n_rows, axis=0), spread
+    moments = merged_moments(parts)
+    if moments:
+        check_ends(moments, np.array(ends))
+    return np.sum(n_rows, axis=0), moments, float(np.sum(totals))
 
 
 def weights(block: Block) -> FloatArray:
@@ -582,17 +582,18 @@ _SEPARATED = 1e-10
 _MAX_HALVINGS = 40
 
 
-@dataclass(frozen=True, slots=True)
-class CalibrationPath:
-    """A calibration and the iterate that was kept."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """The rule of the iterate that was kept, and the path on which it lies."""
 
+    model: Model
     statistics: Statistics  # of the kept iterate
-    parameters: Any
     best_iteration: int  # its number of accepted updates t
     n_evaluations: int  # those rejected by the line search included
     n_frozen: int  # accepted updates that were not full steps
     curves: FloatArray  # (4, T + 1): log loss, error, risk, lr after t updates
     criterion: tuple[Any, ...]  # of each t; the first minimum is kept
+    guarantees: tuple[Guarantee, ...] = ()
 
 
 def ascend(
@@ -605,7 +606,7 @@ def ascend(
     labels: Statistics | None = None,
     batches: Iterator[IntArray] | None = None,
     watch: Callable[[], bool] = lambda: False,
-) -> CalibrationPath:
+) -> Learned:
     """Calibrate from valid statistics `start` and keep the first best iterate.
 
     s <- s + lr (G(s) + lambda (s(X, Y) - s)), where a step that raises the objective is
@@ -627,7 +628,8 @@ def ascend(
 
     Returns
     -------
-    CalibrationPath
+    Learned
+        With a model of all classes, without costs or promises.
     """
     labels = start if labels is None else labels
     share = objective.generative_weight
@@ -667,9 +669,10 @@ def ascend(
         else:
             break
         statistics, is_full = _move(objective, accepted, direction, step)
-    return CalibrationPath(
+    all_classes = np.ones(objective.n_classes, dtype=bool)
+    return Learned(
+        model=Model(objective.family, kept.parameters, all_classes),
         statistics=kept.statistics,
-        parameters=kept.parameters,
         best_iteration=best,
         n_evaluations=n_evaluations,
         n_frozen=n_frozen,

@@ -22,12 +22,11 @@ from prudent._compat import (
     fit_context,
     validate_data,
 )
-from prudent.calibration.ascent import Trial, dealt_folds
+from prudent.calibration.ascent import Learned, Trial, dealt_folds
 from prudent.calibration.categorical import Columns, MixedRows, Reader, row_keys
 from prudent.calibration.families import Family, PriorStrengths, Statistics
 from prudent.calibration.learn import (
     FAMILY_NAMES,
-    Learned,
     Settings,
     Stream,
     classes_after,
@@ -605,11 +604,11 @@ default="closed_form"
     # Keeping what a fit learned.
 
     def _keep(self, learned: Learned, classes: NDArray[Any]) -> None:
-        path = learned.path
         self._stream, self._is_solved = None, True
-        self.n_frozen_ = path.n_frozen
-        self._store_path(path.curves, path.best_iteration, path.n_evaluations)
-        self._store(classes, learned.model, path.statistics)
+        self.n_frozen_ = learned.n_frozen
+        n_iter = learned.n_evaluations
+        self._store_path(learned.curves, learned.best_iteration, n_iter)
+        self._store(classes, learned.model, learned.statistics)
         self.guarantees_ = learned.guarantees
 
     def _store(

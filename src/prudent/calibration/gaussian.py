@@ -80,62 +80,38 @@ _LEAST_SCALE = 1e-153
 ColumnMoments = list[ClassMoments]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Spread:
-    """Centre and covariance of the columns of all rows: what standardises them.
+def centre_and_covariance(moments: ColumnMoments) -> tuple[FloatArray, FloatArray]:
+    """Mean (d,) and covariance (d, d), or variances (d,), of all rows together.
 
     Classes play no part in it. Where cells are missing, each column is described by the
-    cells that are there.
+    cells that are there; the denominator is their weight.
     """
+    centre = np.concatenate([(m.mean + m.mean_lo)[0] for m in moments])
+    if len(moments) == 1:
+        return centre, moments[0].scatter[0] / moments[0].weight[0]
+    # A column without any cell has variance 0, and takes no part.
+    variances = [m.scatter.ravel() / max(m.weight[0], 1e-300) for m in moments]
+    return centre, np.concatenate(variances)
 
-    total: float  # weight of all rows
-    centre: FloatArray  # (d,)
-    covariance: FloatArray  # (d, d) or variances (d,), with denominator `total`
-    has_missing: bool = False  # cells
 
-    @classmethod
-    def of(cls, moments: ColumnMoments, total: float) -> Self:
-        """Spread of the rows behind some moments.
+def deviations(covariance: FloatArray) -> FloatArray:
+    """Standard deviations (d,) of a covariance (d, d), or of variances (d,)."""
+    return np.sqrt(covariance if covariance.ndim == 1 else covariance.diagonal())
 
-        Cells are missing where a column has less weight than the `total` of all rows.
-        """
-        centre = np.concatenate([(m.mean + m.mean_lo)[0] for m in moments])
-        whole = all(m.weight[0] > (1 - ROUNDING) * total for m in moments)
-        if len(moments) == 1:
-            covariance = moments[0].scatter[0] / moments[0].weight[0]
-        else:
-            # A column without any cell has variance 0, and takes no part.
-            covariance = np.concatenate(
-                [m.scatter.ravel() / max(m.weight[0], 1e-300) for m in moments]
+
+def check_ends(moments: ColumnMoments, ends: FloatArray) -> None:
+    """Refuse columns that vary, but by less than a square can show.
+
+    `ends` (n_blocks, 2, d) are those of `ends_of_tiny_columns` in every block.
+    """
+    centre, covariance = centre_and_covariance(moments)
+    widths = np.fmax.reduce(ends[:, 1]) - np.fmin.reduce(ends[:, 0])
+    for j in np.flatnonzero(deviations(covariance) < _LEAST_SCALE):
+        if widths[j] > ROUNDING * abs(centre[j]):
+            raise ValueError(
+                f"column {j} varies by {widths[j]:.3g} only, whose square underflows: "
+                "multiply the column by a constant."
             )
-        return cls(total, centre, covariance, not whole and len(centre) > 0)
-
-    @property
-    def scale(self) -> FloatArray:
-        """Standard deviation of each column."""
-        covariance = self.covariance
-        return np.sqrt(covariance if covariance.ndim == 1 else covariance.diagonal())
-
-    @property
-    def varying(self) -> IntArray:
-        """Positions of the columns that vary by more than rounding.
-
-        The standard deviation of such a column exceeds 1e-12 of its mean.
-        """
-        return np.flatnonzero(self.scale > ROUNDING * np.abs(self.centre))
-
-    def check_ends(self, ends: FloatArray) -> None:
-        """Refuse columns that vary, but by less than a square can show.
-
-        `ends` (n_blocks, 2, d) are those of `ends_of_tiny_columns` in every block.
-        """
-        widths = np.fmax.reduce(ends[:, 1]) - np.fmin.reduce(ends[:, 0])
-        for j in np.flatnonzero(self.scale < _LEAST_SCALE):
-            if widths[j] > ROUNDING * abs(self.centre[j]):
-                raise ValueError(
-                    f"column {j} varies by {widths[j]:.3g} only, whose square "
-                    "underflows: multiply the column by a constant."
-                )
 
 
 def ends_of_tiny_columns(X: NDArray[Any], moments: ColumnMoments) -> FloatArray:
@@ -386,17 +362,27 @@ class GaussianFamily:
     ) -> Self:
         """Family standardised by the rows X (m, d) of weight (m,)."""
         moments = column_moments(X, weight, cls.structure)
-        return cls.from_spread(Spread.of(moments, float(weight.sum())), strengths)
+        return cls.from_moments(moments, float(weight.sum()), strengths)
 
     @classmethod
-    def from_spread(cls, spread: Spread, strengths: PriorStrengths) -> Self:
-        """Family standardised by the rows behind `spread`."""
-        centre, scale, kept = spread.centre, spread.scale, spread.varying
-        family = cls(centre, scale, kept, strengths, spread.has_missing)
+    def from_moments(
+        cls, moments: ColumnMoments, total: float, strengths: PriorStrengths
+    ) -> Self:
+        """Family standardised by the rows behind the moments, of weight `total`.
+
+        A feature varies whose standard deviation exceeds 1e-12 of its mean. Cells are
+        missing where a column has less weight than all rows.
+        """
+        centre, covariance = centre_and_covariance(moments)
+        scale = deviations(covariance)
+        kept = np.flatnonzero(scale > ROUNDING * np.abs(centre))
+        whole = all(m.weight[0] > (1 - ROUNDING) * total for m in moments)
+        misses_cells = not whole and len(centre) > 0
+        family = cls(centre, scale, kept, strengths, misses_cells)
         if not cls.tied:
             return family
-        second = family.covariance(spread.covariance)
-        return replace(family, second_moment=second, total=spread.total)
+        second = family.covariance(covariance)
+        return replace(family, second_moment=second, total=total)
 
     def with_rows(self, rows: Standardised, weight: FloatArray) -> Self:
         """The same family, with more rows in the second moment where it is tied.

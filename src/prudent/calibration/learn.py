@@ -16,25 +16,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prudent.calibration.ascent import (
-    CalibrationPath,
     Iterate,
+    Learned,
     Objective,
     Trial,
     add_up,
     ascend,
     batches_of_epochs,
-    fitted_spread,
+    fitted_moments,
     step_on_batch,
     weights,
 )
 from prudent.calibration.categorical import CategoricalFamily, MixedFamily
 from prudent.calibration.families import Family, PriorStrengths, Statistics
 from prudent.calibration.gaussian import (
+    ColumnMoments,
     DiagonalFamily,
     FullFamily,
     GaussianFamily,
     SoftmaxFamily,
-    Spread,
     TiedDiagonalFamily,
     TiedFamily,
 )
@@ -135,25 +135,25 @@ class Settings:
             return GAUSSIAN[self.family].structure
         return None
 
-    def make(self, spread: Spread | None) -> Family:
-        """The family of rows with this spread; None is for rows without numbers.
+    def make(self, moments: ColumnMoments, total: float) -> Family:
+        """The family of rows of weight `total`; without moments one without numbers.
 
         Raises
         ------
         ValueError
             If a prior mean or covariance does not fit the number of features.
         """
-        if spread is not None:
-            self._check_priors(len(spread.centre))
+        if moments:
+            self._check_priors(sum(m.mean.shape[1] for m in moments))
         if not isinstance(self.family, str):
             return self.family
         levels = CategoricalFamily(self.n_levels, self.strengths)
-        if spread is None:
+        if not moments:
             return levels
+        gaussian = GAUSSIAN.get(self.family, DiagonalFamily)
+        family: Any = gaussian.from_moments(moments, total, self.strengths)
         if self.family == "mixed":
-            gaussian = DiagonalFamily.from_spread(spread, self.strengths)
-            return MixedFamily(gaussian, levels)
-        family: Any = GAUSSIAN[self.family].from_spread(spread, self.strengths)
+            return MixedFamily(family, levels)
         return SoftmaxFamily(family) if self.method == "gd" else family
 
     def _check_priors(self, d: int) -> None:
@@ -186,15 +186,6 @@ class Settings:
 
 #: Updates when a class has a single row and nothing can be validated.
 _FEW_UPDATES = 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
-    """The rule, and the calibration of which it is an iterate."""
-
-    model: Model
-    path: CalibrationPath
-    guarantees: tuple[Guarantee, ...]
 
 
 def learn(
@@ -260,21 +251,19 @@ def learn(
             stacklevel=3,
         )
     elif folds is not None:
-        curves = [climb(fold, _held_out_cost)[1].criterion for fold in folds]
+        curves = [climb(fold, _held_out_cost).criterion for fold in folds]
         max_updates = earliest_least_error(curves, 1e-9 * sum(rows.map(_total)))
     best = climb(rows, criterion, max_updates, watch)
     for draw in range(1, settings.n_starts):
         other = climb(rows, criterion, max_updates, watch, draw)
-        best = min(best, other, key=lambda climbed: _worth(climbed[1], stopping))
-    family, path = best
-    seen = np.ones(len(classes), dtype=bool)
-    model = Model(family, path.parameters, seen, settings.decision_costs)
+        best = min(best, other, key=lambda climbed: _worth(climbed, stopping))
+    model = replace(best.model, costs=settings.decision_costs)
     guarantees: tuple[Guarantee, ...] = ()
     if stopping == "holdout" and not weighted:
         wrong, n_held_out = np.sum(rows.map(Trial.count_wrong, model), axis=0).tolist()
         claims = settings.max_iter * settings.n_starts
         guarantees = (error_promise(wrong, n_held_out, claims, by_group=by_group),)
-    return Learned(model=model, path=path, guarantees=guarantees)
+    return replace(best, model=model, guarantees=guarantees)
 
 
 def _climb(
@@ -287,8 +276,8 @@ def _climb(
     settings: Settings,
     classes: Sequence[Any],
     seed: int,
-) -> tuple[Family, CalibrationPath]:
-    """Follow one path and keep its best iterate; return the family and the path.
+) -> Learned:
+    """Follow one path and keep its best iterate.
 
     The start is the closed form of the trials or, where `settings` asks for another,
     draw number `draw`, or the statistics that it gives.
@@ -325,7 +314,7 @@ def _climb(
             f"{type(family).__name__}.log_joint returned NaN; it must return "
             "numbers, -inf for the impossible."
         )
-    return family, path
+    return path
 
 
 def _given_start(given: Sequence[FloatArray], labels: Statistics) -> Statistics:
@@ -372,7 +361,7 @@ def _posed(trials: Rows, settings: Settings, classes: Sequence[Any]) -> Objectiv
     ValueError
         If a class has no row to fit.
     """
-    n_rows, spread = fitted_spread(
+    n_rows, moments, total = fitted_moments(
         trials,
         len(classes),
         settings.structure,
@@ -385,7 +374,8 @@ def _posed(trials: Rows, settings: Settings, classes: Sequence[Any]) -> Objectiv
             "fitted; use `stopping='cv'` with an integer `cv`, which spreads every "
             "class over the folds."
         )
-    family, merges = settings.make(spread), settings.batch_size is None
+    family = settings.make(moments, total)
+    merges = settings.batch_size is None
     prepared = trials.transform(Trial.prepared, family, merges)
     return Objective(prepared, family, len(classes), **settings.steps())
 
@@ -405,7 +395,7 @@ def earliest_least_error(curves: Sequence[Sequence[float]], tolerance: float) ->
     return int(np.argmax(total <= total.min() + tolerance))
 
 
-def _worth(path: CalibrationPath, stopping: str) -> Any:
+def _worth(path: Learned, stopping: str) -> Any:
     """What random starts are compared by, the less the better: their criterion."""
     if stopping in _CRITERIA:
         return path.criterion[path.best_iteration]
@@ -502,13 +492,13 @@ class Stream:
 
         Centre, scale and features that vary stay those of this block.
         """
-        _, spread = fitted_spread(
+        _, moments, total = fitted_moments(
             LocalRows([Trial(block)]),
             len(classes),
             settings.structure,
             learns_missing=settings.learns_missing,
         )
-        family = settings.make(spread)
+        family = settings.make(moments, total)
         nothing = np.zeros((1, len(classes)))
         empty = family.statistics(prepare(family, block.X[:1]), nothing)
         if hasattr(family, "with_rows"):
