@@ -224,13 +224,13 @@ def test_rows_held_out_are_known_before_the_fit(promise):
     for fold in folds:
         wrapper = wrap(lda(), wish, n_classes=2, n_methods=1, random_state=0)
         fitted = wrapper.fit(X[fold.train], Y[fold.train])
-        split = hold_out(
+        _, held_out = hold_out(
             len(fold.train), held_out_share(wish), np.random.RandomState(0)
         )
         if wish.kind == "error":
-            assert fitted.n_calibration_ == len(split.held_out)
+            assert fitted.n_calibration_ == len(held_out)
         else:
-            counts = np.bincount(rows.codes[fold.train][split.held_out])
+            counts = np.bincount(rows.codes[fold.train][held_out])
             assert fitted.class_count_.tolist() == counts.tolist()
 
 

@@ -17,18 +17,18 @@ def draw(n, share=0.3, seed=0, groups=None):
 
 @given(st.integers(2, 200), st.floats(0.01, 0.99))
 def test_every_row_is_on_one_side(n, share):
-    split = draw(n, share)
-    assert len(split.held_out) == min(max(math.ceil(share * n), 1), n - 1)
-    assert sorted([*split.fit, *split.held_out]) == list(range(n))
+    fit, held_out = draw(n, share)
+    assert len(held_out) == min(max(math.ceil(share * n), 1), n - 1)
+    assert sorted([*fit, *held_out]) == list(range(n))
 
 
 def test_a_group_is_on_one_side_and_counts_once():
     groups = np.repeat(np.arange(40), 5)
-    split = draw(200, groups=groups)
-    assert len(split.held_out) == 12
-    assert len(np.unique(groups[split.held_out])) == 12
-    assert len(split.fit) == 28 * 5
-    assert not np.isin(groups[split.fit], groups[split.held_out]).any()
+    fit, held_out = draw(200, groups=groups)
+    assert len(held_out) == 12
+    assert len(np.unique(groups[held_out])) == 12
+    assert len(fit) == 28 * 5
+    assert not np.isin(groups[fit], groups[held_out]).any()
 
 
 def test_the_row_of_a_group_is_any_with_equal_chance():

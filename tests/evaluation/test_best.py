@@ -58,7 +58,7 @@ def test_the_reference_choice():
 @pytest.mark.parametrize("promise", PROMISES)
 def test_poisoned_labels_of_held_out_rows_change_no_choice(promise):
     share = 0.5 if promise.startswith("missed") else 0.3
-    held_out = hold_out(len(Y), share, np.random.RandomState(0)).held_out
+    held_out = hold_out(len(Y), share, np.random.RandomState(0))[1]
     poisoned = Y.copy()
     poisoned[held_out] = np.random.default_rng(1).permutation(Y[held_out])
     clean, other = best(promise).fit(X, Y), best(promise)
@@ -115,7 +115,7 @@ def test_no_candidate_sees_a_held_out_row_of_any_subgroup():
 
     listed = {"a": Watching(), "b": Watching(solver="lsqr")}
     best("error <= 20%", listed, subgroups=of_texture).fit(X, Y)
-    held_out = hold_out(len(Y), 0.3, np.random.RandomState(0)).held_out
+    held_out = hold_out(len(Y), 0.3, np.random.RandomState(0))[1]
     rows = {row.tobytes() for part in seen for row in part}
     assert len(seen) == 2 * 5 + 1
     assert rows == {row.tobytes() for row in np.delete(X, held_out, axis=0)}

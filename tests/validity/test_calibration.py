@@ -86,7 +86,7 @@ def test_a_fit_does_not_depend_on_what_is_held_out(family):
     y = rng.integers(0, 2, 80)
     plain = held_out(5, family=family, max_iter=6).fit(frame, y)
     seed = drawn_seed(RiskCalibratedClassifier(random_state=5))
-    rows = hold_out(80, 0.2, np.random.RandomState(seed)).held_out
+    rows = hold_out(80, 0.2, np.random.RandomState(seed))[1]
     other = frame.copy()
     other.loc[rows, "word"] = [f"new{i}" for i in range(len(rows))]
     if family == "mixed":

@@ -730,7 +730,7 @@ def held_out_trial(
         groups,
     )
     remember_rows(classifier, coded, split, warn=groups is None)
-    trial = Trial(block.taken(split.fit), block.taken(split.held_out))
+    trial = Trial(*map(block.taken, split))
     # What the held-out rows alone know is not known to a fit they judge.
     seen = trial.seen_levels(classifier._reader.n_levels)
     classifier._reader = classifier._reader.restricted(seen)

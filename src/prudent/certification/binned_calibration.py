@@ -277,7 +277,7 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
         self.guarantees_ = tuple(
             promise
             for label, bins in zip(labels, self._bins, strict=True)
-            for promise in bins.promises(label, self._terms())
+            for promise in bins.promises(label, self._terms)
         )
         return self
 

@@ -292,7 +292,7 @@ class NeymanPearsonClassifier(HeldOutClassifier):
             in_sets=self.abstain,
             flagged_share=self.flagged_share,
             memberships=self._memberships,
-            terms=self._terms(),
+            terms=self._terms,
             setting="max_class_error",
         )
         with self._named():

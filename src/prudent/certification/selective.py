@@ -357,7 +357,7 @@ class SelectiveClassifier(HeldOutClassifier):
             return self._answer_scores(X, y)
         sureness = answer_scores(self.estimator_, X, self._scoring)
         wrong = np.asarray(self.estimator_.predict(X) != y)
-        return CellErrors.of(sureness, wrong, self._memberships, self._terms())
+        return CellErrors.of(sureness, wrong, self._memberships, self._terms)
 
     def _answer_scores(self, X: Any, y: NDArray[Any]) -> AnswerScores:
         """How sure the answer to each row is, and which answers are wrong."""
@@ -369,7 +369,7 @@ class SelectiveClassifier(HeldOutClassifier):
         if isinstance(scores, CellErrors):
             assert self.error_rate is not None
             return scores.rule(self.error_rate)
-        made = SelectiveError(scores=scores, terms=self._terms())
+        made = SelectiveError(scores=scores, terms=self._terms)
         share = None if self.answered_share is None else float(self.answered_share)
         if self.error_rate is None:
             assert share is not None

@@ -472,20 +472,17 @@ def _plain(
 
     `chosen_by` says what to choose a parameter by, if one is to be chosen.
     """
-    from prudent.estimator_tools import (
-        RowNotes,
-        fit_inside,
-        matched_by_name,
-        remember_rows,
-    )
+    from prudent.estimator_tools import fit_inside, matched_by_name, remember_rows
+    from prudent.estimator_tools.held_out import remember_blocks, table_keys
     from prudent.estimator_tools.labelled_rows import in_front
 
     by_moments = chosen_by is None and hasattr(estimator, "fit_moments")
-    columns, notes = table_columns(surveyed.preparation), RowNotes()
+    columns, notes = table_columns(surveyed.preparation), list[Any]()
 
     def noted(front: Any) -> Callable[[Any], Any]:
         def transform(frame: Any) -> Any:
-            notes.add(frame)
+            keys, cells = table_keys(frame)
+            notes.append((keys, [] if notes else cells))
             return front.transform(frame)
 
         return transform
@@ -494,7 +491,7 @@ def _plain(
         columns.fit(next(surveyed.blocks()).frame)
         moments = surveyed.moments(noted(columns), **estimator._moment_options())
         model = matched_by_name(columns, estimator.fit_moments(moments))
-        notes.keep_with(model)
+        remember_blocks(model, notes)
         return _all_rows(surveyed), model
     training, preparation, rows_in_words = read()
     model = matched_by_name(columns, in_front(preparation, estimator))
@@ -503,7 +500,7 @@ def _plain(
         front = model[:-1].fit(training.frame)
         moments = surveyed.moments(noted(front), **estimator._moment_options())
         estimator.fit_moments(moments)
-        notes.keep_with(model)
+        remember_blocks(model, notes)
         return _all_rows(surveyed), model
     frame, y = training.frame, training.y
     if chosen_by is not None:

@@ -609,8 +609,8 @@ def _order(rows: LabelledRows, wish: Wish | None, random_state: int) -> str:
     if wish is not None:
         random = np.random.RandomState(random_state)
         share = held_out_share(wish)
-        split = hold_out(len(rows.times), share, random, rows.groups, rows.times)
-        n_latest = len(split.held_out)
+        _, latest = hold_out(len(rows.times), share, random, rows.groups, rows.times)
+        n_latest = len(latest)
     return str(order_in_time(rows, n_latest, random_state))
 
 

@@ -283,46 +283,6 @@ class CrossModel:
         return np.logaddexp.reduce(each, axis=0) - np.log(len(each))
 
 
-def fitted_scores(classifier: Any, X: Any, y: NDArray[Any]) -> LabelScores:
-    """Scores by a classifier fitted to these rows, or by the frozen one.
-
-    Without an `estimator` that is the classifier's own model; of rows of one class a
-    constant.
-    """
-    estimator, classes = classifier.estimator, classifier.classes_
-    kind: ScoreKind = "margin"
-    if estimator is None and classifier.nonconformity == "posterior":
-        kind = "blend" if classifier.model == "blend" else "posterior"
-    elif classifier.nonconformity == "margin":
-        kind = "margin"
-    elif hasattr(estimator, "predict_proba"):
-        kind = "probability"
-    if isinstance(estimator, FrozenEstimator):
-        known = np.union1d(classes, estimator.classes_)
-        return LabelScores(estimator, known, kind)
-    own = estimator is None
-    if own:
-        estimator = clone(classifier).set_params(
-            method="full",
-            condition=None,
-            subgroups=None,
-            ties="conservative",
-            confidence=None,
-        )
-    if (y == y[0]).all():
-        estimator, kind = DummyClassifier(strategy="prior"), "probability"
-    with warnings.catch_warnings():
-        if own:  # what it warns of has been said
-            warnings.simplefilter("ignore", PrudentWarning)
-        # The classifier's own model keeps no groups together, and need not here.
-        groups = None if own else classifier._fit_groups
-        times = None if own else classifier._fit_times
-        fitted = fit_inside(clone(estimator), X, y, groups=groups, time=times)
-    if kind == "probability" and not hasattr(fitted, "predict_proba"):
-        kind = "margin"  # known only now of one that chooses among several
-    return LabelScores(fitted, classes, kind)
-
-
 def groups_of(X: Any, condition: Any) -> NDArray[Any] | None:
     """Integer group of each row; None unless `condition` is a function of rows."""
     if not callable(condition):
@@ -845,15 +805,16 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         for part in np.array_split(random.permutation(len(codes)), self.cv):
             fold = np.sort(part)
             others = np.setdiff1d(np.arange(len(codes)), fold)
-            by_others = fitted_scores(self, _safe_indexing(X, others), y[others])
-            known = np.isin(y[fold], by_others.estimator.classes_)
-            alone[fold] = ~known
+            self._fit_part(_safe_indexing(X, others), y[others], random)
+            by_others = self._labels
+            alone[fold] = ~np.isin(y[fold], self.estimator_.classes_)
             plausible = by_others.both(_safe_indexing(X, fold))[1]
             own = np.take_along_axis(plausible, codes[fold][:, None], axis=1)[:, 0]
             scores.append(by_others)
             ranked.append(CalibrationScores.of(own, category[fold], names, ROUNDING))
         model = CrossModel(tuple(scores), tuple(ranked))
         self.estimators_ = [fold_scores.estimator for fold_scores in scores]
+        del self._labels, self.estimator_
         self._take_ranks(model, by, names, category, codes, alone, n_folds=self.cv)
 
     def _take_ranks(
@@ -883,8 +844,40 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         self._take(ranks)
 
     def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
-        self._labels = fitted_scores(self, X, y)
-        self.classes_, self.estimator_ = self._labels.classes, self._labels.estimator
+        """Fit what scores labels; a frozen one is left as it is.
+
+        Without an `estimator` it is a model of this class; of rows of one class a
+        constant.
+        """
+        estimator, groups, times = self.estimator, self._fit_groups, self._fit_times
+        kind: ScoreKind = "margin"
+        if estimator is None and self.nonconformity == "posterior":
+            kind = "blend" if self.model == "blend" else "posterior"
+        elif self.nonconformity != "margin" and hasattr(estimator, "predict_proba"):
+            kind = "probability"
+        if isinstance(estimator, FrozenEstimator):
+            self.classes_ = np.union1d(self.classes_, estimator.classes_)
+            self.estimator_ = estimator
+            self._labels = LabelScores(estimator, self.classes_, kind)
+            return
+        with warnings.catch_warnings():
+            if estimator is None:
+                # What it warns of has been said, and it need keep no groups together.
+                warnings.simplefilter("ignore", PrudentWarning)
+                groups = times = None
+                estimator = clone(self).set_params(
+                    method="full",
+                    condition=None,
+                    subgroups=None,
+                    ties="conservative",
+                    confidence=None,
+                )
+            if (y == y[0]).all():
+                estimator, kind = DummyClassifier(strategy="prior"), "probability"
+            fitted = fit_inside(clone(estimator), X, y, groups=groups, time=times)
+        if kind == "probability" and not hasattr(fitted, "predict_proba"):
+            kind = "margin"  # known only now of one that chooses among several
+        self.estimator_, self._labels = fitted, LabelScores(fitted, self.classes_, kind)
 
     def _scores(self, X: Any, y: Any) -> tuple[CalibrationScores, By, IntArray]:
         """Scores of held-out rows, what they rank among, and rows of each class."""
@@ -911,9 +904,10 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
             by=by,
             subgroups=tuple(getattr(self, "subgroups_", ())),
             smoothed=self.ties == "smoothed",
-            terms=self._terms(),
+            terms=self._terms,
         )
-        self.unseen_label_p_value_ = made.unseen_label_p_value
+        alike = (1 + known.unscored) / [1 + len(own) for own in known.sorted]
+        self.unseen_label_p_value_ = 1.0 if by == "class" else float(alike.max())
         return made.rule(float(self.level))
 
     def _score_record(self) -> dict[str, Any]:

@@ -284,7 +284,7 @@ class ConformalDetector(RateMixin, OutlierMixin, ConformalEstimator):
 
     def _rule(self, scores: CalibrationScores) -> Rule:
         self._n_ranking, self._smoothed = self.n_calibration_, self.ties == "smoothed"
-        made = FalseAlarms(scores=scores, smoothed=self._smoothed, terms=self._terms())
+        made = FalseAlarms(scores=scores, smoothed=self._smoothed, terms=self._terms)
         return made.rule(float(self.false_alarm_rate))
 
     def _adopt(self, rule: Rule) -> Self:

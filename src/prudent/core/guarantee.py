@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, Literal, Self, get_args
 
@@ -167,8 +168,8 @@ default=None
         if self.quantity == "expected cost":
             if not math.isfinite(self.bound):
                 raise ValueError(f"`bound` must be finite, got {shown(self.bound)}.")
-        else:
-            check_fraction("bound", self.bound, "[0, 1]")
+        elif not (isinstance(self.bound, Real) and 0 <= self.bound <= 1):
+            raise ValueError(f"`bound` must lie in [0, 1], got {shown(self.bound)}.")
         if self.confidence is not None and not 0 < self.confidence < 1:
             raise ValueError(
                 f"`confidence` must lie in (0, 1) or be None, got "

@@ -190,18 +190,6 @@ def restricted(rows: Rows, features: IntArray) -> Rows:
 # --- which rows a fit learns from and which it is held to -----------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOut:
-    """Positions of the rows to learn from and of those held out.
-
-    With groups, `held_out` has one row of each group held out; the other rows of these
-    groups are in neither.
-    """
-
-    fit: NDArray[np.intp]
-    held_out: NDArray[np.intp]
-
-
 def held_out_count(n: int, share: float) -> int:
     """Number of rows to hold out: `share` of n, rounded up, some left on both sides."""
     return min(max(math.ceil(share * n), 1), n - 1)
@@ -213,7 +201,7 @@ def hold_out(
     random: np.random.RandomState,
     groups: NDArray[Any] | None = None,
     times: NDArray[Any] | None = None,
-) -> HeldOut:
+) -> tuple[IntArray, IntArray]:
     """Draw the rows to hold out: plainly, or whole groups with one row each.
 
     With times the latest ones are held out.
@@ -233,7 +221,9 @@ def hold_out(
 
     Returns
     -------
-    HeldOut
+    fit, held_out : ndarray of int
+        Positions of the rows to learn from, and of those held out: with groups one row
+        of each of these, the other rows of which are in neither.
 
     Raises
     ------
@@ -251,11 +241,11 @@ def hold_out(
     draws, too, if they and future rows are.
     """
     if groups is None and times is not None:
-        return HeldOut(*latest_rows(times, share))
+        return latest_rows(times, share)
     if groups is None:
         order = random.permutation(n_rows)
         n_held_out = held_out_count(n_rows, share)
-        return HeldOut(order[n_held_out:], order[:n_held_out])
+        return order[n_held_out:], order[:n_held_out]
     names, first, group_of = np.unique(groups, return_index=True, return_inverse=True)
     if times is None:
         chosen = random.permutation(len(names))[: held_out_count(len(names), share)]
@@ -265,7 +255,7 @@ def hold_out(
     is_chosen[chosen] = True
     candidates = np.flatnonzero(is_chosen[group_of])
     drawn = one_row_per_group(group_of[candidates], random)
-    return HeldOut(np.flatnonzero(~is_chosen[group_of]), candidates[drawn])
+    return np.flatnonzero(~is_chosen[group_of]), candidates[drawn]
 
 
 def one_row_per_group(
@@ -385,12 +375,14 @@ class KnownRows:
     near: float
 
     @classmethod
-    def of(cls, keys: Keys, columns: Sequence[Keys]) -> Self:
+    def of(cls, keys: Keys, columns: Sequence[Keys]) -> Self | None:
         """Rows of these keys; `columns` are the keys of cells of some of them.
 
         Of very many columns near misses are counted in parts: rows that agree in all
-        parts but one.
+        parts but one. Of no rows or no columns nothing is known.
         """
+        if not len(keys) or not columns:
+            return None
         n_parts = min(len(columns), MOST_PARTS)
         parts = np.array([np.sum(columns[j::n_parts], axis=0) for j in range(n_parts)])
         whole, first = np.unique(parts.sum(axis=0), return_index=True)

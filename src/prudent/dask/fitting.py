@@ -31,7 +31,8 @@ from prudent.conformal import ConformalClassifier, ConformalDetector
 from prudent.core.classes import check_two_classes
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block as LabelledBlock
-from prudent.core.rows import HeldOut, Rows, hold_out
+from prudent.core.rows import Rows, hold_out
+from prudent.core.types import IntArray
 from prudent.dask.blocks import (
     Block,
     Chunks,
@@ -41,8 +42,10 @@ from prudent.dask.blocks import (
     chosen,
     masks,
 )
-from prudent.estimator_tools import MomentFitMixin, RowNotes, is_covariance_estimator
+from prudent.estimator_tools import MomentFitMixin, is_covariance_estimator
+from prudent.estimator_tools.held_out import remember_blocks, table_keys
 from prudent.minimax import MinimaxOutlierDetector
+from prudent.rules.rule import Terms
 
 Draws = NDArray[np.uint64]
 
@@ -178,7 +181,7 @@ def fit_conformal(
     if classifies:
         estimator.classes_ = _classes(labels for size, _, labels in heads if size)
     rows = NumberedRows(chunks, [size for size, *_ in heads])
-    RowNotes.joined([notes for _, notes, _ in heads]).keep_with(estimator)
+    remember_blocks(estimator, [keys for _, keys, _ in heads])
     estimator.n_rows_, estimator.method_ = rows.n_rows, "split"
     if classifies:
         if estimator.subgroups is not None:
@@ -238,42 +241,41 @@ def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> No
         return
     rows = _numbered(detector, chunks)
     rng = check_random_state(detector.random_state)
-    split = hold_out(rows.n_rows, detector.calibration_size, rng)
-    detector._check_learnable(len(split.fit), rows.n_rows)
-    detector._grouped, detector._latest = False, None
-    detector._fit_from(_moments(chunks, options, masks(split.fit, rows.sizes)))
-    _calibrate(detector, rows, split)
+    fit, held_out = hold_out(rows.n_rows, detector.calibration_size, rng)
+    detector._check_learnable(len(fit), rows.n_rows)
+    detector._terms = Terms(confidence=detector.confidence)
+    detector._fit_from(_moments(chunks, options, masks(fit, rows.sizes)))
+    _calibrate(detector, rows, held_out)
 
 
 def _fit_held_out(estimator: Any, rows: NumberedRows) -> np.random.RandomState:
     """Fit to a sample, and find the rule by the scores of all held-out rows."""
     rng = check_random_state(estimator.random_state)
     estimator.n_features_in_ = rows.chunks.n_features
-    estimator._grouped, estimator._latest = False, None
-    is_conformal = isinstance(estimator, ConformalClassifier | ConformalDetector)
-    if is_conformal and isinstance(estimator.estimator, FrozenEstimator):
-        everything = np.arange(rows.n_rows)
-        split = HeldOut(everything[:0], everything)
+    frozen = isinstance(estimator.estimator, FrozenEstimator)
+    estimator._terms = Terms(confidence=estimator.confidence, frozen=frozen)
+    if frozen and not isinstance(estimator, LowDensityRejector):
+        held_out = np.arange(rows.n_rows)
         estimator._fit_part(None, None, rng)
     else:
-        split = hold_out(rows.n_rows, estimator.calibration_size, rng)
-        estimator._fit_part(*rows.sample(split.fit), rng)
-    _calibrate(estimator, rows, split)
+        fit, held_out = hold_out(rows.n_rows, estimator.calibration_size, rng)
+        estimator._fit_part(*rows.sample(fit), rng)
+    _calibrate(estimator, rows, held_out)
     return rng
 
 
-def _calibrate(estimator: Any, rows: NumberedRows, split: HeldOut) -> None:
+def _calibrate(estimator: Any, rows: NumberedRows, held_out: IntArray) -> None:
     """Find the rule by the scores of all held-out rows, block by block."""
-    parts = rows.ask(split.held_out, estimator._scores)
-    estimator.n_calibration_ = len(split.held_out)
+    parts = rows.ask(held_out, estimator._scores)
+    estimator.n_calibration_ = len(held_out)
     scores = parts[0] if len(parts) == 1 else estimator._merged(parts)
     estimator._adopt(estimator._rule(scores))
 
 
-def _head(block: Block) -> tuple[int, RowNotes, NDArray[Any] | None]:
+def _head(block: Block) -> tuple[int, Any, NDArray[Any] | None]:
     """Number of the rows of a block, what tells them, and their labels."""
     X, y = block
-    return len(X), RowNotes.taken(X), None if y is None else np.unique(y)
+    return len(X), table_keys(X), None if y is None else np.unique(y)
 
 
 def _moments(
@@ -292,14 +294,13 @@ def _moments(
 
 def _numbered(detector: Any, chunks: Chunks) -> NumberedRows:
     """Check and count the rows of every block; the detector keeps what tells them."""
-    notes = chunks.map(_checked_notes)
-    RowNotes.joined([own for _, own in notes]).keep_with(detector)
-    return NumberedRows(chunks, [size for size, _ in notes])
+    keys = chunks.map(_checked_keys)
+    remember_blocks(detector, keys)
+    return NumberedRows(chunks, [len(own) for own, _ in keys])
 
 
-def _checked_notes(block: Block) -> tuple[int, RowNotes]:
-    X = check_array(block[0], dtype=np.float64, ensure_min_samples=0)
-    return len(X), RowNotes.taken(X)
+def _checked_keys(block: Block) -> Any:
+    return table_keys(check_array(block[0], dtype=np.float64, ensure_min_samples=0))
 
 
 def _block_moments(
@@ -377,8 +378,8 @@ def _held_out_trials(
 ) -> Rows:
     """Trials with rows held out, and the levels that the others know."""
     random = np.random.RandomState(seed)
-    split = hold_out(sum(sizes), estimator.validation_fraction, random)
-    trials = trials.transform(_held_apart, each=masks(split.held_out, sizes))
+    _, held_out = hold_out(sum(sizes), estimator.validation_fraction, random)
+    trials = trials.transform(_held_apart, each=masks(held_out, sizes))
     levels = trials.map(Trial.seen_levels, estimator._reader.n_levels)
     seen = [np.any(parts, axis=0) for parts in zip(*levels, strict=True)]
     estimator._reader = estimator._reader.restricted(seen)

@@ -17,7 +17,6 @@ from prudent.estimator_tools.answers import (
 from prudent.estimator_tools.given import check_groups, check_times
 from prudent.estimator_tools.held_out import (
     HeldOutEstimator,
-    RowNotes,
     copied_rows,
     exported_rule,
     fit_inside,
@@ -56,7 +55,6 @@ __all__ = [
     "MomentFitMixin",
     "MomentsMixin",
     "RateMixin",
-    "RowNotes",
     "Split",
     "TableColumns",
     "TablePipeline",

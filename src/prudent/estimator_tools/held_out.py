@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import hashlib
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from itertools import count
 from typing import Any, Self
@@ -32,18 +32,17 @@ from prudent.core.guarantee import Guarantee
 from prudent.core.order import as_number
 from prudent.core.rows import (
     MOST_ROWS,
-    HeldOut,
     Keys,
     KnownRows,
     hold_out,
     keys_of_numbers,
     mixed,
     one_row_per_group,
-    row_keys,
 )
 from prudent.core.types import BoolArray
 from prudent.estimator_tools.answers import delegate
 from prudent.estimator_tools.given import check_groups, check_times
+from prudent.estimator_tools.moment_fits import Split
 from prudent.estimator_tools.subgroups import Subgroups, SubgroupsOption
 from prudent.exceptions import PrudentWarning
 from prudent.io.errors import thousands
@@ -70,8 +69,8 @@ class HeldOutEstimator(BaseEstimator):
     # Of the rows to learn from, while the model is fitted to them.
     _fit_groups: NDArray[Any] | None = None
     _fit_times: NDArray[Any] | None = None
-    # Evidence of rows that are held out because they are the latest; None without.
-    _latest: Mapping[str, float] | None = None
+    # What all promises of the fit have in common.
+    _terms: Terms
     # Whether a fit with times tests their order; not where it is tested once for many.
     _tests_order: bool = True
     # Of parts of the population with promises of their own; None without.
@@ -88,23 +87,34 @@ class HeldOutEstimator(BaseEstimator):
         time: Any = None,
     ) -> Self:
         """Fit to one part of the rows, and find the rule on the other."""
-        self._grouped = groups is not None
         times = None if time is None else check_times(time, _num_samples(X), groups)
-        split = self._hold_out(X, random, groups, times)
-        self._latest = None if times is None else _evidence(times[split.held_out])
+        fit, held_out = self._hold_out(X, random, groups, times)
         self.__dict__.pop("order_test_", None)
+        latest = None
+        if times is not None:
+            first = "first date" if times.dtype.kind == "M" else "first time"
+            latest = {
+                "latest rows": float(len(held_out)),
+                first: as_number(times[held_out].min()),
+            }
+        self._terms = Terms(
+            confidence=self.confidence,
+            frozen=isinstance(getattr(self, "estimator", None), FrozenEstimator),
+            grouped=groups is not None,
+            latest=latest,
+        )
         if times is not None and self._tests_order:
             from prudent.estimator_tools.order import order_of_fit
 
             self.order_test_ = order_of_fit(
-                *(X, y),
+                X,
+                y,
                 times=times,
                 groups=groups,
-                n_latest=len(split.held_out),
+                n_latest=len(held_out),
                 random_state=getattr(self, "random_state", None),
             )
-        remember_rows(self, X, split, warn=groups is None)
-        fit, held_out = split.fit, split.held_out
+        remember_rows(self, X, (fit, held_out), warn=groups is None)
         learned, known = (None, None) if y is None else (y[fit], y[held_out])
         self._fit_groups = None if groups is None else np.asarray(groups)[fit]
         self._fit_times = None if times is None else times[fit]
@@ -174,7 +184,7 @@ class HeldOutEstimator(BaseEstimator):
         random: np.random.RandomState,
         groups: ArrayLike | None,
         times: NDArray[Any] | None = None,
-    ) -> HeldOut:
+    ) -> Split:
         """Rows to fit the model to, and rows that it has not seen.
 
         All are held out where `estimator` is frozen, or one random row of each group;
@@ -191,7 +201,7 @@ class HeldOutEstimator(BaseEstimator):
         if groups is not None:
             labels = check_groups(groups, len(held_out))
             held_out = one_row_per_group(labels, random)
-        return HeldOut(np.empty(0, dtype=np.intp), held_out)
+        return np.empty(0, dtype=np.intp), held_out
 
     def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
         """Fit the model to these rows; a frozen one is left as it is."""
@@ -209,13 +219,30 @@ class HeldOutEstimator(BaseEstimator):
         """The rule that the parameters ask for."""
         raise NotImplementedError
 
+    def _score_record(self) -> dict[str, Any]:
+        """What a file of the rule says of its scores: "scores", "columns", "group".
+
+        ValueError where nobody else can compute them.
+        """
+        raise NotImplementedError
+
     def _adopt(self, rule: Rule) -> Self:
-        """Answer by a rule from now on, which says what its scores are."""
+        """Answer by a rule from now on, which says to a reader what its scores are."""
         self.rule_, self.guarantees_ = rule, rule.guarantees
-        if isinstance(rule, Rule):
-            # Scores that nobody else can compute stay those that are given.
-            with suppress(ValueError):
-                self.rule_ = described(rule, self)
+        if not isinstance(rule, Rule):
+            return self
+        record, classes, parts = dict(rule.record), rule.classes, self._subgroups
+        # Scores that nobody else can compute stay those that are given.
+        with suppress(ValueError):
+            record |= self._score_record()
+            if rule.kind == "answers":  # the likeliest label is answered
+                classes = tuple(self.classes_.tolist())
+            crossings = rule.crossings
+            if parts is not None and parts.function is None:
+                crossings = parts.crossings
+            self.rule_ = replace(
+                rule, record=record, classes=classes, crossings=crossings
+            )
         return self
 
     def _at(self, rate: Any, **parameter: Any) -> Self:
@@ -223,36 +250,8 @@ class HeldOutEstimator(BaseEstimator):
         other = copy.copy(self).set_params(**parameter)
         return other._adopt(self.rule_.at(rate))
 
-    def _terms(self) -> Terms:
-        """What all promises of this fit have in common."""
-        return Terms(
-            confidence=self.confidence,
-            frozen=isinstance(getattr(self, "estimator", None), FrozenEstimator),
-            grouped=self._grouped,
-            latest=self._latest,
-        )
-
 
 # --- a wrapper's rule, for scores that are computed elsewhere -------------------------
-
-
-def described(rule: Rule, estimator: Any) -> Rule:
-    """A wrapper's rule with what a reader of it needs: what its scores are.
-
-    A class with such rules has `_score_record()`: what the record says of `scores`,
-    `columns` and perhaps `group`; or ValueError where nobody else can compute them.
-    """
-    record = {
-        **rule.record,
-        **estimator._score_record(),
-    }
-    classes = rule.classes
-    if rule.kind == "answers":  # the likeliest label is answered
-        classes = tuple(estimator.estimator_.classes_.tolist())
-    parts = estimator._subgroups
-    by_columns = parts is not None and parts.function is None
-    crossings = parts.crossings if by_columns else ()
-    return replace(rule, record=record, classes=classes, crossings=crossings)
 
 
 def exported_rule(estimator: Any) -> Rule:
@@ -269,7 +268,8 @@ def exported_rule(estimator: Any) -> Rule:
             f"{name}: the coins of smoothed ties are thrown by all features of a row, "
             "which no file of scores holds: fit it with ties='conservative'."
         )
-    return described(rule, estimator)
+    estimator._score_record()
+    return rule
 
 
 def probability_columns(estimator: Any, name: str) -> list[str]:
@@ -292,7 +292,7 @@ def hold_out_rows(
     random: np.random.RandomState,
     groups: ArrayLike | None = None,
     times: NDArray[Any] | None = None,
-) -> HeldOut:
+) -> Split:
     """Draw the rows that an estimator is held to.
 
     With `groups`, one label a row, whole groups are held out, and one random row of
@@ -330,12 +330,6 @@ def fit_inside(
     return estimator.fit(X, y, **options)
 
 
-def _evidence(times: NDArray[Any]) -> dict[str, float]:
-    """What a promise says of the rows held out because they are the latest."""
-    name = "first date" if times.dtype.kind == "M" else "first time"
-    return {"latest rows": float(len(times)), name: as_number(times.min())}
-
-
 # --- rows that a model has seen -------------------------------------------------------
 
 
@@ -343,105 +337,70 @@ def _evidence(times: NDArray[Any]) -> dict[str, float]:
 MOST_SPARSE_COLUMNS = 1024
 
 
-@dataclass(eq=False)
-class RowNotes:
-    """What tells whether other rows are those of a fit, taken down block by block."""
+def table_keys(X: Any) -> tuple[Keys, list[Keys]]:
+    """What tells whether other rows are those of a table.
 
-    keys: list[Keys] = field(default_factory=list)  # of the rows of each block
-    cells: list[Keys] = field(default_factory=list)  # of the first rows, by columns
-
-    @classmethod
-    def taken(cls, X: Any) -> Self:
-        """Notes of one block of rows."""
-        notes = cls()
-        notes.add(X)
-        return notes
-
-    @classmethod
-    def joined(cls, parts: Iterable[Self]) -> Self:
-        """Notes of all blocks, of each of which there are notes."""
-        notes, first = cls(), list[list[Keys]]()
-        for part in parts:
-            notes.keys += part.keys
-            if part.cells:
-                first.append(part.cells)
-        notes.cells = [
-            np.concatenate(column)[:MOST_ROWS] for column in zip(*first, strict=True)
-        ]
-        return notes
-
-    def add(self, X: Any) -> Keys | None:
-        """Note some rows, and return their keys (n,); None for what is no table."""
-        columns = _columns(X)
-        if columns is None:
-            return None
-        keys, cells = np.zeros(_num_samples(X), dtype=np.uint64), []
-        for column in columns:
-            keys += column
-            cells.append(column[:MOST_ROWS].copy())
-        self.keys.append(keys)
-        if not self.cells and len(keys):
-            self.cells = cells
-        return keys
-
-    def known(self) -> KnownRows | None:
-        """What is known of the rows noted; None where there are none."""
-        if not self.cells:
-            return None
-        return KnownRows.of(np.concatenate(self.keys), self.cells)
-
-    def keep_with(self, estimator: Any) -> None:
-        """Keep with a fitted estimator 8 bytes a row: values can be guessed by them."""
-        estimator._known_rows = self.known()
+    The keys of the rows (n,), and of each column those of the cells of the first rows;
+    none of what is no table. Sparse matrices of more than 1024 columns are not looked
+    at.
+    """
+    columns = _columns(X)
+    n_rows = 0 if columns is None else _num_samples(X)
+    keys, cells = np.zeros(n_rows, dtype=np.uint64), []
+    for column in columns or ():
+        keys += column
+        cells.append(column[:MOST_ROWS].copy())
+    return keys, cells
 
 
 def remember_rows(
-    estimator: Any, X: Any, split: HeldOut | None = None, *, warn: bool = True
+    estimator: Any, X: Any, split: Split | None = None, *, warn: bool = True
 ) -> None:
     """Keep with an estimator what tells the rows of its fit; warn of copies among them.
 
-    With a `split` those held out count as copies that are among the others, else all
-    that stand more than once. Sparse matrices of more than 1024 columns are not looked
-    at.
+    These are 8 bytes a row, by which values can be guessed. With a `split` those held
+    out count as copies that are among the others, else all that stand more than once.
     """
-    notes = RowNotes()
-    keys = notes.add(X)
-    estimator._known_rows = known = notes.known()
-    if warn and keys is not None and known is not None and known.holds_copies():
+    keys, cells = table_keys(X)
+    estimator._known_rows = known = KnownRows.of(keys, cells)
+    if warn and known is not None and known.holds_copies():
         _warn_of_copies(type(estimator).__name__, keys, split)
+
+
+def remember_blocks(
+    estimator: Any, keys_of_blocks: Sequence[tuple[Keys, list[Keys]]]
+) -> None:
+    """Keep with an estimator what tells the rows of all blocks; see `table_keys`."""
+    keys, cells = zip(*keys_of_blocks, strict=True)
+    first = zip(*(own for own in cells if own and len(own[0])), strict=True)
+    columns = [np.concatenate(column)[:MOST_ROWS] for column in first]
+    estimator._known_rows = KnownRows.of(np.concatenate(keys), columns)
 
 
 def copied_rows(X: Any) -> int:
     """How many rows of a table stand more than once; 0 where chance may be why."""
     keys = _keys_with_copies(X)
-    if keys is None:
-        return 0
     _, count = np.unique(keys, return_counts=True)
     return int(count[count > 1].sum())
 
 
 def warn_of_copies(name: str, X: Any) -> None:
     """Warn where rows that are to prove something are copies of others among them."""
-    keys = _keys_with_copies(X)
-    if keys is not None:
-        _warn_of_copies(name, keys, None)
+    _warn_of_copies(name, _keys_with_copies(X), None)
 
 
-def _keys_with_copies(X: Any) -> Keys | None:
-    """The keys of rows some of which are copies; None where there are none to be seen.
-
-    Rows that stand more than once are copies only where chance is not why.
-    """
-    notes = RowNotes()
-    keys = notes.add(X)
-    known = notes.known()
-    return keys if known is not None and known.holds_copies() else None
+def _keys_with_copies(X: Any) -> Keys:
+    """The keys of rows some of which are copies; none where chance may be why."""
+    keys, cells = table_keys(X)
+    known = KnownRows.of(keys, cells)
+    return keys if known is not None and known.holds_copies() else keys[:0]
 
 
-def _warn_of_copies(name: str, keys: Keys, split: HeldOut | None) -> None:
+def _warn_of_copies(name: str, keys: Keys, split: Split | None) -> None:
     """Say how many of the rows of these keys are copies."""
-    if split is not None and len(split.fit):
-        seen = np.isin(keys[split.held_out], keys[split.fit])
+    if split is not None and len(split[0]):
+        fit, held_out = split
+        seen = np.isin(keys[held_out], keys[fit])
         where = "held-out rows stand among the rows learned from too"
     else:
         _, place, count = np.unique(keys, return_inverse=True, return_counts=True)
@@ -462,16 +421,13 @@ def refuse_seen_rows(name: str, model: Any, X: Any) -> None:
     Of a pipeline or search also where the last step knows its rows.
     """
     for known, rows in _knowledge(model, X):
-        columns = _columns(rows)
-        if columns is None:
-            continue
-        n_rows = _num_samples(rows)
-        n_seen = known.copies(row_keys(columns, n_rows))
+        keys, _ = table_keys(rows)
+        n_seen = known.copies(keys)
         if n_seen:
             raise ValueError(
-                f"{name}: {thousands(n_seen)} of these {thousands(n_rows)} rows were "
-                "in the fit of the model, whose errors on them say nothing about new "
-                "rows. Give rows that it has not seen."
+                f"{name}: {thousands(n_seen)} of these {thousands(len(keys))} rows "
+                "were in the fit of the model, whose errors on them say nothing about "
+                "new rows. Give rows that it has not seen."
             )
 
 

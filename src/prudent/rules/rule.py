@@ -534,13 +534,6 @@ class Coverage:
         jointly = self.jointly or self.subgroups
         return len(self.scores.names) if jointly and certain else 1
 
-    @property
-    def unseen_label_p_value(self) -> float:
-        """Largest p-value of a label without a score."""
-        if self.by == "class":
-            return 1.0
-        return float(((1 + self.scores.unscored) / (1 + self.scores.sizes)).max())
-
     def rule(self, rate: float) -> Rule:
         """Sets that leave out the label at most at a rate.
 
@@ -548,8 +541,8 @@ class Coverage:
         it counts among the promised misses; else the promise assumes that there is
         no such row.
         """
-        sizes, n_claims = self.scores.sizes.tolist(), self.n_claims
-        overlap = bool(self.subgroups)
+        sizes, n_claims = list(map(len, self.scores.sorted)), self.n_claims
+        unscored, overlap = self.scores.unscored.tolist(), bool(self.subgroups)
         ranks = [self.terms.rank(n, rate, n_claims, overlap=overlap) for n in sizes]
         claims = {"claims": float(n_claims)} if n_claims > 1 else {}
         exchangeable = {
@@ -569,7 +562,7 @@ class Coverage:
                 subgroup, scope = group_named(name), None
             attained = self.smoothed or self.terms.confidence is not None
             ranked = {} if self.smoothed else {"rank": float(rank)}
-            counted = self.by != "class" and 1 + self.scores.unscored[c] <= rank
+            counted = self.by != "class" and 1 + unscored[c] <= rank
             promise = self.terms.promise(
                 "coverage",
                 rate if attained else rank / (n + 1),
@@ -612,7 +605,7 @@ class FalseAlarms:
 
     def rule(self, rate: float) -> Rule:
         """Alarms for ordinary rows at most at a rate."""
-        (n,) = self.scores.sizes.tolist()
+        n = len(self.scores.sorted[0])
         rank = known = self.terms.rank(n, rate)
         promised = rank / (n + 1)
         if self.smoothed or self.terms.confidence is not None:

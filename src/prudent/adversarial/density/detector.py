@@ -30,11 +30,12 @@ from prudent._compat import (
 from prudent.adversarial.density.learn import learn, play_on_density, soft_promise
 from prudent.adversarial.density.model import GridReference, SoftRule
 from prudent.core.binomial import fewest_rows
-from prudent.core.rows import HeldOut, refuse_dask
+from prudent.core.rows import refuse_dask
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
     HeldOutEstimator,
     RateMixin,
+    Split,
     check_rows,
     hold_out_rows,
     one_thread,
@@ -259,7 +260,7 @@ class LowDensityRejector(RateMixin, OutlierMixin, HeldOutEstimator):
         random: np.random.RandomState,
         groups: ArrayLike | None,
         times: NDArray[Any] | None = None,
-    ) -> HeldOut:
+    ) -> Split:
         return hold_out_rows(self, X, self.calibration_size, random, groups, times)
 
     def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
@@ -307,7 +308,7 @@ class LowDensityRejector(RateMixin, OutlierMixin, HeldOutEstimator):
                 stacklevel=3,
             )
         coin = self._learned.coin if self.exact else None
-        made = FalseAlarms(scores=known, coin=coin, terms=self._terms())
+        made = FalseAlarms(scores=known, coin=coin, terms=self._terms)
         rule = made.rule(float(self.false_alarm_rate))
         return self._play(rule) if self.strategy == "soft" else rule
 

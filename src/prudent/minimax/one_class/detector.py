@@ -14,12 +14,13 @@ from sklearn.utils import check_random_state
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
 from prudent.core.binomial import fewest_rows
 from prudent.core.moments import ClassMoments
-from prudent.core.rows import HeldOut, LocalRows, refuse_dask
+from prudent.core.rows import LocalRows, refuse_dask
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
     HeldOutEstimator,
     MomentsMixin,
     RateMixin,
+    Split,
     check_rows,
     covariance_rule,
     hold_out_rows,
@@ -245,13 +246,13 @@ class MinimaxOutlierDetector(
         random: np.random.RandomState,
         groups: ArrayLike | None,
         times: NDArray[Any] | None = None,
-    ) -> HeldOut:
+    ) -> Split:
         drawn = hold_out_rows(self, X, self.calibration_size, random, groups, times)
-        split = HeldOut(np.sort(drawn.fit), np.sort(drawn.held_out))
-        self._check_learnable(len(split.fit), len(X))
+        fit, held_out = np.sort(drawn[0]), np.sort(drawn[1])
+        self._check_learnable(len(fit), len(X))
         if self.kernel != "linear":
-            self._kernel = TrainingKernel.from_estimator(self, X, split.fit)
-        return split
+            self._kernel = TrainingKernel.from_estimator(self, X, fit)
+        return fit, held_out
 
     def _fit_part(
         self, X: Any, y: Any, random: np.random.RandomState | None = None
@@ -269,7 +270,7 @@ class MinimaxOutlierDetector(
         return CalibrationScores.of(scores)
 
     def _rule(self, scores: CalibrationScores) -> Rule:
-        made = FalseAlarms(scores=scores, terms=self._terms())
+        made = FalseAlarms(scores=scores, terms=self._terms)
         return made.rule(float(self.false_alarm_rate))
 
     def _adopt(self, rule: Rule) -> Self:
