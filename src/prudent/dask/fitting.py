@@ -367,7 +367,7 @@ def _read(
     classes = _classes(head[1] for head in heads if head)
     readers = [head[0] for head in heads if head]
     worker._reader = readers[0].merged(readers[1:])
-    RowNotes.joined([head[3] for head in heads if head]).keep_with(estimator)
+    remember_blocks(estimator, [head[3] for head in heads if head])
     sizes = [head[2] if head else 0 for head in heads]
     trials = blocks.transform(_trial, worker, classes)
     return worker._reader, trials, sizes, classes
@@ -407,14 +407,14 @@ def _folds(
 
 def _read_head(
     chunk: Block, worker: RiskCalibratedClassifier
-) -> tuple[Reader, NDArray[Any], int, RowNotes] | None:
+) -> tuple[Reader, NDArray[Any], int, Any] | None:
     """What the reading of all blocks needs to know about one that has rows."""
     X, y = chunk
     if y is None or len(X) == 0:
         return None
     worker = copy(worker)
     _, labels, *_ = worker._read_training(X, y, None)
-    return worker._reader, np.unique(labels), len(labels), RowNotes.taken(X)
+    return worker._reader, np.unique(labels), len(labels), table_keys(X)
 
 
 def _trial(
