@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
-from prudent.conformal.units import PairScores, blocks, damped
+from prudent.conformal.units import blocks, damped
 from prudent.core.classes import log_sum_of_others
 from prudent.core.types import FloatArray, IntArray
 from prudent.exceptions import SingularCovarianceError
@@ -23,102 +23,61 @@ from prudent.rules.scores import Counts
 SCORES = {"posterior": 0, "margin": 1, "density": 2}
 # Changes of a class count for which constants are held.
 CHANGES = np.array([-1.0, 0.0, 1.0])
+#: What `student_constants` gives.
+Students = tuple[FloatArray, FloatArray, FloatArray]
+#: Scores of training rows if each new row has their label (m, n), if it has another
+#: (m, n), and those of the new rows under each label (m, n_classes).
+PairScores = tuple[FloatArray, FloatArray, FloatArray]
 
 
-@dataclass(frozen=True, slots=True)
-class Classes:
-    """Class sums of training rows that are sorted by class."""
+def class_means(rows: FloatArray, starts: IntArray) -> FloatArray:
+    """Means (n_classes, d) of rows sorted by class, each class with a row.
 
-    # (n_classes + 1,): class k holds the rows from starts[k] to starts[k + 1] - 1
-    starts: IntArray
-    counts: FloatArray  # (n_classes,)
-    means: FloatArray  # (n_classes, d)
-
-    @classmethod
-    def of(cls, rows: FloatArray, codes: IntArray, n_classes: int) -> Classes:
-        """Sums of rows with sorted class numbers, each class with a row."""
-        starts = np.searchsorted(codes, np.arange(n_classes + 1))
-        counts = np.diff(starts).astype(np.float64)
-        means = np.add.reduceat(rows, starts[:-1]) / counts[:, None]
-        # A second pass takes the rounding errors of the first sums away.
-        means += np.add.reduceat(rows - means[codes], starts[:-1]) / counts[:, None]
-        return cls(starts, counts, means)
-
-    def parts(self, rows: FloatArray) -> list[FloatArray]:
-        """Rows of each class about its mean."""
-        ends = zip(self.starts[:-1], self.starts[1:], self.means, strict=True)
-        return [rows[start:end] - mean for start, end, mean in ends]
-
-
-@dataclass(frozen=True, slots=True)
-class Student:
-    """Constants of predictive Student densities, by class and change of its count."""
-
-    # (n_classes, 3): terms of the log joint that depend on the class and its count
-    # only, for one row less than in training, as many and one more; -inf for no rows
-    constants: FloatArray
-    halves: FloatArray  # (n_classes, 3): factors of log(1 + r Q)
-    ratios: FloatArray  # (n_classes, 3): r = N / (N + 1)
-
-    @classmethod
-    def of(
-        cls,
-        counts: FloatArray,
-        d: int,
-        halves: FloatArray,
-        dropped: float,
-        half_logs: FloatArray,
-        repeats: int = 1,
-    ) -> Student:
-        """Constants of `repeats` densities of `d` columns each.
-
-        Gamma functions are taken of `halves` and of these less `dropped`;
-        `half_logs` are half the log determinants of the classes.
-        """
-        n = counts[:, None] + CHANGES
-        ratios = n / (n + 1)
-        with np.errstate(divide="ignore"):
-            one = gammaln(halves) - gammaln(halves - dropped) + d / 2 * np.log(ratios)
-            constants = np.log(n) + repeats * one - half_logs[:, None]
-        return cls(constants, halves, ratios)
-
-
-@dataclass(frozen=True, slots=True)
-class Products:
-    """Inner products of deviations, in the metric of each class k.
-
-    With z_i the deviation of row i from mean k and w_l that of mean k from mean l.
+    Class k holds the rows from starts[k] to starts[k + 1] - 1.
     """
+    counts = np.diff(starts)
+    means = np.add.reduceat(rows, starts[:-1]) / counts[:, None]
+    # A second pass takes the rounding errors of the first sums away.
+    about = rows - np.repeat(means, counts, axis=0)
+    means += np.add.reduceat(about, starts[:-1]) / counts[:, None]
+    return means
 
-    rows: FloatArray  # (K, n, d): whitened z_i
-    gaps: FloatArray  # (K, K, d): whitened w_l
-    squares: FloatArray  # (K, n): <z_i, z_i>
-    across: FloatArray  # (K, K, n): <w_l, z_i>
-    between: FloatArray  # (K, K, K): <w_l, w_m>
-    # (K, n): <e, e> and <z_i, e>, e the deviation of row i from the mean of its own
-    # class
-    own: FloatArray
-    mixed: FloatArray  # (K, n)
 
-    @classmethod
-    def of(
-        cls, rows: FloatArray, codes: IntArray, means: FloatArray, factors: FloatArray
-    ) -> Products:
-        """Products in the metrics L L' of (K, d, d) Cholesky `factors`."""
-        metrics = list(zip(means, factors, strict=True))
-        z = np.stack([whiten(rows - mean, factor) for mean, factor in metrics])
-        w = np.stack([whiten(mean - means, factor) for mean, factor in metrics])
-        across = w @ z.transpose(0, 2, 1)
-        squares = np.square(z).sum(axis=2)
-        return cls(
-            rows=z,
-            gaps=w,
-            squares=squares,
-            across=across,
-            between=w @ w.transpose(0, 2, 1),
-            own=np.square(z + w[:, codes]).sum(axis=2),
-            mixed=squares + across[:, codes, np.arange(len(codes))],
-        )
+def student_constants(
+    counts: FloatArray,
+    d: int,
+    halves: FloatArray,
+    dropped: float,
+    half_logs: FloatArray,
+    repeats: int = 1,
+) -> Students:
+    """Constants of predictive Student densities, by class and change of its count.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_classes,)
+    d, repeats : int
+        Columns of a density, and densities that are multiplied.
+    halves : ndarray of shape (n_classes, 3)
+        Factors of log(1 + r Q); gamma functions are taken of them and of these less
+        `dropped`.
+    dropped : float
+    half_logs : ndarray of shape (n_classes,)
+        Half the log determinants of the classes.
+
+    Returns
+    -------
+    constants, halves, ratios : ndarray of shape (n_classes, 3)
+        For one row less than in training, as many and one more: terms of the log joint
+        that depend on the class and its count only, -inf for no rows; the factors; and
+        r = N / (N + 1).
+    """
+    n = counts[:, None] + CHANGES
+    ratios = n / (n + 1)
+    with np.errstate(divide="ignore"):
+        one = gammaln(halves) - gammaln(halves - dropped) + d / 2 * np.log(ratios)
+        constants = np.log(n) + repeats * one - half_logs[:, None]
+    return constants, halves, ratios
 
 
 @dataclass(frozen=True)
@@ -128,11 +87,12 @@ class Gaussian:
     score: str  # {"posterior", "margin", "density"}
     rows: FloatArray  # (n, d): training rows in the units of the bag, sorted by class
     codes: IntArray
-    classes: Classes
+    starts: IntArray  # (K + 1,): the first row of each class, and n
+    means: FloatArray  # (K, d)
     # (K, d, d): Cholesky factors of the metrics G; identities for one variance
     factors: FloatArray
     variance: float  # d times the one variance; 0 for matrices
-    students: Student
+    students: Students
     # s and beta: what a row adds to the metric of its class, and of every class
     share: float
     pooled: float
@@ -152,9 +112,11 @@ class Gaussian:
         """Model of training rows."""
         n, d = rows.shape
         n_classes = len(names)
-        classes = Classes.of(rows, codes, n_classes)
-        parts = classes.parts(rows)
-        counts = classes.counts[:, None] + CHANGES
+        starts = np.searchsorted(codes, np.arange(n_classes + 1))
+        means = class_means(rows, starts)
+        parts = np.split(rows - means[codes], starts[1:-1])
+        sizes = np.diff(starts).astype(np.float64)
+        counts = sizes[:, None] + CHANGES
         share, pooled, variance = 0.0, 1.0, 0.0
         if covariance_type == "identity":
             variance = sum(float(np.square(part).sum()) for part in parts)
@@ -164,7 +126,7 @@ class Gaussian:
             factors = np.broadcast_to(np.eye(d), (n_classes, d, d))
             freedom = np.full_like(counts, max(n - n_classes + ridge_rows, 2.0))
             half_logs = np.full(n_classes, d / 2 * np.log(variance))
-            students = Student.of(classes.counts, d, d * freedom / 2, d / 2, half_logs)
+            students = student_constants(sizes, d, d * freedom / 2, d / 2, half_logs)
         else:
             scatters = np.stack([part.T @ part for part in parts])
             ridge = ridge_rows * np.eye(d)
@@ -183,17 +145,41 @@ class Gaussian:
                 factors = np.broadcast_to(one, (n_classes, d, d))
                 freedom = np.full_like(counts, max(n - n_classes + ridge_rows, d + 1.0))
             diagonals = np.diagonal(factors, axis1=1, axis2=2)
-            students = Student.of(
-                classes.counts, d, freedom / 2, d / 2, np.log(diagonals).sum(axis=1)
-            )
+            half_logs = np.log(diagonals).sum(axis=1)
+            students = student_constants(sizes, d, freedom / 2, d / 2, half_logs)
         return cls(
-            score, rows, codes, classes, factors, variance, students, share, pooled
+            score=score,
+            rows=rows,
+            codes=codes,
+            starts=starts,
+            means=means,
+            factors=factors,
+            variance=variance,
+            students=students,
+            share=share,
+            pooled=pooled,
         )
 
     @cached_property
-    def products(self) -> Products:
-        """Inner products of the training rows."""
-        return Products.of(self.rows, self.codes, self.classes.means, self.factors)
+    def products(self) -> tuple[FloatArray, FloatArray, tuple[FloatArray, ...]]:
+        """Inner products of deviations, in the metric of each class k.
+
+        Returns
+        -------
+        rows, gaps : ndarray of shape (K, n, d), (K, K, d)
+            Whitened deviations z_i of row i from mean k, and w_l of mean k from mean l.
+        products : tuple of ndarray
+            <z_i, z_i> (K, n), <w_l, z_i> (K, K, n), <w_l, w_m> (K, K, K), and <e, e>
+            and <z_i, e> (K, n), e the deviation of row i from the mean of its class.
+        """
+        z, codes = self.whitened(self.rows), self.codes
+        pairs = zip(self.means, self.factors, strict=True)
+        w = np.stack([whiten(mean - self.means, factor) for mean, factor in pairs])
+        across = w @ z.transpose(0, 2, 1)
+        squares = np.square(z).sum(axis=2)
+        own = np.square(z + w[:, codes]).sum(axis=2)
+        mixed = squares + across[:, codes, np.arange(len(codes))]
+        return z, w, (squares, across, w @ w.transpose(0, 2, 1), own, mixed)
 
     def log_joint(self, rows: FloatArray) -> FloatArray:
         """Log joint density of each row and class, up to a common constant."""
@@ -201,7 +187,7 @@ class Gaussian:
 
     def whitened(self, rows: FloatArray) -> FloatArray:
         """Deviations of rows from each mean, (K, m, d)."""
-        means = zip(self.classes.means, self.factors, strict=True)
+        means = zip(self.means, self.factors, strict=True)
         return np.stack([whiten(rows - mean, factor) for mean, factor in means])
 
     def log_joint_of(self, v: FloatArray) -> FloatArray:
@@ -209,9 +195,9 @@ class Gaussian:
         distances = np.square(v).sum(axis=2)
         if self.variance:
             distances /= self.variance
-        of = self.students
-        logs = np.log1p(of.ratios[:, 1:2] * distances)
-        return (of.constants[:, 1:2] - of.halves[:, 1:2] * logs).T
+        constants, halves, ratios = self.students
+        logs = np.log1p(ratios[:, 1:2] * distances)
+        return (constants[:, 1:2] - halves[:, 1:2] * logs).T
 
     def counts(
         self,
@@ -225,31 +211,25 @@ class Gaussian:
         """Training rows stranger than each new row under each label."""
         from prudent.conformal._compiled import linear_counts
 
-        products, students = self.products, self.students
-        n_classes, n, d = products.rows.shape
+        z, w, products = self.products
+        n_classes, n, d = z.shape
         v = self.whitened(rows)
         asked, own, other = _asked(self.log_joint_of(v), self.score, second)
         power = d / 2 if self.variance else 0.5
-        shifts = v @ products.gaps.transpose(0, 2, 1)
-        metrics = zip(v, products.gaps, strict=True)
-        gaps = np.stack([np.square(x[:, None] + w).sum(axis=2) for x, w in metrics])
+        shifts = v @ w.transpose(0, 2, 1)
+        metrics = zip(v, w, strict=True)
+        gaps = np.stack([np.square(x[:, None] + y).sum(axis=2) for x, y in metrics])
         larger, equal = np.zeros((2, len(rows), n_classes), dtype=np.intp)
         for block in blocks(len(rows), n_classes * n):
             linear_counts(
                 (
-                    v[:, block] @ products.rows.transpose(0, 2, 1),
+                    v[:, block] @ z.transpose(0, 2, 1),
                     np.ascontiguousarray(shifts[:, block]),
                     np.ascontiguousarray(gaps[:, block]),
                 ),
-                self.classes.starts,
-                (
-                    products.squares,
-                    products.across,
-                    products.between,
-                    products.own,
-                    products.mixed,
-                ),
-                (students.constants, students.halves, students.ratios),
+                self.starts,
+                products,
+                self.students,
                 (self.share, self.pooled, self.variance, power),
                 SCORES[self.score],
                 by_class,
@@ -265,12 +245,13 @@ class Diagonal:
     """A Gaussian model of independent columns."""
 
     score: str
-    classes: Classes
+    starts: IntArray
+    means: FloatArray  # (K, d)
     columns: FloatArray  # (d, n): training rows, transposed
     # (K, d): the scatters g of each class and column, with the pooled rows and the
     # ridge
     variances: FloatArray
-    students: Student
+    students: Students
     pooled: float  # beta: what a row adds to the scatters of every class
 
     @classmethod
@@ -286,32 +267,31 @@ class Diagonal:
     ) -> Diagonal:
         """Tables of training rows; arguments as `Gaussian.learn`."""
         n, d = rows.shape
-        classes = Classes.of(rows, codes, len(names))
-        scatters = np.stack(
-            [np.square(part).sum(axis=0) for part in classes.parts(rows)]
-        )
+        starts = np.searchsorted(codes, np.arange(len(names) + 1))
+        means = class_means(rows, starts)
+        parts = np.split(rows - means[codes], starts[1:-1])
+        scatters = np.stack([np.square(part).sum(axis=0) for part in parts])
         pooled = pooled_rows / (n + 1)
         variances = scatters + pooled * scatters.sum(axis=0) + ridge_rows
         for variance, name in zip(variances, names, strict=True):
             if not (variance > 0).all():
                 raise singular(f"the covariance of class {name}")
-        counts = classes.counts[:, None] + CHANGES
-        freedom = np.maximum(counts + pooled_rows + ridge_rows, 2.0)
+        sizes = np.diff(starts).astype(np.float64)
+        freedom = np.maximum(sizes[:, None] + CHANGES + pooled_rows + ridge_rows, 2.0)
         half_logs = np.log(variances).sum(axis=1) / 2
-        students = Student.of(classes.counts, 1, freedom / 2, 0.5, half_logs, repeats=d)
+        students = student_constants(sizes, 1, freedom / 2, 0.5, half_logs, repeats=d)
         columns = np.ascontiguousarray(rows.T)
-        return cls(score, classes, columns, variances, students, pooled)
+        return cls(score, starts, means, columns, variances, students, pooled)
 
     def log_joint(self, rows: FloatArray) -> FloatArray:
         """Log joint density of each row and class, up to a common constant."""
-        of = self.students
+        constants, halves, ratios = self.students
+        each = zip(self.means, self.variances, ratios[:, 1], strict=True)
         logs = [
             np.log1p(ratio * np.square(rows - mean) / variance).sum(axis=1)
-            for mean, variance, ratio in zip(
-                self.classes.means, self.variances, of.ratios[:, 1], strict=True
-            )
+            for mean, variance, ratio in each
         ]
-        return of.constants[:, 1] - of.halves[:, 1] * np.stack(logs, axis=1)
+        return constants[:, 1] - halves[:, 1] * np.stack(logs, axis=1)
 
     def counts(
         self,
@@ -326,16 +306,13 @@ class Diagonal:
         from prudent.conformal._compiled import diagonal_counts
 
         asked, own, other = _asked(self.log_joint(rows), self.score, second)
-        larger, equal = np.zeros(
-            (2, len(rows), len(self.classes.counts)), dtype=np.intp
-        )
-        students = self.students
+        larger, equal = np.zeros((2, len(rows), len(self.means)), dtype=np.intp)
         diagonal_counts(
             self.columns,
             np.ascontiguousarray(rows),
-            self.classes.starts,
-            (self.classes.means, self.variances),
-            (students.constants, students.halves, students.ratios),
+            self.starts,
+            (self.means, self.variances),
+            self.students,
             self.pooled,
             SCORES[self.score],
             by_class,
@@ -353,7 +330,8 @@ def _asked(
     asked = strangeness(log_joint, score)
     if second is None:
         return asked, np.empty((0, 0)), np.empty((0, 0))
-    return damped(asked) + second.asked, second.own, second.other
+    own, other, new = second
+    return damped(asked) + new, own, other
 
 
 def strangeness(log_joint: FloatArray, score: str) -> FloatArray:

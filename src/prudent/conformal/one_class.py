@@ -15,100 +15,33 @@ from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.rules.scores import ROUNDING, Counts
 
 
-@dataclass(frozen=True, slots=True)
-class OneClass:
-    """Tables of the rows of one class, in the units of the bag.
-
-    Attributes
-    ----------
-    nonconformity : {"combined", "distance", "ellipsoid"}
-        Mean of the k least city-block distances to other rows of the bag; distance
-        from the mean of the others in the metric of the scatter; or the larger rank
-        of the two, ties by the smaller one.
-    rows : ndarray of shape (n, d)
-        Training rows.
-    nearest : ndarray of shape (n, k)
-        The k least city-block distances of each row to the others, ascending, inf
-        where there are fewer; k = 0 where distances play no part.
-    ellipsoid : Ellipsoid or None
-        None where it plays no part.
-    """
-
-    nonconformity: str
-    rows: FloatArray
-    nearest: FloatArray
-    ellipsoid: Ellipsoid | None
-
-    @classmethod
-    def learn(
-        cls,
-        rows: FloatArray,
-        nonconformity: str,
-        *,
-        n_neighbors: int,
-        ridge_rows: float,
-    ) -> OneClass:
-        """Tables of training rows (n, d)."""
-        nearest, ellipsoid = np.empty((len(rows), 0)), None
-        if nonconformity != "ellipsoid":
-            nearest = nearest_others(rows, min(n_neighbors, len(rows)))
-        if nonconformity != "distance":
-            ellipsoid = Ellipsoid.learn(rows, ridge_rows)
-        return cls(nonconformity, rows, nearest, ellipsoid)
-
-    def counts(self, rows: FloatArray) -> Counts:
-        """Training rows stranger than each of the new rows (m, d), and as strange."""
-        larger, equal = np.empty((2, len(rows)), dtype=np.intp)
-        whitened = (
-            None if self.ellipsoid is None else self.ellipsoid.whitened(self.rows)
-        )
-        for block in blocks(len(rows), ARRAYS * len(self.rows)):
-            above, level = self._compared(rows[block], whitened)
-            larger[block], equal[block] = above.sum(axis=1), level.sum(axis=1)
-        return Counts(larger, equal)
-
-    def _compared(
-        self, rows: FloatArray, whitened: FloatArray | None
-    ) -> tuple[BoolArray, BoolArray]:
-        """Which rows of each bag are stranger than the new row, and as strange.
-
-        `whitened` (n, d) are the training rows in the metric of the ellipsoid. Both
-        results have shape (m, n).
-        """
-        by_ellipsoid = None
-        if self.ellipsoid is not None and whitened is not None:
-            by_ellipsoid = self.ellipsoid.scores(whitened, rows)
-            if self.nonconformity == "ellipsoid":
-                return beyond(*by_ellipsoid)
-        by_distance = self._distance_scores(rows)
-        if by_ellipsoid is None:
-            return beyond(*by_distance)
-        return beyond_both(InOrder.of(*by_distance), InOrder.of(*by_ellipsoid))
-
-    def _distance_scores(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean of the k least distances of training rows (m, n), and of new rows (m,).
-
-        A new row takes the place of the k-th nearest where it is nearer.
-        """
-        distances = cdist(rows, self.rows, "cityblock")
-        k = self.nearest.shape[1]
-        new = distances
-        if k < new.shape[1]:
-            new = np.partition(new, k - 1, axis=1)[:, :k]
-        known = np.isfinite(self.nearest)
-        n_known = known.sum(axis=1)
-        total = np.where(known, self.nearest, 0.0).sum(axis=1)
-        rest = np.where(known[:, -1], self.nearest[:, :-1].sum(axis=1), total)
-        nearer = (rest + distances) / np.minimum(n_known + 1, k)
-        scores = np.where(distances < self.nearest[:, -1], nearer, total / k)
-        return scores, np.sort(new, axis=1).mean(axis=1)
-
-
 def nearest_others(rows: FloatArray, k: int) -> FloatArray:
     """The k least city-block distances of each row to the others, (n, k) ascending."""
     places = list(range(2, k + 2))  # the nearest of all is the row itself
     distances: FloatArray = KDTree(rows).query(rows, k=places, p=1)[0]
     return distances
+
+
+def distance_scores(
+    rows: FloatArray, nearest: FloatArray, new: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean of the k least distances of training rows (m, n), and of new rows (m,).
+
+    `nearest` (n, k) are those of the training rows to each other, inf where there are
+    fewer. A new row takes the place of the k-th nearest where it is nearer.
+    """
+    distances = cdist(new, rows, "cityblock")
+    k = nearest.shape[1]
+    least = distances
+    if k < least.shape[1]:
+        least = np.partition(least, k - 1, axis=1)[:, :k]
+    known = np.isfinite(nearest)
+    n_known = known.sum(axis=1)
+    total = np.where(known, nearest, 0.0).sum(axis=1)
+    rest = np.where(known[:, -1], nearest[:, :-1].sum(axis=1), total)
+    nearer = (rest + distances) / np.minimum(n_known + 1, k)
+    scores = np.where(distances < nearest[:, -1], nearer, total / k)
+    return scores, np.sort(least, axis=1).mean(axis=1)
 
 
 def beyond(scores: FloatArray, new: FloatArray) -> tuple[BoolArray, BoolArray]:
@@ -233,19 +166,64 @@ class Ellipsoid:
 class FullOneClass(ByUnits):
     """Ranks of new rows among the rows of one class, in every augmented bag.
 
-    `settings` are `n_neighbors` and `ridge_rows` of `OneClass.learn`.
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Training rows.
+    nonconformity : {"combined", "distance", "ellipsoid"}
+        Mean of the k least city-block distances to other rows of the bag; distance
+        from the mean of the others in the metric of the scatter; or the larger rank
+        of the two, ties by the smaller one.
+    n_neighbors : int
+    ridge_rows : float
     """
 
-    def __init__(self, rows: FloatArray, nonconformity: str, **settings: Any) -> None:
-        self.rows, self.nonconformity, self.settings = rows, nonconformity, settings
+    def __init__(
+        self,
+        rows: FloatArray,
+        nonconformity: str,
+        *,
+        n_neighbors: int,
+        ridge_rows: float,
+    ) -> None:
+        self.rows, self.nonconformity = rows, nonconformity
+        self.n_neighbors, self.ridge_rows = n_neighbors, ridge_rows
         self._prepare()
 
-    def _learn(self, rows: FloatArray) -> OneClass:
-        return OneClass.learn(rows, self.nonconformity, **self.settings)
+    def _learn(
+        self, rows: FloatArray
+    ) -> tuple[FloatArray, FloatArray, Ellipsoid | None]:
+        """Rows in the units of the bag, their nearest distances, and the ellipsoid."""
+        nearest, ellipsoid = np.empty((len(rows), 0)), None
+        if self.nonconformity != "ellipsoid":
+            nearest = nearest_others(rows, min(self.n_neighbors, len(rows)))
+        if self.nonconformity != "distance":
+            ellipsoid = Ellipsoid.learn(rows, self.ridge_rows)
+        return rows, nearest, ellipsoid
 
     def counts(self, rows: FloatArray) -> Counts:
-        """Training rows stranger than each new row."""
-        return self._counts(rows, (len(rows),), lambda model, new, _: model.counts(new))
+        """Training rows stranger than each new row (m, d), and as strange."""
+        return self._counts(rows, (len(rows),), self._ask)
+
+    def _ask(self, model: Any, new: FloatArray, places: IntArray) -> Counts:
+        rows, nearest, ellipsoid = model
+        larger, equal = np.empty((2, len(new)), dtype=np.intp)
+        whitened = None if ellipsoid is None else ellipsoid.whitened(rows)
+        for block in blocks(len(new), ARRAYS * len(rows)):
+            by_distance = by_ellipsoid = (np.empty(0), np.empty(0))
+            if whitened is not None:
+                by_ellipsoid = ellipsoid.scores(whitened, new[block])
+            if self.nonconformity != "ellipsoid":
+                by_distance = distance_scores(rows, nearest, new[block])
+            if self.nonconformity == "combined":
+                above, level = beyond_both(
+                    InOrder.of(*by_distance), InOrder.of(*by_ellipsoid)
+                )
+            else:
+                by_one = by_distance if ellipsoid is None else by_ellipsoid
+                above, level = beyond(*by_one)
+            larger[block], equal[block] = above.sum(axis=1), level.sum(axis=1)
+        return Counts(larger, equal)
 
     def farness(self, rows: FloatArray) -> FloatArray:
         """Root mean square d of the standardised columns, as d / (1 + d)."""

@@ -15,7 +15,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.spatial.distance import cdist
 
 from prudent.conformal.gaussian import Diagonal, Gaussian, strangeness
-from prudent.conformal.units import ARRAYS, PairScores, blocks, damped
+from prudent.conformal.units import ARRAYS, blocks, damped
 from prudent.core.types import FloatArray, IntArray
 from prudent.rules.scores import Counts
 
@@ -142,15 +142,15 @@ class Blend:
         """Training rows stranger than each new row under each label."""
         larger, equal = np.empty((2, *wanted.shape), dtype=np.intp)
         for block in blocks(len(rows), wanted.shape[1] * len(category)):
-            own, other, new = self.ridge.deleted_predictions(rows[block])
+            own, other, new = map(
+                damped_ridge, self.ridge.deleted_predictions(rows[block])
+            )
             counts = self.gaussian.counts(
                 rows[block],
                 category,
                 wanted[block],
                 by_class=by_class,
-                second=PairScores(
-                    damped_ridge(own), damped_ridge(other), damped_ridge(new)
-                ),
+                second=(own, other, new),
             )
             larger[block], equal[block] = counts.below, counts.equal
         return Counts(larger, equal)

@@ -183,26 +183,6 @@ class ByUnits:
         self._prepare()
 
 
-# --- scores of a bag ------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class PairScores:
-    """Scores of training rows that depend on whether a new row has their label.
-
-    Attributes
-    ----------
-    own, other : ndarray of shape (m, n)
-        Score of each training row if each new row has its label, and if another.
-    asked : ndarray of shape (m, n_classes)
-        Scores of the new rows under each label.
-    """
-
-    own: FloatArray
-    other: FloatArray
-    asked: FloatArray
-
-
 def damped(scores: FloatArray) -> FloatArray:
     """Sign times log(1 + size): scores of unlike spread on one scale."""
     return np.copysign(np.log1p(np.abs(scores)), scores)
