@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prudent.core.rows import hold_out, one_row_per_group
-from prudent.estimator_tools import hold_out_rows
+from prudent.estimator_tools import check_groups
 
 
 def draw(n, share=0.3, seed=0, groups=None):
@@ -49,4 +49,4 @@ def test_the_row_of_a_group_is_any_with_equal_chance():
 )
 def test_bad_groups_are_named(groups, message):
     with pytest.raises(ValueError, match=message):
-        hold_out_rows(None, np.ones((6, 1)), 0.3, np.random.RandomState(0), groups)
+        check_groups(groups, 6)

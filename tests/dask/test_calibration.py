@@ -14,7 +14,7 @@ from prudent.calibration import DiagonalFamily, PriorStrengths
 from prudent.calibration.ascent import Trial
 from prudent.core.rows import Block, LocalRows
 from prudent.dask import fit, predict
-from prudent.dask.fitting import Deal, least_draws, with_draws
+from prudent.dask.fitting import dealt, fold_of, least_draws, with_draws
 from prudent.exceptions import PrudentWarning, SingularCovarianceError
 
 pytestmark = pytest.mark.filterwarnings("ignore:chunks are small")
@@ -164,8 +164,8 @@ def drawn(X, y):
 def folds(X, y, n_folds):
     """Fold of each row."""
     rows = drawn(X, y)
-    deal = Deal.of([least_draws(rows, len(np.unique(y)), n_folds)], n_folds)
-    return deal.fold_of(rows[1])
+    deal = dealt([least_draws(rows, len(np.unique(y)), n_folds)], n_folds)
+    return fold_of(rows[1], deal)
 
 
 @pytest.mark.parametrize("family", ["full", "tied_diag"])

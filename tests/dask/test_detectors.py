@@ -22,7 +22,7 @@ from prudent import (
 from prudent.adversarial.density.model import Standardisation
 from prudent.core.rows import hold_out
 from prudent.dask import fit, predict
-from prudent.dask.blocks import Chunks, NumberedRows
+from prudent.dask.blocks import DaskRows, answers_of, sample
 from prudent.exceptions import PrudentWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore:chunks are small")
@@ -67,11 +67,11 @@ def test_rows_are_asked_for_by_their_number_in_any_blocks():
     X = np.arange(600.0)[:, None]
     positions = np.random.default_rng(0).permutation(600)[:97]
     for sizes in ((600,), CHUNKS, (1, 5, 0, 294, 299, 1)):
-        chunks = Chunks.of(blocks(X, sizes), None, None, None)
-        numbered = NumberedRows(chunks, chunks.map(lambda block: len(block[0])))
-        asked = np.concatenate(numbered.ask(positions, lambda X, y: X[:, 0]))
-        np.testing.assert_array_equal(asked, np.sort(positions))
-        taken, _ = numbered.sample(positions)
+        chunks = DaskRows.of(blocks(X, sizes), None, None, None)
+        counted = chunks.map(lambda block: len(block[0]))
+        answers = answers_of(chunks, counted, positions, lambda X, y: X[:, 0])
+        np.testing.assert_array_equal(np.concatenate(answers), np.sort(positions))
+        taken, _ = sample(chunks, counted, positions)
         np.testing.assert_array_equal(taken[:, 0], positions)
 
 

@@ -34,12 +34,11 @@ from prudent.calibration.learn import (
 )
 from prudent.calibration.model import Model
 from prudent.core.classes import check_two_classes, class_costs
-from prudent.core.rows import Block, LocalRows, Rows, refuse_dask
+from prudent.core.rows import Block, LocalRows, Rows, hold_out, refuse_dask
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.estimator_tools import (
     check_groups,
     frame_columns,
-    hold_out_rows,
     positive_weights,
     remember_rows,
     warn_constant_features,
@@ -722,13 +721,10 @@ def held_out_trial(
 ) -> Trial:
     """Rows to fit and rows held out, with the levels that the former know."""
     coded = row_keys(block.X)
-    split = hold_out_rows(
-        classifier,
-        coded,
-        classifier.validation_fraction,
-        np.random.RandomState(seed),
-        groups,
-    )
+    if groups is not None:
+        groups = check_groups(groups, len(block))
+    random = np.random.RandomState(seed)
+    split = hold_out(len(block), classifier.validation_fraction, random, groups)
     remember_rows(classifier, coded, split, warn=groups is None)
     trial = Trial(*map(block.taken, split))
     # What the held-out rows alone know is not known to a fit they judge.

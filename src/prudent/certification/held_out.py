@@ -128,17 +128,15 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
                 "least 2 classes, or a fitted model in FrozenEstimator."
             )
 
-    def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
+    def _fit_part(
+        self, X: Any, y: Any, random: np.random.RandomState, **given: Any
+    ) -> None:
         """Fit a clone of the estimator to these rows; a frozen one is left as it is."""
         if isinstance(self.estimator, FrozenEstimator):
             self.estimator_, self._unlearned = self.estimator, []
         else:
             self._refuse_unlearned(y)
-            self.estimator_ = fit_inside(
-                *(clone(self.estimator), X, y),
-                groups=self._fit_groups,
-                time=self._fit_times,
-            )
+            self.estimator_ = fit_inside(clone(self.estimator), X, y, **given)
         if not hasattr(self.estimator_, "classes_"):
             raise TypeError(
                 f"{type(self).__name__}: {model_name(self.estimator)} is no "

@@ -843,13 +843,15 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         )
         self._take(ranks)
 
-    def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
+    def _fit_part(
+        self, X: Any, y: Any, random: np.random.RandomState, **given: Any
+    ) -> None:
         """Fit what scores labels; a frozen one is left as it is.
 
         Without an `estimator` it is a model of this class; of rows of one class a
         constant.
         """
-        estimator, groups, times = self.estimator, self._fit_groups, self._fit_times
+        estimator = self.estimator
         kind: ScoreKind = "margin"
         if estimator is None and self.nonconformity == "posterior":
             kind = "blend" if self.model == "blend" else "posterior"
@@ -864,7 +866,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
             if estimator is None:
                 # What it warns of has been said, and it need keep no groups together.
                 warnings.simplefilter("ignore", PrudentWarning)
-                groups = times = None
+                given = {}
                 estimator = clone(self).set_params(
                     method="full",
                     condition=None,
@@ -874,7 +876,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
                 )
             if (y == y[0]).all():
                 estimator, kind = DummyClassifier(strategy="prior"), "probability"
-            fitted = fit_inside(clone(estimator), X, y, groups=groups, time=times)
+            fitted = fit_inside(clone(estimator), X, y, **given)
         if kind == "probability" and not hasattr(fitted, "predict_proba"):
             kind = "margin"  # known only now of one that chooses among several
         self.estimator_, self._labels = fitted, LabelScores(fitted, self.classes_, kind)

@@ -263,7 +263,9 @@ class ConformalDetector(RateMixin, OutlierMixin, ConformalEstimator):
         self.guarantees_: tuple[Guarantee, ...] = (promise,)
         self._cut_at(rank, rate)
 
-    def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
+    def _fit_part(
+        self, X: Any, y: Any, random: np.random.RandomState, **given: Any
+    ) -> None:
         estimator = self.estimator
         if estimator is None:
             estimator = EllipsoidDetector(ridge_rows=self.ridge_rows)

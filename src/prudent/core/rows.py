@@ -65,15 +65,14 @@ class Block:
         return self.X[chosen].astype(np.float64), weight
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A function and its arguments behind the block, which travel to it together."""
+#: A function and its arguments behind the block, which travel to it together.
+Step = tuple[Callable[..., Any], tuple[Any, ...]]
 
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
 
-    def __call__(self, block: Any, *own: Any) -> Any:
-        return self.function(block, *self.arguments, *own)
+def step_on(block: Any, own: tuple[Any, ...], step: Step) -> Any:
+    """What a step makes of a block and the block's own item, if any."""
+    function, arguments = step
+    return function(block, *arguments, *own)
 
 
 class Rows(ABC):
@@ -100,7 +99,7 @@ class Rows(ABC):
         each: Sequence[Any] | None = None,
     ) -> list[Any]:
         """`function(block, *arguments)` of every block, in order."""
-        return self._map(Step(function, arguments), self._own(each))
+        return self._map((function, arguments), self._own(each))
 
     def reduce(
         self,
@@ -123,7 +122,7 @@ class Rows(ABC):
         each: Sequence[Any] | None = None,
     ) -> Rows:
         """Blocks `function(block, *arguments)`, kept where they are made."""
-        return self._transform(Step(function, arguments), self._own(each))
+        return self._transform((function, arguments), self._own(each))
 
     def of_class(self, k: int) -> tuple[FloatArray, FloatArray | None]:
         """All rows of a class in one place, and their weights, if any.
@@ -176,7 +175,7 @@ class LocalRows(Rows):
 
     def _map(self, step: Step, own: list[tuple[Any, ...]]) -> list[Any]:
         pairs = zip(self.blocks, own, strict=True)
-        return [step(block, *item) for block, item in pairs]
+        return [step_on(block, item, step) for block, item in pairs]
 
     def _transform(self, step: Step, own: list[tuple[Any, ...]]) -> LocalRows:
         return LocalRows(self._map(step, own))

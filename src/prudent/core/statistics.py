@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from io import BytesIO
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -355,13 +355,9 @@ def unpack(data: bytes) -> dict[str, NDArray[Any]]:
 # --- one pass over the rows, block by block -------------------------------------------
 
 
-class Sums(NamedTuple):
-    """Sums of w b, w b b', w |b|^2 b and w |b|^4 over rows b = x - origin."""
-
-    s1: FloatArray
-    s2: FloatArray
-    s3: Any = None
-    s4: Any = None
+#: Sums of w b, w b b', w |b|^2 b and w |b|^4 over rows b = x - origin; the last two
+#: are None where fourth moments are not wanted.
+Sums = tuple[FloatArray, FloatArray, Any, Any]
 
 
 # Rows are centred again when their first row lies so far from their mean that the
@@ -533,7 +529,7 @@ def _class_sums(
                 s4[k] += (w * q) @ q
     if not diagonal and (weight is not None or n_features > MATMUL_FEATURES):
         _mirror(s2)
-    return Sums(s1, s2, s3, s4) if fourth else Sums(s1, s2)
+    return (s1, s2, s3, s4) if fourth else (s1, s2, None, None)
 
 
 def _mean_gaps(
@@ -614,16 +610,15 @@ def _about_mean(
             "the weights of the rows of a class cancel to a total of 0, so they have "
             "no mean: use RawMoments for signed weights."
         )
-    r = sums.s1 / np.where(count == 0, 1.0, W)[:, None]
+    s1, s2, s3, _ = sums
+    r = s1 / np.where(count == 0, 1.0, W)[:, None]
     shift = W[:, None] * (r * r)
-    third, fourth = (None, None) if sums.s3 is None else _powers_about_mean(W, r, sums)
-    add_spread(sums.s2, r, -W)  # in place: nothing needs the sums any more
+    third, fourth = (None, None) if s3 is None else _powers_about_mean(W, r, sums)
+    add_spread(s2, r, -W)  # in place: nothing needs the sums any more
     mean, mean_lo = two_sum(origin, r)
-    statistics = Statistics(
-        classes, count, W, mean, mean_lo, sums.s2, third=third, fourth=fourth
-    )
+    statistics = Statistics(classes, count, W, mean, mean_lo, s2, third, fourth)
     lost = (shift > CANCELLATION * statistics.variation).any()
-    if sums.s3 is not None:
+    if s3 is not None:
         total = shift.sum(axis=1)
         lost |= (total > CANCELLATION_OF_FOURTH * statistics.trace).any()
     return statistics, bool(lost)
@@ -633,13 +628,14 @@ def _powers_about_mean(
     W: FloatArray, r: FloatArray, sums: Sums
 ) -> tuple[FloatArray, FloatArray]:
     """Third and fourth about the mean, which lies r away from the origin."""
+    _, s2, s3, s4 = sums
     rr = (r * r).sum(axis=1)
-    trace = np.trace(sums.s2, axis1=1, axis2=2)
-    u = np.matmul(sums.s2, r[:, :, None])[:, :, 0]
-    third = sums.s3 - 2 * u - (trace - 2 * W * rr)[:, None] * r
+    trace = np.trace(s2, axis1=1, axis2=2)
+    u = np.matmul(s2, r[:, :, None])[:, :, 0]
+    third = s3 - 2 * u - (trace - 2 * W * rr)[:, None] * r
     fourth = (
-        sums.s4
-        - 4 * (r * sums.s3).sum(axis=1)
+        s4
+        - 4 * (r * s3).sum(axis=1)
         + 4 * (r * u).sum(axis=1)
         + (2 * trace - 3 * W * rr) * rr
     )
@@ -676,8 +672,8 @@ def _block_in_order(block: Block, classes: NDArray[Any], fourth: bool) -> Statis
         _mirror(s2)
         products = np.ascontiguousarray(s2[:, :n_features, :n_features])
         if not fourth:
-            return Sums(s1[:, :n_features], products)
-        return Sums(s1[:, :n_features], products, s3[:, :n_features], s4)
+            return s1[:, :n_features], products, None, None
+        return s1[:, :n_features], products, s3[:, :n_features], s4
 
     origin, count = first_rows(X, block.codes, n_classes)
     W = np.bincount(block.codes, block.weight, n_classes).astype(np.float64)

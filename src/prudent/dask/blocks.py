@@ -6,7 +6,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block as LabelledBlock
-from prudent.core.rows import LocalRows, Rows, Step
+from prudent.core.rows import LocalRows, Rows, Step, step_on
 from prudent.core.types import BoolArray, IntArray
 from prudent.exceptions import PrudentWarning
 
@@ -48,6 +48,47 @@ class DaskRows(Rows):
 
     blocks: Sequence[Any]  # in row order
     client: Any  # where to compute; None is dask's own scheduler
+    n_features: int = 0  # columns of every X, of blocks (X, y) of a collection
+    feature_names: NDArray[np.object_] | None = None  # of the columns of a data frame
+
+    @classmethod
+    def of(
+        cls, X: Any, y: Any, target: Any, client: Any, *, as_frames: bool = False
+    ) -> Self:
+        """Blocks of a dask array or data frame with its labels.
+
+        The blocks of a data frame hold numbers, or frames if `as_frames`.
+        """
+        require_dask()
+        if y is not None and target is not None:
+            raise ValueError("give the labels as `y` or as `target`, not both.")
+        if hasattr(X, "to_delayed") and hasattr(X, "columns"):
+            blocks, columns = _frame_blocks(X, y, target, as_frames)
+            names: NDArray[np.object_] | None = columns
+            n_features = len(columns)
+        elif hasattr(X, "to_delayed") and hasattr(X, "chunks"):
+            if target is not None:
+                raise ValueError("`target` names a column of a data frame; give `y`.")
+            blocks, names = _array_blocks(X, y), None
+            n_features = X.shape[1]
+            _warn_about_chunks(X)
+        else:
+            raise TypeError(
+                "`X` must be a dask array or data frame, got "
+                f"{type(X).__name__}; fit other data with `estimator.fit`."
+            )
+        return cls(blocks, client or _current_client(), n_features, names)
+
+    def moments(self, **options: Any) -> ClassMoments:
+        """Class moments of all rows: the tree of `ClassMoments.reduce` over blocks."""
+        moments: ClassMoments = self.reduce(
+            block_moments, ClassMoments.reduce, self.n_features, options
+        )
+        return moments
+
+    def labelled(self, classes: NDArray[Any]) -> Rows:
+        """The rows as a fit asks for them, with the number of each label."""
+        return self.transform(_labelled, classes)
 
     def reduce(
         self,
@@ -64,7 +105,7 @@ class DaskRows(Rows):
         """
         from dask import delayed
 
-        level = self._made(Step(function, arguments), self._own(each))
+        level = self._made((function, arguments), self._own(each))
         while len(level) > 1:
             level = [
                 delayed(combine, pure=False)(level[i : i + FAN_IN])
@@ -99,7 +140,7 @@ class DaskRows(Rows):
 
         # One node of the graph: a fitted model is not copied into every task.
         shared = delayed(step, pure=False, traverse=False)
-        apply = delayed(_apply, pure=False)
+        apply = delayed(step_on, pure=False)
         pairs = zip(self.blocks, own, strict=True)
         return [apply(block, item, shared) for block, item in pairs]
 
@@ -139,7 +180,7 @@ class WorkerRows(Rows):
 
     def _transform(self, step: Step, own: list[tuple[Any, ...]]) -> WorkerRows:
         """Each block is made where the old one is."""
-        futures = self.client.map(_apply, self.blocks, own, step=step, pure=False)
+        futures = self.client.map(step_on, self.blocks, own, step=step, pure=False)
         return WorkerRows(futures, self.client)
 
     def _by_worker(self) -> dict[str | None, list[int]]:
@@ -155,64 +196,13 @@ class WorkerRows(Rows):
         return dict(groups)
 
 
-def _apply(block: Any, own: tuple[Any, ...], step: Step) -> Any:
-    return step(block, *own)
-
-
 def _apply_to_group(
     blocks: Sequence[Any], own: Sequence[tuple[Any, ...]], step: Step
 ) -> list[Any]:
-    return [step(block, *item) for block, item in zip(blocks, own, strict=True)]
+    return [step_on(*pair, step) for pair in zip(blocks, own, strict=True)]
 
 
 # --- blocks of rows and labels --------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Chunks(DaskRows):
-    """Row blocks (X, y) of a collection in order, none of them computed yet."""
-
-    n_features: int  # columns of every X
-    feature_names: NDArray[np.object_] | None  # names of the columns of a data frame
-
-    @classmethod
-    def of(
-        cls, X: Any, y: Any, target: Any, client: Any, *, as_frames: bool = False
-    ) -> Chunks:
-        """Blocks of a dask array or data frame with its labels.
-
-        The blocks of a data frame hold numbers, or frames if `as_frames`.
-        """
-        require_dask()
-        if y is not None and target is not None:
-            raise ValueError("give the labels as `y` or as `target`, not both.")
-        if hasattr(X, "to_delayed") and hasattr(X, "columns"):
-            blocks, columns = _frame_blocks(X, y, target, as_frames)
-            names: NDArray[np.object_] | None = columns
-            n_features = len(columns)
-        elif hasattr(X, "to_delayed") and hasattr(X, "chunks"):
-            if target is not None:
-                raise ValueError("`target` names a column of a data frame; give `y`.")
-            blocks, names = _array_blocks(X, y), None
-            n_features = X.shape[1]
-            _warn_about_chunks(X)
-        else:
-            raise TypeError(
-                "`X` must be a dask array or data frame, got "
-                f"{type(X).__name__}; fit other data with `estimator.fit`."
-            )
-        return cls(blocks, client or _current_client(), n_features, names)
-
-    def moments(self, **options: Any) -> ClassMoments:
-        """Class moments of all rows: the tree of `ClassMoments.reduce` over blocks."""
-        moments: ClassMoments = self.reduce(
-            block_moments, ClassMoments.reduce, self.n_features, options
-        )
-        return moments
-
-    def labelled(self, classes: NDArray[Any]) -> Rows:
-        """The rows as a fit asks for them, with the number of each label."""
-        return self.transform(_labelled, classes)
 
 
 def block_moments(
@@ -334,55 +324,46 @@ def chosen(mask: Mask, n_rows: int) -> BoolArray:
     return np.unpackbits(mask, count=n_rows) == 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NumberedRows:
-    """Blocks of rows, of known sizes."""
+def answers_of(
+    chunks: DaskRows,
+    sizes: Sequence[int],
+    positions: IntArray,
+    question: Callable[..., Any],
+) -> list[Any]:
+    """`question(X, y)` of the rows at the positions, of each block that has some.
 
-    chunks: Chunks
-    sizes: Sequence[int]
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of all blocks: at least 2, so that one can be held out."""
-        n_rows = sum(self.sizes)
-        if n_rows < 2:
-            raise ValueError(
-                f"found {n_rows} sample(s) in all blocks: at least 2 are needed, one "
-                "to learn from and one to hold out."
-            )
-        return n_rows
-
-    def ask(
-        self, positions: IntArray, question: Callable[..., Any], *arguments: Any
-    ) -> list[Any]:
-        """`question(X, y, *arguments)` of the chosen rows of blocks that have some."""
-        own = masks(positions, self.sizes)
-        answers = self.chunks.map(_asked, question, arguments, each=own)
-        return [answer for answer in answers if answer is not None]
-
-    def sample(self, positions: IntArray) -> tuple[Any, NDArray[Any] | None]:
-        """The first `MAX_FIT_ROWS` of these rows and their labels, in this order."""
-        positions = positions[:MAX_FIT_ROWS]
-        parts, labels = zip(*self.ask(positions, _both), strict=True)
-        if hasattr(parts[0], "columns"):
-            import pandas
-
-            X: Any = pandas.concat(parts)
-        else:
-            X = np.concatenate(parts)
-        order = np.argsort(np.argsort(positions))
-        y = None if labels[0] is None else np.concatenate(labels)[order]
-        return _safe_indexing(X, order), y
+    The blocks have these sizes.
+    """
+    answers = chunks.map(_asked, question, each=masks(positions, sizes))
+    return [answer for answer in answers if answer is not None]
 
 
-def _asked(
-    block: Block, question: Callable[..., Any], arguments: tuple[Any, ...], mask: Mask
-) -> Any:
+def sample(
+    chunks: DaskRows, sizes: Sequence[int], positions: IntArray
+) -> tuple[Any, NDArray[Any] | None]:
+    """The first `MAX_FIT_ROWS` of the rows at the positions and their labels, in order.
+
+    The blocks have these sizes.
+    """
+    positions = positions[:MAX_FIT_ROWS]
+    parts, labels = zip(*answers_of(chunks, sizes, positions, _both), strict=True)
+    if hasattr(parts[0], "columns"):
+        import pandas
+
+        X: Any = pandas.concat(parts)
+    else:
+        X = np.concatenate(parts)
+    order = np.argsort(np.argsort(positions))
+    y = None if labels[0] is None else np.concatenate(labels)[order]
+    return _safe_indexing(X, order), y
+
+
+def _asked(block: Block, question: Callable[..., Any], mask: Mask) -> Any:
     X, y = block
     rows = np.flatnonzero(chosen(mask, len(X)))
     if len(rows) == 0:
         return None
-    return question(_safe_indexing(X, rows), None if y is None else y[rows], *arguments)
+    return question(_safe_indexing(X, rows), None if y is None else y[rows])
 
 
 def _both(X: Any, y: Any) -> Block:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
 from hashlib import blake2b
 from numbers import Integral
 from typing import Any
@@ -32,15 +31,15 @@ from prudent.core.classes import check_two_classes
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block as LabelledBlock
 from prudent.core.rows import Rows, hold_out
-from prudent.core.types import IntArray
 from prudent.dask.blocks import (
     Block,
-    Chunks,
+    DaskRows,
     Mask,
-    NumberedRows,
+    answers_of,
     block_moments,
     chosen,
     masks,
+    sample,
 )
 from prudent.estimator_tools import MomentFitMixin, is_covariance_estimator
 from prudent.estimator_tools.held_out import remember_blocks, table_keys
@@ -118,13 +117,11 @@ def fit(
     is_conformal = isinstance(estimator, ConformalClassifier | ConformalDetector)
     # Only a wrapped estimator may know what to do with columns that are no numbers.
     as_frames = needs_frames(estimator) or (is_conformal and estimator.estimator)
-    chunks = Chunks.of(X, y, target, client, as_frames=bool(as_frames))
+    chunks = DaskRows.of(X, y, target, client, as_frames=bool(as_frames))
     for name in ("feature_names_in_", "_known_rows"):
         vars(estimator).pop(name, None)
-    if isinstance(estimator, LowDensityRejector):
-        fit_rejector(estimator, chunks)
-    elif isinstance(estimator, MinimaxOutlierDetector):
-        fit_minimax_detector(estimator, chunks)
+    if isinstance(estimator, LowDensityRejector | MinimaxOutlierDetector):
+        fit_detector(estimator, chunks)
     elif isinstance(estimator, ConformalDetector):
         fit_conformal(estimator, chunks)
     elif y is None and target is None:
@@ -147,7 +144,7 @@ def fit(
     return estimator
 
 
-def _fit_blocks(estimator: Any, chunks: Chunks) -> None:
+def _fit_blocks(estimator: Any, chunks: DaskRows) -> None:
     """Fit a family that asks its rows for sums, which blocks can answer."""
     estimator._validate_params()
     if is_covariance_estimator(estimator.covariance):
@@ -163,13 +160,9 @@ def _fit_blocks(estimator: Any, chunks: Chunks) -> None:
 
 
 def fit_conformal(
-    estimator: ConformalClassifier | ConformalDetector, chunks: Chunks
+    estimator: ConformalClassifier | ConformalDetector, chunks: DaskRows
 ) -> None:
-    """Fit method="split" in three passes: labels or row counts, a sample, scores.
-
-    The model learns from at most `MAX_FIT_ROWS` rows that are not held out (a frozen
-    one from none); the scores of all held-out rows rank.
-    """
+    """Fit method="split": labels or row counts are the first of three passes."""
     estimator._validate_params()
     if estimator.method not in ("auto", "split"):
         raise TypeError(
@@ -177,13 +170,13 @@ def fit_conformal(
             "dask, or fit on a sample."
         )
     heads = chunks.map(_head)
-    classifies = isinstance(estimator, ConformalClassifier)
-    if classifies:
-        estimator.classes_ = _classes(labels for size, _, labels in heads if size)
-    rows = NumberedRows(chunks, [size for size, *_ in heads])
-    remember_blocks(estimator, [keys for _, keys, _ in heads])
-    estimator.n_rows_, estimator.method_ = rows.n_rows, "split"
-    if classifies:
+    sizes = [len(keys) for (keys, _), _ in heads]
+    if isinstance(estimator, ConformalClassifier):
+        pairs = zip(heads, sizes, strict=True)
+        estimator.classes_ = _classes(labels for (_, labels), size in pairs if size)
+    remember_blocks(estimator, [keys for keys, _ in heads])
+    estimator.n_rows_, estimator.method_ = _row_count(sizes), "split"
+    if isinstance(estimator, ConformalClassifier):
         if estimator.subgroups is not None:
             raise TypeError(
                 "`subgroups` need all rows in one place: fit on a sample, or leave "
@@ -193,10 +186,16 @@ def fit_conformal(
         estimator._choose_method()
         estimator._condition = estimator.condition
     estimator._begin()
-    rng = _fit_held_out(estimator, rows)
+    random = _fit_held_out(estimator, chunks, sizes)
     constant = getattr(estimator.estimator_, "constant_features_", ())
     estimator.constant_features_ = np.array(constant, dtype=np.intp)
-    estimator._key = rng.bytes(32)
+    estimator._key = random.bytes(32)
+
+
+def _head(block: Block) -> tuple[Any, NDArray[Any] | None]:
+    """What tells the rows of a block, and their labels."""
+    X, y = block
+    return table_keys(X), None if y is None else np.unique(y)
 
 
 def _classes(labels_of_blocks: Iterable[Any]) -> NDArray[Any]:
@@ -210,97 +209,89 @@ def _classes(labels_of_blocks: Iterable[Any]) -> NDArray[Any]:
     return classes
 
 
-def fit_rejector(detector: LowDensityRejector, chunks: Chunks) -> None:
-    """Fit in three passes: row counts, a sample, calibration scores.
+def fit_detector(
+    detector: LowDensityRejector | MinimaxOutlierDetector, chunks: DaskRows
+) -> None:
+    """Fit in three passes, of which the first checks and counts the rows.
 
-    The density is learnt from at most `MAX_FIT_ROWS` rows that are not held out; the
-    cut is the order statistic of the scores of all held-out rows.
+    One pass for moments is enough where no rows are held out.
     """
     detector._validate_params()
+    rests_on_moments = False
+    if isinstance(detector, MinimaxOutlierDetector):
+        rests_on_moments, needed = detector.threshold == "distribution_free", None
+        if is_covariance_estimator(detector.covariance):
+            needed = f"covariance={detector.covariance!r}"
+        if detector.kernel != "linear":
+            needed = f"kernel={detector.kernel!r}"
+        if needed is not None:
+            raise TypeError(
+                f"MinimaxOutlierDetector with {needed} needs all rows at once; use "
+                "kernel='linear' and a named covariance, or fit it on a sample."
+            )
     detector._check_settings()
-    _fit_held_out(detector, _numbered(detector, chunks))
-
-
-def fit_minimax_detector(detector: MinimaxOutlierDetector, chunks: Chunks) -> None:
-    """Fit in one pass for moments, or in three with a calibrated threshold."""
-    detector._validate_params()
-    needed = None
-    if is_covariance_estimator(detector.covariance):
-        needed = f"covariance={detector.covariance!r}"
-    if detector.kernel != "linear":
-        needed = f"kernel={detector.kernel!r}"
-    if needed is not None:
-        raise TypeError(
-            f"MinimaxOutlierDetector with {needed} needs all rows at once; use "
-            "kernel='linear' and a named covariance, or fit it on a sample."
-        )
-    detector._check_settings()
-    options = detector._moment_options()
-    if detector.threshold == "distribution_free":
-        detector.fit_moments(_moments(chunks, options, None))
+    if rests_on_moments:
+        detector.fit_moments(_moments(detector, chunks))
         return
-    rows = _numbered(detector, chunks)
-    rng = check_random_state(detector.random_state)
-    fit, held_out = hold_out(rows.n_rows, detector.calibration_size, rng)
-    detector._check_learnable(len(fit), rows.n_rows)
-    detector._terms = Terms(confidence=detector.confidence)
-    detector._fit_from(_moments(chunks, options, masks(fit, rows.sizes)))
-    _calibrate(detector, rows, held_out)
+    keys = chunks.map(_checked_keys)
+    remember_blocks(detector, keys)
+    _fit_held_out(detector, chunks, [len(own) for own, _ in keys])
 
 
-def _fit_held_out(estimator: Any, rows: NumberedRows) -> np.random.RandomState:
-    """Fit to a sample, and find the rule by the scores of all held-out rows."""
-    rng = check_random_state(estimator.random_state)
-    estimator.n_features_in_ = rows.chunks.n_features
-    frozen = isinstance(estimator.estimator, FrozenEstimator)
+def _checked_keys(block: Block) -> Any:
+    return table_keys(check_array(block[0], dtype=np.float64, ensure_min_samples=0))
+
+
+def _row_count(sizes: Sequence[int]) -> int:
+    """Rows of all blocks: at least 2, so that one can be held out."""
+    n_rows = sum(sizes)
+    if n_rows < 2:
+        raise ValueError(
+            f"found {n_rows} sample(s) in all blocks: at least 2 are needed, one "
+            "to learn from and one to hold out."
+        )
+    return n_rows
+
+
+def _fit_held_out(
+    estimator: Any, chunks: DaskRows, sizes: Sequence[int]
+) -> np.random.RandomState:
+    """Fit to rows that are not held out, and find the rule by the scores of the others.
+
+    Moments are those of all these rows; what needs the rows learns from at most
+    `MAX_FIT_ROWS` of them, and a frozen model from none.
+    """
+    random, n_rows = check_random_state(estimator.random_state), _row_count(sizes)
+    frozen = isinstance(getattr(estimator, "estimator", None), FrozenEstimator)
     estimator._terms = Terms(confidence=estimator.confidence, frozen=frozen)
+    estimator.n_features_in_ = chunks.n_features
     if frozen and not isinstance(estimator, LowDensityRejector):
-        held_out = np.arange(rows.n_rows)
-        estimator._fit_part(None, None, rng)
+        held_out = np.arange(n_rows)
+        estimator._fit_part(None, None, random)
     else:
-        fit, held_out = hold_out(rows.n_rows, estimator.calibration_size, rng)
-        estimator._fit_part(*rows.sample(fit), rng)
-    _calibrate(estimator, rows, held_out)
-    return rng
-
-
-def _calibrate(estimator: Any, rows: NumberedRows, held_out: IntArray) -> None:
-    """Find the rule by the scores of all held-out rows, block by block."""
-    parts = rows.ask(held_out, estimator._scores)
+        fit, held_out = hold_out(n_rows, estimator.calibration_size, random)
+        if isinstance(estimator, MinimaxOutlierDetector):
+            estimator._check_learnable(len(fit), n_rows)
+            estimator._fit_from(_moments(estimator, chunks, masks(fit, sizes)))
+        else:
+            estimator._fit_part(*sample(chunks, sizes, fit), random)
+    parts = answers_of(chunks, sizes, held_out, estimator._scores)
     estimator.n_calibration_ = len(held_out)
     scores = parts[0] if len(parts) == 1 else estimator._merged(parts)
     estimator._adopt(estimator._rule(scores))
+    return random
 
 
-def _head(block: Block) -> tuple[int, Any, NDArray[Any] | None]:
-    """Number of the rows of a block, what tells them, and their labels."""
-    X, y = block
-    return len(X), table_keys(X), None if y is None else np.unique(y)
-
-
-def _moments(
-    chunks: Chunks, options: dict[str, Any], of_blocks: list[Mask] | None
-) -> ClassMoments:
+def _moments(detector: Any, chunks: DaskRows, of_blocks: Any = None) -> ClassMoments:
     """Moments of all rows, or of some of each block, whatever their labels."""
     moments: ClassMoments = chunks.reduce(
         _block_moments,
         ClassMoments.reduce,
         chunks.n_features,
-        options,
-        each=[None] * chunks.n_blocks if of_blocks is None else of_blocks,
+        detector._moment_options(),
+        each=of_blocks or [None] * chunks.n_blocks,
     )
     return moments
-
-
-def _numbered(detector: Any, chunks: Chunks) -> NumberedRows:
-    """Check and count the rows of every block; the detector keeps what tells them."""
-    keys = chunks.map(_checked_keys)
-    remember_blocks(detector, keys)
-    return NumberedRows(chunks, [len(own) for own, _ in keys])
-
-
-def _checked_keys(block: Block) -> Any:
-    return table_keys(check_array(block[0], dtype=np.float64, ensure_min_samples=0))
 
 
 def _block_moments(
@@ -321,7 +312,7 @@ def needs_frames(estimator: Any) -> bool:
     )
 
 
-def fit_calibration(estimator: RiskCalibratedClassifier, chunks: Chunks) -> None:
+def fit_calibration(estimator: RiskCalibratedClassifier, chunks: DaskRows) -> None:
     """Calibrate on blocks that are loaded once and stay in memory."""
     _check_settings(estimator)
     watch = watching(estimator, None, None)
@@ -355,7 +346,7 @@ def _check_settings(estimator: RiskCalibratedClassifier) -> None:
 
 
 def _read(
-    estimator: RiskCalibratedClassifier, chunks: Chunks
+    estimator: RiskCalibratedClassifier, chunks: DaskRows
 ) -> tuple[Reader, Rows, list[int], NDArray[Any]]:
     """Reader, blocks as trials, their sizes, and the classes."""
     worker = RiskCalibratedClassifier(family=estimator.family)
@@ -395,10 +386,10 @@ def _folds(
 ) -> Iterator[Rows] | None:
     n_folds = USUAL_FOLDS if estimator.cv is None else estimator.cv
     drawn = trials.transform(with_draws, seed)
-    deal = Deal.of(drawn.map(least_draws, n_classes, n_folds), n_folds)
-    if deal.n_folds < 2:
+    deal = dealt(drawn.map(least_draws, n_classes, n_folds), n_folds)
+    if deal[0] < 2:
         return None
-    deciding = range(deal.n_folds)[: deciding_folds(estimator.cv, n_rows)]
+    deciding = range(deal[0])[: deciding_folds(estimator.cv, n_rows)]
     return (drawn.transform(_fold, deal, k) for k in deciding)
 
 
@@ -434,46 +425,41 @@ def _held_apart(trial: Trial, held_out: Mask) -> Trial:
 
 def _fold(drawn: tuple[Trial, Draws], deal: Deal, k: int) -> Trial:
     trial, draws = drawn
-    return trial.apart(deal.fold_of(draws) == k)
+    return trial.apart(fold_of(draws, deal) == k)
 
 
 # --- folds of rows, whatever their blocks and order: by a hash of class and values ----
 
 
-@dataclass(frozen=True, slots=True)
-class Deal:
+#: How many folds there are, draws (sorted) with a fold of their own, and these folds.
+Deal = tuple[int, Draws, NDArray[np.intp]]
+
+
+def dealt(least: Sequence[Sequence[Draws]], n_folds: int) -> Deal:
     """Rule that gives every draw a fold, and every class rows in all folds.
 
-    A draw goes to the fold of its remainder; the least ones of each class are dealt
-    in order, so that a class with few distinct rows is spread as well.
+    A draw goes to the fold of its remainder; the `least_draws` of each class, which
+    are given of every block, are dealt in order, so that a class with few distinct
+    rows is spread as well. There are as many folds as the class with the fewest
+    distinct rows has of those, `n_folds` at most.
     """
+    by_class = [
+        np.unique(np.concatenate(blocks))[:n_folds]
+        for blocks in zip(*least, strict=True)
+    ]
+    n_folds = min(n_folds, *(len(draws) for draws in by_class))
+    draws = np.concatenate([draws[:n_folds] for draws in by_class])
+    folds = np.tile(np.arange(n_folds), len(by_class))
+    order = np.argsort(draws)
+    return n_folds, draws[order], folds[order]
 
-    n_folds: int
-    dealt: Draws  # sorted draws with a fold of their own
-    folds: NDArray[np.intp]  # fold of each of them
 
-    @classmethod
-    def of(cls, least: Sequence[Sequence[Draws]], n_folds: int) -> Deal:
-        """Deal from the `least_draws` of every block.
-
-        It has as many folds as the class with the fewest distinct rows has of those,
-        `n_folds` at most.
-        """
-        by_class = [
-            np.unique(np.concatenate(blocks))[:n_folds]
-            for blocks in zip(*least, strict=True)
-        ]
-        n_folds = min(n_folds, *(len(draws) for draws in by_class))
-        dealt = np.concatenate([draws[:n_folds] for draws in by_class])
-        folds = np.tile(np.arange(n_folds), len(by_class))
-        order = np.argsort(dealt)
-        return cls(n_folds, dealt[order], folds[order])
-
-    def fold_of(self, draws: Draws) -> NDArray[np.intp]:
-        """Fold of each draw, 0..n_folds - 1."""
-        place = np.searchsorted(self.dealt, draws).clip(max=len(self.dealt) - 1)
-        remainder = (draws % np.uint64(self.n_folds)).astype(np.intp)
-        return np.where(self.dealt[place] == draws, self.folds[place], remainder)
+def fold_of(draws: Draws, deal: Deal) -> NDArray[np.intp]:
+    """Fold of each draw, 0..n_folds - 1."""
+    n_folds, known, folds = deal
+    place = np.searchsorted(known, draws).clip(max=len(known) - 1)
+    remainder = (draws % np.uint64(n_folds)).astype(np.intp)
+    return np.where(known[place] == draws, folds[place], remainder)
 
 
 def with_draws(trial: Trial, seed: int) -> tuple[Trial, Draws]:

@@ -78,23 +78,19 @@ def predict_set(estimator: Any, X: Any) -> BoolArray:
     array([[ True, False, False],
            [ True, False, False]])
     """
-    if hasattr(estimator, "predict_set"):
-        return estimator.predict_set(X)
-    if isinstance(estimator, Pipeline):
-        if len(estimator.steps) > 1:
-            X = estimator[:-1].transform(X)
-        return predict_set(estimator.steps[-1][1], X)
-    within = delegate(estimator)
-    if within is not None:
-        return predict_set(within, X)
-    inner = getattr(estimator, "estimator_", getattr(estimator, "estimator", None))
-    if inner is not None:
-        return predict_set(inner, X)
-    noun = "classifier" if is_classifier(estimator) else "object"
-    raise TypeError(
-        f"{noun} {type(estimator).__name__} has no `predict_set`; use one of "
-        "prudent's set-valued classifiers."
-    )
+    while not hasattr(estimator, "predict_set"):
+        inner = getattr(estimator, "estimator_", getattr(estimator, "estimator", None))
+        within, X = within_of(estimator, X)
+        within = inner if within is None else within
+        if within is None:
+            noun = "classifier" if is_classifier(estimator) else "object"
+            raise TypeError(
+                f"{noun} {type(estimator).__name__} has no `predict_set`; use one of "
+                "prudent's set-valued classifiers."
+            )
+        estimator = within
+    sets: BoolArray = estimator.predict_set(X)
+    return sets
 
 
 def model_name(model: Any) -> str:
@@ -123,6 +119,17 @@ def delegate(estimator: Any) -> Any | None:
     """
     within = getattr(estimator, "_delegate", None)
     return getattr(estimator, "best_estimator_", None) if within is None else within
+
+
+def within_of(estimator: Any, X: Any) -> tuple[Any | None, Any]:
+    """What answers inside a pipeline or a `delegate`, and rows as it sees them.
+
+    None, and the rows as they are, for what answers itself.
+    """
+    if isinstance(estimator, Pipeline):
+        X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
+        return estimator[-1], X
+    return delegate(estimator), X
 
 
 #: What a classifier promises of its sets, not of its labels.
@@ -158,12 +165,9 @@ def rows_about(estimator: Any, promise: Guarantee, X: Any) -> BoolArray:
         return np.ones(_num_samples(X), dtype=bool)
     if hasattr(estimator, "given"):
         estimator, X = estimator.given(X), np.arange(_num_samples(X))
-    if isinstance(estimator, Pipeline):
-        X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
-        return rows_about(estimator[-1], promise, X)
-    within = delegate(estimator)
+    within, rows = within_of(estimator, X)
     if within is not None:
-        return rows_about(within, promise, X)
+        return rows_about(within, promise, rows)
     about: BoolArray = estimator.is_about(promise, X)
     return about
 

@@ -40,7 +40,7 @@ from prudent.core.rows import (
     one_row_per_group,
 )
 from prudent.core.types import BoolArray
-from prudent.estimator_tools.answers import delegate
+from prudent.estimator_tools.answers import within_of
 from prudent.estimator_tools.given import check_groups, check_times
 from prudent.estimator_tools.moment_fits import Split
 from prudent.estimator_tools.subgroups import Subgroups, SubgroupsOption
@@ -65,10 +65,8 @@ class HeldOutEstimator(BaseEstimator):
 
     estimator: Any
     confidence: float | None
+    calibration_size: float
     rule_: Rule
-    # Of the rows to learn from, while the model is fitted to them.
-    _fit_groups: NDArray[Any] | None = None
-    _fit_times: NDArray[Any] | None = None
     # What all promises of the fit have in common.
     _terms: Terms
     # Whether a fit with times tests their order; not where it is tested once for many.
@@ -87,8 +85,10 @@ class HeldOutEstimator(BaseEstimator):
         time: Any = None,
     ) -> Self:
         """Fit to one part of the rows, and find the rule on the other."""
-        times = None if time is None else check_times(time, _num_samples(X), groups)
-        fit, held_out = self._hold_out(X, random, groups, times)
+        n_rows = _num_samples(X)
+        labels = None if groups is None else check_groups(groups, n_rows)
+        times = None if time is None else check_times(time, n_rows, labels)
+        fit, held_out = self._hold_out(X, random, labels, times)
         self.__dict__.pop("order_test_", None)
         latest = None
         if times is not None:
@@ -116,10 +116,13 @@ class HeldOutEstimator(BaseEstimator):
             )
         remember_rows(self, X, (fit, held_out), warn=groups is None)
         learned, known = (None, None) if y is None else (y[fit], y[held_out])
-        self._fit_groups = None if groups is None else np.asarray(groups)[fit]
-        self._fit_times = None if times is None else times[fit]
-        self._fit_part(_safe_indexing(X, fit), learned, random)
-        del self._fit_groups, self._fit_times
+        self._fit_part(
+            _safe_indexing(X, fit),
+            learned,
+            random,
+            groups=None if labels is None else labels[fit],
+            time=None if times is None else times[fit],
+        )
         rows = _safe_indexing(X, held_out)
         if self._memberships is not None:
             self._memberships = self._memberships.taken(held_out)
@@ -182,8 +185,8 @@ class HeldOutEstimator(BaseEstimator):
         self,
         X: Any,
         random: np.random.RandomState,
-        groups: ArrayLike | None,
-        times: NDArray[Any] | None = None,
+        groups: NDArray[Any] | None,
+        times: NDArray[Any] | None,
     ) -> Split:
         """Rows to fit the model to, and rows that it has not seen.
 
@@ -192,19 +195,27 @@ class HeldOutEstimator(BaseEstimator):
         be any table. Rows that a frozen model is known to have been fitted to are a
         ValueError.
         """
-        estimator: Any = self
-        if not isinstance(self.estimator, FrozenEstimator):
-            share = estimator.calibration_size
-            return hold_out_rows(self, X, share, random, groups, times)
-        refuse_seen_rows(type(self).__name__, self.estimator, X)
-        held_out = np.arange(_num_samples(X))
-        if groups is not None:
-            labels = check_groups(groups, len(held_out))
-            held_out = one_row_per_group(labels, random)
-        return np.empty(0, dtype=np.intp), held_out
+        name, n_rows = type(self).__name__, _num_samples(X)
+        if isinstance(self.estimator, FrozenEstimator):
+            refuse_seen_rows(name, self.estimator, X)
+            every = np.arange(n_rows)
+            return every[:0], (
+                every if groups is None else one_row_per_group(groups, random)
+            )
+        if n_rows < 2:
+            raise ValueError(
+                f"{name}: {n_rows} row (1 sample is too few) cannot be split into rows "
+                "to learn from and held-out rows; give at least 2."
+            )
+        return hold_out(n_rows, self.calibration_size, random, groups, times)
 
-    def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
-        """Fit the model to these rows; a frozen one is left as it is."""
+    def _fit_part(
+        self, X: Any, y: Any, random: np.random.RandomState, **given: Any
+    ) -> None:
+        """Fit the model to these rows; a frozen one is left as it is.
+
+        Their groups and times are `given` to a model that takes them.
+        """
         raise NotImplementedError
 
     def _scores(self, X: Any, y: Any) -> Any:
@@ -282,30 +293,7 @@ def probability_columns(estimator: Any, name: str) -> list[str]:
     return [f"probability {label}" for label in estimator.classes_.tolist()]
 
 
-# --- rows at the door, and how they are split -----------------------------------------
-
-
-def hold_out_rows(
-    estimator: Any,
-    X: Any,
-    share: float,
-    random: np.random.RandomState,
-    groups: ArrayLike | None = None,
-    times: NDArray[Any] | None = None,
-) -> Split:
-    """Draw the rows that an estimator is held to.
-
-    With `groups`, one label a row, whole groups are held out, and one random row of
-    each counts. With `times`, as `check_times` gives them, the latest rows are.
-    """
-    name, n_rows = type(estimator).__name__, _num_samples(X)
-    if n_rows < 2:
-        raise ValueError(
-            f"{name}: {n_rows} row (1 sample is too few) cannot be split into rows to "
-            "learn from and held-out rows; give at least 2."
-        )
-    labels = None if groups is None else check_groups(groups, n_rows)
-    return hold_out(n_rows, share, random, labels, times)
+# --- a fit inside another one ---------------------------------------------------------
 
 
 def fit_inside(
@@ -443,16 +431,12 @@ def _knowledge(model: Any, X: Any) -> Iterator[tuple[KnownRows, Any]]:
     """
     while isinstance(model, FrozenEstimator):
         model = model.estimator
-    within = delegate(model)
-    if within is not None:
-        yield from _knowledge(within, X)
-        return
-    known = getattr(model, "_known_rows", None)
-    if known is not None:
+    known, parts = getattr(model, "_known_rows", None), isinstance(model, Pipeline)
+    within, rows = within_of(model, X)
+    if known is not None and (within is None or parts):
         yield known, _in_order(model, X)
-    if isinstance(model, Pipeline):
-        X = model[:-1].transform(X) if len(model.steps) > 1 else X
-        yield from _knowledge(model[-1], X)
+    if within is not None:
+        yield from _knowledge(within, rows)
     elif isinstance(getattr(model, "estimator", None), FrozenEstimator):
         yield from _knowledge(model.estimator, X)
 

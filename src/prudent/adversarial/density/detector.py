@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -30,14 +30,13 @@ from prudent._compat import (
 from prudent.adversarial.density.learn import learn, play_on_density, soft_promise
 from prudent.adversarial.density.model import GridReference, SoftRule
 from prudent.core.binomial import fewest_rows
-from prudent.core.rows import refuse_dask
+from prudent.core.rows import hold_out, refuse_dask
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
     HeldOutEstimator,
     RateMixin,
     Split,
     check_rows,
-    hold_out_rows,
     one_thread,
     warn_constant_features,
 )
@@ -258,12 +257,14 @@ class LowDensityRejector(RateMixin, OutlierMixin, HeldOutEstimator):
         self,
         X: Any,
         random: np.random.RandomState,
-        groups: ArrayLike | None,
-        times: NDArray[Any] | None = None,
+        groups: NDArray[Any] | None,
+        times: NDArray[Any] | None,
     ) -> Split:
-        return hold_out_rows(self, X, self.calibration_size, random, groups, times)
+        return hold_out(len(X), self.calibration_size, random, groups, times)
 
-    def _fit_part(self, X: Any, y: Any, random: np.random.RandomState) -> None:
+    def _fit_part(
+        self, X: Any, y: Any, random: np.random.RandomState, **given: Any
+    ) -> None:
         X = np.asarray(X, dtype=np.float64)
         if self.estimator is None:
             classifier = MeanLogitClassifier(random_state=random.randint(2**31 - 1))

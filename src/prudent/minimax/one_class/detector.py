@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
 from prudent.core.binomial import fewest_rows
 from prudent.core.moments import ClassMoments
-from prudent.core.rows import LocalRows, refuse_dask
+from prudent.core.rows import LocalRows, hold_out, refuse_dask
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
     HeldOutEstimator,
@@ -23,7 +23,6 @@ from prudent.estimator_tools import (
     Split,
     check_rows,
     covariance_rule,
-    hold_out_rows,
     warn_constant_features,
 )
 from prudent.exceptions import PrudentWarning
@@ -244,19 +243,17 @@ class MinimaxOutlierDetector(
         self,
         X: Any,
         random: np.random.RandomState,
-        groups: ArrayLike | None,
-        times: NDArray[Any] | None = None,
+        groups: NDArray[Any] | None,
+        times: NDArray[Any] | None,
     ) -> Split:
-        drawn = hold_out_rows(self, X, self.calibration_size, random, groups, times)
+        drawn = hold_out(len(X), self.calibration_size, random, groups, times)
         fit, held_out = np.sort(drawn[0]), np.sort(drawn[1])
         self._check_learnable(len(fit), len(X))
         if self.kernel != "linear":
             self._kernel = TrainingKernel.from_estimator(self, X, fit)
         return fit, held_out
 
-    def _fit_part(
-        self, X: Any, y: Any, random: np.random.RandomState | None = None
-    ) -> None:
+    def _fit_part(self, X: Any, y: Any, random: Any = None, **given: Any) -> None:
         span = None
         if self.kernel != "linear":
             span = span_of(self._kernel.values(X))
