@@ -28,7 +28,7 @@ from prudent import (
     SelectiveClassifier,
     certify,
 )
-from prudent.estimator_tools import RowNotes
+from prudent.estimator_tools.held_out import table_keys
 from prudent.exceptions import PrudentWarning
 
 PLAIN = LogisticRegression()
@@ -232,8 +232,6 @@ def test_words_of_the_fit_are_found():
 
 
 def test_cells_of_words_that_look_like_numbers_stay_words():
-    from prudent.estimator_tools.held_out import table_keys
-
     def keys(cells):
         return table_keys(np.array(cells, dtype=object)[:, None])[0]
 
@@ -312,5 +310,5 @@ def test_missing_words_of_pandas_are_missing_cells():
     with_na = words.convert_dtypes()
     assert with_na["word"].isna().sum() == 40
     assert any(cell is pd.NA for cell in with_na["word"])
-    keys = [RowNotes().add(frame) for frame in (words, with_na)]
+    keys = [table_keys(frame)[0] for frame in (words, with_na)]
     np.testing.assert_array_equal(*keys)

@@ -44,6 +44,7 @@ from prudent.estimator_tools.answers import within_of
 from prudent.estimator_tools.given import check_groups, check_times
 from prudent.estimator_tools.moment_fits import Split
 from prudent.estimator_tools.subgroups import Subgroups, SubgroupsOption
+from prudent.estimator_tools.tables import cells_of
 from prudent.exceptions import PrudentWarning
 from prudent.io.errors import thousands
 from prudent.rules.rule import Rule, Terms
@@ -463,22 +464,13 @@ def _columns(X: Any) -> Iterator[Keys] | None:
         return (_keys(matrix[:, [k]].toarray()[:, 0], k) for k in places)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        return map(_keys, map(_cells, frame.iter_columns()), count())
+        return map(_keys, map(cells_of, frame.iter_columns()), count())
     values = np.asarray(X)
     if values.ndim not in (1, 2):
         return None
     columns = values.T if values.ndim == 2 else [values]
     numbers = values.dtype.kind in "fiub"
     return map(keys_of_numbers if numbers else _keys, columns, count())
-
-
-def _cells(series: nw.Series[Any]) -> NDArray[Any]:
-    """The cells of a column: numbers, or objects."""
-    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-        return series.cast(nw.Float64).to_numpy()
-    cells = np.array(series.to_list(), dtype=object)
-    cells[series.is_null().to_numpy()] = None  # pandas' NA is no equal of itself
-    return cells
 
 
 def _keys(cells: NDArray[Any], place: int) -> Keys:

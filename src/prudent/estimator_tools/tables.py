@@ -135,6 +135,17 @@ class TableColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
+def _of_last_step(name: str) -> Any:
+    """A method of the last step of a pipeline, on what the steps before it prepare."""
+
+    def method(self: Any, X: Any, **settings: Any) -> Any:
+        return getattr(self[-1], name)(self[:-1].transform(X), **settings)
+
+    method.__name__ = name
+    method.__doc__ = f"`{name}` of the last step."
+    return available_if(lambda pipeline: hasattr(pipeline[-1], name))(method)
+
+
 class TablePipeline(Pipeline):
     """A pipeline that answers all that its last step answers.
 
@@ -142,49 +153,22 @@ class TablePipeline(Pipeline):
     sets, p-values and promises too.
     """
 
+    predict_set = _of_last_step("predict_set")
+    p_values = _of_last_step("p_values")
+    p_value = _of_last_step("p_value")
+    answers = _of_last_step("answers")
+    calibrated_scores = _of_last_step("calibrated_scores")
+
     @property
     def guarantees_(self) -> Any:
         """Promises of the last step."""
         return self[-1].guarantees_
-
-    @available_if(lambda pipeline: hasattr(pipeline[-1], "predict_set"))
-    def predict_set(self, X: Any, **settings: Any) -> BoolArray:
-        """Sets of the last step, shape (n_samples, n_classes)."""
-        sets: BoolArray = self[-1].predict_set(self._prepared(X), **settings)
-        return sets
-
-    @available_if(lambda pipeline: hasattr(pipeline[-1], "p_values"))
-    def p_values(self, X: Any) -> FloatArray:
-        """p-values of the last step, shape (n_samples, n_classes)."""
-        p_values: FloatArray = self[-1].p_values(self._prepared(X))
-        return p_values
-
-    @available_if(lambda pipeline: hasattr(pipeline[-1], "p_value"))
-    def p_value(self, X: Any) -> FloatArray:
-        """p-values of the last step, shape (n_samples,)."""
-        p_value: FloatArray = self[-1].p_value(self._prepared(X))
-        return p_value
-
-    @available_if(lambda pipeline: hasattr(pipeline[-1], "answers"))
-    def answers(self, X: Any) -> BoolArray:
-        """Whether the last step answers a row, shape (n_samples,)."""
-        answers: BoolArray = self[-1].answers(self._prepared(X))
-        return answers
 
     @property
     def calibration_scores_(self) -> FloatArray:
         """Scores that calibrate the detector in the last step."""
         scores: FloatArray = self[-1].calibration_scores_
         return scores
-
-    @available_if(lambda pipeline: hasattr(pipeline[-1], "calibrated_scores"))
-    def calibrated_scores(self, X: Any) -> FloatArray:
-        """Scores on the scale of `calibration_scores_`, shape (n_samples,)."""
-        scores: FloatArray = self[-1].calibrated_scores(self._prepared(X))
-        return scores
-
-    def _prepared(self, X: Any) -> Any:
-        return self[:-1].transform(X)
 
 
 def matched_by_name(columns: TableColumns, method: Any) -> Any:
@@ -219,6 +203,15 @@ def frame_columns(X: Any) -> tuple[list[NDArray[Any]], BoolArray] | None:
     return columns, is_level
 
 
+def cells_of(series: nw.Series[Any]) -> NDArray[Any]:
+    """The cells of a column: numbers, or objects; missing ones are NaN, or None."""
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        return series.cast(nw.Float64).to_numpy().astype(np.float64)
+    cells = np.array(series.to_list(), dtype=object)
+    cells[series.is_null().to_numpy()] = None  # pandas' NA is no equal of itself
+    return cells
+
+
 def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
     """`X` where it is a data frame with names; None for arrays.
 
@@ -249,7 +242,7 @@ def _typed(column: NDArray[Any]) -> Any:
 
 def _numbers(column: nw.Series[Any], name: str) -> FloatArray:
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
-        return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        return cells_of(column)
     cells = zip(column.to_list(), column.is_null().to_list(), strict=True)
     return np.array([np.nan if lacks else _number(cell, name) for cell, lacks in cells])
 
