@@ -7,7 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import prudent
 from prudent import (
@@ -83,3 +86,13 @@ def test_rows_of_frames_on_blocks_are_refused_in_another_order_of_columns(name):
 
     with pytest.raises(ValueError, match="80 of these 80 rows were in the fit"):
         refuse_seen_rows("certify", model, frame[[*"dbca"]][-80:])
+
+
+def test_a_frozen_model_is_not_calibrated_on_its_own_rows_in_blocks():
+    X, y = rows()
+    model = make_pipeline(StandardScaler(), CLASSIFIERS["conformal"]).fit(X, y)
+    wrapper = ConformalClassifier(FrozenEstimator(model))
+    with pytest.raises(ValueError, match="600 of these 600 rows were in the fit"):
+        fit(clone(wrapper), da.from_array(X, chunks=(CHUNKS, 4)), y)
+    new, labels = rows(seed=1)
+    assert fit(wrapper, da.from_array(new, chunks=(CHUNKS, 4)), labels).guarantees_

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from functools import partial
 from hashlib import blake2b
 from numbers import Integral
 from typing import Any
@@ -42,7 +43,12 @@ from prudent.dask.blocks import (
     sample,
 )
 from prudent.estimator_tools import MomentFitMixin, is_covariance_estimator
-from prudent.estimator_tools.held_out import remember_blocks, table_keys
+from prudent.estimator_tools.held_out import (
+    knowledge,
+    refuse_seen_keys,
+    remember_blocks,
+    table_keys,
+)
 from prudent.minimax import MinimaxOutlierDetector
 from prudent.rules.rule import Terms
 
@@ -267,6 +273,12 @@ def _fit_held_out(
     estimator.n_features_in_ = chunks.n_features
     if frozen and not isinstance(estimator, LowDensityRejector):
         held_out = np.arange(n_rows)
+        model, name = estimator.estimator, type(estimator).__name__
+        first, _ = sample(chunks, sizes, held_out[:1])
+        known = [known for known, _ in knowledge(model, first)]
+        parts = answers_of(chunks, sizes, held_out, partial(_keys_within, model))
+        for own, keys in zip(known, zip(*parts, strict=True), strict=True):
+            refuse_seen_keys(name, own, np.concatenate(keys))
         estimator._fit_part(None, None, random)
     else:
         fit, held_out = hold_out(n_rows, estimator.calibration_size, random)
@@ -280,6 +292,11 @@ def _fit_held_out(
     scores = parts[0] if len(parts) == 1 else estimator._merged(parts)
     estimator._adopt(estimator._rule(scores))
     return random
+
+
+def _keys_within(model: Any, X: Any, y: Any) -> list[Any]:
+    """Keys of rows as each part of a model sees them that knows the rows of its fit."""
+    return [table_keys(rows)[0] for _, rows in knowledge(model, X)]
 
 
 def _moments(detector: Any, chunks: DaskRows, of_blocks: Any = None) -> ClassMoments:

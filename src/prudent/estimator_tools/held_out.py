@@ -409,23 +409,27 @@ def refuse_seen_rows(name: str, model: Any, X: Any) -> None:
 
     Of a pipeline or search also where the last step knows its rows.
     """
-    for known, rows in _knowledge(model, X):
-        keys, _ = table_keys(rows)
-        n_seen = known.copies(keys)
-        if n_seen:
-            raise ValueError(
-                f"{name}: {thousands(n_seen)} of these {thousands(len(keys))} rows "
-                "were in the fit of the model, whose errors on them say nothing about "
-                "new rows. Give rows that it has not seen."
-            )
+    for known, rows in knowledge(model, X):
+        refuse_seen_keys(name, known, table_keys(rows)[0])
+
+
+def refuse_seen_keys(name: str, known: KnownRows, keys: Keys) -> None:
+    """Raise ValueError if rows of these keys were in the fit of a model."""
+    n_seen = known.copies(keys)
+    if n_seen:
+        raise ValueError(
+            f"{name}: {thousands(n_seen)} of these {thousands(len(keys))} rows were in "
+            "the fit of the model, whose errors on them say nothing about new rows. "
+            "Give rows that it has not seen."
+        )
 
 
 def remembers_rows(model: Any, X: Any) -> bool:
     """Whether `refuse_seen_rows` has rows of the fit to compare these with."""
-    return any(_columns(rows) is not None for _, rows in _knowledge(model, X))
+    return any(_columns(rows) is not None for _, rows in knowledge(model, X))
 
 
-def _knowledge(model: Any, X: Any) -> Iterator[tuple[KnownRows, Any]]:
+def knowledge(model: Any, X: Any) -> Iterator[tuple[KnownRows, Any]]:
     """What a model and what is inside it know of rows, and the rows as they see them.
 
     Columns of data frames are put into the order of the fit.
@@ -437,9 +441,9 @@ def _knowledge(model: Any, X: Any) -> Iterator[tuple[KnownRows, Any]]:
     if known is not None and (within is None or parts):
         yield known, _in_order(model, X)
     if within is not None:
-        yield from _knowledge(within, rows)
+        yield from knowledge(within, rows)
     elif isinstance(getattr(model, "estimator", None), FrozenEstimator):
-        yield from _knowledge(model.estimator, X)
+        yield from knowledge(model.estimator, X)
 
 
 def _in_order(model: Any, X: Any) -> Any:
