@@ -173,3 +173,17 @@ def test_data_cannot_end_its_element():
     page = explorer(bands.to_dict())
     assert page.count("</script>") == 2
     assert "&lt;/script&gt;" in page
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
+def test_thresholds_beyond_every_score_are_said_in_words():
+    calls = '["0.5", "-Infinity", "Infinity"].map(thresholdText)'
+    program = f"{script()}\nconsole.log(JSON.stringify({calls}));"
+    ran = subprocess.run(
+        ["node", "-e", program], capture_output=True, text=True, check=True
+    )
+    assert json.loads(ran.stdout) == [
+        "0.5",
+        "\u2212\u221e (every row)",
+        "\u221e (no row)",
+    ]

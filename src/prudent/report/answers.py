@@ -86,13 +86,28 @@ def of_detection(
     detection: Detection, columns: Sequence[str], line: Sequence[str]
 ) -> Answer:
     """How the promised rate of false alarms fared."""
-    verdicts = [promise.check.verdict for promise in detection.promises]
-    kept = verdicts[0] if verdicts else None
-    pairs = zip(columns, line, strict=True)
+    kept, sentences = None, []
+    for checked in detection.promises[:1]:
+        kept, limit = checked.check.verdict, percent(checked.guarantee.bound, None)
+        measured = percent(checked.check.measured, 1)
+        sentences.append(
+            f"Of the ordinary rows, {measured} raise a false alarm (limit {limit})."
+        )
+    if detection.detected is not None:
+        others = thousands(int((~detection.normal).sum()))
+        by_folds = detection.detected_by_folds
+        share, low, high = (
+            percent(rate, 1)
+            for rate in (detection.detected, min(by_folds), max(by_folds))
+        )
+        sentences.append(
+            f"Of the {others} other rows, it detects {share} (the detectors of the "
+            f"folds, {low} to {high})."
+        )
     return Answer(
         verdict="No promise" if kept is None else SAID[kept],
         tone=TONES.get(str(kept), "plain"),
-        sentences=["; ".join(f"{name}: {value}" for name, value in pairs) + "."],
+        sentences=sentences or [f"It flags {line[-1]} of the rows."],
         assumption=ORDINARY,
         not_promised="How many of the other rows are detected, and anything about a "
         "single row.",

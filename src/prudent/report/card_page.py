@@ -339,6 +339,8 @@ th, td {{ text-align: left; vertical-align: top; padding: .15rem .7rem .15rem 0;
   border-bottom: 1px solid color-mix(in srgb, currentColor 25%, transparent); }}
 code {{ font-size: .9em; }}
 td:nth-child(n+4) {{ white-space: nowrap; }}
+@media (max-width: 600px) {{ table {{ font-size: .85em; }}
+  th, td {{ padding-right: .4rem; }} td:nth-child(n+4) {{ white-space: normal; }} }}
 footer {{ margin-top: 1rem; color: var(--soft); font-size: .85rem; }}
 @page {{ size: A4; margin: 12mm; }}
 @media print {{ body {{ font-size: 10.5px; margin: 0; max-width: none; padding: 0; }}

@@ -49,6 +49,12 @@ function percent(value, atLeast) {
   const scaled = 1000 * Math.min(Math.max(value, 0), 1);
   return `${((atLeast ? Math.floor(scaled + 1e-9) : Math.ceil(scaled - 1e-9)) / 10).toFixed(1)}\u00a0%`;
 }
+// A threshold as people read it: the outermost ones lie beyond every score.
+function thresholdText(threshold) {
+  const value = Number(threshold);
+  if (Number.isFinite(value)) return String(threshold);
+  return value < 0 ? "\u2212\u221e (every row)" : "\u221e (no row)";
+}
 const AT_LEAST = ["answered", "precision"];
 function explore(root) {
   const bands = JSON.parse(root.querySelector("script[type='application/json']").textContent);
@@ -59,7 +65,9 @@ function explore(root) {
   function show() {
     const place = Number(threshold.value), given = prevalence();
     const limits = limitsAt(bands, place, given), seen = seenAt(bands, place);
-    part("position").textContent = String(bands.threshold[place]);
+    const text = thresholdText(bands.threshold[place]);
+    part("position").textContent = text;
+    threshold.setAttribute("aria-valuetext", text);
     if (known) {
       share.disabled = !known.checked;
       part("share-text").textContent = given === null ? "as here" : percent(given, false);
@@ -95,5 +103,5 @@ function explore(root) {
 if (typeof document !== "undefined") {
   document.querySelectorAll(".explorer").forEach(explore);
 } else if (typeof module !== "undefined") {
-  module.exports = { limitsAt, seenAt, placeFor, percent };
+  module.exports = { limitsAt, seenAt, placeFor, percent, thresholdText };
 }

@@ -38,7 +38,8 @@ QUEUE = 1000
 STYLE = """
 .explorer { margin-top: 1rem; }
 .explorer label { display: block; margin: .35rem 0; }
-.explorer input[type=range] { width: min(24rem, 100%); vertical-align: middle; }
+.explorer input[type=range] { width: min(24rem, 100%); margin: 0;
+  vertical-align: middle; }
 .explorer input[type=number] { width: 6rem; }
 .explorer .seen { opacity: .7; }
 @media print { .explorer .controls { display: none; }
