@@ -39,6 +39,12 @@ def test_an_alarm_is_marked_and_does_not_flatten_what_came_before():
     found = monitor(losses=np.ones(900))
     display = MonitorDisplay.from_monitor(found, ax=Figure().subplots())
     assert display.axes_[0].get_ylim()[1] < 4 * math.log10(20)
+    # Evidence beyond the scale runs along its upper edge, and is said to.
+    drawn = display.line_.get_ydata()
+    assert drawn.max() < display.axes_[0].get_ylim()[1]
+    assert drawn[-1] == drawn.max() < found.frame()["log_e_value"][-1].as_py()
+    texts = [text.get_text() for text in display.axes_[0].texts]
+    assert texts == ["beyond this scale", "alarm"]
     marks = [line.get_xdata()[0] for line in display.axes_[1].lines]
     assert found.alarm_at_ in marks
 

@@ -225,23 +225,23 @@ class MonitorDisplay(Display):
         )
         # The alarm is raised at 1 / level: at 20, which is 1.3 on this scale.
         log_e, alarm = log_e / math.log(10), -math.log10(self.level)
-        # What lies far beyond the alarm would flatten all before it.
+        # What lies far beyond the alarm would flatten all before it: it is drawn along
+        # the upper edge.
         top = min(3 * alarm, max(alarm, float(np.max(log_e, initial=0.0))))
+        edge = 1.15 * top
         line = {"color": BLUE, "linewidth": 1.2, "label": self.name_, **look}
-        (self.line_,) = evidence.plot(rows, np.minimum(log_e, 2 * top), **line)
+        (self.line_,) = evidence.plot(rows, np.minimum(log_e, edge), **line)
         legend_beside(evidence)
+        small: dict[str, Any] = {"textcoords": "offset points", "fontsize": "small"}
+        if np.any(log_e > edge):
+            first = rows[np.argmax(log_e > edge)]
+            evidence.annotate("beyond this scale", (first, edge), (5, -9), **small)
         evidence.axhline(alarm, linestyle="--", color=RED, linewidth=1)
         evidence.set(
             ylabel="evidence\n(log10 e-value)", ylim=(None, 1.2 * top), xticklabels=[]
         )
-        evidence.annotate(
-            "alarm",
-            (0, alarm),
-            (3, 3),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            fontsize="small",
-        )
+        small |= {"xycoords": ("axes fraction", "data"), "ha": "right"}
+        evidence.annotate("alarm", (1, alarm), (-3, 3), **small)
         self.band_ = limits.fill_between(
             rows, lower, upper, color=BLUE, alpha=0.25, linewidth=0
         )

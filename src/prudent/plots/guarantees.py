@@ -18,12 +18,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from prudent.adversarial import LowDensityRejector
 from prudent.core.binomial import clopper_pearson, fewest_rows
 from prudent.core.checks import PromiseCheck
-from prudent.core.guarantee import (
-    NOT_A_RATE,
-    Guarantee,
-    GuaranteeCheck,
-    violated_rows,
-)
+from prudent.core.guarantee import NOT_A_RATE, Guarantee, GuaranteeCheck, violated_rows
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.estimator_tools import answers_from, held_against, predict_set
 from prudent.estimator_tools.subgroups import memberships_of
@@ -307,13 +302,7 @@ class SubgroupDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        level: float = 0.05,
-        **kwargs: Any,
+        cls, estimator: Any, X: Any, y: ArrayLike, *, level: float = 0.05, **kwargs: Any
     ) -> Self:
         """Hold what a fitted estimator promises of subgroups against rows it lacks.
 

@@ -15,13 +15,7 @@ from pyarrow import compute
 
 from prudent.core.binomial import check_fraction
 from prudent.core.validation import shown
-from prudent.plots.display import (
-    BLUE,
-    GREY,
-    Display,
-    columns_of_one_length,
-    last_step,
-)
+from prudent.plots.display import BLUE, GREY, Display, columns_of_one_length, last_step
 from prudent.rules.bins import ProbabilityBins
 
 
