@@ -1,7 +1,7 @@
 """Photograph a report and an explorer with Chromium: docs/images/report.png, start.png.
 
-The figures behind them are those of `breast_cancer`, of the report that `make demo`
-writes, and of a model that is held against the rows that it has not seen.
+The figures behind them are those of `breast_cancer`: of two methods and the baselines
+under one promise, and of a model that is held against the rows that it has not seen.
 """
 
 import shutil
@@ -15,7 +15,11 @@ import pandas as pd
 import prudent
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
+    *("--no-first-run", "--disable-background-networking", "--disable-sync"),
+    "--disable-component-update",
+)
 ASKED = ("--promise", "error <= 5%")
 TARGET = ("--target", "diagnosis")
 # The answer card of the one and the explorer of the other, as they are seen first.
