@@ -217,6 +217,17 @@ def spread_over_classes(
     return everything
 
 
+def winner(decision: FloatArray) -> IntArray:
+    """Position of the class that each decision value stands for, (n,).
+
+    Of one value a row, (n,), the second class wins from 0 on; of several, (n, K), the
+    largest.
+    """
+    if decision.ndim == 1:
+        return (decision >= 0).astype(np.intp)
+    return decision.argmax(axis=1)
+
+
 # --- the plane in which classes are seen best -----------------------------------------
 
 

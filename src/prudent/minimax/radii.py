@@ -21,7 +21,7 @@ from prudent.core.binomial import high_probability_rank
 from prudent.core.linalg import CovarianceRule
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows
-from prudent.core.types import FloatArray
+from prudent.core.types import BoolArray, FloatArray
 
 #: Where the moments and their radii come from.
 Origin = Literal["plug-in", "given", "gaussian", "bootstrap"]
@@ -54,6 +54,13 @@ def given_radii(
             _per_class("covariance_factor", covariance_factor, n_classes, 1),
         ]
     )
+
+
+def spread_radii(radii: FloatArray, seen: BoolArray) -> FloatArray:
+    """Radii of all classes, (3, n_classes), of those of the classes with rows."""
+    everywhere = np.repeat(NO_RADII, len(seen), axis=1)
+    everywhere[:, seen] = radii
+    return everywhere
 
 
 def _per_class(name: str, value: ArrayLike, n_classes: int, least: float) -> FloatArray:

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
 from prudent._compat import Interval, StrOptions, fit_context
-from prudent.core.classes import constant_features, spread_over_classes
+from prudent.core.classes import constant_features, spread_over_classes, winner
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows
 from prudent.core.types import BoolArray, FloatArray
@@ -29,7 +29,7 @@ from prudent.estimator_tools import (
     warn_repairs,
 )
 from prudent.optimistic.learn import Learned, guarantees, learn
-from prudent.optimistic.model import Model, winner
+from prudent.optimistic.model import Model
 from prudent.optimistic.radii import ESTIMATED_RADII
 
 

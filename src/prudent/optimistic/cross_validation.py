@@ -16,7 +16,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from prudent._compat import StrOptions, fit_context
-from prudent.core.classes import check_two_classes, class_priors, varying_features
+from prudent.core.classes import (
+    check_two_classes,
+    class_priors,
+    varying_features,
+    winner,
+)
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block, LocalRows
 from prudent.core.types import FloatArray
@@ -34,7 +39,7 @@ from prudent.optimistic.classifier import (
     log_ratios,
 )
 from prudent.optimistic.learn import Learned, learn, tuned_offsets
-from prudent.optimistic.model import Bound, Model, shares, winner
+from prudent.optimistic.model import Bound, Model, shares
 
 #: Radii over sqrt(d) of the published code.
 PUBLISHED_RADII = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.16, 0.2, 0.5)

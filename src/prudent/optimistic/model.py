@@ -16,9 +16,10 @@ from prudent.core.classes import (
     minimax_scores,
     posterior_bounds,
     spread_over_classes,
+    winner,
 )
 from prudent.core.linalg import MahalanobisFactors
-from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.types import BoolArray, FloatArray
 from prudent.optimistic.formulas import EQUATIONS
 from prudent.optimistic.scores import (
     COMPILED_FROM,
@@ -279,16 +280,6 @@ class Model:
         if self.likelihood == "gaussian":
             return log_probabilities(self.priors[self.seen])
         return np.zeros(len(self.radii))
-
-
-def winner(decision: FloatArray) -> IntArray:
-    """Position of the class that each decision value stands for, (n,).
-
-    Of one value a row, the second class wins from 0 on; of several, the largest.
-    """
-    if decision.ndim == 1:
-        return (decision >= 0).astype(np.intp)
-    return decision.argmax(axis=1)
 
 
 def shares(decision: FloatArray) -> FloatArray:

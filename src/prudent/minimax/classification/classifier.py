@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import Interval, StrOptions, fit_context
 from prudent.core.binomial import check_fraction
+from prudent.core.classes import winner
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import LocalRows, Rows
 from prudent.core.types import BoolArray, FloatArray
@@ -29,7 +30,6 @@ from prudent.estimator_tools import (
 from prudent.exceptions import PrudentWarning
 from prudent.minimax.certificate import Laws, least_favourable_rows, worst_moments
 from prudent.minimax.classification.learn import Learned, learn
-from prudent.minimax.classification.model import winner
 from prudent.minimax.curve import ParetoFrontier, pareto_frontier
 from prudent.minimax.kernel import Span, landmark_span, span_of
 from prudent.minimax.pairwise import KERNEL_CONSTRAINTS, KernelMixin, TrainingKernel

@@ -85,18 +85,12 @@ class Duel:
     floor: float = 0.0
     is_separable: bool = False
 
-    @property
-    def errors(self) -> tuple[float, float]:
-        """Certified worst-case errors of the plane as it predicts, under any law."""
-        return self.errors_under("any")
-
-    def errors_under(self, laws: Laws) -> tuple[float, float]:
+    def errors(self, laws: Laws = "any") -> tuple[float, float]:
         """Certified worst-case errors of the plane as it predicts."""
         below, above = self.margins
         negative = below.error(self.offset, -1.0, laws=laws)
         return negative, above.error(self.offset, 1.0, laws=laws)
 
-    @property
     def normal_errors(self) -> tuple[float, float]:
         """Certified largest errors of the plane if both classes are normal."""
         below, above = self.margins
@@ -111,7 +105,7 @@ class Duel:
     @property
     def excess(self) -> float:
         """What rounding adds to the worst-case errors of an exact plane, at most."""
-        pairs = zip(self.errors, self.exact_errors(), strict=True)
+        pairs = zip(self.errors(), self.exact_errors(), strict=True)
         return max(error - exact for error, exact in pairs)
 
 
@@ -129,26 +123,20 @@ def class_errors(
     probability of their union under any law, if that is less. Not `certified`: of
     planes in exact arithmetic, and by the sum.
     """
-    errors = np.zeros(len(classes.label))
+    if not certified:
+        return lost_duels(duels, lambda duel: duel.exact_errors(laws))
+    union = lost_duels(duels, lambda duel: duel.errors(laws))
+    return exact_errors(classes, duels, union) if bound == "exact" else union
+
+
+def lost_duels(
+    duels: tuple[Duel, ...], errors: Callable[[Duel], tuple[float, float]]
+) -> FloatArray:
+    """Sum of the errors of each class over its duels, at most 1, (K,)."""
+    total = np.zeros(duels[-1].pair[1] + 1)
     for duel in duels:
-        errors[list(duel.pair)] += (
-            duel.errors_under(laws) if certified else duel.exact_errors(laws)
-        )
-    errors = np.minimum(errors, 1.0)
-    if bound == "exact" and len(errors) > 2 and certified:
-        return exact_errors(classes, duels, errors)
-    return errors
-
-
-def normal_errors(duels: tuple[Duel, ...], worst: FloatArray) -> FloatArray:
-    """Probability, at most, that each class loses some duel if it is normal, (K,).
-
-    Never above `worst`, the bound for every law with the moments.
-    """
-    errors = np.zeros(len(worst))
-    for duel in duels:
-        errors[list(duel.pair)] += duel.normal_errors
-    return np.minimum(errors, worst)
+        total[list(duel.pair)] += errors(duel)
+    return np.minimum(total, 1.0)
 
 
 def exact_errors(
@@ -156,10 +144,12 @@ def exact_errors(
 ) -> FloatArray:
     """Tight worst-case probability that each class loses some duel, (K,).
 
-    Never above `union`. Factor and additive radius enter through the largest covariance
-    they allow.
+    Never above `union`, which is tight for two classes. Factor and additive radius
+    enter through the largest covariance they allow.
     """
     errors = union.copy()
+    if len(union) == 2:
+        return errors
     for k, S in enumerate(classes.covariance):
         normals, kappas, reach, blur = [], [], [], []
         for duel in duels:
@@ -255,7 +245,7 @@ def _solve_duel(classes: Classes, k: int, l: int, choose: Choice | None) -> Duel
                 raise
             continue
         separable |= floor == 0 and math.isinf(duel.kappa)
-        if best is None or max(duel.errors) < max(best.errors):
+        if best is None or max(duel.errors()) < max(best.errors()):
             best = duel
         if duel.excess <= LARGEST_EXCESS:
             break

@@ -32,7 +32,7 @@ from prudent.minimax.classification.duels import (
     Objective,
     class_errors,
     constant_classes,
-    normal_errors,
+    lost_duels,
     solve_duels,
 )
 from prudent.minimax.classification.model import Model
@@ -45,6 +45,7 @@ from prudent.minimax.radii import (
     gaussian_radii,
     given_radii,
     known_moments,
+    spread_radii,
 )
 
 Uncertainty = Literal["gaussian", "bootstrap"] | None
@@ -101,33 +102,26 @@ def learn(
     for rows, which leaves no confidence; `span` holds the coordinates of a kernel.
     """
     seen, own = _with_rows(moments)
-    weights = None if costs is None else error_costs(costs, len(seen))[seen][:, seen]
-    covariances = estimate_covariances(
-        covariance,
-        own.weight,
-        own.scatter,
-        fourth=own.fourth,
-        rows_of=None if rows is None else rows.of_class,
-    )
+    if costs is not None:
+        costs = error_costs(costs, len(seen))[seen][:, seen]
     used = _radii(own, rows, radii, seen, uncertainty, confidence, span, random)
-    constant = constant_features(own) if span is None else np.empty(0, dtype=np.intp)
-    kept = np.delete(np.arange(own.mean.shape[1]), constant)
+    prior = class_priors(priors, moments.weight)[seen]
     estimated = not exact or uncertainty == "gaussian"
     if estimated:
         check_not_tiny(own)
-    prior = class_priors(priors, moments.weight)[seen]
-    classes = _classes(own, covariances, used, prior, kept, keep=span is None)
-    duels = solve_duels(classes, objective, weights, constant_if_coinciding)
+    classes, covariances, kept = _classes(
+        own, rows, covariance, used, prior, is_linear=span is None
+    )
+    duels = solve_duels(classes, objective, costs, constant_if_coinciding)
     # A null direction of estimated covariances: kappa is infinite, by definition.
     proves_nothing = estimated and any(duel.is_separable for duel in duels)
     errors = class_errors(classes, duels, bound, laws, certified=not proves_nothing)
     trivial = float(prior.max()) if objective == "mean" else None
     worst = float(errors.max() if trivial is None else prior @ errors)
-    normal = uncertainty == "gaussian" and not repeated
     guarantees = class_guarantees(
         duels,
         own.classes,
-        normal_errors(duels, errors) if normal else errors,
+        errors,
         proved=not proves_nothing and span is None and uncertainty != "bootstrap",
         origin=uncertainty or ("given" if exact else "plug-in"),
         covariance=covariance,
@@ -136,16 +130,14 @@ def learn(
         confidence=None if repeated else confidence,
         trivial=trivial,
     )
-    everywhere = np.repeat(NO_RADII, len(seen), axis=1)
-    everywhere[:, seen] = used
     return Learned(
         model=_model(duels, seen, kept, own.mean.shape[1], span),
         duels=duels,
         errors=spread_over_classes(errors, seen, 1.0),
         accuracy=1 - worst,
         covariances=spread_over_classes(covariances, seen, 0.0, axis=0),
-        radii=everywhere,
-        constant=constant,
+        radii=spread_radii(used, seen),
+        constant=np.setdiff1d(np.arange(own.mean.shape[1]), kept),
         guarantees=guarantees,
         remarks=tuple(weak_promises(own.classes, duels, trivial, 1 - worst)),
         open_gap=open_gap(duels),
@@ -186,36 +178,40 @@ def _radii(
 
 def _classes(
     moments: ClassMoments,
-    covariances: FloatArray,
+    rows: Rows | None,
+    covariance: CovarianceRule,
     radii: FloatArray,
     prior: FloatArray,
-    kept: IntArray,
     *,
-    keep: bool,
-) -> Classes:
+    is_linear: bool,
+) -> tuple[Classes, FloatArray, IntArray]:
     """What the planes know of the classes with rows, in the features that vary.
 
-    Without `keep` the covariances may be overwritten: a kernel has large ones.
+    Also all covariances (K, d, d) and the features kept. Those of a kernel, which are
+    large and have no constant feature, are overwritten by what the planes use.
     """
-    mean, mean_lo = moments.mean, moments.mean_lo
+    covariances = estimate_covariances(
+        covariance,
+        moments.weight,
+        moments.scatter,
+        fourth=moments.fourth,
+        rows_of=None if rows is None else rows.of_class,
+    )
+    kept: IntArray = np.arange(moments.mean.shape[1])
+    if is_linear:
+        kept = np.delete(kept, constant_features(moments))
+    mean, mean_lo, S = moments.mean, moments.mean_lo, covariances
     if len(kept) < mean.shape[1]:
         mean, mean_lo = mean[:, kept], mean_lo[:, kept]
-        covariances = covariances[:, kept][:, :, kept]
+        S = S[:, kept][:, :, kept]
     nu, rho, gamma = radii
     if rho.any():
-        if keep:
-            covariances = covariances.copy()
+        if is_linear:
+            S = S.copy()
         diagonal = np.arange(len(kept))
-        covariances[:, diagonal, diagonal] += rho[:, None]
-    return Classes(
-        label=moments.classes,
-        mean=mean,
-        mean_lo=mean_lo,
-        covariance=covariances,
-        radius=nu,
-        factor=gamma,
-        prior=prior,
-    )
+        S[:, diagonal, diagonal] += rho[:, None]
+    classes = Classes(moments.classes, mean, mean_lo, S, nu, gamma, prior)
+    return classes, covariances, kept
 
 
 def _model(
@@ -254,7 +250,8 @@ def class_guarantees(
 ) -> tuple[Guarantee, ...]:
     """One promise for each class, if `proved`: its error rate is at most `errors[k]`.
 
-    `confidence` None: no probability over the training rows. `trivial` is the
+    With Gaussian radii at most what a normal class loses, which is less. `confidence`
+    None: no probability over the training rows. `trivial` is the
     worst-case accuracy of always predicting one class, where that is of interest.
     """
     if not proved:
@@ -271,6 +268,7 @@ def class_guarantees(
         known, source = (*known, Assumption.UNIMODAL), UNIMODAL_TAIL
     if sure:
         known, numbers, source = (Assumption.NORMALITY,), {}, NORMAL_TAIL
+        errors = np.minimum(lost_duels(duels, Duel.normal_errors), errors)
     evidence = {
         "kappa": min(duel.kappa for duel in duels),
         "duality gap": max(duel.gap for duel in duels),

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.core.classes import spread_over_classes
-from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.classes import spread_over_classes, winner
+from prudent.core.types import BoolArray, FloatArray
 from prudent.minimax.certificate import ClassMargin
 
 
@@ -85,10 +85,3 @@ class Model:
         """Column, classes (k, l) and their margins of every pair, k < l."""
         pairs = itertools.combinations(range(np.count_nonzero(self.seen)), 2)
         return zip(values.T, pairs, self.margins, strict=True)
-
-
-def winner(decision: FloatArray) -> IntArray:
-    """Index of the class that a decision value stands for."""
-    if decision.ndim == 1:
-        return (decision >= 0).astype(np.intp)
-    return decision.argmax(axis=1)

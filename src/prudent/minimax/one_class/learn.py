@@ -101,12 +101,11 @@ def learn(
                 region=region,
             )
             guarantees = (promise,)
-    constant = np.setdiff1d(np.arange(moments.mean.shape[1]), features)
     return Learned(
         model=model,
         offset=offset,
         covariances=covariances,
-        constant=constant,
+        constant=np.setdiff1d(np.arange(moments.mean.shape[1]), features),
         guarantees=guarantees,
     )
 
