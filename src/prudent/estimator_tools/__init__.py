@@ -37,6 +37,7 @@ from prudent.estimator_tools.moment_fits import (
     fold_positions,
     is_covariance_estimator,
     positive_weights,
+    store_fold_scores,
     warn_constant_features,
     warn_repairs,
 )
@@ -84,6 +85,7 @@ __all__ = [
     "remembers_rows",
     "rows_about",
     "rule_answers",
+    "store_fold_scores",
     "warn_constant_features",
     "warn_of_copies",
     "warn_repairs",

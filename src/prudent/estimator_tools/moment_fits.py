@@ -130,6 +130,25 @@ def fold_positions(
     return [(remaining(train), remaining(test)) for train, test in splits]
 
 
+def store_fold_scores(estimator: Any, scores: FloatArray, **choices: Any) -> int:
+    """Keep `cv_results_` and `best_score_` of a cross-validation; the best choice.
+
+    `scores` (n_folds, n_choices) are those of the test parts, and `choices` what was
+    chosen from: arrays with one entry a choice. Returns the position of the choice with
+    the largest mean, the first among equals.
+    """
+    mean = scores.mean(axis=0)
+    best = int(mean.argmax())
+    estimator.cv_results_ = {
+        **choices,
+        **{f"split{i}_test_score": each for i, each in enumerate(scores)},
+        "mean_test_score": mean,
+        "std_test_score": scores.std(axis=0),
+    }
+    estimator.best_score_ = float(mean[best])
+    return best
+
+
 # --- fits that moments suffice for ----------------------------------------------------
 
 

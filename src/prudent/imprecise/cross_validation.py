@@ -20,6 +20,7 @@ from prudent.estimator_tools import (
     check_training,
     covariance_rule,
     fold_positions,
+    store_fold_scores,
 )
 from prudent.exceptions import PrudentWarning
 from prudent.imprecise.classifier import (
@@ -208,20 +209,16 @@ constant_features_, moments_, guarantees_
 
     def _choose(self, scores: FloatArray, choices: list[Any], grid: FloatArray) -> None:
         """Keep the best by the scores (n_splits, n_choices * n_grid) of all pairs."""
-        mean = scores.mean(axis=0)
-        best = int(mean.argmax())
-        self.imprecision_ = float(grid[best % len(grid)])
-        self.shrinkage_ = choices[best // len(grid)]
-        self.best_score_ = float(mean[best])
         shrinkage = np.empty(len(choices), dtype=object)
         shrinkage[:] = choices
-        self.cv_results_ = {
-            "imprecision": np.tile(grid, len(choices)),
-            "shrinkage": np.repeat(shrinkage, len(grid)),
-            **{f"split{i}_test_score": each for i, each in enumerate(scores)},
-            "mean_test_score": mean,
-            "std_test_score": scores.std(axis=0),
-        }
+        best = store_fold_scores(
+            self,
+            scores,
+            imprecision=np.tile(grid, len(choices)),
+            shrinkage=np.repeat(shrinkage, len(grid)),
+        )
+        self.imprecision_ = float(grid[best % len(grid)])
+        self.shrinkage_ = choices[best // len(grid)]
 
     def _answering(self) -> ImpreciseDiscriminantAnalysis:
         return self.estimator_

@@ -32,14 +32,43 @@ from prudent.optimistic.learn import Learned, guarantees, learn
 from prudent.optimistic.model import Model
 from prudent.optimistic.radii import ESTIMATED_RADII
 
+COVARIANCES = ("empirical", "ledoit_wolf", "oas", "pooled")
+
 
 class OptimisticAnswers:
-    """Of a class with `threshold` and `rule`, which ends its fit with `_store`."""
+    """Of a class with the shared settings, which ends its fit with `_store`."""
 
-    threshold: Any
+    likelihood: Any
+    ball: Any
     rule: Any
+    covariance: Any
+    threshold: Any
+    priors: Any
     n_features_in_: int
     _model: Model
+
+    def _learned(
+        self, moments: ClassMoments, rows: Rows | None, radius: Any, **settings: Any
+    ) -> Learned:
+        """The fit with a setting `radius=`, and others in place of these."""
+        own = {
+            "threshold": self.threshold,
+            "priors": self.priors,
+            "radius_level": 0.5,
+            "radius_scale": None,
+            "exact": False,
+            "random": np.random.RandomState(0),  # given radii draw nothing
+        }
+        return learn(
+            moments,
+            rows,
+            likelihood=self.likelihood,
+            ball=self.ball,
+            rule=self.rule,
+            radius=radius,
+            covariance=covariance_rule(self.covariance, COVARIANCES),
+            **own | settings,
+        )
 
     def _store(self, learned: Learned, moments: ClassMoments) -> None:
         """Keep what a fit learned, and warn of what it repaired."""
@@ -243,7 +272,6 @@ def log_ratios(threshold: Any, X: NDArray[Any]) -> FloatArray:
 
 _AT_LEAST_0 = Interval(Real, 0, None, closed="left")
 _ABOVE_0 = Interval(Real, 0, None, closed="neither")
-COVARIANCES = ("empirical", "ledoit_wolf", "oas", "pooled")
 #: Constraints of the parameters that `OptimisticScoreClassifierCV` has too.
 SHARED_CONSTRAINTS: dict[str, Any] = {
     "likelihood": [StrOptions({"gaussian", "nonparametric"})],
@@ -434,18 +462,12 @@ estimator, default="ledoit_wolf"
     def _learn(
         self, moments: ClassMoments, rows: Rows | None = None, *, given: bool = False
     ) -> None:
-        learned = learn(
+        learned = self._learned(
             moments,
             rows,
-            likelihood=self.likelihood,
-            ball=self.ball,
-            rule=self.rule,
-            radius=self.radius,
+            self.radius,
             radius_level=self.radius_level,
             radius_scale=self.radius_scale,
-            covariance=covariance_rule(self.covariance, COVARIANCES),
-            threshold=self.threshold,
-            priors=self.priors,
             exact=given,
             random=check_random_state(self.random_state),
         )

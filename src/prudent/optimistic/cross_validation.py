@@ -28,17 +28,16 @@ from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
     Split,
     check_training,
-    covariance_rule,
     fold_positions,
+    store_fold_scores,
 )
 from prudent.exceptions import PrudentWarning
 from prudent.optimistic.classifier import (
-    COVARIANCES,
     SHARED_CONSTRAINTS,
     OptimisticAnswers,
     log_ratios,
 )
-from prudent.optimistic.learn import Learned, learn, tuned_offsets
+from prudent.optimistic.learn import tuned_offsets
 from prudent.optimistic.model import Bound, Model, shares
 
 #: Radii over sqrt(d) of the published code.
@@ -170,37 +169,10 @@ n_floored_eigenvalues_, guarantees_
                 for split in splits
             )
         )
-        mean = scores.mean(axis=0)
-        best = int(mean.argmax())
-        self.cv_results_ = {
-            "radii": choices,
-            **{f"split{i}_test_score": each for i, each in enumerate(scores)},
-            "mean_test_score": mean,
-            "std_test_score": scores.std(axis=0),
-        }
-        self.best_score_ = float(mean[best])
-        self._store(self._learn(moments, block, choices[best]), moments)
+        best = store_fold_scores(self, scores, radii=choices)
+        learned = self._learned(moments, LocalRows([block]), choices[best])
+        self._store(learned, moments)
         return self
-
-    def _learn(
-        self, moments: ClassMoments, rows: Block, radius: ArrayLike, **settings: Any
-    ) -> Learned:
-        """The fit with given radii."""
-        settings = {"threshold": self.threshold, "priors": self.priors, **settings}
-        return learn(
-            moments,
-            LocalRows([rows]),
-            likelihood=self.likelihood,
-            ball=self.ball,
-            rule=self.rule,
-            radius=radius,
-            radius_level=0.5,
-            radius_scale=None,
-            covariance=covariance_rule(self.covariance, COVARIANCES),
-            exact=False,
-            random=np.random.RandomState(0),  # given radii draw nothing
-            **settings,
-        )
 
 
 def _radius_choices(
@@ -318,9 +290,9 @@ def _fold_scores(
     with warnings.catch_warnings():
         # the fit to all rows says what is worth saying
         warnings.simplefilter("ignore", PrudentWarning)
-        learned = settings._learn(
+        learned = settings._learned(
             moments,
-            part,
+            LocalRows([part]),
             np.zeros(len(present)),
             threshold="bayes" if tunes else settings.threshold,
             priors=priors,
