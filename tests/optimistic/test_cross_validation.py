@@ -18,7 +18,7 @@ from sklearn.model_selection import (
 import prudent
 from prudent import OptimisticScoreClassifier, OptimisticScoreClassifierCV
 from prudent.exceptions import PrudentWarning
-from prudent.optimistic.cross_validation import PUBLISHED_RADII
+from prudent.optimistic.classifier import PUBLISHED_RADII
 
 
 @pytest.fixture(scope="module")

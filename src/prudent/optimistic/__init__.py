@@ -1,7 +1,9 @@
 """Optimistic score ratio: classify by the most plausible moments in a ball."""
 
-from prudent.optimistic.classifier import OptimisticScoreClassifier
-from prudent.optimistic.cross_validation import OptimisticScoreClassifierCV
+from prudent.optimistic.classifier import (
+    OptimisticScoreClassifier,
+    OptimisticScoreClassifierCV,
+)
 from prudent.optimistic.learn import BestThreshold, best_threshold
 from prudent.optimistic.nominal import moment_divergence
 from prudent.optimistic.radii import (

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 
-from prudent.adversarial.game.intruders import FarIntruders, ListedIntruders, Strategy
 from prudent.adversarial.game.laws import Divergence, OwnDivergence, extreme_intruders
-from prudent.adversarial.game.model import Model
+from prudent.adversarial.game.model import (
+    FarIntruders,
+    ListedIntruders,
+    Model,
+    Strategy,
+)
 from prudent.adversarial.game.solver import group_events, split_levels
 from prudent.core.assumptions import Assumption
 from prudent.core.guarantee import Guarantee, Quantity
