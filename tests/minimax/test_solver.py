@@ -335,3 +335,21 @@ def test_indefinite_large_covariance_is_refused(n):
     Sx = (vectors * values) @ vectors.T
     with pytest.raises(ValueError, match="`cov_pos` must be positive semidefinite"):
         solve(d, (Sx + Sx.T) / 2, Sy)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_kappa_is_the_error_of_the_means_that_the_rule_tolerates(seed):
+    d, Sx, Sy = random_problem(4, 20.0, 3.0, seed)
+    plane = solve(d, Sx, Sy)
+    short, beyond = (
+        solve(d, Sx, Sy, mean_radius=(factor * plane.kappa,) * 2)
+        for factor in (0.99, 1.01)
+    )
+    assert short.alpha > 0
+    assert beyond.alpha == 0
+    # A mean that is kappa deviations nearer lies on the plane; no other way is shorter.
+    a = plane.normal
+    for S, distance in ((Sx, plane.distance_pos), (Sy, 1 - plane.distance_pos)):
+        shift = distance * S @ a / (a @ S @ a)
+        assert a @ shift == pytest.approx(distance)
+        assert shift @ np.linalg.solve(S, shift) == pytest.approx(plane.kappa**2)

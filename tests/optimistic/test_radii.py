@@ -8,6 +8,7 @@ from prudent.exceptions import DegenerateDataError, SingularCovarianceError
 from prudent.optimistic import (
     bootstrap_radius,
     clt_radius,
+    gaussian_scores,
     moment_divergence,
     moment_radius,
 )
@@ -210,3 +211,27 @@ def test_bootstrap_refuses_a_covariance_that_it_does_not_know(covariance):
     X = np.random.default_rng(0).normal(size=(20, 2))
     with pytest.raises(ValueError, match=f"a function of rows, got {covariance!r}"):
         bootstrap_radius(X, covariance=covariance)
+
+
+def log_likelihood(x, mean, S):
+    """Log density of a normal law, plus d / 2 log(2 pi)."""
+    gap = x - mean
+    return -(gap @ np.linalg.solve(S, gap) + np.linalg.slogdet(S)[1]) / 2
+
+
+def test_scores_bound_the_likelihood_of_every_law_that_the_radius_leaves_open():
+    """A synthetic likelihood, and the largest of a composite hypothesis."""
+    rng = np.random.default_rng(0)
+    radius = clt_radius(2, 50, level=0.9)
+    L = np.linalg.cholesky([[2.0, 0.6], [0.6, 1.0]])
+    n_inside, x = 0, np.array([1.5, -2.0])
+    for _ in range(200):
+        simulated = rng.normal(size=(50, 2)) @ L.T
+        mean, S = simulated.mean(axis=0), np.cov(simulated.T, bias=True)
+        gap = x - mean
+        ends = gaussian_scores(gap @ np.linalg.solve(S, gap), 2, radius)
+        low, high = ((end - np.linalg.slogdet(S)[1]) / 2 for end in ends)
+        if moment_divergence(mean, S, np.zeros(2), L @ L.T) <= radius:
+            n_inside += 1
+            assert low <= log_likelihood(x, np.zeros(2), L @ L.T) <= high
+    assert 165 <= n_inside <= 195  # nine of ten, and the bias of 50 rows
