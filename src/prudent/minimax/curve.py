@@ -174,7 +174,12 @@ class ParetoCurve:
 
     @classmethod
     def from_moments(cls, d: FloatArray, X: FloatArray, Y: FloatArray) -> ParetoCurve:
-        """Diagonalise scaled covariances together, without common null directions."""
+        """Diagonalise scaled covariances together, without common null directions.
+
+        A whitening W of X + Y, W'(X + Y) W = I, by its Cholesky factor or, where that
+        is singular, by its eigenvectors; then the eigenvectors of W'X W, with
+        eigenvalues p in [0, 1]; those within rounding of 0 or 1 are set there.
+        """
         n, B = len(d), X + Y
         null_normal = None
         L, info = dpotrf(B, lower=1)
@@ -211,7 +216,11 @@ class ParetoCurve:
         return P, Q, float((self.p * self.q / m) @ weight)
 
     def kappas(self, tau: float) -> tuple[float, float]:
-        """Return kx and ky in standard deviations; `tau` may be infinite."""
+        """Return kx and ky in standard deviations; `tau` may be infinite.
+
+        At the end s = 1 they are the roots of the sums of c^2 / p over q = 0 and of
+        c^2 / q over q > 0, at s = 0 with p and q exchanged.
+        """
         if not math.isinf(tau):
             s, t = shares(tau)
             P, Q, _ = self.point(tau)
@@ -259,7 +268,10 @@ class ParetoCurve:
         return self.basis @ coefficients / (coefficients @ self.c)
 
     def balanced(self, balance: Balance) -> tuple[float, int]:
-        """Logit where the balance condition holds, infinite at an end, and steps."""
+        """Logit where the balance condition holds, infinite at an end, and steps.
+
+        At an end if the class that gains towards it stays behind all along the curve.
+        """
         at_start = balance.excess(*self.kappas(-math.inf)) <= 0
         at_end = balance.excess(*self.kappas(math.inf)) >= 0
         if at_start and at_end:
@@ -269,7 +281,11 @@ class ParetoCurve:
         return balanced_logit(self.point, balance, balance.start)
 
     def cheapest(self, balance: Balance, costs: tuple[float, float]) -> float:
-        """Logit that minimises max(cx err_x, cy err_y), err = 1 / (1 + kappa^2)."""
+        """Logit that minimises max(cx err_x, cy err_y), err = 1 / (1 + kappa^2).
+
+        Along the curve the first rises and the second falls: where they meet, or at the
+        end where one stays the larger.
+        """
 
         def advantage(tau: float) -> float:
             x, y = (max(k, 0.0) for k in balance.robust(*self.kappas(tau)))

@@ -80,8 +80,9 @@ def gaussian_radii(moments: ClassMoments, confidence: float) -> FloatArray:
     """Radii (3, K) that hold for all normal classes with probability `confidence`.
 
     Each of the 2 K events, a mean or a covariance outside its set, is given the level
-    (1 - confidence) / (2 K), so that their union has probability 1 - confidence.
-    ValueError for a class of too few rows.
+    (1 - confidence) / (2 K), so that their union has probability 1 - confidence: nu by
+    `mean_radius`, rho = 0 and gamma by `covariance_factor`. ValueError for a class of
+    too few rows, n <= p + 1 for p features.
     """
     n_classes, n_features = moments.mean.shape
     level = (1 - confidence) / (2 * n_classes)
@@ -105,7 +106,10 @@ def bootstrap_radii(
     confidence: float,
     random: np.random.RandomState,
 ) -> FloatArray:
-    """Radii (3, K) that hold for all classes together with about `confidence`."""
+    """Radii (3, K) that hold for all classes together with about `confidence`.
+
+    As `gaussian_radii`, but for rho by `bootstrap_covariance_radius` and gamma = 1.
+    """
     n_classes, n_features = moments.mean.shape
     level = (1 - confidence) / (2 * n_classes)
     for label, count in zip(moments.classes.tolist(), moments.count, strict=True):

@@ -261,7 +261,13 @@ def _solve_compiled(
 def solve_validated(
     d: FloatArray, Sx: FloatArray, Sy: FloatArray, balance: Balance
 ) -> MinimaxSolution:
-    """Solve for moments known to be finite, symmetric and semidefinite."""
+    """Solve for moments known to be finite, symmetric and semidefinite.
+
+    `d` (n,) is the mean of the positive class x less that of the negative one y, `Sx`
+    and `Sy` (n, n) are their covariances with any additive radius, and `balance` holds
+    the other radii. The first route whose answer is accepted gives it; else the one of
+    the smaller gap.
+    """
     duel = _scaled(d, Sx, Sy, balance)
     answer = (newton if len(d) <= NEWTON_LIMIT else lanczos)(duel)
     n_iter = answer.n_iter if answer else 0
@@ -347,7 +353,7 @@ def _check_symmetric(name: str, S: FloatArray) -> None:
 
 
 def _check_semidefinite(name: str, S: FloatArray) -> None:
-    """Refuse a matrix with an eigenvalue below zero by more than rounding."""
+    """Refuse a matrix with an eigenvalue below -1e-8 of the largest one."""
     # A factor of S + 1e-8 max S_ii I proves the point without eigenvalues.
     shifted = S.copy()
     shifted.flat[:: len(S) + 1] += 1e-8 * float(S.diagonal().max())
@@ -363,7 +369,7 @@ def _check_semidefinite(name: str, S: FloatArray) -> None:
 def _checked_balance(
     mean_radius: tuple[float, float], covariance_factor: tuple[float, float]
 ) -> Balance:
-    """Balance condition of two classes, from radii in their allowed ranges."""
+    """Balance condition of two classes: nu >= 0 and sqrt(gamma), gamma >= 1."""
     for name, pair, least in (
         ("mean_radius", mean_radius, 0),
         ("covariance_factor", covariance_factor, 1),
@@ -406,7 +412,12 @@ class Answer:
 
 
 def newton(duel: ScaledDuel) -> Answer | None:
-    """Newton steps on the curve, one Cholesky factor each; None if one fails."""
+    """Newton steps on the curve, one Cholesky factor each; None if one fails.
+
+    At every logit a = M(s)^-1 d, P = a'Sx a, Q = a'Sy a and R = (Sx a)'M^-1 (Sy a),
+    the slopes of kx = (1 - s) sqrt(P) and ky = s sqrt(Q) being -R / sqrt(P) and
+    R / sqrt(Q).
+    """
     d, X, Y = duel.d, duel.X, duel.Y
     start = duel.balance.start
     factor = a = d
@@ -442,7 +453,11 @@ def _factor(M: FloatArray, *, pivots: bool = True) -> FloatArray:
 
 
 def lanczos(duel: ScaledDuel) -> Answer | None:
-    """One Cholesky factor and a short Lanczos recursion; refactor if it is slow."""
+    """One Cholesky factor and a short Lanczos recursion; refactor if it is slow.
+
+    L L' = (1 - s0) Sx + s0 Sy at the start s0 turns the curve into that of the
+    operator C = (1 - s0) L^-1 Sx L^-T, whose spectrum lies in [0, 1], and of L^-1 d.
+    """
     tau, n_iter = duel.balance.start, 0
     for _ in range(REFACTORINGS):
         s0, t0 = shares(tau)
@@ -466,7 +481,9 @@ def _krylov_plane(
     """Balance the classes in the Krylov space of C = t0 L^-1 Sx L^-T and L^-1 d.
 
     Ritz values and weights stand in for the spectrum of C (Gauss quadrature), so the
-    balance is exact once the residual of a vanishes.
+    balance is exact once the residual of a vanishes: |s - (1 - s)| beta_k |y_k| in
+    these coordinates, with y = Z (c / m) and beta_k the last entry beside the diagonal.
+    Returns a (n,), the shift of the logit, whether a has converged, and the steps.
     """
     balance = duel.balance.scaled(1 / math.sqrt(t0), 1 / math.sqrt(s0))
     c = dtrtrs(factor, duel.d, lower=1)[0]
@@ -508,7 +525,11 @@ def _krylov_plane(
 
 
 def spectral(duel: ScaledDuel) -> Answer:
-    """Solve on the diagonalised problem; takes singular covariances as they are."""
+    """Solve on the diagonalised problem; takes singular covariances as they are.
+
+    O(n) a step after two decompositions, and exact at the ends of the curve, where one
+    class does not vary along the normal.
+    """
     curve = ParetoCurve.from_moments(duel.d, duel.X, duel.Y)
     if curve.null_normal is not None:
         return separable(duel, curve.null_normal)
@@ -528,7 +549,11 @@ def separable(duel: ScaledDuel, normal: FloatArray) -> Answer:
 
 
 def at_logit(duel: ScaledDuel, curve: ParetoCurve, tau: float) -> Answer:
-    """Plane at a point of the curve; the two classes need not be in balance."""
+    """Plane at a point of the curve; the two classes need not be in balance.
+
+    The gap is the residual d - M(s) a / (a'M(s) a) of the curve's condition, in the
+    metric of the basis: how far the point may lie from the curve, in deviations.
+    """
     a = curve.normal(tau)
     (wx, wy), radii = duel.balance.widths, duel.balance.radii
     kappas = curve.kappas(tau)
@@ -569,9 +594,17 @@ def _certified(
 ) -> Answer:
     """Bound the optimum from both sides at a ~ M(s)^-1 d, whatever produced it.
 
-    The plane bounds it from below. Above, the ellipsoids meet at z = mx - t Sx a up to
-    the residual r, whose norm the Cholesky `factor` or the `basis` takes in a metric
-    not larger than Sx + Sy. Where rounding of a and r leaves a gap, a is refined.
+    With t = 1 - s, beta^2 = a'Sx a and eta^2 = a'Sy a the plane bounds it from below:
+
+        kappa >= (a'd - nx wx beta - ny wy eta) / (wx beta + wy eta).
+
+    Above, the ellipsoids meet at z = mx - t Sx a up to r = d - t Sx a - s Sy a, which
+    is split over both:
+
+        kappa <= max((t beta + |r|) / wx - nx, (s eta + |r|) / wy - ny),
+
+    |r| in a metric not larger than that of Sx + Sy, by the Cholesky `factor` or the
+    `basis`. Where rounding of a and r leaves a gap, a is refined.
     """
     (wx, wy), (nx, ny) = duel.balance.widths, duel.balance.radii
     s, t = shares(tau)

@@ -58,10 +58,10 @@ class Learned:
     """What a fit found; what is per class is in the order of all classes.
 
     `errors` (K,) and `accuracy`, which the objective is about, are worst-case;
-    `covariances` are those used, before any radius for a linear fit, `radii` (3, K)
-    are nu, rho and gamma; `constant` are
-    the features left out, `remarks` what a user must hear about the promises, and
-    `open_gap` tells of the plane that is not certified to be the best.
+    `covariances` (K, p, p) are those used, before any radius for a linear fit, `radii`
+    (3, K) are nu, rho and gamma; `constant` are the features left out, `remarks` what a
+    user must hear about the promises, and `open_gap` tells of the plane that is not
+    certified to be the best.
     """
 
     model: Model
@@ -430,7 +430,11 @@ def solve_duels(
 def _choice(
     prior: FloatArray, objective: Objective, costs: FloatArray | None, k: int, l: int
 ) -> Choice | None:
-    """What an objective other than "minimax" picks from the curve of a pair."""
+    """What an objective other than "minimax" picks from the curve of a pair.
+
+    "cost" balances the weighted worst cases c / (1 + kappa^2) of both classes, "mean"
+    maximises their mean accuracy by the shares of their priors.
+    """
     if costs is not None:
         own = float(costs[l, k]), float(costs[k, l])
         return lambda curve, balance: curve.cheapest(balance, own)
@@ -444,7 +448,9 @@ def _choice(
 def _solve_duel(classes: Classes, k: int, l: int, choose: Choice | None) -> Duel:
     """Plane whose certificate holds, with as little added variance as that takes.
 
-    Nearly singular covariances give planes that rounding decides.
+    The first floor at which rounding adds 1e-3 to the worst-case errors at most, or
+    that of the least error. Nearly singular covariances give planes that rounding
+    decides.
     """
     best: Duel | None = None
     separable = False
@@ -467,7 +473,11 @@ def _solve_duel(classes: Classes, k: int, l: int, choose: Choice | None) -> Duel
 def _duel_at(
     classes: Classes, k: int, l: int, choose: Choice | None, floor: float
 ) -> Duel:
-    """Duel of covariances with a share of each feature's variance added."""
+    """Duel of covariances with a share of each feature's variance added.
+
+    With a share f both become S + f diag(Sx + Sy) / 2. The plane a'z = b has the offset
+    b = a'm_l less the distance that the solver leaves to class l.
+    """
     mean, mean_lo = classes.mean, classes.mean_lo
     d = (mean[l] - mean[k]) + (mean_lo[l] - mean_lo[k])
     balance = Balance(

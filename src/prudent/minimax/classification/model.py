@@ -69,7 +69,9 @@ class Model:
     def _p_values(self, scores: FloatArray) -> FloatArray:
         """1 / (1 + distance^2) is valid under every law with the moments (Cantelli).
 
-        The smallest of the K - 1 duels is corrected after Bonferroni.
+        The distance is that beyond the mean of the class towards the other one, in
+        deviations less the mean radius, and 0 on the near side. The smallest of the
+        K - 1 duels is corrected after Bonferroni.
         """
         n_classes = np.count_nonzero(self.seen)
         p = np.ones((len(scores), n_classes))
