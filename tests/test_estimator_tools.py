@@ -22,6 +22,7 @@ from prudent.estimator_tools import (
     check_training,
     one_thread,
 )
+from prudent.estimator_tools.labelled_rows import labelled_rows
 from prudent.exceptions import DegenerateDataError, PrudentWarning
 
 
@@ -308,3 +309,12 @@ def test_a_warning_of_too_few_rows_points_to_the_line_that_fits(wrapper):
     assert {(w.filename, w.lineno) for w in warned} == {
         (__file__, fit.__code__.co_firstlineno + 1)
     }
+
+
+def test_the_missing_word_of_pandas_is_a_missing_word():
+    words = pd.Series(["a", pd.NA, "b", "a"], dtype="string")
+    mixed = pd.Series(["x", pd.NA, None, "y"], dtype=object)
+    frame = pd.DataFrame({"word": words, "mixed": mixed, "n": [1.0, 2.0, 3.0, 4.0]})
+    rows = labelled_rows(frame, [0, 1, 0, 1])
+    assert rows.X["word"].to_pylist() == ["a", None, "b", "a"]
+    assert rows.X["mixed"].to_pylist() == ["x", None, None, "y"]

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from prudent.core.rows import refuse_dask
 from prudent.core.types import IntArray
 from prudent.estimator_tools.given import check_groups, check_times
-from prudent.estimator_tools.tables import TableColumns
+from prudent.estimator_tools.tables import TableColumns, cells_of
 from prudent.io.table import count_missing, is_text, numbers_or_table
 from prudent.rules.subgroups import Memberships
 
@@ -140,14 +140,11 @@ def labelled_rows(X: Any, y: Any, groups: Any = None, time: Any = None) -> Label
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         features = tuple(map(str, frame.columns))
-        columns = [_column(series) for series in frame.iter_columns()]
+        columns = [_words_or_numbers(cells_of(own)) for own in frame.iter_columns()]
     else:
         values = check_array(X, dtype=None, ensure_all_finite=False)
         features = tuple(f"x{j}" for j in range(values.shape[1]))
-        if values.dtype.kind in "biuf":
-            columns = [*values.astype(np.float64).T]
-        else:
-            columns = [_words_or_numbers(cells) for cells in values.T]
+        columns = [_words_or_numbers(cells) for cells in values.T]
     for name, cells in zip(features, columns, strict=True):
         if isinstance(cells, np.ndarray) and np.isinf(cells).any():
             raise ValueError(
@@ -170,14 +167,10 @@ def labelled_rows(X: Any, y: Any, groups: Any = None, time: Any = None) -> Label
     )
 
 
-def _column(series: nw.Series[Any]) -> Any:
-    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-        return series.cast(nw.Float64).to_numpy().astype(np.float64)
-    return _words_or_numbers(np.array(series.to_list(), dtype=object))
-
-
 def _words_or_numbers(values: NDArray[Any]) -> Any:
     """Floats where every cell is a number or missing; else words."""
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
     missing = np.array([v is None or v != v for v in values.tolist()], dtype=bool)
     present = values[~missing].tolist()
     if all(isinstance(v, (int, float, np.number)) for v in present):
