@@ -344,10 +344,8 @@ class ClassErrors:
                 rank = high_probability_rank(len(own), limit, each)
                 thresholds[g, c] = CalibrationScores.of(own).threshold(0, rank)
                 if not self.in_sets and thresholds[g, c] == -math.inf:
-                    n_taken = int(taken[of_class].sum())
-                    raise self._no_cut(
-                        label, subgroup, limit, each, rank, len(own), n_taken
-                    )
+                    lost = taken[of_class]
+                    raise self._no_cut(label, subgroup, limit, each, rank, lost)
                 promise = self.terms.promise(
                     "coverage" if self.in_sets else "class error rate",
                     limit,
@@ -407,10 +405,13 @@ class ClassErrors:
         limit: float,
         confidence: float,
         rank: int,
-        n_rows: int,
-        n_taken: int,
+        lost: BoolArray,
     ) -> InfeasibleError:
-        """Why no cut keeps a limit: too few rows, or earlier classes take too many."""
+        """Why no cut keeps a limit: too few rows, or earlier classes take too many.
+
+        `lost` says which rows of the class, and subgroup, these take.
+        """
+        n_rows = len(lost)
         named = shown(label) if subgroup is None else f"{shown(label)} with {subgroup}"
         if rank:
             where = f" in `{self.setting}`" if self.setting else ""
@@ -418,9 +419,9 @@ class ClassErrors:
             if self.setting:
                 also = ", change the order, or set abstain=True"
             return InfeasibleError(
-                f"{n_taken} of {n_rows} held-out rows of class {named} are taken "
-                f"by the classes before it{where}, at most {rank - 1} may be; raise "
-                f"the limits of those classes{also}."
+                f"{int(lost.sum())} of {n_rows} held-out rows of class {named} are "
+                f"taken by the classes before it{where}, at most {rank - 1} may be; "
+                f"raise the limits of those classes{also}."
             )
         least = upper_limit(0, n_rows, level=1 - confidence) if n_rows else 1.0
         return InfeasibleError(
