@@ -16,19 +16,14 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import (
-    _safe_indexing,
-    assert_all_finite,
-    check_random_state,
-    get_tags,
-)
+from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
+    _check_y,
     _num_samples,
     check_consistent_length,
     check_is_fitted,
-    column_or_1d,
 )
 
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
@@ -531,9 +526,8 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         self : ConformalClassifier
         """
         given, X = X, self._rows(X, reset=True)
-        y = column_or_1d(y, warn=True)
+        y = _check_y(y)
         check_consistent_length(X, y)
-        assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         check_two_classes(self.classes_)
