@@ -22,7 +22,6 @@ from prudent.conformal.classifier import (
     warn_of_learned_scaling,
 )
 from prudent.conformal.one_class import Ellipsoid, FullOneClass
-from prudent.conformal.ranking import of_training_rows
 from prudent.conformal.units import Columns, in_units, kept_columns
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import fewest_rows, mean_rank
@@ -33,7 +32,7 @@ from prudent.estimator_tools import (
     one_thread,
 )
 from prudent.exceptions import PrudentWarning
-from prudent.rules.rule import FalseAlarms, Rule
+from prudent.rules.rule import FalseAlarms, Rule, Terms
 from prudent.rules.scores import ROUNDING, CalibrationScores
 
 
@@ -253,12 +252,12 @@ class ConformalDetector(RateMixin, OutlierMixin, ConformalEstimator):
         """Find the rank of the cut among all training rows, and its promise."""
         n, smoothed = self._n_ranking, self._smoothed
         rank = mean_rank(n, rate)
-        promise = of_training_rows(
+        ranked = {} if smoothed else {"rank": float(rank)}
+        promise = Terms().promise(
             "false alarm rate",
             rate if smoothed else rank / (n + 1),
             Assumption.TRAINING_EXCHANGEABLE_NORMAL,
-            n_rows=n,
-            rank=None if smoothed else rank,
+            evidence={"training rows": float(n), **ranked},
         )
         self.guarantees_: tuple[Guarantee, ...] = (promise,)
         self._cut_at(rank, rate)

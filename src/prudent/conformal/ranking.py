@@ -16,7 +16,7 @@ from prudent.conformal.ridge import Blend
 from prudent.conformal.units import MOST_TABLES, ByUnits, in_units
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import mean_rank
-from prudent.core.guarantee import Guarantee, Quantity
+from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.rules.rule import ON_AVERAGE, Terms, group_named
 from prudent.rules.scores import Counts, places
@@ -165,16 +165,16 @@ class TrainingRanks:
                 equal = self.by is None
                 rate = cross_bound(n, self.n_folds, rank, equal_folds=equal)
                 counted = False
-            promise = of_training_rows(
+            ranked = {} if self.smoothed else {"rank": float(rank)}
+            promise = Terms().promise(
                 "coverage",
                 rate,
                 assumption,
                 *(() if counted else (Assumption.KNOWN_LABEL,)),
-                n_rows=n,
-                rank=None if self.smoothed else rank,
                 scope=scope,
                 subgroup=subgroup,
-                crossed=self.n_folds > 0,
+                evidence={"training rows": float(n), **ranked},
+                source=CROSS_SOURCE if self.n_folds else ON_AVERAGE,
             )
             promises.append(promise)
         return tuple(promises)
@@ -192,33 +192,6 @@ class TrainingRanks:
         if groups is None:
             return np.zeros(shape, dtype=np.intp)
         return np.broadcast_to(places(groups, self.names)[:, None], shape)
-
-
-def of_training_rows(
-    quantity: Quantity,
-    rate: float,
-    assumption: Assumption,
-    *also: Assumption,
-    n_rows: int,
-    rank: int | None,
-    scope: Any = None,
-    subgroup: str | None = None,
-    crossed: bool = False,
-) -> Guarantee:
-    """The promise of a rank among training rows; `rank` is None with smoothed ties."""
-    evidence = {"training rows": float(n_rows)}
-    if rank is not None:
-        evidence["rank"] = float(rank)
-    return Terms().promise(
-        quantity,
-        rate,
-        assumption,
-        *also,
-        scope=scope,
-        subgroup=subgroup,
-        evidence=evidence,
-        source=CROSS_SOURCE if crossed else ON_AVERAGE,
-    )
 
 
 def cross_bound(n: int, n_folds: int, rank: int, *, equal_folds: bool = True) -> float:
