@@ -23,6 +23,7 @@ from scipy.linalg.lapack import dtrtri
 
 from prudent.core.linalg import MahalanobisFactors, check_positive_definite
 from prudent.core.types import BoolArray, FloatArray
+from prudent.imprecise.criteria import TIE, tied_with
 
 # --- classes with a matrix, one each or one in common ---------------------------------
 
@@ -332,9 +333,6 @@ def max_cut_dual(form: FloatArray) -> FloatArray:
 # --- independent features: every bound in closed form, (30)-(37) ----------------------
 
 
-_TIE = 1e-9  # log joints closer than this, relatively, are tied
-
-
 class DiagonalBoxes(NamedTuple):
     """Classes with independent features, in scaled units: all in closed form."""
 
@@ -415,8 +413,7 @@ class DiagonalBoxes(NamedTuple):
     ) -> tuple[BoolArray, int]:
         """Undominated classes (n, K); no question stays open."""
         lower, upper, _ = self.bounds(points, imprecision, low, up, max_nodes)
-        tie = np.where(np.isfinite(upper), _TIE * (1.0 + np.abs(upper)), 0.0)
-        kept = upper + tie >= lower.max(axis=1, keepdims=True)
+        kept = tied_with(upper) >= lower.max(axis=1, keepdims=True)
         return kept & (upper > -np.inf), 0
 
     def critical(
@@ -440,7 +437,7 @@ class DiagonalBoxes(NamedTuple):
         for b in np.flatnonzero(up > -np.inf).tolist():
             reached, pieces = _upper_pieces(self, points, b)
             critical[:, b] = 0.0
-            tie = _TIE * (1.0 + np.abs(behind[:, b]))
+            tie = TIE * (1.0 + np.abs(behind[:, b]))
             for a in np.flatnonzero(low > -np.inf).tolist():
                 lead = (low[a] - half[:, a]) - behind[:, b]
                 constant, slope, curvature = pieces

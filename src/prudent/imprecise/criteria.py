@@ -16,9 +16,14 @@ from scipy.special import logsumexp, softmax
 from prudent.core.classes import PRIOR_TOLERANCE, log_odds_bounds, log_probabilities
 from prudent.core.types import BoolArray, FloatArray
 
-_TIE = 1e-9  # log odds this close are tied; of log joints, relatively
+TIE = 1e-9  # log odds this close are tied; of log joints, relatively
 _REMAINDER = 1e-14  # of a probability whose mass the ball can move: none
 _STEPS = 100  # of a search that ends in a handful
+
+
+def tied_with(upper: FloatArray) -> FloatArray:
+    """The largest log joints that are tied with those given: u + 1e-9 (1 + |u|)."""
+    return upper + np.where(np.isfinite(upper), TIE * (1.0 + np.abs(upper)), 0.0)
 
 
 def dominance(lower: FloatArray, upper: FloatArray) -> BoolArray:
@@ -26,8 +31,7 @@ def dominance(lower: FloatArray, upper: FloatArray) -> BoolArray:
 
     From bounds of log joints, those of the prior included; ties do not count.
     """
-    tie = np.where(np.isfinite(upper), _TIE * (1.0 + np.abs(upper)), 0.0)
-    beaten = lower[:, :, None] > (upper + tie)[:, None, :]
+    beaten = lower[:, :, None] > tied_with(upper)[:, None, :]
     return beaten & ~np.eye(lower.shape[1], dtype=np.bool_)
 
 
@@ -81,7 +85,7 @@ class CredalSet:
         Interval dominance on posteriors: a superset of the maximal classes.
         """
         low, high = self.log_odds_bounds()
-        return (high > -np.inf) & (high + _TIE >= low.max(axis=1, keepdims=True))
+        return (high > -np.inf) & (high + TIE >= low.max(axis=1, keepdims=True))
 
     def dominance_by_cost(self, costs: FloatArray) -> BoolArray:
         """Which decision a costs less than which b in every model, entries (a, b).
@@ -112,7 +116,7 @@ class CredalSet:
         largest[largest == -np.inf] = 0.0
         parts = np.exp(parts - largest[:, None])
         won, lost = parts @ (gain > 0), parts @ (gain < 0)
-        tie = _TIE * (1.0 + np.abs(largest))
+        tie = TIE * (1.0 + np.abs(largest))
         return np.asarray(won > (1.0 + tie) * lost, dtype=np.bool_)
 
     def _log_weights(self, gain: FloatArray, bounds: FloatArray) -> FloatArray:
@@ -176,7 +180,7 @@ class CredalSet:
                 room = np.exp(np.minimum(best[:, [b]] - self.lower, 0.0))
                 surplus = np.maximum(self.prior - room, 0.0)
                 surplus[:, b] = 0.0
-                kept[:, b] &= surplus.sum(axis=1) <= self.radius + _TIE
+                kept[:, b] &= surplus.sum(axis=1) <= self.radius + TIE
             return kept
         for i in np.flatnonzero(candidates.sum(axis=1) > 1):
             ends = np.stack([self.lower[i], self.upper[i]])

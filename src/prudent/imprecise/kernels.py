@@ -26,6 +26,7 @@ import numpy as np
 from numba import njit
 
 from prudent.core.types import BoolArray, FloatArray
+from prudent.imprecise.criteria import TIE
 from prudent.imprecise.optima import (
     COMPILE,
     INNER,
@@ -62,7 +63,6 @@ NEGLIGIBLE = 1e-100
 
 KEPT, DOMINATED, UNANSWERED = 0, 1, -1
 
-_TIE = 1e-9  # log joints closer than this, relatively, are tied
 _GAP = 1e-12  # of a minimum solved to the end, plus its rounding
 _ROUNDING = 1e-15
 _RELATIVE = 1e-6  # accuracy of a critical value
@@ -266,7 +266,7 @@ def is_dominated(
     n_classes = narrow.shape[1]
     if narrow[UPPER_HI, b] == -math.inf:
         return DOMINATED
-    tie = _TIE * (1.0 + abs(narrow[UPPER_HI, b]))
+    tie = TIE * (1.0 + abs(narrow[UPPER_HI, b]))
     # Closed forms; then with the fields of b and of all that might dominate it.
     for look in range(2):
         floor, hope = -math.inf, -math.inf
@@ -336,7 +336,7 @@ def keep_near(
         spread = imprecision * narrow[UNIT, k] * math.sqrt(narrow[REACH, k])
         nearest = max(0.0, math.sqrt(2.0 * base[row, k]) - spread)
         highest = narrow[UP, k] - 0.5 * nearest * nearest
-        kept[row, k] = highest + _TIE * (1.0 + abs(highest)) >= floor
+        kept[row, k] = highest + TIE * (1.0 + abs(highest)) >= floor
         left += kept[row, k]
     return left
 
@@ -405,7 +405,7 @@ def bound_rows(
             lower[i, k] = narrow[LOWER_LO, k]
             upper[i, k] = narrow[UPPER_HI, k]
             distance = narrow[LOWER_HI, k] - narrow[LOWER_LO, k]
-            unanswered += distance > _TIE * (1.0 + abs(narrow[LOWER_HI, k]))
+            unanswered += distance > TIE * (1.0 + abs(narrow[LOWER_HI, k]))
     return unanswered
 
 
@@ -448,7 +448,7 @@ def _joins(
     strongest = -1
     for a in range(narrow.shape[1]):
         constant = behind - (narrow[LOW, a] - narrow[BASE, a])
-        if a == b or not constant < -_TIE * (1.0 + abs(behind)):
+        if a == b or not constant < -TIE * (1.0 + abs(behind)):
             continue
         slope = 0.0
         curvature = 0.0
