@@ -38,7 +38,7 @@ def test_reference_case_1():
         (0.5, 0.01, 2.41574394464),
         (0.1, 0.23048780488, 0.57006920415),
     ):
-        lower, upper, _ = boxes.bounds(point, radius, zero, zero, 1000)
+        lower, upper, _ = boxes.posed(zero, zero, 1000).bounds(point, radius)
         assert -lower[0, 0] == pytest.approx(most, abs=1e-11)
         assert -upper[0, 0] == pytest.approx(least, abs=1e-11)
 
@@ -52,14 +52,14 @@ def test_diagonal_matrices_agree_with_the_closed_form(box):
     constants = rng.normal(size=3)
     dense = build(means, np.array([np.diag(v) for v in variances]), weights, box)
     plain = DiagonalBoxes.build(means, variances, weights, box)
+    dense, plain = (b.posed(constants, constants, 1000) for b in (dense, plain))
     for c in (0.0, 0.3, 4.0):
-        arguments = (points, c, constants, constants, 1000)
         for ours, theirs in zip(
-            dense.bounds(*arguments)[:2], plain.bounds(*arguments)[:2], strict=True
+            dense.bounds(points, c)[:2], plain.bounds(points, c)[:2], strict=True
         ):
             np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
         np.testing.assert_array_equal(
-            dense.keep(*arguments)[0], plain.keep(*arguments)[0]
+            dense.keep(points, c)[0], plain.keep(points, c)[0]
         )
 
 
@@ -67,9 +67,8 @@ def test_bounds_agree_with_all_vertices_of_a_near_singular_class():
     rng = np.random.default_rng(2)
     means, covariances, weights = random_classes(rng, 6, 2, ridge=1e-7)
     point = rng.normal(size=6)
-    lower, upper, _ = build(means, covariances, weights).bounds(
-        point[None], 2.0, np.zeros(2), np.zeros(2), 10**6
-    )
+    boxes = build(means, covariances, weights).posed(np.zeros(2), np.zeros(2), 10**6)
+    lower, upper, _ = boxes.bounds(point[None], 2.0)
     expected = log_joint_bounds(
         point, means, covariances, weights, np.zeros(2), 2.0, "mean"
     )
@@ -94,9 +93,9 @@ def test_a_point_in_the_box_reaches_the_centre_value():
     means, covariances, weights = random_classes(np.random.default_rng(3), 3, 2)
     boxes = build(means, covariances, weights)
     point = means[:1] + 0.9 / weights[0]
-    _, upper, _ = boxes.bounds(point, 1.0, np.zeros(2), np.zeros(2), 1000)
+    _, upper, _ = boxes.posed(np.zeros(2), np.zeros(2), 1000).bounds(point, 1.0)
     assert upper[0, 0] == pytest.approx(0.0, abs=1e-11)
-    _, outside, _ = boxes.bounds(point, 0.8, np.zeros(2), np.zeros(2), 1000)
+    _, outside, _ = boxes.posed(np.zeros(2), np.zeros(2), 1000).bounds(point, 0.8)
     assert outside[0, 0] < 0
 
 
@@ -105,10 +104,10 @@ def test_an_impossible_class_is_in_no_set():
     boxes = build(means, covariances, weights)
     constants = np.array([0.0, -np.inf, 0.0])
     points = np.vstack([means, means + 1.0])
-    kept, _ = boxes.keep(points, 50.0, constants, constants, 1000)
+    kept, _ = boxes.posed(constants, constants, 1000).keep(points, 50.0)
     assert not kept[:, 1].any()
     assert kept.any(axis=1).all()
-    critical, _ = boxes.critical(points, constants, constants, 1000)
+    critical, _ = boxes.posed(constants, constants, 1000).critical(points)
     assert (critical[:, 1] == np.inf).all()
 
 
@@ -121,11 +120,11 @@ def test_a_node_limit_only_adds_classes_and_counts_open_questions(limit):
         boxes = build(means, covariances, np.full(3, 2.0))
         point = rng.normal(size=(1, 40))
         constants = -0.5 * boxes.log_determinants
-        critical, _ = boxes.critical(point, constants, constants, 10**6)
+        critical, _ = boxes.posed(constants, constants, 10**6).critical(point)
         for c in 0.99999 * critical[critical > 0]:  # where it is hardest to tell
-            arguments = (point, c, constants, constants)
-            exact, none = boxes.keep(*arguments, 10**6)
-            cautious, unanswered = boxes.keep(*arguments, limit)
+            exact, none = boxes.posed(constants, constants, 10**6).keep(point, c)
+            limited = boxes.posed(constants, constants, limit)
+            cautious, unanswered = limited.keep(point, c)
             assert none == 0
             assert not (exact & ~cautious).any()
             assert (cautious & ~exact).sum() <= unanswered

@@ -21,7 +21,7 @@ def test_upper_bounds_keep_their_digits_beside_huge_distances():
     )
     points = 0.8 * vectors[:, 5] + 0.01 * rng.normal(size=(20, 6))
     zero = np.zeros(2)
-    lower, upper, _ = boxes.bounds(points, 0.5, zero, zero, 10**5)
+    lower, upper, _ = boxes.posed(zero, zero, 10**5).bounds(points, 0.5)
     assert (boxes.half_distances(points) > 1e7).all()
     root = np.linalg.cholesky(np.linalg.inv(covariance)).T
     for i, point in enumerate(points):

@@ -29,10 +29,10 @@ def questions(boxes, seed):
 def test_critical_values_reproduce_the_sets(seed):
     for boxes in models(seed):
         points, low, up = questions(boxes, seed)
-        critical, unanswered = boxes.critical(points, low, up, 10**6)
+        critical, unanswered = boxes.posed(low, up, 10**6).critical(points)
         assert unanswered == 0
         for c in np.geomspace(0.01, 100, 25):
-            kept, _ = boxes.keep(points, c, low, up, 10**6)
+            kept, _ = boxes.posed(low, up, 10**6).keep(points, c)
             clear = np.abs(critical - c) > 2e-6 * critical + 2e-7
             np.testing.assert_array_equal(kept[clear], (critical <= c)[clear])
 
@@ -41,12 +41,12 @@ def test_critical_values_reproduce_the_sets(seed):
 def test_critical_values_are_sharp(seed):
     for boxes in models(seed):
         points, low, up = questions(boxes, seed)
-        critical, _ = boxes.critical(points, low, up, 10**6)
+        critical, _ = boxes.posed(low, up, 10**6).critical(points)
         for i, k in np.argwhere(critical > 1e-5):
             value = critical[i, k]
             row = points[i : i + 1]
-            below, _ = boxes.keep(row, value * (1 - 3e-6) - 3e-7, low, up, 10**6)
-            above, _ = boxes.keep(row, value * (1 + 1e-7) + 1e-8, low, up, 10**6)
+            below, _ = boxes.posed(low, up, 10**6).keep(row, value * (1 - 3e-6) - 3e-7)
+            above, _ = boxes.posed(low, up, 10**6).keep(row, value * (1 + 1e-7) + 1e-8)
             assert above[0, k]
             assert not below[0, k]
 
@@ -56,8 +56,8 @@ def test_grid_values_lie_between_the_right_grid_points(seed):
     grid = np.unique(np.round(np.geomspace(0.01, 20, 60), 3))
     for boxes in models(seed):
         points, low, up = questions(boxes, seed)
-        exact, _ = boxes.critical(points, low, up, 10**6)
-        placed, _ = boxes.critical(points, low, up, 10**6, grid)
+        exact, _ = boxes.posed(low, up, 10**6).critical(points)
+        placed, _ = boxes.posed(low, up, 10**6).critical(points, grid)
         near = np.abs(exact[:, :, None] - grid).min(axis=2) <= 2e-6 * exact + 2e-7
         np.testing.assert_array_equal(
             np.searchsorted(grid, exact)[~near], np.searchsorted(grid, placed)[~near]
@@ -67,7 +67,7 @@ def test_grid_values_lie_between_the_right_grid_points(seed):
 def test_the_most_probable_class_enters_at_zero():
     for boxes in models(1):
         points, _, up = questions(boxes, 1)
-        critical, _ = boxes.critical(points, up, up, 10**6)
+        critical, _ = boxes.posed(up, up, 10**6).critical(points)
         best = (up - boxes.half_distances(points)).argmax(axis=1)
         assert (critical[np.arange(len(points)), best] == 0).all()
         assert ((critical == 0).sum(axis=1) == 1).all()
@@ -86,6 +86,6 @@ def test_two_points_apart_by_hand():
         np.arange(2),
     )
     zero = np.zeros(2)
-    critical, _ = boxes.critical(np.array([[1.0]]), zero, zero, 1000)
+    critical, _ = boxes.posed(zero, zero, 1000).critical(np.array([[1.0]]))
     assert critical[0, 0] == 0
     assert critical[0, 1] == pytest.approx(0.5, rel=2e-6)

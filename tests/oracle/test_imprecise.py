@@ -28,9 +28,11 @@ def compare_with_all_vertices(seed, n_cases, n_features):
         constants = np.log(weights / weights.sum()) - 0.5 * boxes.log_determinants
         points = 2 * rng.normal(size=(4, size))
         c = 10 ** rng.uniform(-1, 1)
-        arguments = (points, c, constants, constants)
-        kept, unanswered = boxes.keep(*arguments, 10**6)
-        cautious = [boxes.keep(*arguments, limit)[0] for limit in (0, 1)]
+        kept, unanswered = boxes.posed(constants, constants, 10**6).keep(points, c)
+        cautious = [
+            boxes.posed(constants, constants, limit).keep(points, c)[0]
+            for limit in (0, 1)
+        ]
         assert unanswered == 0
         for i, point in enumerate(points):
             lower, upper = log_joint_bounds(

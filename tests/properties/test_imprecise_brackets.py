@@ -32,7 +32,7 @@ def test_brackets_hold_at_every_step(seed, n_features, box, tied, imprecision):
     lower, _ = log_joint_bounds(x, means, covariances, weights, low, imprecision, box)
     _, upper = log_joint_bounds(x, means, covariances, weights, up, imprecision, box)
 
-    state = boxes.state(low, up)
+    state = boxes.posed(low, up).state()
     _, wide, narrow = state
     kernels.start_row(wide, narrow, x[None], boxes.half_distances(x[None]), 0)
     for k in range(3):

@@ -46,6 +46,9 @@ class Boxes(NamedTuple):
     reach: FloatArray  # (M,) at least the maximum of t'Bt
     shares: FloatArray  # (p,) of the imprecision, feature by feature
     log_determinant: FloatArray  # (M,) log det S
+    low: FloatArray  # (K,) log joints at the centres under the prior's lower bound
+    up: FloatArray  # (K,) and under its upper bound; see `posed`
+    max_nodes: int = 0  # branchings of the search per question
 
     @classmethod
     def build(
@@ -83,12 +86,22 @@ class Boxes(NamedTuple):
             reach=_reach(dual, coupling),
             shares=np.ones(mean.shape[1]),
             log_determinant=2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(1),
+            low=np.zeros(len(mean)),
+            up=np.zeros(len(mean)),
         )
 
     @property
     def log_determinants(self) -> FloatArray:
         """Log determinant of the covariance of each class."""
         return self.log_determinant[self.matrix]
+
+    def posed(self, low: FloatArray, up: FloatArray, max_nodes: int = 0) -> Self:
+        """The boxes with a prior, (K,) and (K,), and a limit of the search.
+
+        `low` and `up` are log joints at the class centres under the two bounds of the
+        prior. Questions that meet the limit keep their class, and bounds are outer.
+        """
+        return self._replace(low=low, up=up, max_nodes=max_nodes)
 
     def with_shares(self, shares: FloatArray) -> Self:
         """Boxes in which feature j moves by its share (p,) of the imprecision.
@@ -147,14 +160,7 @@ class Boxes(NamedTuple):
                 half[:, k] = 0.5 * np.einsum("ij,ij->i", gap, gap)
         return half
 
-    def keep(
-        self,
-        points: FloatArray,
-        imprecision: float,
-        low: FloatArray,
-        up: FloatArray,
-        max_nodes: int,
-    ) -> tuple[BoolArray, int]:
+    def keep(self, points: FloatArray, imprecision: float) -> tuple[BoolArray, int]:
         """Classes that no other dominates, under 0-1 costs and maximality.
 
         Parameters
@@ -162,10 +168,6 @@ class Boxes(NamedTuple):
         points : ndarray of shape (n, p)
             Rows in scaled coordinates.
         imprecision : float
-        low, up : ndarray of shape (K,)
-            Log joints at the class centres under the two bounds of the prior.
-        max_nodes : int
-            Branchings of the search per question.
 
         Returns
         -------
@@ -177,18 +179,11 @@ class Boxes(NamedTuple):
 
         half = self.half_distances(points)
         kept = np.empty(half.shape, dtype=np.bool_)
-        unanswered = decide_rows(
-            *self.state(low, up), points, half, imprecision, max_nodes, kept
-        )
-        return kept, unanswered
+        rows = points, half, imprecision
+        return kept, decide_rows(*self.state(), *rows, self.max_nodes, kept)
 
     def bounds(
-        self,
-        points: FloatArray,
-        imprecision: float,
-        low: FloatArray,
-        up: FloatArray,
-        max_nodes: int,
+        self, points: FloatArray, imprecision: float
     ) -> tuple[FloatArray, FloatArray, int]:
         """Least and largest log joint of rows (n, p) over the boxes.
 
@@ -200,34 +195,23 @@ class Boxes(NamedTuple):
         unanswered : int
             How many did.
         """
-        lower, upper, _, unanswered = self._search(
-            points, imprecision, low, up, max_nodes, 0
-        )
+        lower, upper, _, unanswered = self._search(points, imprecision, 0)
         return lower, upper, unanswered
 
     def extremes(
-        self, points: FloatArray, imprecision: float, max_nodes: int
+        self, points: FloatArray, imprecision: float
     ) -> tuple[FloatArray, FloatArray, int]:
         """Moves of the means that make each row least and most probable.
 
         Two arrays (n, K, p) in scaled units: the corner of the box where q is largest
         and the point where it is smallest; and how many searches met the node limit.
         """
-        none = np.zeros(len(self.mean))
-        _, _, corners, unanswered = self._search(
-            points, imprecision, none, none, max_nodes, len(points)
-        )
+        *_, corners, unanswered = self._search(points, imprecision, len(points))
         farthest, nearest = (self.move(at, imprecision) for at in corners)
         return farthest, nearest, unanswered
 
     def _search(
-        self,
-        points: FloatArray,
-        imprecision: float,
-        low: FloatArray,
-        up: FloatArray,
-        max_nodes: int,
-        n_corners: int,
+        self, points: FloatArray, imprecision: float, n_corners: int
     ) -> tuple[FloatArray, FloatArray, FloatArray, int]:
         """Bounds (n, K), the t of both for the first rows, and unanswered questions."""
         from prudent.imprecise.kernels import bound_rows
@@ -235,25 +219,12 @@ class Boxes(NamedTuple):
         half = self.half_distances(points)
         lower, upper = np.empty(half.shape), np.empty(half.shape)
         corners = np.zeros((2, n_corners, *self.mean.shape))
-        unanswered = bound_rows(
-            *self.state(low, up),
-            points,
-            half,
-            imprecision,
-            max_nodes,
-            lower,
-            upper,
-            corners,
-        )
+        rows, written = (points, half, imprecision), (lower, upper, corners)
+        unanswered = bound_rows(*self.state(), *rows, self.max_nodes, *written)
         return lower, upper, corners, unanswered
 
     def critical(
-        self,
-        points: FloatArray,
-        low: FloatArray,
-        up: FloatArray,
-        max_nodes: int,
-        grid: FloatArray | None = None,
+        self, points: FloatArray, grid: FloatArray | None = None
     ) -> tuple[FloatArray, int]:
         """Smallest imprecision that keeps each class (n, K), and unanswered questions.
 
@@ -266,13 +237,11 @@ class Boxes(NamedTuple):
         critical = np.empty(half.shape)
         steps = np.empty(0) if grid is None else grid
         unanswered = critical_rows(
-            *self.state(low, up), points, half, max_nodes, steps, critical
+            *self.state(), points, half, self.max_nodes, steps, critical
         )
         return critical, unanswered
 
-    def state(
-        self, low: FloatArray, up: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def state(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The arrays of the compiled code: `forms`, `wide` and `narrow`.
 
         What does not change with the row is filled in; see `kernels`.
@@ -286,7 +255,7 @@ class Boxes(NamedTuple):
         narrow = np.zeros((kernels.NARROW, n_classes))
         narrow[kernels.UNIT], narrow[kernels.REACH] = self.unit, self.reach[self.matrix]
         narrow[kernels.MATRIX] = self.matrix
-        narrow[kernels.LOW], narrow[kernels.UP] = low, up
+        narrow[kernels.LOW], narrow[kernels.UP] = self.low, self.up
         return self.forms, wide, narrow
 
 
@@ -339,6 +308,8 @@ class DiagonalBoxes(NamedTuple):
     mean: FloatArray  # (K, p)
     precision: FloatArray  # (K, p) w
     extent: FloatArray  # (K, p) half widths of the box at imprecision 1
+    low: FloatArray  # (K,) as of `Boxes`, like `up`
+    up: FloatArray  # (K,)
 
     @classmethod
     def build(
@@ -346,7 +317,12 @@ class DiagonalBoxes(NamedTuple):
     ) -> Self:
         """Boxes of classes with the given variances (K, p), all > 0."""
         width = variance if box == "natural" else np.ones_like(variance)
-        return cls(mean, 1.0 / variance, width / weight[:, None])
+        none = np.zeros(len(mean))
+        return cls(mean, 1.0 / variance, width / weight[:, None], none, none)
+
+    def posed(self, low: FloatArray, up: FloatArray, max_nodes: int = 0) -> Self:
+        """The boxes with a prior, as `Boxes.posed`; nothing is searched."""
+        return self._replace(low=low, up=up)
 
     @property
     def log_determinants(self) -> FloatArray:
@@ -363,7 +339,7 @@ class DiagonalBoxes(NamedTuple):
         return imprecision * self.extent
 
     def extremes(
-        self, points: FloatArray, imprecision: float, max_nodes: int
+        self, points: FloatArray, imprecision: float
     ) -> tuple[FloatArray, FloatArray, int]:
         """Moves of the means (n, K, p) with least and largest density, (30)-(31).
 
@@ -382,12 +358,7 @@ class DiagonalBoxes(NamedTuple):
         return half
 
     def bounds(
-        self,
-        points: FloatArray,
-        imprecision: float,
-        low: FloatArray,
-        up: FloatArray,
-        max_nodes: int,
+        self, points: FloatArray, imprecision: float
     ) -> tuple[FloatArray, FloatArray, int]:
         """Lower and upper log joints, (n, K), by sums of w (|z| +- r)^2 / 2.
 
@@ -399,30 +370,19 @@ class DiagonalBoxes(NamedTuple):
         for k, weight in enumerate(self.precision):
             gap = np.abs(points - self.mean[k])
             radius = imprecision * self.extent[k]
-            lower[:, k] = low[k] - 0.5 * (gap + radius) ** 2 @ weight
-            upper[:, k] = up[k] - 0.5 * np.maximum(gap - radius, 0.0) ** 2 @ weight
+            lower[:, k] = self.low[k] - 0.5 * (gap + radius) ** 2 @ weight
+            nearest = np.maximum(gap - radius, 0.0)
+            upper[:, k] = self.up[k] - 0.5 * nearest**2 @ weight
         return lower, upper, 0
 
-    def keep(
-        self,
-        points: FloatArray,
-        imprecision: float,
-        low: FloatArray,
-        up: FloatArray,
-        max_nodes: int,
-    ) -> tuple[BoolArray, int]:
+    def keep(self, points: FloatArray, imprecision: float) -> tuple[BoolArray, int]:
         """Undominated classes (n, K); no question stays open."""
-        lower, upper, _ = self.bounds(points, imprecision, low, up, max_nodes)
+        lower, upper, _ = self.bounds(points, imprecision)
         kept = tied_with(upper) >= lower.max(axis=1, keepdims=True)
         return kept & (upper > -np.inf), 0
 
     def critical(
-        self,
-        points: FloatArray,
-        low: FloatArray,
-        up: FloatArray,
-        max_nodes: int,
-        grid: FloatArray | None = None,
+        self, points: FloatArray, grid: FloatArray | None = None
     ) -> tuple[FloatArray, int]:
         """Smallest imprecision that keeps each class (n, K), to round-off.
 
@@ -430,6 +390,7 @@ class DiagonalBoxes(NamedTuple):
         box reaches another coordinate of the row, the lower bounds are quadratic
         throughout: find the interval of the crossing, solve one quadratic.
         """
+        low, up = self.low, self.up
         half = self.half_distances(points)
         critical = np.full(half.shape, np.inf)
         behind = up - half  # joint logs of the precise model

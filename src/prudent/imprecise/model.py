@@ -137,7 +137,7 @@ class Model(NamedTuple):
 
         Densities are in units of X without its constant features.
         """
-        return self._bounds(X, *self._constants())
+        return self._posed().bounds(self._points(X), self.imprecision)
 
     def keep(self, X: NDArray[Any]) -> tuple[BoolArray, int]:
         """Classes that the criterion keeps.
@@ -154,9 +154,7 @@ class Model(NamedTuple):
             credal, unanswered = self._credal(X)
             kept = np.logical_not(credal.dominance_by_cost(costs).any(axis=1))
             return credal.e_admissible(costs, kept) if admissible else kept, unanswered
-        kept, unanswered = self._boxes.keep(
-            self._points(X), self.imprecision, *self._constants(), self.max_nodes
-        )
+        kept, unanswered = self._posed().keep(self._points(X), self.imprecision)
         rows = np.flatnonzero(kept.sum(axis=1) > 1)
         if not (admissible and self.prior_imprecision > 0 and len(rows)):
             return kept, unanswered  # under a precise prior all of them are admissible
@@ -207,9 +205,7 @@ class Model(NamedTuple):
                 "critical_imprecision is defined for costs=None and "
                 f"criterion='maximality', got {costs} and {self.criterion!r}."
             )
-        return self.boxes.critical(
-            self._points(X), *self._constants(), self.max_nodes, grid
-        )
+        return self._replace(shares=None)._posed().critical(self._points(X), grid)
 
     def critical_sets(
         self, X: NDArray[Any], grid: FloatArray
@@ -250,14 +246,14 @@ class Model(NamedTuple):
 
     def extremal_means(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray, int]:
         """Moves of the means (n, K, p) to the least and largest density, as X."""
-        farthest, nearest, unanswered = self._boxes.extremes(
-            self._points(X), self.imprecision, self.max_nodes
+        farthest, nearest, unanswered = self._posed().extremes(
+            self._points(X), self.imprecision
         )
         return farthest * self.scale, nearest * self.scale, unanswered
 
     def half_widths(self) -> FloatArray:
         """How far each mean can move in each feature in use (K, p), in units of X."""
-        return self._boxes.half_widths(self.imprecision) * self.scale
+        return self._posed().half_widths(self.imprecision) * self.scale
 
     def _points(self, X: NDArray[Any]) -> FloatArray:
         """Rows in scaled coordinates, float64 and contiguous."""
@@ -268,32 +264,29 @@ class Model(NamedTuple):
         return points
 
     @property
-    def _boxes(self) -> Boxes | DiagonalBoxes:
-        if self.shares is None:
-            return self.boxes
-        return self.boxes.with_shares(self.shares[self.features])
-
-    @property
     def _radius(self) -> float:
         """Total variation that the prior may move."""
         return self.prior_imprecision / self.total
 
-    def _constants(self) -> tuple[FloatArray, FloatArray]:
-        """Log joints at the class centres under the prior's two bounds."""
-        lower, upper = prior_bounds(self.prior, self._radius)
-        return (
-            log_probabilities(lower) + self.normaliser,
-            log_probabilities(upper) + self.normaliser,
-        )
+    def _posed(self, prior: bool = True) -> Boxes | DiagonalBoxes:
+        """The boxes under the present settings, with the two bounds of the prior.
 
-    def _bounds(
-        self, X: NDArray[Any], low: FloatArray, up: FloatArray
-    ) -> tuple[FloatArray, FloatArray, int]:
-        return self._boxes.bounds(
-            self._points(X), self.imprecision, low, up, self.max_nodes
-        )
+        Without `prior` their log joints are log densities.
+        """
+        ends = self.normaliser, self.normaliser
+        if prior:
+            lower, upper = prior_bounds(self.prior, self._radius)
+            ends = (
+                log_probabilities(lower) + self.normaliser,
+                log_probabilities(upper) + self.normaliser,
+            )
+        boxes = self.boxes.posed(*ends, self.max_nodes)
+        if self.shares is None:
+            return boxes
+        return boxes.with_shares(self.shares[self.features])
 
     def _credal(self, X: NDArray[Any]) -> tuple[CredalSet, int]:
         """All posteriors of every row, in which prior and likelihoods vary jointly."""
-        lower, upper, unanswered = self._bounds(X, self.normaliser, self.normaliser)
+        boxes, points = self._posed(prior=False), self._points(X)
+        lower, upper, unanswered = boxes.bounds(points, self.imprecision)
         return CredalSet(lower, upper, self.prior, self._radius), unanswered
