@@ -97,7 +97,8 @@ def _fourth_moments(block: Block, n_classes: int) -> FloatArray:
     fourth = np.square(np.einsum("ij,ij->i", block.X, block.X))
     if block.weight is not None:
         fourth *= block.weight
-    return np.bincount(block.codes, fourth, minlength=n_classes)
+    sums = np.bincount(block.codes, fourth, minlength=n_classes)
+    return sums.astype(np.float64)  # of no rows they would be integers
 
 
 def class_covariances(
