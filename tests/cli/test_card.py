@@ -549,6 +549,8 @@ class TestMisuse:
             ("--certificate", '["a"]', "is no certificate"),
             ("--certificate", certificate(subgroup=-1e308), "is no certificate"),
             ("--certificate", certificate(assumptions=[-1]), "is no certificate"),
+            ("--certificate", certificate(scope=[]), "is no certificate"),
+            ("--certificate", certificate(scope={}), "is no certificate"),
             ("--certificate", certificate(bound=10**300), "is no certificate"),
             ("--certificate", certificate(bound=10**400), "is no certificate"),
             (

@@ -540,6 +540,8 @@ default=None
         for key in ("subgroup", "average_over", "source"):
             if not isinstance(known.get(key), str | None):
                 raise ValueError(f"`{key}` must be a text, got {known[key]!r}.")
+        if isinstance(known.get("scope"), list | dict):
+            raise ValueError(f"`scope` must be a label, got {known['scope']!r}.")
         for text in known.get("assumptions", ()):
             if not isinstance(text, str):
                 raise ValueError(f"an assumption must be a text, got {text!r}.")
