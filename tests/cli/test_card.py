@@ -560,6 +560,7 @@ class TestMisuse:
             ),
             ("--certificate", "[" * 10**5, "is no certificate"),
             ("--certificate", certificate(evidence={"wrong": "nan"}), "no certificate"),
+            ("--certificate", certificate(evidence={"wrong": 1e308}), "no certificate"),
             ("--owner", "purpose = 3\n", "'purpose' is none of"),
             ("--owner", "boss = 'me'\n", "'boss' is none of"),
             ("--owner", "=", "is no TOML"),

@@ -523,6 +523,15 @@ def broken(**changes):
         (broken(kind="magic"), "`kind` of the rule must be one of"),
         (broken(classes=["cat", "cat", "eel"]), "each once"),
         (broken(classes=[["cat"], "dog", "eel"]), "text or numbers"),
+        (broken(classes={"cat": 1, "dog": 2}), "`classes` of the rule must be a list"),
+        (broken(columns="cat"), "`columns` of the rule must be a list"),
+        (broken(columns=["cat"]), "1 columns of scores and 3 classes"),
+        (
+            broken(
+                kind="answers", classes=["a"], columns=["a"], thresholds=["0.1"]
+            ).replace('"by": "class"', '"by": null'),
+            "1 columns of scores and 1 classes",
+        ),
         (broken(data=7), "holds one of the wrong type"),
         (broken(data={"file": ["a"]}), "`data.file` of the rule must be a text"),
         (broken(unseen={"a": 1}), "`unseen` of the rule must be a text"),

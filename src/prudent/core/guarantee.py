@@ -194,7 +194,7 @@ default=None
         object.__setattr__(self, "assumptions", members)
         evidence = dict(self.evidence)
         for name, number in evidence.items():
-            if math.isnan(number) or (name in COUNTS and math.isinf(number)):
+            if math.isnan(number) or (name in COUNTS and abs(number) > MOST_COUNTED):
                 raise ValueError(f"`evidence` must be numbers, got {name} {number}.")
         object.__setattr__(self, "evidence", MappingProxyType(evidence))
 
@@ -655,6 +655,8 @@ COUNTS = frozenset(
     {"calibration rows", "training rows", "latest rows", "rank", "answered", "wrong"}
     | {*COUNTED_AS.values()}
 )
+#: Doubles count every whole number up to here.
+MOST_COUNTED = 2**53
 
 
 def needs_labels(guarantee: Guarantee) -> bool:

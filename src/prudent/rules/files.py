@@ -27,6 +27,8 @@ AS_GIVEN = "as given"
 # What the columns of a rule may have to be turned into, if they are probabilities.
 SCORES = (AS_GIVEN, "log odds", "max probability")
 KINDS = ("sets", "answers", "labels", "alarms")
+# Fields that hold several things each; a text or a mapping could be read as such, too.
+LISTS = ("thresholds", "classes", "groups", "priority", "columns", "guarantees")
 # What a record tells readers, in the order of the file.
 RECORDED = (
     "promise",
@@ -160,6 +162,11 @@ def fields_of_rule(text: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
 
 
 def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    for name in LISTS:
+        if not isinstance(fields.get(name, []), list):
+            raise ValueError(
+                f"`{name}` of the rule must be a list, got {fields[name]!r:.40}."
+            )
     kind = _one_of("kind", fields["kind"], KINDS)
     thresholds = tuple(_number("thresholds", value) for value in fields["thresholds"])
     classes = tuple(map(_label, fields["classes"]))
@@ -196,6 +203,11 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("`priority` of the rule names labels that are no classes.")
     _check_record(fields)
     columns = [str(name) for name in fields["columns"]]
+    one_for_all = len(columns) == 1 and len(classes) in (0, 2)
+    if len(classes) == 1 or not (one_for_all or len(columns) == len(classes)):
+        raise ValueError(
+            f"the rule has {len(columns)} columns of scores and {len(classes)} classes."
+        )
     _one_of("scores", fields.get("scores", AS_GIVEN), SCORES)
     guarantees = tuple(Guarantee.from_dict(g) for g in fields["guarantees"])
     return {
