@@ -210,6 +210,15 @@ def test_a_word_among_numbers_is_noted(prudent, table_file):
     assert "'b' is taken for text: 'x' at line 10 (1 of 9 values is no number)" in (
         outcome.out
     )
+    assert "; empty such cells where they stand for none" in outcome.out
+
+
+def test_names_with_blanks_are_shown_as_a_shell_takes_them(prudent, table_file):
+    rows = "".join(f"{n},{n % 7},{'uv'[n % 2]}\n" for n in range(1, 31))
+    path = table_file(f"sample no,b c,y z\n{rows}")
+    told = prudent("describe", path, "--target", "y z")
+    assert "use --drop 'sample no' to leave it out" in told.out
+    assert_refused(prudent("compare", path), 2, "Perhaps --target 'y z'")
 
 
 def test_parquet_without_rows_is_refused(prudent, tmp_path):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from prudent import load
@@ -257,6 +259,50 @@ def test_next_command_works_as_printed(prudent, tmp_path, monkeypatch):
     assert predicted.out.splitlines()[0] == (
         "prediction,set,p-value setosa,p-value versicolor,p-value virginica"
     )
+
+
+def test_where_a_promise_is_out_of_reach_the_next_command_makes_the_nearest(
+    prudent, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    X, codes = random.normal(size=(700, 1)), np.arange(700) % 2
+    rows = zip((X[:, 0] + 1.5 * codes).round(3), codes, strict=True)
+    lines = [f"{x},{'no yes'.split()[code]}" for x, code in rows]
+    (tmp_path / "t.csv").write_text("\n".join(["x,y", *lines]))
+    outcome = prudent(
+        *("compare", "t.csv", "--target", "y", "--promise", "error <= 5%"),
+        *("--methods", "minimax", "--baselines", "lda", "--cv", 3),
+    )
+    said = " ".join(outcome.out.split())
+    reachable = re.search(r"Reachable on this table: (error <= \d+%)", said)[1]
+    assert "after a look is certified by fresh rows" in said
+    assert "--among" not in said
+    (line,) = [s for s in outcome.out.splitlines() if s.startswith("To try it:")]
+    words = shlex.split(line.removeprefix("To try it:"))
+    assert words[words.index("--promise") + 1] == reachable
+    fitted = prudent(*words[1:])
+    assert fitted.code == 0
+    assert "The selective error rate is at most 0." in fitted.out
+    assert load("model.prudent").guarantees_
+
+
+@pytest.mark.parametrize(
+    ("promise", "instead"),
+    [
+        ("error <= 10%", "ask for 'coverage >= 80%', which is about sets of labels"),
+        ("coverage >= 99%", "ask for 'coverage >= 80%', or"),
+    ],
+)
+def test_few_rows_carry_sets_of_labels(prudent, tmp_path, promise, instead):
+    lines = [f"{n},{'ab'[n % 2]}" for n in range(20)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,y", *lines]))
+    common = ("compare", tmp_path / "t.csv", "--target", "y", "--promise")
+    outcome = prudent(*common, promise, *ONE_BASELINE)
+    assert outcome.code == 6
+    assert instead in outcome.err
+    again = prudent(*common, "coverage >= 80%", *ONE_BASELINE)
+    assert again.code == 0
 
 
 @pytest.mark.parametrize("confidence", [(), ("--confidence", "0.9")])

@@ -435,13 +435,20 @@ def with_next(
     target: str,
     chosen: Sequence[Method],
 ) -> Comparison:
-    """Add the command that makes a model of the method that is recommended."""
-    from prudent.evaluation.words import recommended
+    """Add the command that makes a model of the method that is recommended.
 
-    used = recommended(comparison)
+    Where none is, that of the nearest promise that can be had.
+    """
+    from prudent.evaluation.words import reachable, recommended
+
+    used, known = recommended(comparison), context.params
+    promise = known["promise"]
     if used is None:
-        return comparison
-    known = context.params
+        nearest = reachable(comparison)
+        if nearest is None:
+            return comparison
+        promise, name, _ = nearest
+        used = next(row for row in comparison.rows if row.method == name)
     words = ["prudent", "fit", known["data"], "--target", target]
     words += ["--method", _typed(used.method, known["methods"])]
     given = [tuple(text.split(".", 1)) for text in known["param"] or []]
@@ -457,7 +464,7 @@ def with_next(
     for text in param:
         words += ["--param", text]
     if used.asked is not None:
-        words += ["--promise", known["promise"]]
+        words += ["--promise", promise]
         if known["confidence"] is not None:
             words += ["--confidence", str(known["confidence"])]
         if any(item.guarantee.average_over for item in used.asked.items):

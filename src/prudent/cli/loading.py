@@ -13,7 +13,7 @@ from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.options import Columns, Reading, names
 from prudent.cli.output import note
 from prudent.datasets import BUNDLED
-from prudent.io.errors import listed, thousands
+from prudent.io.errors import listed, thousands, typed
 
 if TYPE_CHECKING:
     from prudent.core.moments import ClassMoments
@@ -230,7 +230,7 @@ def no_target(source: TableSource) -> UsageError:
     """No target is named: the last column is suggested, never guessed."""
     return UsageError(
         f"--target is missing. Columns: {listed(source.names)}. "
-        f"Perhaps --target {source.names[-1]}"
+        f"Perhaps --target {typed(source.names[-1])}"
     )
 
 

@@ -87,6 +87,8 @@ PICTURE_ROWS = 20_000
 MOST_ROWS_FOR_BEST = 2000
 # Small subgroups that a note lists.
 MOST_SMALL = 6
+# Coverages of sets that are asked for where rows are too few for another promise.
+SETS_INSTEAD = (0.9, 0.8, 0.7, 0.6, 0.5)
 
 
 def compare(
@@ -705,6 +707,8 @@ def refuse_hopeless(task: Task, methods: Sequence[Method]) -> None:
     near = _nearest(task)
     if near is not None:
         instead.append(f"ask for {near!r}")
+        if near.startswith("coverage") and task.wish.kind != "coverage":
+            instead[-1] += ", which is about sets of labels"
     if task.n_methods > 1 and not _is_out_of_reach(task.alone(), holding=True):
         instead.append(
             "compare fewer methods, which share the confidence, or add `best`, which "
@@ -741,17 +745,30 @@ def _holds_out(method: Method, task: Task) -> bool:
 
 
 def _nearest(task: Task) -> str | None:
-    """The least weaker promise for which the rows of every fold suffice."""
+    """The least weaker promise for which the rows of every fold suffice.
+
+    Where none of its sort is left, sets that hold the label of most rows.
+    """
     wish, classes = task.wish, task.rows.classes.tolist()
     assert wish is not None
     asked = wish.level
     weaker = [q for q in wish.levels if (q < asked) == wish.rises]
-    for level in sorted(weaker, key=lambda q: abs(q - asked)):
-        text = wish.at(level)
-        other = parse_promise(text, classes, confidence=wish.confidence)
-        if level != asked and all(
+    others = [
+        parse_promise(wish.at(level), classes, confidence=wish.confidence)
+        for level in sorted(weaker, key=lambda q: abs(q - asked))
+        if level != asked
+    ]
+    if task.rows.inside is None:
+        most = asked if wish.kind == "coverage" else SETS_INSTEAD[0]
+        others += [
+            parse_promise(f"coverage >= {100 * level:.0f}%", classes)
+            for level in SETS_INSTEAD
+            if level <= most
+        ]
+    for other in others:
+        if all(
             not lacking(replace(task, wish=other), fold, holds_out=True)
             for fold in task.folds
         ):
-            return text
+            return other.text
     return None

@@ -370,7 +370,8 @@ def table_lines(
         for sentence in words.verdict(findings):
             lines += _wrapped(sentence, width)
     if findings.settings.next_command is not None:
-        lines.append(f"To use it:  {findings.settings.next_command}")
+        does = "try" if words.recommended(findings) is None else "use"
+        lines.append(f"To {does} it:  {findings.settings.next_command}")
     return lines
 
 

@@ -296,7 +296,10 @@ def _none_useful(findings: Findings) -> str:
         whose = " of other classes rightly" if _about_others(findings) else ""
         share = f"more than {math.ceil(100 * most)} % of the rows" if most else "a row"
         why = f"On this table, with this promise, no method {does} {share}{whose}."
-    return f"{why} {_instead(findings, 'Reachable on this table')}".rstrip()
+    instead = _instead(findings, "Reachable on this table")
+    if not instead and not _with_sets(findings) and "Reachable" not in why:
+        instead = "Sets of labels can be had: --promise 'coverage >= 90%'."
+    return f"{why} {instead}".rstrip()
 
 
 def _without_share(findings: Findings) -> str:
@@ -466,7 +469,13 @@ def advice(findings: Findings) -> list[str]:
             "such classes out."
         )
     choice = next((row for row in findings.ran if row.chooses), None)
-    if items and choice is not None:
+    if findings.settings.promise != "none" and recommended(findings) is None:
+        if reachable(findings) is not None:
+            sentences.append(
+                "A promise taken from this table after a look is certified by fresh "
+                "rows (prudent certify)."
+            )
+    elif items and choice is not None:
         # A command that is printed needs no other one.
         typed = f" To use it: prudent fit ... --method {choice.method}."
         is_printed = findings.settings.next_command is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 
 LONGEST_VALUE = 64
@@ -38,6 +39,18 @@ def listed(values: Iterable[object]) -> str:
     names = [" ".join(str(value)[:LONGEST_VALUE].split()) for value in values]
     rest = len(names) - MOST_NAMES
     return ", ".join(names[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def typed(name: str) -> str:
+    """Return a name as a shell takes it; one of several lines only for the eye.
+
+    Examples
+    --------
+    >>> typed("sample no")
+    "'sample no'"
+    """
+    in_short = listed([name])
+    return shlex.quote(name) if in_short == name else in_short
 
 
 def thousands(count: int) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from prudent.core.types import BoolArray, FloatArray
-from prudent.io.errors import TableError, counted, listed, shown, thousands
+from prudent.io.errors import TableError, counted, listed, shown, thousands, typed
 from prudent.io.table import (
     MISSING_WORDS,
     Table,
@@ -177,7 +177,7 @@ def refuse_infinite(cells: Iterable[Cells]) -> None:
                 f"column {shown(name)} has "
                 f"{counted(column.n_infinite, 'infinite value')} "
                 f"(first at {column.infinite_place()}). Correct the cells or "
-                f"use --drop {listed([name])}"
+                f"use --drop {typed(name)}"
             )
 
 
@@ -277,7 +277,7 @@ class Words:
     @property
     def time_option(self) -> str:
         """How a column of times is given as one: in ISO 8601, if it is not yet."""
-        name = self.name
+        name = typed(self.name)
         words = self.levels[:MOST_INSPECTED_WORDS]
         spelled = "" if all(map(is_iso_time, words)) else ", written as 2026-03-02"
         return f"--time {name}{spelled}"
@@ -314,7 +314,10 @@ class Words:
         present, bad, where = self._words_among_cells()
         if self.more_words or 2 * sum(bad.values()) >= present.total():
             return None
-        return f"column {shown(self.name)} is taken for text: {where} no number)"
+        return (
+            f"column {shown(self.name)} is taken for text: {where} no number); empty "
+            "such cells where they stand for none"
+        )
 
     def not_numbers(self) -> TableError:
         """Say which cell is not a number, and what to do with the column."""
@@ -324,9 +327,9 @@ class Words:
         elif len(present) <= FEW_WORDS:
             advice = "Use --categorical onehot (or drop)"
         elif all(count == 1 for count in present.values()):
-            advice = f"It looks like an identifier: use --drop {listed([self.name])}"
+            advice = f"It looks like an identifier: use --drop {typed(self.name)}"
         else:
-            advice = f"Use --drop {listed([self.name])} or --categorical drop"
+            advice = f"Use --drop {typed(self.name)} or --categorical drop"
         noun = "a number" if where.endswith("is") else "numbers"
         return TableError(
             f"column {shown(self.name)} is text: {where} not {noun}). {advice}"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from prudent.core.moments import ClassMoments
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.io.errors import TableError, counted, listed, shown, thousands
+from prudent.io.errors import TableError, counted, listed, shown, thousands, typed
 from prudent.io.preparation import (
     FEWEST_IDENTIFIERS,
     Cells,
@@ -346,7 +346,7 @@ def _choose_columns(
         elif text.more_words:
             raise TableError(
                 f"column {shown(name)} has more than {thousands(len(text.levels))} "
-                f"different words. Use --drop {listed([name])}"
+                f"different words. Use --drop {typed(name)}"
             )
         else:
             chosen.append(of_column)
@@ -356,7 +356,7 @@ def _choose_columns(
                 notes.append(
                     f"column {shown(name)} looks like a time: {text.time_option}; it "
                     "is taken for words, of which later times are new ones (--drop "
-                    f"{name} leaves it out)"
+                    f"{typed(name)} leaves it out)"
                 )
     if not chosen:
         raise TableError(f"{table} has no feature column left. {notes[-1]}")
@@ -399,7 +399,7 @@ def notes_on_features(X: FloatArray, names: Sequence[str], n_rows: int) -> list[
     every = "every row" if len(X) == n_rows else f"all of {thousands(len(X))} rows"
     notes = [
         f"column {shown(names[j])} has a different whole number in {every}: "
-        f"an identifier? It is kept; use --drop {listed([names[j]])} to leave it out"
+        f"an identifier? It is kept; use --drop {typed(names[j])} to leave it out"
         for j in _identifiers(X)
     ]
     collinear = [names[j] for j in _collinear(X)]

@@ -16,7 +16,7 @@ from pyarrow import compute
 
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import closest
-from prudent.io.errors import TableError, listed, shown
+from prudent.io.errors import TableError, listed, shown, typed
 
 MISSING_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "?")
 UNKNOWN_LABEL = "?"
@@ -158,7 +158,7 @@ class Table:
             kind = self.columns.schema.field(name).type
             raise TableError(
                 f"column {shown(name)} of {self.name} holds cells of type {kind} that "
-                f"are no numbers or words. Use --drop {listed([name])}"
+                f"are no numbers or words. Use --drop {typed(name)}"
             ) from error
 
     def encoded(self, name: str) -> tuple[IntArray, NDArray[np.str_]]:
