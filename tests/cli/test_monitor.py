@@ -158,6 +158,37 @@ def test_drift_alone_is_code_8(operator):
     assert outcome.out.count("not watched: no --target") == 2
 
 
+def towns(path, n, seed, n_towns=3000):
+    """Write a table in which many towns are rare; most of it are two of them."""
+    random = np.random.default_rng(seed)
+    rare = [f"village {town}" for town in random.integers(0, n_towns, n)]
+    common = random.choice(["Rome", "Paris"], n)
+    names = np.where(random.random(n) < 0.3, rare, common)
+    y = random.choice(["no", "yes"], n)
+    x = random.normal(size=n) + 3 * (y == "yes")
+    lines = [f"{a:.3f},{b},{c}" for a, b, c in zip(x, names, y, strict=True)]
+    path.write_text("\n".join(["x,town,y", *lines]))
+
+
+def test_words_that_the_reference_happens_to_lack_are_no_drift(prudent, tmp_path):
+    table, week = tmp_path / "table.csv", tmp_path / "week.csv"
+    towns(table, 400, 0)
+    model = tmp_path / "model.prudent"
+    common = ("--target", "y", "--method", "logistic", "--promise", "error <= 20%")
+    assert prudent("fit", table, *common, "-o", model).code == 0
+    watch = ("monitor", model, "--reference", table, "--data", week, "--target", "y")
+    towns(week, 600, 1)  # the same law, but villages are new
+    same = prudent(*watch)
+    assert same.code == 0, same.out
+    told = "some words were not in the rows of the fit: they count as rare ones"
+    assert same.err.count(f"note: {told}\n") == 1
+    assert "Found unknown categories" not in same.err
+    towns(week, 600, 1, n_towns=1)
+    other = prudent(*watch)
+    assert other.code == 8
+    assert "most: town" in other.out
+
+
 def test_codes_come_from_a_process_of_its_own(operator):
     operator.table("old.csv", 500, seed=0)
     operator.table("good.csv", seed=2)

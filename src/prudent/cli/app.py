@@ -15,7 +15,7 @@ import typer
 
 from prudent._version import __version__
 from prudent.cli.exits import CommandError, ExitCode
-from prudent.cli.output import note, set_quiet
+from prudent.cli.output import forget_notes, note, set_quiet
 from prudent.io.errors import TableError
 
 # Each is a function in the module of its name, or in that of a near relative.
@@ -103,20 +103,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def _run(arguments: list[str], *, debug: bool) -> int:
     set_quiet(False)
+    forget_notes()
     with _warnings_as_notes():
         return _code_of(arguments, debug=debug)
 
 
 @contextmanager
 def _warnings_as_notes() -> Iterator[None]:
-    """Show warnings of other libraries as notes, each once, without paths of code."""
-    shown_before: set[str] = set()
+    """Show warnings of other libraries as notes, without paths of code."""
 
     def as_note(message: Warning | str, *_: object, **__: object) -> None:
-        text = " ".join(str(message).split())
-        if text not in shown_before:
-            shown_before.add(text)
-            note(text)
+        note(" ".join(str(message).split()))
 
     with warnings.catch_warnings():
         warnings.showwarning = as_note

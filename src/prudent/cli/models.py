@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -94,19 +97,21 @@ class LoadedModel:
         require_columns(columns_of_model(self.last), source)
 
     def codes(self, frame: pa.Table) -> FloatArray:
-        """Numbers, and codes of the words that the model knows; missing are NaN."""
+        """Numbers, and for a word one that nothing but the word decides; NaN: missing.
+
+        Places among the words that the model has learned would not do: all words new to
+        it would have one place, in which none of the rows that it was made from are.
+        """
         import numpy as np
-        import pyarrow as pa
-        from pyarrow import compute
 
         codes = np.empty((frame.num_rows, len(self.features)))
         for j, name in enumerate(self.features):
             column = frame[name]
-            if name in self.words:
-                known = pa.array(self.words[name].levels, pa.string())
-                places = compute.index_in(column, value_set=known).fill_null(len(known))
-                column = compute.if_else(column.is_null(), None, places)
-            codes[:, j] = column.to_numpy()
+            codes[:, j] = (
+                list(map(_place_of_word, column.to_pylist()))
+                if name in self.words
+                else column.to_numpy()
+            )
         return codes
 
     def rows(self, frame: pa.Table) -> Any:
@@ -136,6 +141,15 @@ class LoadedModel:
                     "others",
                     ExitCode.DATA,
                 )
+
+
+@lru_cache(maxsize=100_000)
+def _place_of_word(word: str | None) -> float:
+    """Place of a word in [0, 1), the same in every table; NaN for none."""
+    if word is None:
+        return math.nan
+    digest = hashlib.blake2b(str(word).encode(), digest_size=6).digest()
+    return int.from_bytes(digest, "big") / 2**48
 
 
 def read_rows(

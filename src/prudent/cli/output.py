@@ -26,6 +26,14 @@ STDOUT = "-"
 PLAIN_INTERVAL_S = 10.0
 LIVE_INTERVAL_S = 0.1
 _is_quiet = ContextVar("is_quiet", default=False)
+_told: set[str] = set()
+# How scikit-learn's encoder speaks of them, naming columns by their places.
+UNKNOWN_WORDS = "Found unknown categories in columns"
+
+
+def forget_notes() -> None:
+    """Begin a command: what an earlier one said may be said again."""
+    _told.clear()
 
 
 def set_quiet(quiet: bool) -> bool:
@@ -35,9 +43,15 @@ def set_quiet(quiet: bool) -> bool:
 
 
 def note(text: str, *, always: bool = False) -> None:
-    """Say something on stderr that is no result; `always` even if --quiet is given."""
-    if always or not _is_quiet.get():
+    """Say something on stderr that is no result; `always` even if --quiet is given.
+
+    A command says the same only once.
+    """
+    if text.startswith(UNKNOWN_WORDS):
+        text = "some words were not in the rows of the fit: they count as rare ones"
+    if text not in _told and (always or not _is_quiet.get()):
         print(f"note: {text}", file=sys.stderr)
+    _told.add(text)
 
 
 @contextmanager

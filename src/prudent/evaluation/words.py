@@ -296,10 +296,7 @@ def _none_useful(findings: Findings) -> str:
         whose = " of other classes rightly" if _about_others(findings) else ""
         share = f"more than {math.ceil(100 * most)} % of the rows" if most else "a row"
         why = f"On this table, with this promise, no method {does} {share}{whose}."
-    instead = _instead(findings, "Reachable on this table")
-    if not instead and not _with_sets(findings) and "Reachable" not in why:
-        instead = "Sets of labels can be had: --promise 'coverage >= 90%'."
-    return f"{why} {instead}".rstrip()
+    return f"{why} {_instead(findings, 'Reachable on this table')}".rstrip()
 
 
 def _without_share(findings: Findings) -> str:
@@ -475,6 +472,8 @@ def advice(findings: Findings) -> list[str]:
                 "A promise taken from this table after a look is certified by fresh "
                 "rows (prudent certify)."
             )
+        elif asked and not _with_sets(findings):
+            sentences.append("Sets of labels can be had: ask for 'coverage >= 90%'.")
     elif items and choice is not None:
         # A command that is printed needs no other one.
         typed = f" To use it: prudent fit ... --method {choice.method}."
