@@ -161,7 +161,7 @@ def test_drift_alone_is_code_8(operator):
 def towns(path, n, seed, n_towns=3000):
     """Write a table in which many towns are rare; most of it are two of them."""
     random = np.random.default_rng(seed)
-    rare = [f"village {town}" for town in random.integers(0, n_towns, n)]
+    rare = [f"Alm {town}" for town in random.integers(0, n_towns, n)]
     common = random.choice(["Rome", "Paris"], n)
     names = np.where(random.random(n) < 0.3, rare, common)
     y = random.choice(["no", "yes"], n)
