@@ -268,7 +268,7 @@ def test_where_a_promise_is_out_of_reach_the_next_command_makes_the_nearest(
     random = np.random.default_rng(0)
     X, codes = random.normal(size=(700, 1)), np.arange(700) % 2
     rows = zip((X[:, 0] + 1.5 * codes).round(3), codes, strict=True)
-    lines = [f"{x},{'no yes'.split()[code]}" for x, code in rows]
+    lines = [f"{x},{['no', 'yes'][code]}" for x, code in rows]
     (tmp_path / "t.csv").write_text("\n".join(["x,y", *lines]))
     outcome = prudent(
         *("compare", "t.csv", "--target", "y", "--promise", "error <= 5%"),
