@@ -234,6 +234,17 @@ def test_false_alarms_of_a_class_are_its_errors(prudent, tmp_path, monkeypatch):
     assert "The class error rate of class 'benign' is at most 0.05" in fitted.out
 
 
+def test_where_groups_count_it_is_groups_that_are_needed(prudent, table_file):
+    rows = "".join(f"{n},{n % 20},{'ab'[n % 2]}\n" for n in range(400))
+    path = table_file(f"x,patient,y\n{rows}")
+    outcome = prudent(
+        *("compare", path, "--target", "y", "--groups", "patient"),
+        *("--promise", "error <= 10%", *ONE_BASELINE),
+    )
+    assert outcome.code == 6
+    assert re.search(r"that needs \d+ groups \(\d+ held out\)", outcome.err)
+
+
 def test_columns_asked_for_are_the_width_of_what_is_piped(prudent, monkeypatch):
     command = ("compare", "iris", "--methods", "minimax", "--baselines", "lda")
     widest = {}

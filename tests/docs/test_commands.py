@@ -26,6 +26,7 @@ HERE = {
         "prudent certify fresh.csv -m model.prudent --target y --json certificate.json",
         "prudent monitor model.prudent --data fresh.csv --target y --state watch.json",
     ),
+    "conformal.rst": (),
     "getting_started.rst": (),
     "index.rst": (),
     "monitoring.rst": (),

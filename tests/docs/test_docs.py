@@ -1,15 +1,22 @@
 """Every script and every code block of the documentation runs."""
 
 import doctest
+import gzip
+import itertools
+import random
 import re
 import runpy
+import shlex
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 
 import prudent
 from prudent.certification import error_boundary
+from prudent.cli.app import _run
+from prudent.core.binomial import most_wrong
 from prudent.datasets import BUNDLED
 from prudent.io import read_table, training_data
 
@@ -111,6 +118,27 @@ def test_start_page_shows_a_report_and_explains_its_words_at_their_first_use():
     assert words.split("e-value")[1].startswith(" is the evidence against the promise")
 
 
+def test_ten_minutes_quote_what_their_commands_print(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with gzip.open(BUNDLED["breast_cancer"].path, "rt") as stream:
+        head, *rows = stream.read().splitlines()
+    random.Random(0).shuffle(rows)
+    parts = {"table.csv": rows[:340], "fresh.csv": rows[340:460], "new.csv": rows[460:]}
+    for name, part in parts.items():
+        Path(name).write_text("\n".join([head, *part]))
+    page = (DOCS / "index.rst").read_text(encoding="utf-8").replace("\\\n", " ")
+    assert "breast_cancer``, its rows shuffled and cut into ``table.csv``" in page
+    for word in ("fit", "certify", "monitor"):
+        command, *shown = page.split(f"$ prudent {word} ")[1].split("\n")
+        quoted = [line.strip() for line in itertools.takewhile(bool, shown)]
+        quoted = list(itertools.takewhile(lambda line: line[0] != "$", quoted))
+        assert quoted
+        assert _run([word, *shlex.split(command)], debug=False) == 0
+        printed = " ".join(capsys.readouterr().out.split())
+        for line in quoted:
+            assert " ".join(line.split()) in printed
+
+
 def test_start_page_leads_to_other_libraries_and_to_what_is_better():
     page = (DOCS / "index.rst").read_text(encoding="utf-8")
     beside = page.split("Beside other libraries")[1].split("Ten minutes")[0]
@@ -207,6 +235,23 @@ def test_guide_says_how_many_answered_rows_certify_an_error():
     assert f"({fewest[3]} of 500, as above)" in words
     for n, rate in ((58, 0.05), (28, 0.1), (298, 0.01)):
         assert len(error_boundary(n, rate).ranks) == 0
+
+
+def test_pages_say_how_often_the_last_test_passed_is_false():
+    """Exactly, of 500 rows that are wrong with probability .05 each."""
+    law, false = np.zeros(501), 0.0
+    law[0] = 1.0
+    for n in range(1, 501):
+        law[1:] = 0.95 * law[1:] + 0.05 * law[:-1]
+        law[0] *= 0.95
+        passed = most_wrong(n, 0.05, 0.05) + 1
+        false += law[:passed].sum()
+        law[:passed] = 0.0
+    share = f"{100 * false:.0f} %"
+    boundary = " ".join((DOCS / "boundary.rst").read_text(encoding="utf-8").split())
+    assert f"last test passed is false in {share} of draws of 500 rows" in boundary
+    guide = (DOCS / "user_guide" / "certification.rst").read_text(encoding="utf-8")
+    assert f"promise is false in up to {share} of cases" in " ".join(guide.split())
 
 
 def test_pictures_of_the_guide_show_the_figures_of_its_sentences():

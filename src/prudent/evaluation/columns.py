@@ -131,7 +131,7 @@ def _kept(row: MethodRow) -> str:
     needs = row.asked.needs
     if needs is not None:
         label = "" if needs.label is None else f"\nof {cut(needs.label, 12)!r}"
-        return f"needs {needs.rows} rows{label}"
+        return f"needs {needs.rows} {needs.unit}{label}"
     return TWO_LINES.get(row.asked.kept, row.asked.kept)
 
 

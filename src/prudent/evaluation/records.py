@@ -185,6 +185,7 @@ class Needs:
     held_out: int  # of these, in each training part
     to_fit: int  # rows that one fit on the whole table needs
     of_table: int | None = None  # rows of all classes, at the shares of this table
+    unit: str = "rows"  # what is counted: groups, where rows belong together
 
 
 @dataclass(frozen=True, kw_only=True)

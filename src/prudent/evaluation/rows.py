@@ -344,8 +344,9 @@ def needs_of(lacking: set[int], task: Task, *, holds_out: bool) -> Needs:
         "holds_out": holds_out,
         "forward": task.rows.times is not None,
     }
+    unit = "rows" if task.rows.groups is None else "groups"
     if lacking == {-1}:
-        return rows_needed(task.wish, None, **asked_of)
+        return replace(rows_needed(task.wish, None, **asked_of), unit=unit)
     counts, inside = task.rows.counts, task.rows.inside
     rarest = min(lacking - {-1}, key=lambda k: int(counts[k]))
     asked_of["n_subgroups"] = task.n_subgroups
@@ -357,7 +358,7 @@ def needs_of(lacking: set[int], task: Task, *, holds_out: bool) -> Needs:
         needs = replace(needs, label=f"{needs.label} with {name}")
         n_rows = int(of_parts.min())
     share = max(n_rows, 1) / len(task.rows.y)
-    return replace(needs, of_table=math.ceil(needs.rows / share))
+    return replace(needs, of_table=math.ceil(needs.rows / share), unit=unit)
 
 
 def _rank(row: MethodRow) -> tuple[float, ...]:

@@ -502,9 +502,12 @@ def needed(needs: Needs) -> str:
     whose = "" if needs.label is None else f" of {_quoted(needs.label)}"
     table = ""
     if needs.of_table is not None and needs.label is not None:
-        table = f", in about {thousands(needs.of_table)} rows of a table like this"
+        table = (
+            f", in about {thousands(needs.of_table)} {needs.unit} of a table like this"
+        )
     return (
-        f"that needs {thousands(needs.rows)} rows{whose} ({needs.held_out} held out)"
+        f"that needs {thousands(needs.rows)} {needs.unit}{whose} "
+        f"({needs.held_out} held out)"
         f"{table}; prudent fit, which trains on all of them, needs "
         f"{thousands(needs.to_fit)}"
     )
