@@ -753,22 +753,20 @@ def _nearest(task: Task) -> str | None:
     assert wish is not None
     asked = wish.level
     weaker = [q for q in wish.levels if (q < asked) == wish.rises]
-    others = [
-        parse_promise(wish.at(level), classes, confidence=wish.confidence)
+    texts = [
+        (wish.at(level), wish.confidence)
         for level in sorted(weaker, key=lambda q: abs(q - asked))
         if level != asked
     ]
     if task.rows.inside is None:
         most = asked if wish.kind == "coverage" else SETS_INSTEAD[0]
-        others += [
-            parse_promise(f"coverage >= {100 * level:.0f}%", classes)
-            for level in SETS_INSTEAD
-            if level <= most
-        ]
-    for other in others:
+        levels = [level for level in SETS_INSTEAD if level <= most]
+        texts += [(f"coverage >= {100 * level:.0f}%", None) for level in levels]
+    for text, confidence in texts:
+        other = parse_promise(text, classes, confidence=confidence)
         if all(
             not lacking(replace(task, wish=other), fold, holds_out=True)
             for fold in task.folds
         ):
-            return other.text
+            return text
     return None
