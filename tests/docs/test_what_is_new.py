@@ -80,6 +80,15 @@ def test_mapie_has_split_and_cross():
     assert found == {"SplitConformalClassifier", "CrossConformalClassifier"}
 
 
+def test_mapie_covers_parts_that_overlap():
+    module = pytest.importorskip("mapie.conditional_conformal_prediction")
+    conditional = module.ConditionalSplitConformalClassifier
+    given = inspect.signature(conditional).parameters
+    assert {"feature_map", "confidence_level"} <= set(given)
+    assert {"conformalize", "predict", "predict_set"} <= public(conditional)
+    assert public(conditional) & {"predict_p", "p_values", "answers", "alarms"} == set()
+
+
 def test_crepes_calibrates_and_has_disjoint_bins():
     crepes = pytest.importorskip("crepes")
     calibrate = inspect.signature(crepes.WrapClassifier.calibrate).parameters
