@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 
 import pyarrow as pa
@@ -302,3 +303,64 @@ def test_wrong_encoding_is_refused(prudent, table_file):
     path = table_file(b"a,b\n1,\xff\xfe\n")
     outcome = prudent("describe", path, "--encoding", "ascii")
     assert_refused(outcome, 3, "is not valid ascii")
+
+
+def lines(head, row, n=40):
+    return "\n".join([head, *(row(i) for i in range(n))]) + "\n"
+
+
+# A file, what is typed at first, and the advice: the very words are typed then.
+ADVICE = {
+    "no header": ("1,2,0\n3,4,1\n", (), "--no-header"),
+    "latin-1": ("a,b,y\n1,2,0\n3,4,\xe9\n", (), "--encoding latin-1"),
+    "semicolons": ("a;b;y\n1;2;0\n3;4;1\n", ("--delimiter", ","), "--delimiter ';'"),
+    "commas": ("a;b;y\n1,5;2;0\n3,1;4;1\n", (), "--decimal ,"),
+    "gaps": (
+        "a,b,y\n1,,0\n2,4,1\n3,5,0\n4,1,1\n",
+        ("--missing", "error"),
+        "--missing fill",
+    ),
+    "no target": ("a,b,y\n1,2,\n3,4,1\n5,1,0\n", (), "--missing drop-rows"),
+    "words": (
+        "a,b,y\n1,u,0\n2,v,1\n3,u,0\n4,v,1\n",
+        ("--categorical", "error"),
+        "--categorical onehot",
+    ),
+    "an identifier": (
+        lines("a,the b,y", lambda i: f"{i % 7},w{i},{i % 2}"),
+        ("--categorical", "error"),
+        "--drop 'the b'",
+    ),
+    "many words": (
+        lines("a,b c,y", lambda i: f"{i % 7},w{i % 30},{i % 2}"),
+        ("--categorical", "error"),
+        "--drop 'b c'",
+    ),
+    "infinite": ("a,c d,y\n1,inf,0\n3,-inf,1\n", (), "--drop 'c d'"),
+    "dates": (
+        lines("a,a day,y", lambda i: f"{i % 7},2026-01-{i % 10 + 1:02},{i % 2}"),
+        (),
+        "--drop 'a day'",
+    ),
+    "dropped words": (
+        lines("a,b,y", lambda i: f"{i % 7},w{i},{i % 2}"),
+        (),
+        "--keep-identifiers",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ADVICE)
+def test_advice_that_is_typed_as_it_stands_helps(prudent, tmp_path, case):
+    content, typed, advice = ADVICE[case]
+    path = tmp_path / "t.csv"
+    path.write_bytes(content.encode("latin-1" if case == "latin-1" else "utf-8"))
+    target = ("--target", "3" if case == "no header" else "y")
+    first = prudent("describe", path, *target, *typed)
+    assert advice in first.err + first.out
+    option, *value = shlex.split(advice)
+    replaced = () if option in typed else typed
+    target = ("--target", "last") if case == "no header" else target
+    then = prudent("describe", path, *target, *replaced, option, *value)
+    assert then.code == 0, then.err
+    assert advice not in then.err + then.out
