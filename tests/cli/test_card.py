@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 from dataclasses import replace
@@ -530,6 +531,26 @@ def test_the_card_prints_on_one_sheet(prudent, files, tmp_path):
     assert outcome.code == 0, outcome.err
     assert sheets_of(card, tmp_path) == 1
     assert sheets_of(page, tmp_path) == 2
+
+
+def test_the_command_that_checks_again_works_once_its_blanks_are_filled(
+    prudent, table_file, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    rows = "".join(f"{a:.4f},{b:.4f}\n" for a, b in random.normal(size=(120, 2)))
+    ordinary = table_file(f"a,b\n{rows}", "normal.csv")
+    rows = "".join(f"{a:.4f},{b:.4f},ok\n" for a, b in random.normal(size=(80, 2)))
+    new = table_file(f"a,b,state\n{rows}", "new.csv")
+    name = "my detector.prudent"
+    assert prudent("detect", ordinary, "--model-out", name).code == 0
+    assert prudent("card", name, "-o", "card.json").code == 0
+    recheck = json.loads((tmp_path / "card.json").read_text())["recheck"]
+    filled = {"NEW_ROWS": str(new), "COLUMN": "state", "LABEL": "ok"}
+    words = [filled.get(word, word) for word in shlex.split(recheck)[1:]]
+    checked = prudent(*words)
+    assert checked.code == 0, checked.err
+    assert "false alarm rate: at most" in checked.out
 
 
 class TestMisuse:

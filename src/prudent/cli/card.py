@@ -21,7 +21,7 @@ from prudent.cli.rules import LoadedRule, load
 from prudent.core.assumptions import first_in_words
 from prudent.core.guarantee import ALARMS, COUNTED_AS, NOT_A_RATE, Guarantee
 from prudent.core.strict_json import parsed
-from prudent.io.errors import thousands
+from prudent.io.errors import thousands, typed
 from prudent.io.replacing import replacing
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def card(
         certificate=proved,
         facts=_facts(model, loaded),
         watched=None if state is None else _watched(state, model),
-        recheck=f"prudent certify NEW_ROWS -m {model.name} --truth COLUMN",
+        recheck=_recheck(model, loaded, (*promises, *proved)),
         owner=None if owner is None else _read_owner(owner),
         seen=_known_parts(loaded.last),
     )
@@ -130,12 +130,11 @@ def certificate_page(
         "new rows sha256": fingerprint(data) or "",
         "new rows counted": n_rows,
     }
-    named = "--predicted COLUMN" if model is None else f"-m {model.name}"
     page = promise_card(
         promises,
         certificate=certificate,
         facts=facts,
-        recheck=f"prudent certify NEW_ROWS {named} --truth COLUMN",
+        recheck=_recheck(model, loaded, (*promises, *certificate)),
         seen=seen,
     )
     if bands is None:
@@ -242,6 +241,23 @@ def _facts(path: Path, loaded: LoadedModel | LoadedRule) -> dict[str, Any]:
         evidence["seed"] = seed
     evidence["prudent"] = header.version
     return {"for_whom": for_whom, "evidence": evidence}
+
+
+def _recheck(
+    model: Path | None,
+    loaded: LoadedModel | LoadedRule | None,
+    promises: Sequence[Guarantee],
+) -> str:
+    """Spell the command that holds promises against other rows; capitals are blanks."""
+    from prudent.cli.watching import needs_normal
+
+    named = "--predicted COLUMN" if model is None else f"-m {typed(model.name)}"
+    words = ["prudent certify NEW_ROWS", named, "--truth COLUMN"]
+    if loaded is not None and loaded.ordinary is None:
+        words += ["--normal LABEL"] if any(map(needs_normal, promises)) else []
+    if any(promise.unit == "group" for promise in promises):
+        words.append("--groups COLUMN")
+    return " ".join(words)
 
 
 def _read_certificate(path: Path) -> tuple[Guarantee, ...]:
