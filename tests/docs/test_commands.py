@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prudent.cli.app import _run
+from prudent.cli.app import COMMANDS, _run
 
 ROOT = Path(__file__).parents[2]
 # Pages whose commands are run, with what they print, by a test of their own.
@@ -111,3 +111,16 @@ def test_no_page_with_commands_is_left_out():
     for name, test in ELSEWHERE.items():
         words = (ROOT / test).read_text("utf-8")
         assert name in words or "audit" in name, name
+
+
+def test_pages_name_options_that_commands_have(capsys):
+    known = set()
+    for command in COMMANDS:
+        assert _run([command, "--help"], debug=False) == 0
+        known |= set(re.findall(r"--[a-z][a-z-]*", capsys.readouterr().out))
+    for script in [*ROOT.glob("experiments/*.py"), *ROOT.glob("benchmarks/*.py")]:
+        known |= set(re.findall(r"--[a-z][a-z-]*", script.read_text("utf-8")))
+    beside = [ROOT / name for name in ("CHANGELOG.md", "SECURITY.md")]
+    for page in [*pages(), *beside]:
+        named = re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", page.read_text("utf-8"))
+        assert set(named) <= known, page
