@@ -156,6 +156,29 @@ def test_figures_of_the_advice_on_detectors_are_those_of_the_peers_page():
     assert f"``LowDensityRejector``: {own}" in peers
 
 
+def test_figures_about_peers_in_prose_are_those_of_the_peers_page():
+    def words(name):
+        return " ".join((DOCS / name).read_text(encoding="utf-8").split())
+
+    peers, coming = words("peers.rst"), words("coming_from.rst")
+    conformal = words("user_guide/conformal.rst")
+    ours = re.search(r"promises them and missed (0\.\d+)", peers)[1]
+    knn, knn_cut = re.search(
+        r"KNN (0\.\d+) without a promise, (0\.\d+) with a held-out cut", peers
+    ).groups()
+    assert f"({ours}, ``KNN`` {knn})" in coming
+    assert f"it missed {ours[1:]} of the strangers" in conformal
+    assert f"misses {knn[1:]} without a promise and {knn_cut[1:]} with" in conformal
+    own, own_size = re.search(r"covers (0\.\d+) with (1\.\d+) classes", peers).groups()
+    other, other_size = re.search(
+        r"around a quadratic rule: (0\.\d+) with (1\.\d+)", peers
+    ).groups()
+    assert (
+        f"covered {100 * float(other):.0f} % with {other_size} classes, the "
+        f"imprecise sets {100 * float(own):.0f} % with {own_size}."
+    ) in coming
+
+
 def test_every_public_name_is_in_the_reference():
     page = (DOCS / "api.rst").read_text(encoding="utf-8")
     listed = {line.strip() for line in page.splitlines() if line.startswith("   ")}
