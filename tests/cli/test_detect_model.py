@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -50,6 +51,23 @@ def test_few_rows_give_an_average_and_say_so(prudent, rows_file, tmp_path, metho
     assert outcome.code == 0
     assert "on average over" in outcome.out
     assert "may exceed it for ever" in outcome.out
+
+
+def test_a_look_ends_with_the_command_that_keeps_the_detector(
+    prudent, rows_file, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    looked = prudent("detect", rows_file(200), "--false-alarm", 0.1, "--seed", 3)
+    (line,) = [s for s in looked.err.splitlines() if "to keep it" in s]
+    words = shlex.split(line.partition("watch it:")[2])
+    kept = prudent(*words[1:])
+    assert kept.code == 0, kept.err
+    assert "The false alarm rate is at most 0.1 with confidence 0.95" in kept.out
+    assert "to keep it" not in kept.err
+    watched = prudent(
+        "monitor", "detector.prudent", "--data", rows_file(80, "n.csv", 1)
+    )
+    assert watched.code == 0
 
 
 def test_figures_are_those_of_the_detector_that_is_written(prudent, tmp_path):

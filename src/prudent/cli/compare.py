@@ -403,30 +403,8 @@ def _outcome(comparison: Comparison, *, strict: bool) -> ExitCode:
 def repeating(context: typer.Context, target: str) -> str:
     """Spell the command that repeats this comparison."""
     words = ["prudent", "compare", context.params["data"], "--target", target]
-    typed = _options(context, {*NOT_REPEATED}, always=("seed", "cv"))
+    typed = options.typed(context, {*NOT_REPEATED}, always=("seed", "cv"))
     return shlex.join([*words, *typed])
-
-
-def _options(
-    context: typer.Context, left_out: set[str], always: tuple[str, ...] = ()
-) -> list[str]:
-    """Options that differ from their defaults, as they are typed."""
-    typed: list[str] = []
-    for parameter in context.command.params:
-        name = str(parameter.name)
-        value = context.params[name]
-        if name in left_out or (
-            value == parameter.get_default(context) and name not in always
-        ):
-            continue
-        if value is False:
-            typed.append(parameter.secondary_opts[0])
-            continue
-        for item in value if isinstance(value, (list, tuple)) else [value]:
-            typed.append(parameter.opts[0])
-            if item is not True:
-                typed.append(str(item))
-    return typed
 
 
 def with_next(
@@ -472,7 +450,7 @@ def with_next(
         elif not used.chooses and len(chosen) > 1:
             words += ["--among", str(len(chosen))]  # it was picked by these very rows
     left_out = {str(p.name) for p in context.command.params} - {*SHARED}
-    words += [*_options(context, left_out), "-o", "model.prudent"]
+    words += [*options.typed(context, left_out), "-o", "model.prudent"]
     settings = replace(comparison.settings, next_command=shlex.join(words))
     return replace(comparison, settings=settings)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -53,6 +54,7 @@ FALSE_ALARM = 0.05
 
 @options.grouped
 def detect(
+    context: typer.Context,
     data: options.Data,
     columns: options.Columns,
     target: options.Target = None,
@@ -149,7 +151,13 @@ def detect(
     spread = _spread(detection)
     for sentence in spread:
         print(sentence)
-    if model_out is not None:
+    if model_out is None:
+        given = options.typed(
+            context, {"data", "output", "report", "print_all", "quiet"}
+        )
+        kept = shlex.join(["prudent", "detect", data, *given])
+        note(f"to keep it, and watch it: {kept} --model-out detector.prudent")
+    else:
         save_detector(detection.detector, normal, model_out, data, average=average)
     if output is not None:
         note(f"scores of {thousands(surveyed.n_rows)} rows in {output}")

@@ -322,3 +322,25 @@ def read_costs(path: Path, labels: Sequence[str]) -> list[list[float]]:
             f"{', '.join(labels[:5])}, the first column and the header their names",
             ExitCode.DATA,
         ) from error
+
+
+def typed(
+    context: typer.Context, left_out: set[str], always: tuple[str, ...] = ()
+) -> list[str]:
+    """Options that differ from their defaults, as they are typed."""
+    typed: list[str] = []
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        value = context.params[name]
+        if name in left_out or (
+            value == parameter.get_default(context) and name not in always
+        ):
+            continue
+        if value is False:
+            typed.append(parameter.secondary_opts[0])
+            continue
+        for item in value if isinstance(value, (list, tuple)) else [value]:
+            typed.append(parameter.opts[0])
+            if item is not True:
+                typed.append(str(item))
+    return typed
