@@ -533,6 +533,12 @@ def test_the_card_prints_on_one_sheet(prudent, files, tmp_path):
     assert sheets_of(page, tmp_path) == 2
 
 
+def test_false_alarms_are_of_ordinary_rows():
+    promise = Guarantee(quantity="false alarm rate", bound=0.05, sense="<=")
+    (line,) = promise_card([promise])["table"]
+    assert line["about"] == "ordinary rows"
+
+
 def test_the_command_that_checks_again_works_once_its_blanks_are_filled(
     prudent, table_file, tmp_path, monkeypatch
 ):

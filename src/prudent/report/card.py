@@ -351,11 +351,12 @@ def _counts(promise: Guarantee) -> tuple[int | None, int | None]:
 
 
 def _about(promise: Guarantee) -> str:
-    """Whom a promise is about: a class, a subgroup, both, or all rows."""
+    """Whom a promise is about: a class, a subgroup, both, or all or ordinary rows."""
     by_class = promise.scope is not None and promise.quantity not in OF_FLAGGED
     about = [class_named(promise.scope)] if by_class else []
     about += [] if promise.subgroup is None else [promise.subgroup]
-    return ", ".join(about) or "all rows"
+    everyone = "ordinary rows" if promise.quantity == "false alarm rate" else "all rows"
+    return ", ".join(about) or everyone
 
 
 def _not_promised(
