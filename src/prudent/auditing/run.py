@@ -6,7 +6,8 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from numbers import Integral
 from typing import Any
 
@@ -174,7 +175,7 @@ def audit(
         target=math.log(len(cells) / (STOPPING_SHARE * level)),
         random_state=int(random_state),
     )
-    drawn = Parallel(n_jobs=n_jobs)(delayed(draw_cell)(trial, *cell) for cell in cells)
+    drawn = Parallel(n_jobs=n_jobs)(delayed(trial.drawn)(*cell) for cell in cells)
     return _summary(trial, drawn, level)
 
 
@@ -204,6 +205,20 @@ def _chosen(laws: Any) -> list[Law]:
 # --- the draws: rows of a law, a model fitted to them, promises and truth -------------
 
 
+@dataclass
+class Cell:
+    """The draws of one law at one size, by what is promised."""
+
+    law: Law
+    size: int
+    n_draws: int = 0
+    tallies: dict[Any, Tally] = field(default_factory=dict)
+    refusals: Counter[str] = field(default_factory=Counter)
+    # Draws of rows and of moments that ended in an error.
+    refused: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
+    is_stopped: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Trial:
     """What is audited, and how."""
@@ -216,14 +231,81 @@ class Trial:
     target: float
     random_state: int
 
-    def seed(self, i: int) -> int:
-        """Seed of a draw; that of the first is the seed of the audit."""
-        if i == 0:
-            return self.random_state
-        state = np.random.SeedSequence((self.random_state, i)).generate_state(1)
-        return int(state[0])
+    def drawn(self, law: Law, size: int) -> Cell:
+        """Make the draws of one law at one size, until one promise is refuted."""
+        cell = Cell(law, size)
+        for i in range(self.budget):
+            seed = self.random_state  # of the first draw, so that it is made again
+            if i:
+                states = np.random.SeedSequence((self.random_state, i))
+                seed = int(states.generate_state(1)[0])
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                for draw, from_moments in self._draws(cell, seed):
+                    self._count(cell, draw, from_moments)
+            n = cell.n_draws = i + 1
+            if n % LOOK_EVERY == 0 and n < self.budget:
+                looks = (t.log_e_value(n) >= t.target for t in cell.tallies.values())
+                if any(looks):
+                    cell.is_stopped = True
+                    break
+            if not cell.tallies and cell.refused[False] >= MOST_REFUSED:
+                break
+            if not cell.tallies and n == LOOK_EVERY and not cell.refusals:
+                break  # it promises nothing
+        return cell
 
-    def built(self, seed: int) -> Any:
+    def _count(self, cell: Cell, draw: Draw, from_moments: bool) -> None:
+        """Count a draw where it belongs."""
+        claim = draw.claim
+        key = (
+            claim.quantity,
+            claim.scope,
+            claim.sense,
+            claim.confidence,
+            claim.average_over,
+            from_moments,
+        )
+        if key not in cell.tallies:
+            # The shares 1/(j (j + 1)) of all promises of a cell sum to at most 1.
+            j = len(cell.tallies) + 1
+            cell.tallies[key] = Tally(
+                claim,
+                is_outside=not demands(claim) <= set(cell.law.satisfies),
+                from_moments=from_moments,
+                horizon=self.budget,
+                target=self.target + math.log(j * (j + 1)),
+            )
+        cell.tallies[key].draws.append(draw)
+
+    def _draws(self, cell: Cell, seed: int) -> Iterator[tuple[Draw, bool]]:
+        """Fit to rows, and to their moments where that can be; hold to the truth."""
+        X, y = cell.law.draw(cell.size, np.random.default_rng(seed))
+        for from_moments in (False, True):
+            if from_moments and (
+                self.claim is not None or cell.refused[True] >= LOOK_EVERY
+            ):
+                continue
+            try:
+                model, seen = self._built(seed), np.ones(len(y), dtype=bool)
+                if from_moments:
+                    if not hasattr(model, "from_moments"):
+                        continue
+                    model = self._fitted_to_moments(model, X, y)
+                elif self._detects(model):
+                    seen = y != -1
+                    model.fit(X[seen])
+                else:
+                    model.fit(X, y)
+                draws = list(self._held(cell.law, model, X[seen], y[seen], seed))
+                yield from ((draw, from_moments) for draw in draws)
+            except Exception as error:  # no promise was made, whatever went wrong
+                cell.refused[from_moments] += 1
+                if not from_moments:
+                    text = " ".join(str(error).split())[:120]
+                    cell.refusals[f"{type(error).__name__}: {text}"] += 1
+
+    def _built(self, seed: int) -> Any:
         """An unfitted model whose own randomness is that of the draw."""
         if hasattr(self.factory, "fit") and not isinstance(self.factory, type):
             model = clone(self.factory, safe=False)
@@ -238,16 +320,7 @@ class Trial:
             model.set_params(**free)
         return model
 
-    def claims(self, model: Any) -> tuple[Guarantee, ...]:
-        """What a fitted model promises."""
-        if self.claim is None:
-            return tuple(getattr(model, "guarantees_", ()))
-        if isinstance(self.claim, Guarantee):
-            return (self.claim,)
-        claims = self.claim(model)
-        return (claims,) if isinstance(claims, Guarantee) else tuple(claims)
-
-    def detects(self, model: Any) -> bool:
+    def _detects(self, model: Any) -> bool:
         """Whether the model learns from rows without labels."""
         if self.answer == "detect":
             return True
@@ -258,177 +331,84 @@ class Trial:
         except AttributeError:  # not one of scikit-learn's kind
             return False
 
+    def _fitted_to_moments(self, model: Any, X: Any, y: NDArray[Any]) -> Any:
+        """A model given the moments of the rows, which are a law with these moments."""
+        detects = self._detects(model)
+        labels = np.zeros(len(y), dtype=int) if detects else y
+        classes, counts = np.unique(labels, return_counts=True)
+        groups = [X[labels == label] for label in classes]
+        means = np.array([rows.mean(axis=0) for rows in groups])
+        centred = [rows - rows.mean(axis=0) for rows in groups]
+        covariances = np.array([rows.T @ rows / len(rows) for rows in centred])
+        given = {} if detects else {"classes": classes}
+        settings = {**given, **model.get_params(deep=False)}
+        return type(model).from_moments(means, covariances, counts, **settings)
 
-@dataclass
-class CellResult:
-    """The draws of one law at one size."""
+    def _claims(self, model: Any) -> tuple[Guarantee, ...]:
+        """What a fitted model promises."""
+        if self.claim is None:
+            return tuple(getattr(model, "guarantees_", ()))
+        if isinstance(self.claim, Guarantee):
+            return (self.claim,)
+        claims = self.claim(model)
+        return (claims,) if isinstance(claims, Guarantee) else tuple(claims)
 
-    law: Law
-    size: int
-    n_draws: int
-    tallies: list[Tally]
-    refusals: Counter[str]
-    # Draws of rows and of moments that ended in an error.
-    refused: dict[bool, int]
-    is_stopped: bool
+    def _held(
+        self, law: Law, model: Any, X: Any, y: NDArray[Any], seed: int
+    ) -> Iterator[Draw]:
+        """The promises of one model and their truth."""
+        classes = np.asarray(getattr(model, "classes_", np.unique(y)))
+        whole = (X, y, np.full(len(y), 1 / len(y)))
 
+        @cache
+        def fresh(stage: int) -> tuple[Answers, NDArray[Any]]:
+            rng = np.random.default_rng((seed, stage + 1))
+            rows, labels = law.draw(FRESH_ROWS[stage], rng)
+            return Answers(model, rows, self.answer, classes), labels
 
-def draw_cell(trial: Trial, law: Law, size: int) -> CellResult:
-    """Make the draws of one law at one size, until one promise is refuted."""
-    tallies: dict[Any, Tally] = {}
-    result = CellResult(law, size, 0, [], Counter(), {False: 0, True: 0}, False)
-    for i in range(trial.budget):
-        seed = trial.seed(i)
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            for draw, from_moments in _draws(trial, law, size, seed, result):
-                _add(trial, law, tallies, draw, from_moments)
-        result.n_draws = i + 1
-        if (i + 1) % LOOK_EVERY == 0 and i + 1 < trial.budget:
-            looks = (t.log_e_value(i + 1) >= t.target for t in tallies.values())
-            if any(looks):
-                result.is_stopped = True
-                break
-        if not tallies and result.refused[False] >= MOST_REFUSED:
-            break
-        if not tallies and i + 1 == LOOK_EVERY and not result.refusals:
-            break  # it promises nothing
-    result.tallies = list(tallies.values())
-    return result
+        @cache
+        def known(rows_of_fit: bool) -> Answers:
+            rows = X if rows_of_fit or law.truth is None else law.truth[0]
+            return Answers(model, rows, self.answer, classes)
 
-
-def _add(
-    trial: Trial, law: Law, tallies: dict[Any, Tally], draw: Draw, from_moments: bool
-) -> None:
-    """Count a draw where it belongs."""
-    claim = draw.claim
-    key = (
-        *(claim.quantity, claim.scope, claim.sense, claim.confidence),
-        *(claim.average_over, from_moments),
-    )
-    if key not in tallies:
-        # The shares 1/(j (j + 1)) of all promises of a cell sum to at most 1.
-        j = len(tallies) + 1
-        tallies[key] = Tally(
-            claim,
-            is_outside=not demands(claim) <= set(law.satisfies),
-            from_moments=from_moments,
-            horizon=trial.budget,
-            target=trial.target + math.log(j * (j + 1)),
-        )
-    tallies[key].draws.append(draw)
-
-
-def _draws(
-    trial: Trial, law: Law, size: int, seed: int, result: CellResult
-) -> Iterator[tuple[Draw, bool]]:
-    """Fit to rows, and to their moments where that can be done; hold to the truth."""
-    X, y = law.draw(size, np.random.default_rng(seed))
-    for fit, from_moments in ((_fitted, False), (_fitted_to_moments, True)):
-        if from_moments and (
-            trial.claim is not None or result.refused[True] >= LOOK_EVERY
-        ):
-            continue
-        try:
-            model, rows, labels = fit(trial, X, y, seed)
-            if model is not None:
-                draws = list(_held(trial, law, model, rows, labels, seed))
-                yield from ((draw, from_moments) for draw in draws)
-        except Exception as error:  # no promise was made, whatever went wrong
-            result.refused[from_moments] += 1
-            if not from_moments:
-                text = " ".join(str(error).split())[:120]
-                result.refusals[f"{type(error).__name__}: {text}"] += 1
-
-
-def _fitted(
-    trial: Trial, X: Any, y: NDArray[Any], seed: int
-) -> tuple[Any, Any, NDArray[Any]]:
-    """A model fitted to rows, and the rows it has seen."""
-    model = trial.built(seed)
-    if not trial.detects(model):
-        model.fit(X, y)
-    else:
-        X, y = X[y != -1], y[y != -1]
-        model.fit(X)
-    return model, X, y
-
-
-def _fitted_to_moments(
-    trial: Trial, X: Any, y: NDArray[Any], seed: int
-) -> tuple[Any, Any, NDArray[Any]]:
-    """A model given the moments of the rows, which are a law with these moments."""
-    model = trial.built(seed)
-    if not hasattr(model, "from_moments"):
-        return None, X, y
-    labels = np.zeros(len(y), dtype=int) if trial.detects(model) else y
-    classes, counts = np.unique(labels, return_counts=True)
-    groups = [X[labels == label] for label in classes]
-    means = np.array([rows.mean(axis=0) for rows in groups])
-    centred = [rows - rows.mean(axis=0) for rows in groups]
-    covariances = np.array([rows.T @ rows / len(rows) for rows in centred])
-    given = {} if trial.detects(model) else {"classes": classes}
-    settings = {**given, **model.get_params(deep=False)}
-    model = type(model).from_moments(means, covariances, counts, **settings)
-    return model, X, y
-
-
-def _held(
-    trial: Trial, law: Law, model: Any, X: Any, y: NDArray[Any], seed: int
-) -> Iterator[Draw]:
-    """The promises of one model and their truth."""
-    classes = np.asarray(getattr(model, "classes_", np.unique(y)))
-    fresh: dict[int, tuple[Answers, NDArray[Any]]] = {}
-    known: dict[bool, Answers] = {}
-
-    def stage(number: int) -> tuple[Answers, NDArray[Any]]:
-        if number not in fresh:
-            rng = np.random.default_rng((seed, number + 1))
-            rows, labels = law.draw(FRESH_ROWS[number], rng)
-            fresh[number] = Answers(model, rows, trial.answer, classes), labels
-        return fresh[number]
-
-    for claim in trial.claims(model):
-        if claim.quantity in NOT_A_RATE:
-            continue
-        if not demands(claim) <= set(law.satisfies) and not trial.on_request:
-            continue
-        own = is_about_training_rows(claim)
-        draw: Draw | None
-        if own or law.truth is not None:
-            whole = (X, y, np.full(len(y), 1 / len(y)))
-            rows, labels, chances = law.truth if law.truth and not own else whole
-            if own not in known:
-                known[own] = Answers(model, rows, trial.answer, classes)
-            draw = exact_rate(claim, known[own], labels, chances)
-        else:
-            draw = counted_rate(claim, stage, counting_error(claim))
-        if draw is not None:
-            yield replace(draw, seed=seed)
+        for claim in self._claims(model):
+            if claim.quantity in NOT_A_RATE:
+                continue
+            if not demands(claim) <= set(law.satisfies) and not self.on_request:
+                continue
+            own = is_about_training_rows(claim)
+            if own or law.truth is not None:
+                _, labels, chances = whole if own or law.truth is None else law.truth
+                draw = exact_rate(claim, known(own), labels, chances)
+            else:
+                draw = counted_rate(claim, fresh, counting_error(claim))
+            if draw is not None:
+                yield replace(draw, seed=seed)
 
 
 # --- the test of all promises together ------------------------------------------------
 
 
-def _summary(trial: Trial, cells: list[CellResult], level: float) -> Audit:
+def _summary(trial: Trial, cells: list[Cell], level: float) -> Audit:
     """Test all rows together, and find the draw to show."""
-    inside = [(c, t) for c in cells for t in c.tallies if not t.is_outside]
-    outside = [(c, t) for c in cells for t in c.tallies if t.is_outside]
-    p_values = [_p_value(*drawn) for drawn in inside]
+    drawn = [(cell, tally) for cell in cells for tally in cell.tallies.values()]
+    inside = [(cell, tally) for cell, tally in drawn if not tally.is_outside]
+    outside = [(cell, tally) for cell, tally in drawn if tally.is_outside]
+    p_values = [_p_value(*pair) for pair in inside]
     refuted = holm(p_values) <= (1 - STOPPING_SHARE) * level
     verdict: AuditVerdict = "no violation found" if inside else "nothing to test"
     if refuted.any():
         verdict = "broken"
     rows = [
-        _row(*drawn, p, bool(wrong))
-        for drawn, p, wrong in zip(inside, p_values, refuted, strict=True)
+        _row(*pair, p, bool(wrong))
+        for pair, p, wrong in zip(inside, p_values, refuted, strict=True)
     ]
-    broken = [drawn for drawn, wrong in zip(inside, refuted, strict=True) if wrong]
+    broken = [pair for pair, wrong in zip(inside, refuted, strict=True) if wrong]
     refusals: Counter[str] = sum((cell.refusals for cell in cells), Counter())
     return Audit(
         verdict=verdict,
         rows=tuple(rows),
-        outside=tuple(_row(*drawn, _p_value(*drawn), False) for drawn in outside),
+        outside=tuple(_row(*pair, _p_value(*pair), False) for pair in outside),
         worst_case=_worst(broken or inside),
         refusals=dict(refusals.most_common()),
         level=level,
@@ -437,7 +417,7 @@ def _summary(trial: Trial, cells: list[CellResult], level: float) -> Audit:
     )
 
 
-def _p_value(cell: CellResult, tally: Tally) -> float:
+def _p_value(cell: Cell, tally: Tally) -> float:
     """Exact if all draws were made, else by the e-value."""
     if not cell.is_stopped:
         return tally.p_value(cell.n_draws)
@@ -447,7 +427,7 @@ def _p_value(cell: CellResult, tally: Tally) -> float:
     return math.exp(-max(0.0, log_e))
 
 
-def _row(cell: CellResult, tally: Tally, p_value: float, is_refuted: bool) -> AuditRow:
+def _row(cell: Cell, tally: Tally, p_value: float, is_refuted: bool) -> AuditRow:
     claim = tally.claim
     words = (
         claim.quantity if claim.scope is None else f"{claim.quantity}, {claim.scope}"
@@ -477,7 +457,7 @@ def _row(cell: CellResult, tally: Tally, p_value: float, is_refuted: bool) -> Au
     )
 
 
-def _worst(rows: list[tuple[CellResult, Tally]]) -> WorstCase | None:
+def _worst(rows: list[tuple[Cell, Tally]]) -> WorstCase | None:
     """The smallest failing draw; among those of one size, the one furthest beyond."""
     worst = [(cell, tally.worst()) for cell, tally in rows]
     beyond = [(cell, draw) for cell, draw in worst if draw.excess > 0]
