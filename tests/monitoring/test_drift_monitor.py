@@ -55,7 +55,7 @@ def mean_over_orders(columns, m, ties):
     for order in orders:
         ranks = np.array([[column[i] for column in columns] for i in order], float)
         values, coins = np.floor(ranks / ties), (ranks % ties) / ties
-        urns = Urns.around(values[:m], coins[:m])
+        urns = Urns(values[:m], coins[:m])
         for t in range(m, n):
             urns.rows(values[t : t + 1], coins[t : t + 1], threshold=np.inf)
         total += urns.counts[2]
@@ -77,7 +77,7 @@ def test_coins_kept_by_the_reference_make_ties_exact():
     reference = np.zeros((3, 1))
     total = {"anew": 0.0, "urn": 0.0}
     for path in itertools.product(range(4), repeat=4):
-        urns = Urns.around(reference, np.array([[0.2], [0.4], [0.6]]))
+        urns = Urns(reference, np.array([[0.2], [0.4], [0.6]]))
         coins = np.array([[0.1], [0.3], [0.5], [0.7]])[list(path)]
         urns.rows(np.zeros((4, 1)), coins, threshold=np.inf)
         sizes, chance = np.ones(4), 1.0

@@ -23,7 +23,6 @@ they ever reach 1/level with probability at most `level` (J. Ville 1939).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -266,7 +265,6 @@ def null_hypothesis(guarantee: Guarantee) -> tuple[float, int, int]:
     return max(bound, law[0] / (law[1] + 1)), *law
 
 
-@dataclass
 class Bets:
     """The running evidence against a null hypothesis; changed in place.
 
@@ -278,15 +276,16 @@ class Bets:
     every second point and the spacing doubles.
     """
 
-    bound: float
-    threshold: float
-    rank: int = 0
-    calibration_rows: int = 0
-    stakes: FloatArray = field(default_factory=lambda: np.zeros(N_STAKES))
-    counts: FloatArray = field(
-        default_factory=lambda: np.array([0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
-    )
-    trace: FloatArray = field(default_factory=lambda: np.zeros((MOST_TRACED, 3)))
+    def __init__(
+        self, bound: float, threshold: float, rank: int = 0, calibration_rows: int = 0
+    ) -> None:
+        self.bound, self.threshold = bound, threshold
+        self.rank, self.calibration_rows = rank, calibration_rows
+        self.stakes = np.zeros(N_STAKES)
+        self.counts = np.array([0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
+        self.trace = np.zeros((MOST_TRACED, 3))
+        # As compiled loops take them.
+        self.settings = np.array([bound, rank, calibration_rows + 1, threshold])
 
     @property
     def e_value(self) -> float:
@@ -306,10 +305,14 @@ class Bets:
         if n == 1:
             self.rows(np.array([violations]))
         elif n > 1:
-            points = self.counts[0] // self.counts[5]
-            self._look(violations, n)
-            if self.counts[0] // self.counts[5] > points:
-                self._record()
+            self._look_and_record(violations, n)
+
+    def _look_and_record(self, violations: float, n: int) -> None:
+        """Look once, and keep a point where one is due."""
+        points = self.counts[0] // self.counts[5]
+        self._look(violations, n)
+        if self.counts[0] // self.counts[5] > points:
+            self._record()
 
     def log_e_value(self, n: float, violations: float, e_value: float) -> float:
         """Logarithm at a point of the trace."""
@@ -415,10 +418,7 @@ class Counts(Bets):
         peak = max(self.counts[3], other.counts[3])
         alarms = [bets.counts[4] for bets in (self, other) if bets.counts[4]]
         if other.counts[0]:
-            points = self.counts[0] // self.counts[5]
-            self._look(other.counts[1], int(other.counts[0]))
-            if self.counts[0] // self.counts[5] > points:
-                self._record()
+            self._look_and_record(other.counts[1], int(other.counts[0]))
         self.counts[3] = max(self.counts[3], peak)
         if alarms:
             self.counts[4] = min(alarms)
@@ -433,14 +433,8 @@ class Counts(Bets):
         return math.exp(log_value) if log_value < 709 else math.inf
 
 
-@dataclass
 class Restarts(Bets):
     """The e-value E_t of the stakes."""
-
-    def __post_init__(self) -> None:
-        bound, rank = self.bound, self.rank
-        positions = self.calibration_rows + 1
-        self.settings = np.array([bound, rank, positions, self.threshold])
 
     @property
     def e_value(self) -> float:

@@ -10,7 +10,6 @@ that they are exact: no two rows are equal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -42,7 +41,6 @@ SHARES = (0.01, 0.03, 0.0625, 0.125, 0.25, 0.375, 0.5)
 SHIFTS = (-1.0, -0.3, 0.3, 1.0)
 SPREADS = (2.0, 0.5)
 TAIL = 5.0
-N_TILTS = len(SHIFTS) + len(SPREADS) + 2
 #: A stake is placed as if the alarming rate were one row in so many.
 ROWS_PER_UNIT = 20.0
 
@@ -353,7 +351,7 @@ class DriftMonitor(Watcher):
         """Begin with sorted columns; the seed gives each reference row its coins."""
         self._coins = np.random.Generator(np.random.PCG64(self._seed))
         coins = self._coins.random(reference.shape)
-        self._urns = Urns.around(reference, coins)
+        self._urns = Urns(reference, coins)
 
     def _fitted(self) -> Urns:
         if not hasattr(self, "_urns"):
@@ -405,9 +403,10 @@ def tilts(cuts: IntArray) -> FloatArray:
     return np.stack([*shifted, *spread, first, last])
 
 
-@dataclass
 class Urns:
     """One urn a column and the stakes against it; changed in place.
+
+    It holds the reference rows (m, d) at first, `coins` (m, d) being theirs.
 
     `reference`, `coins` (m, d): values of the reference rows, each column sorted by
     (value, coin); `stakes`, `totals` (d, 8): stakes, and the sums over the groups of
@@ -416,34 +415,18 @@ class Urns:
     at the first alarm (0: none).
     """
 
-    reference: FloatArray
-    coins: FloatArray
-    stakes: FloatArray
-    totals: FloatArray
-    sizes: FloatArray
-    place_sums: IntArray
-    counts: FloatArray
-
-    def __post_init__(self) -> None:
-        self.cuts = group_cuts(len(self.reference))
-        self.tilts = tilts(self.cuts)
-
-    @classmethod
-    def around(cls, reference: FloatArray, coins: FloatArray) -> Urns:
-        """Urns that hold the reference rows (m, d) only."""
+    def __init__(self, reference: FloatArray, coins: FloatArray) -> None:
         m, d = reference.shape
         order = np.lexsort((coins, reference), axis=0)
-        cuts = group_cuts(m)
-        sizes = np.tile(np.diff(cuts).astype(np.float64), (d, 1))
-        return cls(
-            np.take_along_axis(reference, order, axis=0),
-            np.take_along_axis(coins, order, axis=0),
-            np.zeros((d, N_TILTS)),
-            sizes @ tilts(cuts).T,
-            sizes,
-            np.zeros(d, dtype=np.intp),
-            np.array([0.0, m + 1.0, 1.0, 1.0, 0.0]),
-        )
+        self.reference = np.take_along_axis(reference, order, axis=0)
+        self.coins = np.take_along_axis(coins, order, axis=0)
+        self.cuts = group_cuts(m)
+        self.tilts = tilts(self.cuts)
+        self.sizes = np.tile(np.diff(self.cuts).astype(np.float64), (d, 1))
+        self.totals = self.sizes @ self.tilts.T
+        self.stakes = np.zeros_like(self.totals)
+        self.place_sums = np.zeros(d, dtype=np.intp)
+        self.counts = np.array([0.0, m + 1.0, 1.0, 1.0, 0.0])
 
     def rows(self, values: FloatArray, coins: FloatArray, *, threshold: float) -> None:
         """Bet on new rows (n, d) in order; `coins` (n, d) in [0, 1) break ties."""
