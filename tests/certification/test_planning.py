@@ -1,16 +1,14 @@
 """Rows that a promise needs."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
 import prudent
 from prudent import Guarantee
-from prudent.certification.planning import (
-    _first_row_of_power,
-    _rows_that_suffice,
-    queue_in_words,
-)
+from prudent.certification.planning import _first_row_of_power, queue_in_words
 from prudent.core.binomial import (
     binomial_tail,
     fewest_rows,
@@ -18,6 +16,7 @@ from prudent.core.binomial import (
     most_wrong,
     upper_limit,
 )
+from prudent.core.shift import bernoulli_divergence
 
 PAIRS = [
     (0.05, 0, 59), (0.05, 0.01, 124), (0.05, 0.02, 286), (0.05, 0.03, 694),
@@ -141,9 +140,24 @@ def test_a_small_share_of_many_rows_is_planned_at_once():
     assert 0.8 <= plan.power < 0.8 + 1e-6
 
 
+def rows_that_suffice(bound, expected, level, miss):
+    """Rows from which on Chernoff's inequality gives the power, where no saw matters.
+
+    With x between the rates, n KL(x, bound) >= log(1/level) allows floor(x n) wrong
+    rows, and n KL(x, expected) >= log(1/miss) makes more of them rare.
+    """
+    low, high = expected, bound
+    for _ in range(50):
+        x = (low + high) / 2
+        allowed = -math.log(level) / bernoulli_divergence(x, bound, "kl")
+        rare = -math.log(miss) / bernoulli_divergence(x, expected, "kl")
+        low, high = (x, high) if rare > allowed else (low, x)
+    return math.ceil(max(allowed, rare)) + 1
+
+
 def by_the_whole_saw(bound, expected, level, power):
     """Power at the end of every tooth up to where Chernoff's inequality suffices."""
-    enough = _rows_that_suffice(bound, expected, level, 1 - power)
+    enough = rows_that_suffice(bound, expected, level, 1 - power)
     teeth = np.arange(most_wrong(enough, bound, level) + 3)
     starts = fewest_rows_for(teeth, bound, level)
     at_end = binomial_tail(teeth[:-1], starts[1:] - 1, expected)

@@ -22,7 +22,6 @@ from prudent.core.binomial import (
     share_of_queue,
 )
 from prudent.core.guarantee import Guarantee
-from prudent.core.shift import bernoulli_divergence
 from prudent.core.types import FloatArray, IntArray
 from prudent.core.validation import shown
 
@@ -327,7 +326,7 @@ def _rows_of_random_count(
 def _least(suffices: Callable[[int], bool], low: int, high: int) -> int:
     """Least number above `low` that suffices, where all behind one that does do."""
     while not suffices(high):
-        low, high = high, 2 * high
+        low, high = high, 2 * high + 1
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if suffices(middle) else (middle, high)
@@ -349,12 +348,7 @@ def _first_row_of_power(
         ends = fewest_rows_for(teeth + 1, bound, level) - 1
         return np.asarray(binomial_tail(teeth, ends + behind_end, expected))
 
-    enough = _rows_that_suffice(bound, expected, level, 1 - power)
-    low, high = -1, most_wrong(enough, bound, level) + 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        suffices = power_of(np.array([middle]), 1)[0] >= power
-        low, high = (low, middle) if suffices else (middle, high)
+    high = _least(lambda tooth: power_of(np.array([tooth]), 1)[0] >= power, -1, 0)
     width = 64
     while high > 0:
         teeth = np.arange(max(0, high - width), high)
@@ -364,18 +358,3 @@ def _first_row_of_power(
             break
         high, width = int(teeth[0]), 2 * width
     return int(fewest_rows_for(np.array([high]), bound, level)[0])
-
-
-def _rows_that_suffice(bound: float, expected: float, level: float, miss: float) -> int:
-    """Rows from which on Chernoff's inequality gives the power, where no saw matters.
-
-    With x between the rates, n KL(x, bound) >= log(1/level) allows floor(x n) wrong
-    rows, and n KL(x, expected) >= log(1/miss) makes more of them rare.
-    """
-    low, high = expected, bound
-    for _ in range(50):
-        x = (low + high) / 2
-        allowed = -math.log(level) / bernoulli_divergence(x, bound, "kl")
-        rare = -math.log(miss) / bernoulli_divergence(x, expected, "kl")
-        low, high = (x, high) if rare > allowed else (low, x)
-    return math.ceil(max(allowed, rare)) + 1
